@@ -1,0 +1,6 @@
+"""``python -m ptxmm``."""
+
+from ptxmm.cli import main
+
+if __name__ == "__main__":
+    main()

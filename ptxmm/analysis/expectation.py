@@ -1,0 +1,129 @@
+"""What a test says its verdict should be (``Expect=``), and whether a verdict agrees with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from ptxmm.analysis.result import Conclusion
+from ptxmm.analysis.verdict import Verdict
+from ptxmm.errors import PtxmmError
+from ptxmm.program.test import Test
+
+WORDS = ("never", "sometimes", "always", "undefined", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """``word``: one of ``WORDS``, or ``holds`` (the quantified statement does). ``deadlock``: some execution must wait
+    for ever at a barrier (None: not said, as for ``holds``)."""
+
+    word: str
+    deadlock: bool | None
+
+    def __str__(self) -> str:
+        return self.word + ("+deadlock" if self.deadlock else "")
+
+
+def expectations(test: Test, known: Collection[str]) -> dict[str, Expectation]:
+    """The expectations that ``test`` states in its ``Expect=`` lines, by model, in the order written.
+
+    ``known`` are the names of the models shipped. A bare word is about the test's default model.
+    Raises ``PtxmmError`` (kind ``format``) at an item that is malformed or said twice.
+    """
+    found: dict[str, Expectation] = {}
+    for key, value in test.info:
+        if key != "Expect":
+            if key.lower().startswith("expect"):
+                # Not to be checked for a slip of the pen would be worse than an error.
+                raise _error(test, key, f"`{key}=` is not checked", "write `Expect=`")
+            continue
+        if not value.split():
+            raise _error(test, value, "`Expect=` says nothing", "write for instance `Expect=ptx-8.5:never`")
+        for item in value.split():
+            model, expectation = _item(test, item, known)
+            if model in found:
+                raise _error(test, item, f"two expectations for the model {model}", None)
+            found[model] = expectation
+    return found
+
+
+def expectation_for(test: Test, model: str, stated: dict[str, Expectation]) -> Expectation | None:
+    """The expectation for ``model``; without any ``Expect=``, ``~exists`` and ``forall`` conditions are to hold."""
+    if model in stated:
+        return stated[model]
+    if not stated and test.condition is not None and test.condition.kind in ("~exists", "forall"):
+        return Expectation("holds", None)
+    return None
+
+
+def conclude(expectation: Expectation | None, verdict: Verdict, found: Collection[bool | None]) -> Conclusion:
+    """Whether ``verdict`` agrees with ``expectation``.
+
+    ``found``: for each final state found, whether it satisfies the proposition (None: the test has no condition).
+    """
+    if expectation is None:
+        settled = verdict.holds is not None if verdict.conditional else verdict.status == "complete"
+        return "unchecked" if settled else "inconclusive"
+    parts = [_agrees(expectation.word, verdict, found)]
+    if expectation.deadlock is not None:
+        deadlock = "deadlock" in verdict.flags
+        # A deadlock that is expected may still be found; that none is found is all that a cut search can say.
+        awaited = expectation.deadlock and not deadlock and verdict.status in ("bounded", "timeout")
+        parts.append(None if awaited else deadlock == expectation.deadlock)
+    if False in parts:
+        return "contradicted"
+    return "inconclusive" if None in parts else "expected"
+
+
+def _agrees(word: str, verdict: Verdict, found: Collection[bool | None]) -> bool | None:
+    """True or False where the verdict settles the word, None where a longer search could change it."""
+    if word == "undefined" or verdict.status == "undefined":
+        if word == "undefined" and verdict.status in ("bounded", "timeout"):
+            return None
+        return word == verdict.status
+    if word == "holds":
+        return verdict.holds
+    if word == "none":
+        return False if found else (True if verdict.status == "complete" else None)
+    if verdict.observation is not None:
+        return word == verdict.observation
+    if (word == "never" and True in found) or (word == "always" and False in found):
+        return False  # however the search goes on
+    return False if verdict.status == "complete" else None
+
+
+def _item(test: Test, item: str, known: Collection[str]) -> tuple[str, Expectation]:
+    model, colon, text = item.rpartition(":")
+    if not colon:
+        model = test.default_model
+        if text == "holds" and _place(test, item) is None:
+            return model, Expectation("holds", None)  # said by the reader of a format in which every query is to hold
+    elif model not in known:
+        close = get_close_matches(model, known, 1)
+        hint = f"did you mean {close[0]}?" if close else "models: " + ", ".join(sorted(known))
+        raise _error(test, item, f"unknown model {model!r} in `Expect=`", hint)
+    word, plus, deadlock = text.partition("+")
+    if word not in WORDS or (plus and deadlock != "deadlock"):
+        raise _error(
+            test, item, f"{text!r} is not an expectation", f"one of {', '.join(WORDS)}, with an optional +deadlock"
+        )
+    return model, Expectation(word, bool(plus))
+
+
+def _error(test: Test, item: str, message: str, hint: str | None) -> PtxmmError:
+    line, column = _place(test, item) or (None, None)
+    error = PtxmmError(message, kind="format", line=line, column=column, width=max(1, len(item)), hint=hint)
+    return error.place(test.file, test.text)
+
+
+def _place(test: Test, item: str) -> tuple[int, int] | None:
+    """The line and column of ``item`` in an ``Expect=`` line of the text."""
+    for number, source in enumerate(test.text.splitlines(), 1):
+        match = re.match(r"\s*(?=Expect)\w+\s*=", source, re.IGNORECASE)
+        if match and item in source:
+            at = source.find(item, match.end())
+            return number, (at if item and at >= 0 else source.find(item)) + 1
+    return None

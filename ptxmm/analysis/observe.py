@@ -1,0 +1,83 @@
+"""Which registers and memory elements distinguish two outcomes, and the names and values they are shown with."""
+
+from __future__ import annotations
+
+import re
+
+from ptxmm.analysis.result import Outcome, Value
+from ptxmm.engines.result import Observed
+from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, Term, evaluate, terms
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Type
+
+
+def observed(test: Test, all_state: bool = False) -> Observed:
+    """What a result of ``test`` lists: the terms of its condition and ``locations``, in order of threads and
+    declarations.
+
+    ``all_state`` adds every register that a thread writes and every element of every object. A test that names
+    nothing is shown with all its state.
+    """
+    named: set[Term] = set(test.locations)
+    if test.condition is not None:
+        named.update(terms(test.condition.proposition))
+    if all_state or not named:
+        named.update(_everything(test))
+    order = {key: number for number, key in enumerate(test.objects)}
+    registers = [t for t in named if isinstance(t, RegisterTerm)]
+    memory = [t for t in named if isinstance(t, MemoryTerm)]
+    registers.sort(key=lambda t: (t.thread, _natural(t.register)))
+    memory.sort(key=lambda t: (order[t.key], t.index))
+    return Observed(tuple(registers), tuple(memory))
+
+
+def outcome(test: Test, what: Observed, state: State) -> Outcome:
+    """``state`` with the names and values that results use."""
+    condition = test.condition
+    return Outcome(
+        {register_name(test, t): _value(test, t.type, state.registers[t.thread, t.register]) for t in what.registers},
+        {memory_name(test, t): _value(test, t.type, state.memory[t.key, t.index]) for t in what.memory},
+        None if condition is None else evaluate(condition.proposition, state),
+    )
+
+
+def register_name(test: Test, term: RegisterTerm) -> str:
+    """``P1:r0``."""
+    return f"{test.threads[term.thread].name}:{term.register}"
+
+
+def memory_name(test: Test, term: MemoryTerm) -> str:
+    """``x``, or ``x[1]`` for an element of an array."""
+    return f"{term.key}[{term.index}]" if test.objects[term.key].is_array else term.key
+
+
+def _value(test: Test, type_: Type, value: int) -> Value:
+    """An integer in the type's sign, or the address that a 64-bit value inside an object is."""
+    value &= (1 << type_.bits) - 1
+    if type_.bits == 64:
+        for item in test.objects.values():
+            # One past the end still reads best as an address of this object: nothing else lies there.
+            if item.virtual == item.key and item.address <= value <= item.address + item.size:
+                offset = value - item.address
+                return f"&{item.key}+{offset}" if offset else f"&{item.key}"
+    if type_.signed and value >> (type_.bits - 1):
+        value -= 1 << type_.bits
+    return value
+
+
+def _everything(test: Test) -> list[Term]:
+    from ptxmm.ptx.isa import definitions  # the instruction table is only needed here
+
+    found: list[Term] = []
+    for number, thread in enumerate(test.threads):
+        written = {name for op in thread.body for name, _ in definitions(op)}
+        found += [RegisterTerm(number, name, thread.registers[name]) for name in written]
+    for item in test.objects.values():
+        if item.virtual == item.key and item.physical == item.key:  # an alias shows the bytes of its object again
+            found += [MemoryTerm(item.key, index, item.type) for index in range(item.count)]
+    return found
+
+
+def _natural(name: str) -> tuple[tuple[str, int], ...]:
+    """A sort key in which r2 comes before r10."""
+    return tuple((text, int(digits or -1)) for text, digits in re.findall(r"(\D*)(\d*)", name))

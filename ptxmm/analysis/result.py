@@ -1,0 +1,78 @@
+"""What an analysis of one test under one model answers (the vocabulary of the JSON documents)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Observation = Literal["never", "sometimes", "always"]
+Status = Literal["complete", "bounded", "timeout", "undefined"]
+Conclusion = Literal["expected", "contradicted", "inconclusive", "unchecked"]
+Value = int | str
+"""An integer (signed where its type is), or an address as ``&x+4``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark on a result; ``kind`` is a short stable word (``bound``, ``timeout``, ``undefined``, ``deadlock``,
+    ``vacuous``, ``reading``)."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One confirmed final state. ``satisfies``: the condition's proposition holds in it; None without a condition."""
+
+    registers: Mapping[str, Value]
+    memory: Mapping[str, Value]
+    satisfies: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The verdict on one test under one model.
+
+    ``quantifier`` and ``condition`` are the kind and the text of the test's condition. ``holds`` (the quantified
+    statement) and ``observation`` (does the proposition hold in no, some or all final states) are None where a longer
+    search could change them, where the program is undefined and, for ``observation``, where there is no final state.
+    ``outcomes`` lists final states; all of them iff ``listed``. ``expected`` is the expectation as written, and
+    ``conclusion`` says whether the result agrees with it (``unchecked``: there is none).
+    """
+
+    file: str
+    test: str
+    model: str
+    engine: str
+    quantifier: str | None
+    condition: str | None
+    holds: bool | None
+    observation: Observation | None
+    status: Status
+    flags: tuple[str, ...]
+    expected: str | None
+    conclusion: Conclusion
+    outcomes: tuple[Outcome, ...]
+    listed: bool
+    notes: tuple[Note, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What gave no result: a file, or one test under one model. ``text`` is the whole message with place and caret."""
+
+    file: str
+    kind: str
+    message: str
+    text: str
+    test: str | None = None
+    model: str | None = None
+    line: int | None = None
+    column: int | None = None
+    hint: str | None = None
+
+
+Report = Result | Failure

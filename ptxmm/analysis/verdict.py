@@ -1,0 +1,71 @@
+"""From what an engine found to a verdict: observation, quantified statement, status, flags. Nothing searches here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxmm.analysis.result import Observation, Status
+from ptxmm.engines.result import Search
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The fields of a ``Result`` that follow from a ``Search`` (see there); ``conditional``: there is a condition."""
+
+    conditional: bool
+    observation: Observation | None
+    holds: bool | None
+    status: Status
+    flags: tuple[str, ...]
+
+
+def decide(search: Search, quantifier: str | None, satisfying: bool, falsifying: bool) -> Verdict:
+    """The verdict on the statement ``quantifier`` over the final states of ``search``.
+
+    ``satisfying``, ``falsifying``: some final state found satisfies the proposition, some does not. A statement that
+    a longer search could change gives None: one witness settles ``exists``, one counterexample ``forall``, and
+    everything else needs a search that is neither cut by the unrolling bound nor by the deadline. A search for one
+    state that satisfies the proposition and one that does not settles as much as one for all states.
+    """
+    status = _status(search)
+    final = status == "complete"
+    states = satisfying or falsifying or bool(search.found)
+    flags = set(search.flags)
+    if search.deadlock:
+        flags.add("deadlock")
+    if final and not states and not search.deadlock:
+        flags.add("vacuous")
+    if quantifier is None or status == "undefined":
+        return Verdict(quantifier is not None, None, None, status, tuple(sorted(flags)))
+    return Verdict(
+        True,
+        _observation(final, satisfying, falsifying),
+        _holds(quantifier, final, satisfying, falsifying),
+        status,
+        tuple(sorted(flags)),
+    )
+
+
+def _status(search: Search) -> Status:
+    if search.undefined is not None or "mixed-size-race" in search.flags:
+        return "undefined"
+    if search.timeout:
+        return "timeout"
+    return "bounded" if search.bounded else "complete"
+
+
+def _observation(final: bool, satisfying: bool, falsifying: bool) -> Observation | None:
+    if satisfying and falsifying:
+        return "sometimes"
+    if not final or not (satisfying or falsifying):
+        return None
+    return "always" if satisfying else "never"
+
+
+def _holds(quantifier: str, final: bool, satisfying: bool, falsifying: bool) -> bool | None:
+    if quantifier == "forall":
+        return False if falsifying else (True if final else None)
+    exists = True if satisfying else (False if final else None)
+    if quantifier == "exists" or exists is None:
+        return exists
+    return not exists

@@ -1,0 +1,157 @@
+"""Loading of models: the shipped ones by name, a user's own by path."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from ptxmm.cat import check
+from ptxmm.cat.ir import Coverage, Model
+from ptxmm.cat.parser import MAX_CHARACTERS, parse
+from ptxmm.errors import PtxmmError
+
+ALL_SCOPES = ("cta", "cluster", "gpu", "sys")
+ALL_PROXIES = ("generic", "surface", "texture", "constant", "async", "tensormap")
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """An entry of ``models/index.toml``: the file, what it covers, and the readings it changes the default of."""
+
+    file: str
+    coverage: Coverage
+    readings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """``models/index.toml``: the shipped models and the values of each reading key, the default first."""
+
+    models: Mapping[str, Shipped]
+    readings: Mapping[str, tuple[str, ...]]
+
+
+@cache
+def index() -> Index:
+    """The shipped models and the reading keys."""
+    data = tomllib.loads(resources.files("ptxmm.models").joinpath("index.toml").read_text(encoding="utf-8"))
+    models = {
+        name: Shipped(
+            entry["file"],
+            Coverage(
+                entry.get("isa"),
+                tuple(entry["scopes"]),
+                tuple(entry["proxies"]),
+                entry["aliases"],
+                entry["summary"],
+            ),
+            entry.get("readings", {}),
+        )
+        for name, entry in data["models"].items()
+    }
+    return Index(models, {key: tuple(values) for key, values in data["readings"].items()})
+
+
+def load(name_or_path: str | Path, readings: Mapping[str, str] | None = None) -> Model:
+    """The model of that name (``ptx-8.5``), or the one in a file whose name ends in ``.cat``.
+
+    ``readings`` overrides the default of reading keys. Raises ``PtxmmError``: kind ``usage`` for an unknown model,
+    reading key or value, ``io`` for a file that can't be read, ``model`` for a wrong text.
+    """
+    chosen = dict(readings or {})
+    known = index()
+    shipped = known.models.get(str(name_or_path))
+    if shipped is not None:
+        return _load_shipped(str(name_or_path), tuple(sorted(chosen.items())))
+    path = Path(name_or_path)
+    if path.suffix != ".cat":
+        close = difflib.get_close_matches(str(name_or_path), known.models, 1)
+        hint = f"did you mean `{close[0]}`? " if close else ""
+        hint += f"models: {', '.join(known.models)}, or a file FILE.cat"
+        raise PtxmmError(f"unknown model `{name_or_path}`", kind="usage", hint=hint)
+    source = _read(path)
+    coverage = Coverage(None, ALL_SCOPES, ALL_PROXIES, True, source.file.title or path.stem)
+    return _build(path.stem, source, coverage, {}, chosen)
+
+
+def parse_model(text: str, file: str = "<text>", readings: Mapping[str, str] | None = None) -> Model:
+    """A model given as text; errors and defaults as for a file of the user's own."""
+    text = text.removeprefix("\ufeff")
+    source = check.Source(file, text, parse(text, file))
+    coverage = Coverage(None, ALL_SCOPES, ALL_PROXIES, True, source.file.title or file)
+    return _build(Path(file).stem, source, coverage, {}, dict(readings or {}))
+
+
+@cache
+def _load_shipped(name: str, readings: tuple[tuple[str, str], ...]) -> Model:
+    shipped = index().models[name]
+    source = _read_shipped(shipped.file)
+    return _build(name, source, shipped.coverage, shipped.readings, dict(readings))
+
+
+def _build(
+    name: str, source: check.Source, coverage: Coverage, own: Mapping[str, str], chosen: dict[str, str]
+) -> Model:
+    legal = index().readings
+    for key, value in chosen.items():
+        if key in legal and value not in legal[key]:
+            hint = f"values: {', '.join(legal[key])}"
+            raise PtxmmError(f"reading `{key}` has no value `{value}`", kind="usage", hint=hint)
+    readings = {key: values[0] for key, values in legal.items()} | dict(own) | chosen
+    resolved = check.resolve(source, readings, legal, _include)
+    for key in chosen:
+        if key not in legal and key not in resolved.reading_keys:
+            keys = sorted({*legal, *resolved.reading_keys})
+            close = difflib.get_close_matches(key, keys, 1)
+            hint = (f"did you mean `{close[0]}`? " if close else "") + f"readings: {', '.join(keys)}"
+            raise PtxmmError(f"unknown reading `{key}`", kind="usage", hint=hint)
+    return Model(
+        name=name,
+        title=source.file.title or name,
+        path=source.path,
+        definitions=resolved.definitions,
+        axioms=resolved.axioms,
+        nodes=resolved.nodes,
+        readings=readings,
+        reading_keys=resolved.reading_keys,
+        coverage=coverage,
+    )
+
+
+def _include(name: str, from_path: str) -> check.Source:
+    """An included file: beside the including one, else a shipped one."""
+    if Path(name).suffix != ".cat":
+        raise PtxmmError(f"`{name}` is not a .cat file", kind="model")
+    beside = Path(from_path).parent / name
+    if beside.is_file():
+        return _read(beside)
+    if Path(name).name == name and resources.files("ptxmm.models").joinpath(name).is_file():
+        return _read_shipped(name)
+    raise PtxmmError(
+        f"there is no model file `{name}`", kind="model", hint="includes are looked up beside the file, then in ptxmm"
+    )
+
+
+def _read_shipped(file: str) -> check.Source:
+    return _read(Path(str(resources.files("ptxmm.models").joinpath(file))))
+
+
+def _read(path: Path) -> check.Source:
+    file = str(path)
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(4 * MAX_CHARACTERS + 1)
+    except OSError as error:
+        raise PtxmmError(f"can't read the model: {error.strerror or error}", kind="io", file=file) from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if len(data) <= 4 * MAX_CHARACTERS:
+            raise PtxmmError(f"not UTF-8 text (byte {error.start})", kind="io", file=file) from None
+        text = " " * (MAX_CHARACTERS + 1)  # too long whatever it says
+    return check.Source(file, text, parse(text, file))

@@ -1,0 +1,99 @@
+"""The typer application: its commands, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from ptxmm.cli.check import check
+from ptxmm.cli.convert import convert
+from ptxmm.cli.exits import Exit
+from ptxmm.cli.models import models
+from ptxmm.cli.outcomes import outcomes
+from ptxmm.errors import PtxmmError
+
+
+def application() -> typer.Typer:
+    """The commands, without rich's markup and tracebacks (they would cost a third of the start-up time)."""
+    app = typer.Typer(
+        name="ptxmm",
+        help="Which final states does the PTX memory model allow, and is the condition of a litmus test met?",
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_main)
+    for command in (check, outcomes, convert, models):
+        app.command()(_guarded(command))
+    return app
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line (of this process, or ``arguments``) and exit with ``SystemExit``, whatever happens."""
+    try:
+        # typer itself turns a usage error into exit code 2, which is also ours.
+        application()(arguments)
+    except (Exception, KeyboardInterrupt) as error:
+        sys.exit(_report(error))
+
+
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` with its errors told: typer would turn an interrupt or a closed pipe into exit code 1."""
+
+    @wraps(command)
+    def wrapper(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+            sys.stdout.flush()
+        except typer.Exit as end:
+            try:
+                sys.stdout.flush()
+            except BrokenPipeError as error:
+                raise typer.Exit(_report(error)) from end
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            raise typer.Exit(_report(error)) from error
+
+    return wrapper
+
+
+def _report(error: BaseException) -> int:
+    """Tell the user on stderr what ended the program; the exit code."""
+    match error:
+        case BrokenPipeError():
+            # Nobody reads on; without this, the interpreter would complain again when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return Exit.BROKEN_PIPE
+        case KeyboardInterrupt():
+            print("interrupted", file=sys.stderr)
+            return Exit.INTERRUPTED
+        case PtxmmError():
+            print(error, file=sys.stderr)
+            return {"internal": Exit.BUG, "timeout": Exit.INCONCLUSIVE}.get(error.kind, Exit.BAD_INPUT)
+        case _:
+            print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
+            print("this is a bug in ptxmm; please report it with the input that caused it", file=sys.stderr)
+            return Exit.BUG
+
+
+def _version(value: bool) -> None:
+    if value:
+        import ptxmm
+
+        typer.echo(f"ptxmm {ptxmm.__version__}")
+        raise typer.Exit
+
+
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,69 @@
+"""``ptxmm check``: verdicts."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import typer
+
+from ptxmm.cli.console import complain, style
+from ptxmm.cli.exits import exit_code
+from ptxmm.cli.options import (
+    AllState,
+    Bundled,
+    Engine,
+    EngineOption,
+    Files,
+    Jobs,
+    Json,
+    Models,
+    Readings,
+    Timeout,
+    Unroll,
+    settings,
+)
+from ptxmm.cli.session import session
+
+
+def check(
+    files: Files = None,
+    bundled: Bundled = False,
+    model: Models = None,
+    reading: Readings = None,
+    engine: EngineOption = Engine.auto,
+    unroll: Unroll = 3,
+    timeout: Timeout = 60.0,
+    jobs: Jobs = None,
+    json: Json = False,
+    all_state: AllState = False,
+) -> None:
+    """Decide the condition of each litmus test and compare with what the test expects.
+
+    Exit code: 0 all as expected, 1 an expectation contradicted, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
+    """
+    start = time.perf_counter()
+    chosen = settings(model, reading, engine, unroll, timeout, all_state, "some" if json else "none")
+    run = session(files, bundled, chosen, jobs)
+    if json:
+        from ptxmm.render.document import document
+
+        reports = [entry.report for entry in run.entries]
+        sys.stdout.write(document(reports))
+        raise typer.Exit(exit_code(reports))
+    from ptxmm.analysis.result import Failure
+    from ptxmm.render.text import note_lines, summary, verdict_line
+
+    out, reports = style(sys.stdout), []
+    for entry in run.entries:
+        report = entry.report
+        reports.append(report)
+        print(verdict_line(report, out, run.width, entry.several))
+        if isinstance(report, Failure):
+            complain(report.text)
+        elif report.conclusion != "expected" or report.status != "complete":
+            for line in note_lines(report):
+                print(line)
+    if len(reports) > 1:
+        print(summary(reports, time.perf_counter() - start, out))
+    raise typer.Exit(exit_code(reports))

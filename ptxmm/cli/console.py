@@ -1,0 +1,47 @@
+"""What the terminal allows: colours, and a progress bar on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TextIO, TypeVar
+
+from ptxmm.render.style import Style
+
+T = TypeVar("T")
+
+
+def style(stream: TextIO) -> Style:
+    """Colours for a terminal, unless the environment has ``NO_COLOR`` (https://no-color.org) or a dumb terminal."""
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return Style(stream.isatty() and not plain)
+
+
+def progress(items: Iterable[T], total: int) -> Iterator[T]:
+    """``items``, with a bar on stderr while they come if it is a terminal and there are several."""
+    if total < 2 or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    # Lines for a terminal go above the bar; stdout that is a file or a pipe is left alone.
+    with Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+        redirect_stderr=True,
+    ) as bar:
+        task = bar.add_task("checking", total=total)
+        for item in items:
+            yield item
+            bar.advance(task)
+
+
+def complain(text: str) -> None:
+    """Write ``text`` on stderr, after what stdout already has."""
+    sys.stdout.flush()
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,82 @@
+"""``ptxmm convert``: litmus tests in another format."""
+
+from __future__ import annotations
+
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptxmm.errors import PtxmmError
+
+
+class Target(StrEnum):
+    """The formats that can be written."""
+
+    litmus = "litmus"
+    dialect = "dialect"
+    nvlitmus = "nvlitmus"
+
+
+def convert(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A litmus test (.litmus, .test).", show_default=False)],
+    to: Annotated[
+        Target,
+        typer.Option("--to", "-t", help="litmus: typed PTX; dialect: without types; nvlitmus: a .test file."),
+    ] = Target.litmus,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="The file to write, or the folder if FILE holds several tests. [default: standard output]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Write a litmus test in another format, or say which part of it cannot be expressed there."""
+    from ptxmm.formats import read
+    from ptxmm.formats.convert import convert as converted
+
+    try:
+        tests = read(file)
+        texts = [(test.name, converted(test, to.value)) for test in tests]
+    except PtxmmError as error:
+        error.file = error.file or str(file)
+        raise
+    except OSError as error:
+        raise PtxmmError(error.strerror or type(error).__name__, kind="io", file=str(file)) from error
+    if len(texts) == 1:
+        if output is None:
+            sys.stdout.write(texts[0][1])
+        else:
+            _write(output, texts[0][1])
+        return
+    if output is None:
+        message = f"the file holds {len(texts)} tests"
+        raise PtxmmError(message, kind="usage", file=str(file), hint="give a folder to write them to: -o FOLDER")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PtxmmError(error.strerror or type(error).__name__, kind="io", file=str(output)) from error
+    suffix = ".test" if to is Target.nvlitmus else ".litmus"
+    taken: set[str] = set()
+    for name, text in texts:
+        stem = re.sub(r"[^\w.+-]+", "_", name).strip(".") or "test"
+        number = 2
+        unique = stem
+        while unique.lower() in taken:  # some file systems do not tell cases apart
+            unique, number = f"{stem}-{number}", number + 1
+        taken.add(unique.lower())
+        _write(output / (unique + suffix), text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise PtxmmError(error.strerror or type(error).__name__, kind="io", file=str(path)) from error

@@ -1,0 +1,130 @@
+"""From the paths of a command line to tests and the models to run them under."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import ptxmm
+from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
+from ptxmm.analysis.result import Failure
+from ptxmm.cat import index
+from ptxmm.cli.options import Settings
+from ptxmm.errors import PtxmmError
+from ptxmm.program.test import Test
+
+SUFFIXES = (".litmus", ".test")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One test under one model; ``several``: its file holds more than this test."""
+
+    test: Test
+    model: str
+    expectation: Expectation | None
+    several: bool
+
+
+def collect(paths: list[Path] | None, bundled: bool) -> list[Path | Failure]:
+    """The files to read: each path given, folders searched for tests, in the order given and sorted inside folders;
+    no file twice. A path that is not there becomes a ``Failure``. Raises ``PtxmmError`` (kind ``usage``) for none."""
+    given = [*(paths or ()), *([bundled_folder()] if bundled else ())]
+    if not given:
+        raise PtxmmError("no file given", kind="usage", hint="give files or folders, or --bundled")
+    found: dict[Path, Path | Failure] = {}
+    for path in given:
+        if path.is_dir():
+            inside = _search(path)
+            if not inside:
+                message = "no litmus test in this folder"
+                found[path] = _failure(path, "io", message, f"tests are files named *{' or *'.join(SUFFIXES)}")
+            found.update((p, p) for p in inside)
+        elif not path.exists():
+            hint = "the tests that come with ptxmm: --bundled" if path.parts[:1] == ("litmus",) else None
+            found[path] = _failure(path, "io", "no such file or folder", hint)
+        else:
+            found[path] = path
+    return list(found.values())
+
+
+def bundled_folder() -> Path:
+    """The folder ``litmus/`` that comes with ptxmm: in the installed package, or beside it in a source tree.
+
+    Raises ``PtxmmError`` (kind ``io``) if neither is there.
+    """
+    package = Path(ptxmm.__file__).parent
+    for folder in (package / "litmus", package.parent / "litmus"):
+        if folder.is_dir():
+            return folder
+    raise PtxmmError("the bundled litmus tests are missing from this installation", kind="io")
+
+
+def jobs(entry: Path | Failure, settings: Settings) -> Iterator[Job | Failure]:
+    """Read one file: its tests, each with every model it is to run under; what is wrong with it as a ``Failure``."""
+    if isinstance(entry, Failure):
+        yield entry
+        return
+    from ptxmm.formats import read  # the parsers are not needed to answer --help
+
+    try:
+        tests = read(entry)
+    except PtxmmError as error:
+        yield failure(error, str(entry))
+        return
+    except OSError as error:
+        yield _failure(entry, "io", error.strerror or type(error).__name__, None)
+        return
+    except RecursionError:
+        yield _failure(entry, "syntax", "the file is nested too deeply", None)
+        return
+    except Exception as error:
+        yield failure(bug(error), str(entry))
+        return
+    known = index().models.keys()
+    for test in tests:
+        try:
+            stated = expectations(test, known)
+        except PtxmmError as error:
+            yield failure(error, test.file, test.name)
+            continue
+        for model in settings.models or tuple(stated) or (test.default_model,):
+            yield Job(test, model, expectation_for(test, model, stated), len(tests) > 1)
+
+
+def failure(error: PtxmmError, file: str, test: str | None = None, model: str | None = None) -> Failure:
+    """``error`` as an entry of the results."""
+    error.file = error.file or file
+    return Failure(
+        file=file,
+        kind=error.kind,
+        message=error.message,
+        text=str(error),
+        test=test,
+        model=model,
+        line=error.line,
+        column=error.column,
+        hint=error.hint,
+    )
+
+
+def bug(error: BaseException) -> PtxmmError:
+    """An exception that should not have happened, as an error of kind ``internal``."""
+    return PtxmmError(
+        f"internal error: {type(error).__name__}: {error}",
+        kind="internal",
+        hint="this is a bug in ptxmm; please report it with the test",
+    )
+
+
+def _failure(path: Path, kind: str, message: str, hint: str | None) -> Failure:
+    return failure(PtxmmError(message, kind=kind, hint=hint), str(path))
+
+
+def _search(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    for root, _, names in os.walk(folder):
+        found += [Path(root, name) for name in names if name.endswith(SUFFIXES)]
+    return sorted(found)

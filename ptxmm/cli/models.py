@@ -1,0 +1,30 @@
+"""``ptxmm models``: the memory models that come with ptxmm."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def models(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Print the text of this model.", show_default=False),
+    ] = None,
+) -> None:
+    """List the models, or print one."""
+    from ptxmm.cat import index, load
+
+    if name is not None:
+        sys.stdout.write(Path(load(name).path).read_text(encoding="utf-8"))
+        return
+    for known, shipped in index().models.items():
+        covered = shipped.coverage
+        print(f"{known:9} {covered.summary}")
+        proxies = [*covered.proxies, *(["virtual aliases"] if covered.aliases else [])]
+        print(f"{'':9} scopes: {' '.join(covered.scopes)}; proxies: {', '.join(proxies)}")
+    readings = "; ".join(f"{key}={'|'.join(values)}" for key, values in index().readings.items())
+    print(f"readings  {readings}")

@@ -1,0 +1,107 @@
+"""The options that commands share, and the settings they make."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptxmm.errors import PtxmmError
+
+
+class Engine(StrEnum):
+    """The engines that a user can choose."""
+
+    auto = "auto"
+    z3 = "z3"
+    enumerate = "enumerate"
+    both = "both"
+
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="FILE...", help="Litmus tests (.litmus, .test) and folders of them.", show_default=False),
+]
+Bundled = Annotated[bool, typer.Option("--bundled", help="Take the litmus tests that come with ptxmm.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", "-m", metavar="NAME|FILE.cat", help="A model; may be repeated. [default: those named in Expect=]"
+    ),
+]
+Readings = Annotated[
+    list[str] | None,
+    typer.Option("--reading", metavar="KEY=VALUE", help="Choose a reading of the model's text; may be repeated."),
+]
+EngineOption = Annotated[
+    Engine, typer.Option("--engine", help="How to search; auto is z3, both compares the two.", show_default=True)
+]
+Unroll = Annotated[
+    int, typer.Option("--unroll", min=0, max=1000, metavar="N", help="Take each backward branch at most N times.")
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0.001, metavar="S", help="Seconds for one test under one model.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, max=1024, metavar="N", help="Processes. [default: the CPUs]"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+AllState = Annotated[
+    bool, typer.Option("--all-state", help="List every register written and every location, not just those named.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to do with each test. ``listing``: ``none`` (the verdict and its witnesses), ``all`` final states, or the
+    verdict and then ``some`` (at most ``MOST``) final states."""
+
+    models: tuple[str, ...]
+    readings: tuple[tuple[str, str], ...]
+    engine: Engine
+    unroll: int
+    timeout: float
+    all_state: bool
+    listing: str
+
+
+MOST = 1000
+
+
+def settings(
+    models: list[str] | None,
+    readings: list[str] | None,
+    engine: Engine,
+    unroll: int,
+    timeout: float,
+    all_state: bool,
+    listing: str,
+) -> Settings:
+    """Check the options that can be wrong for every test alike. Raises ``PtxmmError`` (kinds ``usage``, ``model``)."""
+    pairs: dict[str, str] = {}
+    for item in readings or ():
+        key, sign, value = item.partition("=")
+        if not sign or not key or not value:
+            raise PtxmmError(f"--reading {item}: expected KEY=VALUE", kind="usage", hint="e.g. --reading dep=syn")
+        if pairs.setdefault(key, value) != value:
+            raise PtxmmError(f"--reading {key} is given twice", kind="usage")
+    names = tuple(dict.fromkeys(models or ()))
+    if names:
+        # A wrong model is one error of the command line, not one of each test.
+        from ptxmm.cat import load
+
+        for name in names:
+            load(name, pairs)
+    return Settings(names, tuple(sorted(pairs.items())), engine, unroll, timeout, all_state, listing)
+
+
+def processes(jobs: int | None) -> int:
+    """The number of processes to use: as told, else the CPUs this process may use."""
+    if jobs is not None:
+        return jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

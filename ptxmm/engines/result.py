@@ -1,0 +1,98 @@
+"""What an engine is asked for and what it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ptxmm.errors import Timeout
+from ptxmm.program.condition import MemoryTerm, RegisterTerm, State
+from ptxmm.program.test import EventId
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``unroll``: how often each backward branch is taken at most; ``deadline``: on ``time.monotonic()``, or None."""
+
+    unroll: int = 3
+    deadline: float | None = None
+
+    def check(self) -> None:
+        """Raise ``Timeout`` once the deadline has passed."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise Timeout
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the bytes ``offset .. offset+size`` of the physical object ``key`` come from in a read.
+
+    ``write`` is the event of the write, None for the initial write. Offsets count from the start of the object.
+    """
+
+    key: str
+    offset: int
+    size: int
+    write: EventId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """One execution, complete enough to be executed again without a search.
+
+    ``values``: the unsigned value each read returns. ``reads``: for each read the sources of its bytes, which cover
+    it. ``co``: pairs of non-initial writes in coherence order, transitively closed (initial writes come first and are
+    left out). ``fence_sc``: pairs of fence.sc events in Fence-SC order. ``phases``: for each executed barrier event
+    the number of the phase of its barrier (its CTA and id) that it takes part in; in the dialect 0, or None for a
+    member that arrived but is not of the chosen subset. ``last``: for each observed byte range the co-maximal write
+    its final value comes from (``Source.write`` None: the initial one). ``deadlocked``: threads that wait for ever at
+    a barrier; such an execution has no final state.
+    """
+
+    values: Mapping[EventId, int]
+    reads: Mapping[EventId, tuple[Source, ...]]
+    co: frozenset[tuple[EventId, EventId]]
+    fence_sc: frozenset[tuple[EventId, EventId]]
+    phases: Mapping[EventId, int | None]
+    last: tuple[Source, ...]
+    deadlocked: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What distinguishes two outcomes: the registers and the memory elements listed, in this order."""
+
+    registers: tuple[RegisterTerm, ...]
+    memory: tuple[MemoryTerm, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A final state (restricted to what is observed) and an execution that ends in it."""
+
+    state: State
+    witness: Witness
+
+
+@dataclass(slots=True)
+class Search:
+    """The answer of an engine.
+
+    ``found``: distinct final states. ``exhausted``: no further one exists up to the unrolling bound. ``bounded``:
+    some consistent execution takes a backward branch more often than the bound. ``deadlock``: some consistent
+    execution waits for ever at a barrier. ``timeout``: the deadline ended the search (then nothing else is claimed
+    beyond ``found``). ``undefined``: why the program has no meaning in some consistent execution, or None.
+    ``flags``: names of the model's ``flag`` checks that hold in some consistent execution that reaches its end.
+    """
+
+    found: list[Found] = field(default_factory=list)
+    exhausted: bool = False
+    bounded: bool = False
+    deadlock: bool = False
+    timeout: bool = False
+    undefined: str | None = None
+    flags: set[str] = field(default_factory=set)
+
+
+__all__ = ["EventId", "Found", "Limits", "Observed", "Search", "Source", "Witness"]

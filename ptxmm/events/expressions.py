@@ -1,0 +1,191 @@
+"""What registers hold while a thread runs: expressions over the values of its reads, which may still be open.
+
+Equal expressions are one object, so syntactic equality is identity. ``reads`` of an expression are the reads that
+occur in it after the rewrites of semantics A21; they make the dependencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxmm.events.arithmetic import COMPARISONS, compute, convert
+from ptxmm.ptx.ops import Type
+
+
+class Node:
+    """An expression. ``op``: ``constant``, ``leaf`` (``number`` counts the reads of the thread), ``select`` (of
+    predicate, a, b), ``cvt`` (``frm``, ``saturate``), ``joined`` (one operand, with more reads) or an operation.
+
+    ``reads``: a bit for each read (by number) that occurs in it. ``value``: its value where it is known without the
+    values of open reads, else None. ``constant``: no read occurs in it and no join went into it.
+    """
+
+    __slots__ = ("args", "constant", "frm", "number", "op", "reads", "saturate", "type", "value")
+
+    def __init__(self, op: str, type_: Type | None, args: tuple[Node, ...], reads: int, value: int | None) -> None:
+        self.op = op
+        self.type = type_
+        self.args = args
+        self.reads = reads
+        self.value = value
+        self.constant = False
+        self.number = -1
+        self.frm: Type | None = None
+        self.saturate = False
+
+
+class Expressions:
+    """The expressions of one run of a thread. ``simplify``: apply the rewrites that break dependencies (dep=sem)."""
+
+    __slots__ = ("_constants", "_nodes", "simplify")
+
+    def __init__(self, simplify: bool = True) -> None:
+        self.simplify = simplify
+        self._constants: dict[int, Node] = {}
+        self._nodes: dict[tuple[object, ...], Node] = {}
+
+    def constant(self, value: int) -> Node:
+        """The constant ``value`` (unsigned)."""
+        node = self._constants.get(value)
+        if node is None:
+            node = self._constants[value] = Node("constant", None, (), 0, value)
+            node.constant = True
+        return node
+
+    def leaf(self, number: int, value: int | None) -> Node:
+        """What the read with ``number`` returns; ``value`` None leaves it open."""
+        node = Node("leaf", None, (), 1 << number, value)
+        node.number = number
+        return node
+
+    def joined(self, node: Node, reads: int) -> Node:
+        """The value of ``node``, which control flow made depend on ``reads`` too; equal only to itself."""
+        return Node("joined", None, (node,), node.reads | reads, node.value)
+
+    def operation(self, op: str, type_: Type, *args: Node) -> Node:
+        """``op`` (see ``arithmetic.compute``) in ``type_``, after the rewrites of A21."""
+        if all(a.constant for a in args):
+            return self.constant(compute(op, type_, *(a.value or 0 for a in args)))
+        if self.simplify:
+            simple = self._rewrite(op, type_, args)
+            if simple is not None:
+                return self.constant(simple)
+        key = (op, type_, *map(id, args))
+        node = self._nodes.get(key)
+        if node is None:
+            reads = 0
+            for a in args:
+                reads |= a.reads
+            node = self._nodes[key] = Node(op, type_, args, reads, None)
+            node.value = _apply(node, [a.value for a in args])
+        return node
+
+    def select(self, predicate: Node, a: Node, b: Node) -> Node:
+        """``a`` if ``predicate`` else ``b``."""
+        if predicate.constant and (self.simplify or not (a.reads | b.reads)):
+            return a if predicate.value else b
+        if a is b and self.simplify:
+            return a
+        key = ("select", id(predicate), id(a), id(b))
+        node = self._nodes.get(key)
+        if node is None:
+            args = (predicate, a, b)
+            node = self._nodes[key] = Node("select", None, args, predicate.reads | a.reads | b.reads, None)
+            node.value = _apply(node, [x.value for x in args])
+        return node
+
+    def convert(self, node: Node, to: Type, frm: Type, saturate: bool = False) -> Node:
+        """``cvt`` of ``node``."""
+        if node.constant:
+            return self.constant(convert(node.value or 0, to, frm, saturate))
+        key = ("cvt", to, frm, saturate, id(node))
+        result = self._nodes.get(key)
+        if result is None:
+            result = self._nodes[key] = Node("cvt", to, (node,), node.reads, None)
+            result.frm, result.saturate = frm, saturate
+            result.value = _apply(result, [node.value])
+        return result
+
+    def _rewrite(self, op: str, type_: Type, args: tuple[Node, ...]) -> int | None:
+        """The constant that A21 makes of the operation, or None."""
+        if len(args) != 2:
+            return None
+        a, b = args
+        ones = (1 << type_.bits) - 1
+        if a is b:
+            if op in ("xor", "sub"):
+                return 0
+            if op in COMPARISONS:
+                return int(op in ("eq", "le", "ge"))
+        constants = [x.value & ones for x in args if x.constant and x.value is not None]
+        if 0 in constants and op in ("and", "mul.lo", "mul.hi", "mul.wide"):
+            return 0
+        if ones in constants and op == "or":
+            return ones
+        shifted_out = op == "shl" or (op == "shr" and not type_.signed)
+        if shifted_out and b.constant and b.value is not None and b.value & 0xFFFFFFFF >= type_.bits:
+            return 0
+        return None
+
+
+def _apply(node: Node, values: Sequence[int | None]) -> int | None:
+    """The value of ``node`` where its operands have ``values``, or None if one that matters is open."""
+    if node.op == "select":
+        return None if values[0] is None else values[1] if values[0] else values[2]
+    known = [v for v in values if v is not None]
+    if len(known) < len(values):
+        return None
+    if node.op == "joined":
+        return known[0]
+    assert node.type is not None
+    if node.op == "cvt":
+        assert node.frm is not None
+        return convert(known[0], node.type, node.frm, node.saturate)
+    return compute(node.op, node.type, *known)
+
+
+def evaluate(node: Node, leaves: Sequence[int | None]) -> int | None:
+    """The value of ``node`` where the read with number i returned ``leaves[i]``; None if one it needs is open."""
+    if node.value is not None:
+        return node.value
+    if node.op == "leaf":
+        return leaves[node.number]
+    done: dict[int, int | None] = {}
+    stack = [node]
+    while stack:  # no recursion: a long straight-line thread makes deep expressions
+        top = stack[-1]
+        if id(top) in done:
+            stack.pop()
+            continue
+        waiting = False
+        values: list[int | None] = []
+        for a in top.args:
+            if a.value is not None:
+                values.append(a.value)
+            elif a.op == "leaf":
+                values.append(leaves[a.number])
+            elif id(a) in done:
+                values.append(done[id(a)])
+            else:
+                stack.append(a)
+                waiting = True
+        if not waiting:
+            done[id(top)] = _apply(top, values)
+            stack.pop()
+    return done[id(node)]
+
+
+def leaves_of(node: Node) -> list[int]:
+    """The numbers of the reads whose values ``node`` needs, ascending."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if top.value is not None or id(top) in seen:
+            continue
+        seen.add(id(top))
+        if top.op == "leaf":
+            found.add(top.number)
+        stack.extend(top.args)
+    return sorted(found)

@@ -1,0 +1,435 @@
+"""Runs one thread on plain integers, or with the values of its reads left open.
+
+With the values given (``values``) this is an ordinary interpreter. With open values registers hold expressions, and
+the run forks only where it must know one: at a branch, a predicated memory access, an address, the comparison of a
+``cas``, an operand of a barrier. Each choice becomes a constraint that the values must meet in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ptxmm.errors import PtxmmError
+from ptxmm.events.expressions import Expressions, Node
+from ptxmm.program.control import ControlFlow, control_flow
+from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import (
+    Address,
+    Alu,
+    Atomic,
+    Barrier,
+    Branch,
+    Convert,
+    Exit,
+    Fence,
+    Load,
+    Op,
+    Operand,
+    ProxyFence,
+    Reg,
+    Select,
+    SetPredicate,
+    Store,
+    Sym,
+    Type,
+)
+
+PRED = Type("pred", 1)
+ADDRESS = Type("u", 64)
+U32 = Type("u", 32)
+
+Cell = tuple[str, int, int]
+"""Bytes of memory: key of the object, offset of the first byte in it, number of bytes."""
+
+
+class Missing(Exception):
+    """A run with given values came to a read that has none."""
+
+
+@dataclass(slots=True)
+class Event:
+    """One event of a thread, or an initial write (``op`` None).
+
+    ``kind``: R W F (memory and proxy fences) BA BW (arrival and wait of a barrier). ``cell`` is physical, ``place``
+    virtual. ``value``: what a W writes; ``leaf``: the number of an R among the reads of its thread. ``addr``,
+    ``data``, ``ctrl``: the reads of the thread, as bits by number, that it depends on. ``barrier``: id and count.
+    """
+
+    id: EventId
+    kind: str
+    op: Op | None
+    cell: Cell | None = None
+    place: Cell | None = None
+    value: Node | None = None
+    leaf: int = -1
+    addr: int = 0
+    data: int = 0
+    ctrl: int = 0
+    barrier: tuple[int, int | None] | None = None
+
+
+@dataclass(slots=True)
+class Trace:
+    """One path of a thread.
+
+    ``end``: ``end``; ``cut`` (a backward branch was to be taken once more than the bound); ``spin`` (a spin loop
+    went round without effect). ``reads``: the reads by number. ``constraints``: expressions and the values they must
+    have. ``outside``: the first access outside every object, in words, or None. ``forks``: the decisions of paths
+    not taken here. ``rounds``: backward branches taken.
+    """
+
+    thread: int
+    events: list[Event] = field(default_factory=list)
+    reads: list[Event] = field(default_factory=list)
+    constraints: list[tuple[Node, int]] = field(default_factory=list)
+    registers: dict[str, Node] = field(default_factory=dict)
+    end: str = "end"
+    outside: str | None = None
+    forks: list[tuple[int, ...]] = field(default_factory=list)
+    rounds: int = 0
+
+
+Domain = Callable[[Node, Sequence[Event]], Iterable[int] | None]
+"""The values that an expression over the given reads may take; None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A thread ready to run: with its number, its control flow and where addresses lie."""
+
+    test: Test
+    thread: int
+    control: ControlFlow
+    ranges: tuple[tuple[int, int, str, str], ...]
+
+    def locate(self, address: int, size: int) -> tuple[Cell, Cell] | None:
+        """The physical and the virtual cell of ``size`` bytes at the virtual ``address``, or None outside objects."""
+        for first, end, virtual, physical in self.ranges:
+            if first <= address and address + size <= end:
+                return (physical, address - first, size), (virtual, address - first, size)
+        return None
+
+
+def programs(test: Test) -> tuple[Program, ...]:
+    """Every thread of ``test``, ready to run."""
+    ranges = tuple(
+        (o.address, o.address + o.size, o.key, o.physical) for o in test.objects.values() if o.virtual == o.key
+    )
+    return tuple(Program(test, i, control_flow(t), ranges) for i, t in enumerate(test.threads))
+
+
+def run(
+    program: Program,
+    decisions: tuple[int, ...] = (),
+    *,
+    values: Mapping[EventId, int] | None = None,
+    domain: Domain | None = None,
+    unroll: int = 3,
+    simplify: bool = True,
+    spinning: bool = False,
+) -> Trace:
+    """One path of ``program``: the one that takes ``decisions``, and the first choice where they end.
+
+    ``values``: what each read returns (then nothing is open). ``domain`` narrows choices, and is needed where an
+    address or a barrier operand is open. ``unroll``: bound of each backward branch. ``simplify``: dep=sem.
+    ``spinning``: go round spin loops as well. Raises ``Missing`` where ``values`` lacks a read.
+    """
+    machine = _Machine(program, decisions, values, domain, unroll, simplify, spinning)
+    return machine.run()
+
+
+class _Machine:
+    """The state of a run."""
+
+    def __init__(
+        self,
+        program: Program,
+        decisions: tuple[int, ...],
+        values: Mapping[EventId, int] | None,
+        domain: Domain | None,
+        unroll: int,
+        simplify: bool,
+        spinning: bool,
+    ) -> None:
+        thread = program.test.threads[program.thread]
+        self.program = program
+        self.thread = thread
+        self.objects = program.test.objects
+        self.decisions = decisions
+        self.values = values
+        self.domain = domain
+        self.unroll = unroll
+        self.spinning = spinning
+        self.expressions = Expressions(simplify)
+        self.trace = Trace(program.thread)
+        self.registers: dict[str, Node] = {n: self.expressions.constant(v) for n, v in thread.initial.items()}
+        self.taken: list[int] = []
+        self.decided: dict[int, int] = {}
+        self.guards: list[tuple[int, int, int]] = []  # open guards: join, reads, pc of the branch
+        self.ctrl = 0
+        self.pc = 0
+        self.step = 0
+        self.last_write = -1
+        self.visited: dict[int, int] = {}
+        self.rounds: dict[int, int] = {}
+
+    def run(self) -> Trace:
+        body, trace = self.thread.body, self.trace
+        headers = frozenset(self.program.control.spin.values())
+        while self.pc < len(body):
+            self.step += 1
+            if self.guards:
+                self._close_guards()
+            if self.pc in headers:
+                self.visited[self.pc] = self.step
+            op = body[self.pc]
+            if isinstance(op, Branch | Exit):
+                if not self._jump(op):
+                    break
+            else:
+                self._execute(op)
+                self.pc += 1
+        trace.registers = {name: self._register(name) for name in self.thread.registers}
+        return trace
+
+    # Registers and operands.
+
+    def _register(self, name: str) -> Node:
+        node = self.registers.get(name)
+        return self.expressions.constant(0) if node is None else node
+
+    def _operand(self, operand: Operand, type_: Type) -> Node:
+        if isinstance(operand, Reg):
+            return self._register(operand.name)
+        if isinstance(operand, Sym):
+            return self.expressions.constant(self.objects[operand.name].address + operand.offset)
+        return self.expressions.constant(operand.value & ((1 << type_.bits) - 1))
+
+    def _guard(self, op: Op) -> Node | None:
+        if op.guard is None:
+            return None
+        node = self._register(op.guard.register)
+        return self.expressions.operation("not", PRED, node) if op.guard.negated else node
+
+    def _assign(self, register: Reg, node: Node, guard: Node | None) -> None:
+        if guard is not None:
+            node = self.expressions.select(guard, node, self._register(register.name))
+        self.registers[register.name] = node
+
+    # Choices.
+
+    def _decide(self, node: Node, choices: Sequence[int] | None, what: str = "") -> int:
+        """The value of ``node`` on this path; ``choices`` None: its domain."""
+        if node.value is not None:
+            return node.value
+        if node.op == "not" and node.type == PRED:
+            return 1 - self._decide(node.args[0], (0, 1))
+        earlier = self.decided.get(id(node))
+        if earlier is not None:
+            return earlier
+        position = len(self.taken)
+        if position < len(self.decisions):
+            value = self.decisions[position]
+        else:
+            possible = None if self.domain is None else self.domain(node, self.trace.reads)
+            if possible is not None:
+                choices = [v for v in sorted(possible) if choices is None or v in choices]
+            if choices is None:
+                raise PtxmmError(f"the {what} may take too many values", kind="unsupported")
+            value = choices[0] if choices else 0  # with no possible value the path is infeasible anyway
+            prefix = tuple(self.taken)
+            self.trace.forks += [(*prefix, other) for other in choices[1:]]
+        self.taken.append(value)
+        self.decided[id(node)] = value
+        self.trace.constraints.append((node, value))
+        return value
+
+    # Control.
+
+    def _close_guards(self) -> None:
+        """At the join of branches: what they assigned depends on their guards from here on."""
+        closing = [g for g in self.guards if g[0] == self.pc]
+        if not closing:
+            return
+        self.guards = [g for g in self.guards if g[0] != self.pc]
+        added: dict[str, int] = {}
+        for _, reads, branch in closing:
+            for name in self.program.control.assigned[branch]:
+                added[name] = added.get(name, 0) | reads
+        for name, reads in added.items():
+            self.registers[name] = self.expressions.joined(self._register(name), reads)
+        self.ctrl = 0
+        for _, reads, _ in self.guards:
+            self.ctrl |= reads
+
+    def _jump(self, op: Branch | Exit) -> bool:
+        """Go on after a branch or exit; false at the end of the run."""
+        node = self._guard(op)
+        if isinstance(op, Branch) and op.condition is not None:
+            c = op.condition
+            test = self.expressions.operation(c.cmp, c.type, self._operand(c.a, c.type), self._operand(c.b, c.type))
+            node = test if node is None else self.expressions.operation("and", PRED, node, test)
+        taken = node is None or self._decide(node, (0, 1)) != 0
+        if node is not None and node.reads:
+            self.guards.append((self.program.control.join[self.pc], node.reads, self.pc))
+            self.ctrl |= node.reads
+        if not taken:
+            self.pc += 1
+            return True
+        if isinstance(op, Exit):
+            return False
+        if op.target <= self.pc and not self._go_back(op.target):
+            return False
+        self.pc = op.target
+        return True
+
+    def _go_back(self, target: int) -> bool:
+        """Count a backward branch; false if the run ends here."""
+        spin = self.program.control.spin.get(self.pc)
+        if spin is not None and not self.spinning and self.last_write < self.visited[spin]:
+            self.trace.end = "spin"
+            return False
+        count = self.rounds.get(self.pc, 0)
+        if count >= self.unroll:
+            self.trace.end = "cut"
+            return False
+        self.rounds[self.pc] = count + 1
+        self.trace.rounds += 1
+        return True
+
+    # Instructions.
+
+    def _execute(self, op: Op) -> None:
+        guard = self._guard(op)
+        if guard is not None and guard.constant:
+            if not guard.value:
+                return
+            guard = None
+        expressions = self.expressions
+        if isinstance(op, Alu):
+            sources = [self._source(op, i, s) for i, s in enumerate(op.sources)]
+            self._assign(op.dst, sources[0] if op.op == "mov" else expressions.operation(op.op, op.type, *sources), guard)
+        elif isinstance(op, Convert):
+            self._assign(op.dst, expressions.convert(self._operand(op.value, op.frm), op.to, op.frm, op.saturate), guard)
+        elif isinstance(op, SetPredicate):
+            self._set_predicate(op, guard)
+        elif isinstance(op, Select):
+            a, b = self._operand(op.a, op.type), self._operand(op.b, op.type)
+            self._assign(op.dst, expressions.select(self._register(op.predicate.name), a, b), guard)
+        else:
+            self._effect(op, guard)
+
+    def _source(self, op: Alu, position: int, operand: Operand) -> Node:
+        if op.op in ("shl", "shr") and position == 1:
+            return self._operand(operand, U32)
+        wide = op.op == "mad.wide" and position == 2
+        return self._operand(operand, Type(op.type.kind, 2 * op.type.bits) if wide else op.type)
+
+    def _set_predicate(self, op: SetPredicate, guard: Node | None) -> None:
+        expressions = self.expressions
+        node = expressions.operation(op.cmp, op.type, self._operand(op.a, op.type), self._operand(op.b, op.type))
+        results = [node] if op.complement is None else [node, expressions.operation("not", PRED, node)]
+        if op.boolop is not None and op.c is not None:
+            c = self._register(op.c.name)
+            c = expressions.operation("not", PRED, c) if op.c_negated else c
+            results = [expressions.operation(op.boolop, PRED, r, c) for r in results]
+        self._assign(op.dst, results[0], guard)
+        if op.complement is not None:
+            self._assign(op.complement, results[1], guard)
+
+    def _effect(self, op: Op, guard: Node | None) -> None:
+        """An instruction with events, which exist only if its guard holds."""
+        if guard is not None and not self._decide(guard, (0, 1)):
+            dst = op.dst if isinstance(op, Load | Atomic) else None
+            if dst is not None and guard.reads:
+                self.registers[dst.name] = self.expressions.joined(self._register(dst.name), guard.reads)
+            return
+        ctrl = self.ctrl | (0 if guard is None else guard.reads)
+        identity = (self.trace.thread, self.pc, self.trace.rounds)
+        if isinstance(op, Load):
+            cells, reads = self._address(op, op.address, op.type.bytes)
+            event = Event(identity, "R", op, *(cells or (None, None)), addr=reads, ctrl=ctrl)
+            self._assign(op.dst, self._returned(op.dst, op.type, self._read(event)), guard)
+        elif isinstance(op, Store):
+            cells, reads = self._address(op, op.address, op.type.bytes)
+            value = self._stored(op.value, op.type)
+            if cells is not None:
+                self._add(Event(identity, "W", op, *cells, value=value, addr=reads, data=value.reads, ctrl=ctrl))
+        elif isinstance(op, Atomic):
+            self._atomic(op, guard, identity, ctrl)
+        elif isinstance(op, Barrier):
+            self._barrier(op, identity, ctrl)
+        elif isinstance(op, Fence | ProxyFence):
+            self._add(Event(identity, "F", op, ctrl=ctrl))
+        else:
+            raise PtxmmError(f"no such instruction: {type(op).__name__}", kind="internal")
+
+    def _atomic(self, op: Atomic, guard: Node | None, identity: EventId, ctrl: int) -> None:
+        cells, addr = self._address(op, op.address, op.type.bytes)
+        operands = [self._stored(o, op.type) for o in op.operands]
+        old = self._read(Event(identity, "R", op, *(cells or (None, None)), addr=addr, ctrl=ctrl))
+        expressions = self.expressions
+        writes = True
+        if op.op == "cas":
+            equal = expressions.operation("eq", op.type, old, operands[0])
+            writes = self._decide(equal, (0, 1)) != 0
+            new, data, control = operands[1], operands[1].reads, ctrl | operands[0].reads
+        else:
+            new = operands[0] if op.op == "exch" else expressions.operation(op.op, op.type, old, *operands)
+            data, control = operands[0].reads, ctrl
+        if writes and cells is not None:
+            self._add(Event(identity, "W", op, *cells, value=new, addr=addr, data=data, ctrl=control))
+            self.last_write = self.step
+        if op.dst is not None:
+            self._assign(op.dst, self._returned(op.dst, op.type, old), guard)
+
+    def _barrier(self, op: Barrier, identity: EventId, ctrl: int) -> None:
+        number = self._decide(self._operand(op.barrier, U32), None, "number of this barrier")
+        count = None if op.count is None else self._decide(self._operand(op.count, U32), None, "count of this barrier")
+        self._add(Event(identity, "BA", op, ctrl=ctrl, barrier=(number, count)))
+        if op.kind == "sync":
+            self._add(Event(identity, "BW", op, ctrl=ctrl, barrier=(number, count)))
+
+    def _address(self, op: Op, address: Address, size: int) -> tuple[tuple[Cell, Cell] | None, int]:
+        """The cells that ``address`` is on this path (None outside every object), and the reads it depends on."""
+        node = self._operand(address.base, ADDRESS)
+        value = (self._decide(node, None, "address of this access") + address.offset) & ((1 << 64) - 1)
+        cells = self.program.locate(value, size)
+        if cells is None and self.trace.outside is None:
+            line = op.source.span.line
+            self.trace.outside = f"{self.thread.name} line {line}: access outside every object (address {value:#x})"
+        return cells, node.reads
+
+    def _read(self, event: Event) -> Node:
+        if event.cell is None:
+            return self.expressions.constant(0)
+        value = None
+        if self.values is not None:
+            value = self.values.get(event.id)
+            if value is None:
+                raise Missing(event.id)
+        event.leaf = len(self.trace.reads)
+        self.trace.reads.append(event)
+        self._add(event)
+        event.value = self.expressions.leaf(event.leaf, value)
+        return event.value
+
+    def _returned(self, register: Reg, type_: Type, node: Node) -> Node:
+        """A value of ``type_`` as its destination register holds it: sign- or zero-extended (PTX ISA 9.4.1)."""
+        bits = self.thread.registers[register.name].bits
+        return node if bits == type_.bits else self.expressions.convert(node, Type("b", bits), type_)
+
+    def _stored(self, operand: Operand, type_: Type) -> Node:
+        """An operand of a memory instruction; a register may be wider than its type (PTX ISA 9.4.1)."""
+        node = self._operand(operand, type_)
+        if isinstance(operand, Reg):
+            held = self.thread.registers[operand.name]
+            if held.bits > type_.bits:
+                return self.expressions.convert(node, type_, held)
+        elif node.value is not None and node.value >> type_.bits:
+            return self.expressions.constant(node.value & ((1 << type_.bits) - 1))
+        return node
+
+    def _add(self, event: Event) -> None:
+        self.trace.events.append(event)

@@ -1,0 +1,41 @@
+"""Where threads stand in the scope tree of the explicit side (PTX ISA 8.5, 2.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxmm.program.test import Test
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The warp, CTA, cluster and GPU of a thread, each by a value that is equal for threads that share it."""
+
+    warp: tuple[object, ...]
+    cta: tuple[object, ...]
+    cluster: tuple[object, ...]
+    gpu: tuple[object, ...]
+
+    def includes(self, scope: str, other: Place) -> bool:
+        """Whether ``scope`` of an operation of a thread here contains a thread at ``other``."""
+        if scope == "sys":
+            return True
+        if scope == "gpu":
+            return self.gpu == other.gpu
+        return self.cluster == other.cluster if scope == "cluster" else self.cta == other.cta
+
+
+def places(test: Test) -> tuple[Place, ...]:
+    """The place of each thread. Host threads share nothing below ``.sys``; a CTA without a cluster is its own."""
+    found = []
+    for i, thread in enumerate(test.threads):
+        p = thread.placement
+        alone = ("thread", i)
+        if p.host:
+            found.append(Place(alone, alone, alone, alone))
+            continue
+        cta = alone if p.cta is None else ("cta", p.gpu, p.grid, p.cluster, p.cta)
+        cluster = ("cluster", cta) if p.cluster is None else ("cluster", p.gpu, p.grid, p.cluster)
+        warp = alone if p.warp is None else ("warp", cta, p.warp)
+        found.append(Place(warp, cta, cluster, ("gpu", p.gpu)))
+    return tuple(found)

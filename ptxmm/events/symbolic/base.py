@@ -1,0 +1,417 @@
+"""The base sets and relations of the models on the symbolic side, by the names that cat files use.
+
+Sources: PTX ISA 8.2 (overlap), 8.4 (operation types), 8.5 (scopes), 8.6 (proxies), 8.9.1, 8.9.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+
+from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.phases import cta_key
+from ptxmm.events.symbolic.program import Program
+from ptxmm.events.symbolic.scopes import in_scope, scope_of
+from ptxmm.events.symbolic.threads import Event, Place
+from ptxmm.ptx.ops import Atomic, Barrier, Fence, Load, ProxyFence, Store
+from ptxmm.relations.formula import FALSE, TRUE, Formula
+from ptxmm.relations.symbolic import EventSet, Relation, bits
+
+PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
+EMPTY_SETS = ("ASY", "TMP", "CA", "CW", "MBA", "MBW", "MBI", "FMBI", "TMREL", "TMACQ", "ISS", "emptyset")
+EMPTY_RELATIONS = ("warpphase", "api", "0")
+
+
+class Base:
+    """Gives the base set or relation of a name, each computed once. Raises ``PtxmmError`` for an unknown name."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.algebra = program.algebra
+        self.formulas = program.formulas
+        self._cache: dict[str, EventSet | Relation] = {}
+        self._always = sum(1 << i for i, p in enumerate(program.presence) if p == TRUE)
+        self._sometimes = [i for i, p in enumerate(program.presence) if p != TRUE]
+        self._tags: dict[str, int] | None = None
+        self._relations: dict[str, Callable[[], Relation]] = {
+            "po": self._po,
+            "rf": self._rf,
+            "co": self._co,
+            "fr": self._fr,
+            "fsc": self._fsc,
+            "sync_fence": self._fsc,
+            "rmw": self._rmw,
+            "inscope": self._inscope,
+            "sr": self._same_scope,
+            "scta": self._same_cta,
+            "loc": lambda: self._where(lambda p, q: p.offset == q.offset and p.size == q.size, "physical"),
+            "ovl": lambda: self._where(_intersect, "physical"),
+            "vloc": lambda: self._where(lambda p, q: p.offset == q.offset and p.size == q.size, "virtual"),
+            "vovl": lambda: self._where(_intersect, "virtual"),
+            "addr": lambda: self._dependency("address"),
+            "data": lambda: self._dependency("data"),
+            "ctrl": lambda: self._dependency("control"),
+            "barphase": self._barphase,
+            "syncbar": self._barphase,
+            "sync_barrier": self._barphase,
+            "pfence": self._pfence,
+            "id": self._identity,
+            "int": self._internal,
+            "ext": self._external,
+            "po-loc": lambda: self.algebra.intersection(self.relation("po"), self.relation("loc")),
+        }
+
+    def __call__(self, name: str) -> EventSet | Relation:
+        """The base set or relation called ``name``."""
+        found = self._cache.get(name)
+        if found is None:
+            found = self._cache[name] = self._make(name)
+        return found
+
+    def relation(self, name: str) -> Relation:
+        """The base relation called ``name``."""
+        found = self(name)
+        if not isinstance(found, Relation):
+            raise PtxmmError(f"`{name}` is a set, not a relation", kind="model")
+        return found
+
+    def _make(self, name: str) -> EventSet | Relation:
+        if name in ("_", "E"):
+            return self.algebra.universe()
+        if name in EMPTY_SETS:
+            return self.algebra.empty_set()
+        if name in EMPTY_RELATIONS:
+            return self.algebra.empty_relation()
+        if name in self._relations:
+            return self._relations[name]()
+        if self._tags is None:
+            self._tags = self._tagged()
+        if name not in self._tags:
+            raise PtxmmError(f"no base set or relation is called `{name}`", kind="model")
+        return self._present(self._tags[name])
+
+    def _present(self, mask: int) -> EventSet:
+        return EventSet(
+            mask & self._always,
+            {e: self.program.presence[e] for e in bits(mask & ~self._always) if self.program.presence[e] != FALSE},
+        )
+
+    def _rows(self, rows: list[int]) -> Relation:
+        """The relation with the given bit rows, between executed events."""
+        presence, always = self.program.presence, self._always
+        must = [row & always if always >> x & 1 else 0 for x, row in enumerate(rows)]
+        if not self._sometimes:
+            return Relation(must, {})
+        may: dict[int, dict[int, Formula]] = {}
+        for x, row in enumerate(rows):
+            for y in bits(row & ~must[x]):
+                both = self.formulas.both(presence[x], presence[y])
+                if both != FALSE:
+                    may.setdefault(x, {})[y] = both
+        return (
+            self.algebra.relation(
+                [(x, y, TRUE) for x, row in enumerate(must) for y in bits(row)]
+                + [(x, y, f) for x, entries in may.items() for y, f in entries.items()]
+            )
+            if any(f == TRUE for entries in may.values() for f in entries.values())
+            else Relation(must, may)
+        )
+
+    def _tagged(self) -> dict[str, int]:
+        tags = dict.fromkeys(TAGS, 0)
+        for event in self.program.events:
+            for tag in _tags_of(self.program, event):
+                tags[tag] |= 1 << event.number
+        for number in self.program.initial.values():
+            for tag in ("IW", "W", "M"):
+                tags[tag] |= 1 << number
+        return tags
+
+    def _po(self) -> Relation:
+        rows = [0] * self.algebra.size
+        seen: dict[int, int] = {}
+        for event in reversed(self.program.events):
+            rows[event.number] = seen.get(event.thread, 0)
+            seen[event.thread] = rows[event.number] | 1 << event.number
+        return self._rows(rows)
+
+    def _rf(self) -> Relation:
+        return self.algebra.relation(
+            (write, read, when)
+            for reads in self.program.rf.values()
+            for read, writes in reads.items()
+            for write, when in writes.items()
+        )
+
+    def _writes(self) -> dict[tuple[str, int, int], dict[int, Formula]]:
+        """For each cell the writes of threads to it and when."""
+        found: dict[tuple[str, int, int], dict[int, Formula]] = {c: {} for c in self.program.initial}
+        for event in self.program.events:
+            if event.kind == "W":
+                for cell in dict.fromkeys(c for p in event.places for c in self.program.cells_of(p)):
+                    when = self.formulas.both(event.presence, self.program.covers(event.number, cell))
+                    found[cell][event.number] = when
+        return found
+
+    def _co(self) -> Relation:
+        first = [
+            (self.program.initial[cell], write, when)
+            for cell, writes in self._writes().items()
+            for write, when in writes.items()
+        ]
+        return self.algebra.relation([*first, *((a, b, f) for (a, b), f in self.program.co.items())])
+
+    def _fr(self) -> Relation:
+        both, co = self.formulas.both, self.program.co
+        items: list[tuple[int, int, Formula]] = []
+        writers = self._writes()
+        for cell, reads in self.program.rf.items():
+            initial = self.program.initial[cell]
+            for read, sources in reads.items():
+                for write, when in writers[cell].items():
+                    for source, chosen in sources.items():
+                        order = when if source == initial else co.get((source, write), FALSE)
+                        if source != write and order != FALSE:
+                            items.append((read, write, both(chosen, both(order, when))))
+        return self.algebra.relation(items)
+
+    def _fsc(self) -> Relation:
+        return self.algebra.relation((a, b, f) for (a, b), f in self.program.fsc.items())
+
+    def _rmw(self) -> Relation:
+        events = self.program.events
+        return self.algebra.relation(
+            (a.number, b.number, b.presence)
+            for a, b in pairwise(events)
+            if a.kind == "R" and b.kind == "W" and a.id == b.id and a.op is b.op
+        )
+
+    def _pairwise(self, related: Callable[[Event, Event], bool]) -> Relation:
+        rows = [0] * self.algebra.size
+        for a in self.program.events:
+            for b in self.program.events:
+                if related(a, b):
+                    rows[a.number] |= 1 << b.number
+        return self._rows(rows)
+
+    def _inscope(self) -> Relation:
+        test = self.program.test
+        by_thread = self._by_thread()
+        rows = [0] * self.algebra.size
+        for event in self.program.events:
+            if scope_of(event) is not None:
+                for thread, mask in by_thread.items():
+                    if in_scope(test, event, thread):
+                        rows[event.number] |= mask
+        return self._rows(rows)
+
+    def _same_scope(self) -> Relation:
+        inscope = self.relation("inscope")
+        mutual = self.algebra.intersection(inscope, self.algebra.inverse(inscope))
+        strong = self("STRONG")
+        assert isinstance(strong, EventSet)
+        return self.algebra.restrict(strong, mutual, strong)
+
+    def _by_thread(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for event in self.program.events:
+            found[event.thread] = found.get(event.thread, 0) | 1 << event.number
+        return found
+
+    def _same_cta(self) -> Relation:
+        ctas: dict[object, int] = {}
+        for thread, mask in self._by_thread().items():
+            key = cta_key(self.program.test, thread)
+            ctas[key] = ctas.get(key, 0) | mask
+        rows = [0] * self.algebra.size
+        for event in self.program.events:
+            rows[event.number] = ctas[cta_key(self.program.test, event.thread)]
+        return self._rows(rows)
+
+    def _memory(self) -> Iterator[tuple[int, list[Place]]]:
+        for event in self.program.events:
+            if event.places:
+                yield event.number, event.places
+
+    def _where(self, related: Callable[[Place, Place], bool], key: str) -> Relation:
+        """Pairs of memory events whose places are ``related`` in the same physical or virtual object."""
+        items: list[tuple[int, int, Formula]] = []
+        rows = [0] * self.algebra.size
+        memory = list(self._memory())
+        presence = self.program.presence
+        for x, places in memory:
+            for y, others in memory:
+                if y < x:
+                    continue
+                if len(places) == 1 and len(others) == 1 and places[0].when == TRUE and others[0].when == TRUE:
+                    p, q = places[0], others[0]
+                    if getattr(p, key) == getattr(q, key) and related(p, q):
+                        rows[x] |= 1 << y
+                        rows[y] |= 1 << x
+                    continue
+                for p in places:
+                    for q in others:
+                        if getattr(p, key) == getattr(q, key) and related(p, q):
+                            when = self.formulas.all([p.when, q.when, presence[x], presence[y]])
+                            if x == y:
+                                when = self.formulas.both(when, TRUE)
+                                items.append((x, x, when))
+                            else:
+                                items += [(x, y, when), (y, x, when)]
+        for cell, number in self.program.initial.items():
+            rows[number] |= 1 << number
+            for x, places in memory:
+                covered = self.formulas.any([p.when for p in places if cell in self.program.cells_of(p)])
+                if covered == TRUE:
+                    rows[number] |= 1 << x
+                    rows[x] |= 1 << number
+                elif covered != FALSE:
+                    when = self.formulas.both(covered, presence[x])
+                    items += [(number, x, when), (x, number, when)]
+        fixed = self._rows(rows)
+        return self.algebra.union(fixed, self.algebra.relation(items)) if items else fixed
+
+    def _dependency(self, name: str) -> Relation:
+        events = self.program.events
+        items: list[tuple[int, int, Formula]] = []
+        for event in events:
+            for read, when in getattr(event, name).items():
+                if read != event.number:
+                    items.append((read, event.number, self.formulas.all([when, events[read].presence, event.presence])))
+        return self.algebra.relation(items)
+
+    def _barphase(self) -> Relation:
+        halves: dict[object, dict[str, list[Event]]] = {}
+        for event in self.program.events:
+            if event.kind in ("BA", "BW"):
+                halves.setdefault(event.id, {"BA": [], "BW": []})[event.kind].append(event)
+        items: list[tuple[int, int, Formula]] = []
+        for scenario, selector in self.program.scenarios:
+            if scenario.undefined is not None:
+                continue
+            phases = dict(scenario.phases)
+            groups: dict[object, list[object]] = {}
+            for arrival in scenario.arrivals:
+                phase = phases.get(arrival.id)
+                if phase is not None:
+                    cta = cta_key(self.program.test, arrival.id[0])
+                    groups.setdefault((cta, arrival.instance, arrival.barrier, phase), []).append(arrival.id)
+            for ids in groups.values():
+                for a in (e for i in ids for e in halves[i]["BA"]):
+                    for w in (e for i in ids for e in halves[i]["BW"]):
+                        items.append((a.number, w.number, self.formulas.all([selector, a.presence, w.presence])))
+        return self.algebra.relation(items)
+
+    def _pfence(self) -> Relation:
+        return self._pairwise(
+            lambda a, b: (
+                a.kind == "PF"
+                and isinstance(a.op, ProxyFence)
+                and b.kind in ("R", "W")
+                and isinstance(b.op, Load | Store | Atomic)
+                and a.op.kind == b.op.proxy
+            )
+        )
+
+    def _identity(self) -> Relation:
+        return self.algebra.identity(self.algebra.universe())
+
+    def _internal(self) -> Relation:
+        by_thread = self._by_thread()
+        rows = [0] * self.algebra.size
+        for event in self.program.events:
+            rows[event.number] = by_thread[event.thread]
+        return self._rows(rows)
+
+    def _external(self) -> Relation:
+        full = self.algebra.product(self.algebra.universe(), self.algebra.universe())
+        return self.algebra.difference(full, self._internal())
+
+
+TAGS = (
+    "R",
+    "W",
+    "M",
+    "IW",
+    "F",
+    "FSC",
+    "FAR",
+    "PF",
+    "AF",
+    "BA",
+    "BW",
+    "B",
+    "STRONG",
+    "REL",
+    "ACQ",
+    "NORET",
+    "AMO",
+    "GEN",
+    "SUR",
+    "TEX",
+    "CON",
+    "RLX",
+    "ACQ_REL",
+    "SC",
+    "WEAK",
+    "VOL",
+    "MMIO",
+    "ALIAS",
+    "CTA",
+    "CLUSTER",
+    "GPU",
+    "SYS",
+    "HOST",
+)
+
+
+def _tags_of(program: Program, event: Event) -> Iterable[str]:
+    """The names of the sets that ``event`` is in (8.4, Table 19)."""
+    op = event.op
+    if program.test.threads[event.thread].placement.host:
+        yield "HOST"
+    scope = scope_of(event)
+    if scope is not None:
+        yield "STRONG"
+        yield scope.upper()
+    match op:
+        case Fence():
+            yield from ("F", "GEN", *(("FSC", "SC") if op.sem == "sc" else ("FAR", "ACQ_REL")))
+        case ProxyFence():
+            yield "F"
+            if op.kind == "alias":
+                yield from ("AF", "ALIAS")
+            else:
+                yield from ("PF", PROXIES[op.kind])
+        case Barrier():
+            yield from (event.kind, "B")
+        case Load() | Store() | Atomic():
+            yield from (event.kind, "M", PROXIES[op.proxy])
+            yield from _order(event, op)
+
+
+def _order(event: Event, op: Load | Store | Atomic) -> Iterable[str]:
+    if isinstance(op, Atomic):
+        yield "AMO"
+        if event.kind == "R" and not op.returns:
+            yield "NORET"
+        releases, acquires = op.sem in ("release", "acq_rel"), op.sem in ("acquire", "acq_rel")
+        if releases:
+            yield "REL"
+        if acquires and event.kind == "R":
+            yield "ACQ"
+        if not (acquires if event.kind == "R" else releases):
+            yield "RLX"
+        return
+    if op.volatile:
+        yield "VOL"
+    if op.mmio:
+        yield "MMIO"
+    yield {"weak": "WEAK", "relaxed": "RLX", "acquire": "ACQ", "release": "REL"}[op.sem]
+
+
+def _intersect(p: Place, q: Place) -> bool:
+    return p.offset < q.offset + q.size and q.offset < p.offset + p.size
+
+
+__all__ = ["Base"]

@@ -1,0 +1,167 @@
+"""From a test to its symbolic program: events of all threads, who may read from whom, and the constraints.
+
+Values out of thin air are excluded (PTX ISA 8.10.4), so that the possible values of a location are a fixpoint that is
+reached after as many rounds as there are writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.choices import choose
+from ptxmm.events.symbolic.phases import scenarios
+from ptxmm.events.symbolic.program import Cell, Program, initial_value
+from ptxmm.events.symbolic.threads import Event, Machine, ThreadEvents
+from ptxmm.program.condition import MemoryTerm
+from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import Imm, Op, Store, Sym
+from ptxmm.relations.formula import TRUE, Formulas
+from ptxmm.relations.symbolic import SymbolicAlgebra
+
+
+class _Possible(dict[Cell, set[int]]):
+    """The values found so far for each cell, the initial one to begin with."""
+
+    def __init__(self, test: Test) -> None:
+        super().__init__()
+        self.test = test
+
+    def __missing__(self, cell: Cell) -> set[int]:
+        self[cell] = {initial_value(self.test, cell)}
+        return self[cell]
+
+
+def build(
+    test: Test,
+    observed: tuple[MemoryTerm, ...],
+    *,
+    unroll: int,
+    tear: bool,
+    simplify: bool,
+    check: Callable[[], None],
+) -> Program:
+    """The program of ``test`` with loops unrolled ``unroll`` times.
+
+    ``observed``: the memory elements whose final values matter. ``tear``: single accesses may be torn into bytes
+    (A11). ``simplify``: apply the dependency rewrites (A21). Raises ``PtxmmError`` for mixed-size accesses.
+    """
+    machine, threads = _execute(test, unroll, tear, simplify, check)
+    formulas = machine.formulas
+    cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
+    for term in observed:
+        _observe(test, term, cells)
+    initial = {cell: len(machine.events) + i for i, cell in enumerate(cells)}
+    presence = [e.presence for e in machine.events] + [TRUE] * len(initial)
+    program = Program(
+        test,
+        formulas,
+        SymbolicAlgebra(formulas, presence),
+        machine.events,
+        presence,
+        initial,
+        threads,
+        machine.read_cells,
+        machine.cells,
+    )
+    for wrong, index, op, _ in machine.outside:
+        line = f" line {op.source.span.line}" if op.source.span.line else ""
+        program.undefined.append((wrong, f"{test.threads[index].name}{line}: access outside every object"))
+    choose(program, machine, observed, check)
+    return program
+
+
+def _execute(
+    test: Test, unroll: int, tear: bool, simplify: bool, check: Callable[[], None]
+) -> tuple[Machine, list[ThreadEvents]]:
+    """Execute all threads until the possible values of all locations and the barriers that can block are known."""
+    possible = _Possible(test)
+    for thread in test.threads:
+        for op in thread.body:
+            if isinstance(op, Store) and isinstance(op.value, Imm) and isinstance(op.address.base, Sym):
+                item = test.objects[op.address.base.name]
+                offset = op.address.base.offset + op.address.offset
+                if 0 <= offset <= item.size - op.type.bytes:
+                    possible[item.physical, offset, op.type.bytes].add(op.value.value & ((1 << op.type.bits) - 1))
+    split: frozenset[str] = frozenset()
+    stuck: frozenset[EventId] = frozenset()
+    rounds = 0
+    while True:
+        check()
+        machine = Machine(test, Formulas(), unroll, simplify, possible, split, stuck, check)
+        threads = [machine.run(i) for i in range(len(test.threads))]
+        rounds += 1
+        writes = [e for e in machine.events if e.kind == "W"]
+        if _grow(machine, writes, possible) and rounds <= len(writes) + 1:
+            continue
+        _refuse_mixed_sizes(machine)
+        torn = {c[0] for c, values in possible.items() if c[2] > 1 and _several_bytes(values)} if tear else set()
+        if torn - split:
+            split, rounds = split | torn, 0
+            continue
+        if any(t.barriers for t in threads):
+            blocked = frozenset(
+                s for scenario in scenarios(test, machine.formulas, threads, check) for s in scenario.stuck
+            )
+            if blocked - stuck:
+                stuck, rounds = stuck | blocked, 0
+                continue
+        return machine, threads
+
+
+def _grow(machine: Machine, writes: list[Event], possible: _Possible) -> bool:
+    """Add what ``writes`` write to ``possible``; whether that was news."""
+    grown = False
+    for event in writes:
+        for place in event.places:
+            for cell in machine.cells(place):
+                shift, mask = 8 * (cell[1] - place.offset), (1 << 8 * cell[2]) - 1
+                values = {v >> shift & mask for v in event.value}
+                if not values <= possible[cell]:
+                    possible[cell] |= values
+                    grown = True
+    return grown
+
+
+def _several_bytes(values: set[int]) -> bool:
+    """Whether ``values`` differ from each other in more than one byte."""
+    first = next(iter(values))
+    differing = 0
+    for value in values:
+        differing |= value ^ first
+    return sum(1 for i in range((differing.bit_length() + 7) // 8) if differing >> 8 * i & 0xFF) > 1
+
+
+def _refuse_mixed_sizes(machine: Machine) -> None:
+    """Raise an error if two accesses may overlap partially."""
+    ranges: dict[str, dict[tuple[int, int], Op]] = {}
+    for event in machine.events:
+        for place in event.places:
+            ranges.setdefault(place.physical, {}).setdefault((place.offset, place.size), event.op)
+    for key, found in ranges.items():
+        ordered = sorted(found)
+        for (offset, size), (other, other_size) in combinations(ordered, 2):
+            if other < offset + size:
+                raise mixed_size_error(machine.test, key, found[offset, size], found[other, other_size])
+
+
+def mixed_size_error(test: Test, key: str, one: Op, other: Op) -> PtxmmError:
+    """The refusal of two accesses that overlap partially."""
+    first, second = sorted((one.source.span, other.source.span), key=lambda s: (s.line, s.column))
+    return PtxmmError(
+        f"accesses of different size overlap in `{key}`: lines {first.line} and {second.line}",
+        kind="unsupported",
+        line=second.line,
+        column=second.column,
+        width=max(1, second.end_column - second.column),
+        hint="mixed-size accesses: give both the same width",
+    ).place(test.file, test.text)
+
+
+def _observe(test: Test, term: MemoryTerm, cells: dict[Cell, None]) -> None:
+    """Add a cell for an observed element that nothing accesses."""
+    item = test.objects[term.key]
+    start, size = term.index * item.type.bytes, item.type.bytes
+    if not any(c[0] == item.physical and c[1] < start + size and start < c[1] + c[2] for c in cells):
+        cells[item.physical, start, size] = None

@@ -1,0 +1,116 @@
+"""A whole program on the symbolic side: its events and the choices that make an execution of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ptxmm.events.symbolic.phases import Scenario
+from ptxmm.events.symbolic.threads import Event, Place, ThreadEvents, initial_values
+from ptxmm.events.symbolic.values import Domain, apply, merge
+from ptxmm.program.condition import MemoryTerm
+from ptxmm.program.test import Test
+from ptxmm.relations.formula import TRUE, Formula, Formulas
+from ptxmm.relations.symbolic import SymbolicAlgebra
+
+Cell = tuple[str, int, int]
+"""A byte range that reads and writes take as a unit: physical key, offset, size."""
+
+
+@dataclass(slots=True)
+class Program:
+    """Every execution of a test up to the bound, as formulas over choices.
+
+    Events 0 .. len(events)-1 belong to threads; ``initial[cell]`` is the number of the initial write of a cell.
+    ``rf[cell][r][w]``, ``co[w1, w2]``, ``fsc[f1, f2]``, ``last[cell][w]`` are the choices; ``scenarios`` pairs the
+    barrier scenarios with the formula that selects each. ``constraints`` all hold in an
+    execution, and no two formulas of an ``exclusive`` pair (apart, since formulas are simplified by what is in it).
+    """
+
+    test: Test
+    formulas: Formulas
+    algebra: SymbolicAlgebra
+    events: list[Event]
+    presence: list[Formula]
+    initial: dict[Cell, int]
+    threads: list[ThreadEvents]
+    read_cells: dict[int, dict[Cell, Domain]]
+    cells_of: Callable[[Place], list[Cell]]
+    rf: dict[Cell, dict[int, dict[int, Formula]]] = field(default_factory=dict)
+    co: dict[tuple[int, int], Formula] = field(default_factory=dict)
+    fsc: dict[tuple[int, int], Formula] = field(default_factory=dict)
+    last: dict[Cell, dict[int, Formula]] = field(default_factory=dict)
+    scenarios: list[tuple[Scenario, Formula]] = field(default_factory=list)
+    constraints: list[Formula] = field(default_factory=list)
+    exclusive: list[tuple[Formula, Formula]] = field(default_factory=list)
+    undefined: list[tuple[Formula, str]] = field(default_factory=list)
+
+    @property
+    def final(self) -> Formula:
+        """When every thread reaches its end and nothing undefined happened."""
+        ends = [t.completed for t in self.threads]
+        stuck = [-s for scenario, s in self.scenarios if scenario.stuck]
+        return self.formulas.all([*ends, *stuck, *(-f for f, _ in self.undefined)])
+
+    @property
+    def cut(self) -> Formula:
+        """When some thread would take a backward branch more often than the bound."""
+        defined = [-f for f, _ in self.undefined]
+        return self.formulas.both(self.formulas.any([t.cut for t in self.threads]), self.formulas.all(defined))
+
+    @property
+    def deadlock(self) -> Formula:
+        """When some thread waits for ever at a barrier although no other was cut by the bound."""
+        formulas = self.formulas
+        waits = formulas.any([s for scenario, s in self.scenarios if scenario.stuck])
+        rest = [-t.cut for t in self.threads] + [-f for f, _ in self.undefined]
+        return formulas.all([waits, *rest])
+
+    def covers(self, event: int, cell: Cell) -> Formula:
+        """When the thread event writes or reads ``cell`` (given that it is executed)."""
+        event_places = self.events[event].places
+        return self.formulas.any([p.when for p in event_places if cell in self.cells_of(p)])
+
+    def element(self, term: MemoryTerm) -> Domain:
+        """The final value of a memory element."""
+        item = self.test.objects[term.key]
+        start, size = term.index * item.type.bytes, item.type.bytes
+        initial = initial_values(self.test.objects[item.physical])
+        value: Domain = {0: TRUE}
+        byte = start
+        while byte < start + size:
+            cell = next((c for c in self.last if c[0] == item.physical and c[1] <= byte < c[1] + c[2]), None)
+            shift = 8 * (byte - start)
+            if cell is None:
+                part: Domain = {initial[byte]: TRUE}
+                step = 1
+            else:
+                skip, step = byte - cell[1], min(cell[1] + cell[2], start + size) - byte
+                arms = [(when, self.written(w, cell)) for w, when in self.last[cell].items()]
+                whole = merge(self.formulas, arms) if len(arms) > 1 else arms[0][1]
+                mask = (1 << 8 * step) - 1
+                part = apply(self.formulas, lambda v, skip=skip, mask=mask: v >> 8 * skip & mask, whole)
+            value = apply(self.formulas, lambda low, high, shift=shift: low | high << shift, value, part)
+            byte += step
+        return value
+
+    def written(self, write: int, cell: Cell) -> Domain:
+        """What a write (or the initial write) writes to ``cell``."""
+        if write >= len(self.events):
+            return {initial_value(self.test, cell): TRUE}
+        event = self.events[write]
+        arms: list[tuple[Formula, Domain]] = []
+        for place in event.places:
+            if cell in self.cells_of(place):
+                shift, mask = 8 * (cell[1] - place.offset), (1 << 8 * cell[2]) - 1
+                if shift == 0 and cell[2] == place.size:
+                    arms.append((place.when, event.value))
+                else:
+                    part = apply(self.formulas, lambda v, s=shift, m=mask: v >> s & m, event.value)
+                    arms.append((place.when, part))
+        return arms[0][1] if len(arms) == 1 else merge(self.formulas, arms)
+
+
+def initial_value(test: Test, cell: Cell) -> int:
+    """The value of ``cell`` before the program."""
+    return int.from_bytes(initial_values(test.objects[cell[0]])[cell[1] : cell[1] + cell[2]], "little")

@@ -1,0 +1,40 @@
+"""Threads that can change places without changing the program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+
+from ptxmm.events.symbolic.phases import cta_key
+from ptxmm.program.test import Test, Thread
+from ptxmm.ptx.ops import Op
+
+
+def interchangeable(test: Test, fixed: Collection[int]) -> list[list[int]]:
+    """Groups of two or more threads with the same code in the same kind of place, none of them in ``fixed``.
+
+    Swapping two threads of a group keeps the scope tree: either each is alone in its CTA, or they share a CTA and
+    each is a warp of its own.
+    """
+    members = Counter(cta_key(test, i) for i in range(len(test.threads)))
+    warps = Counter((cta_key(test, i), t.placement.warp) for i, t in enumerate(test.threads))
+    groups: dict[object, list[int]] = {}
+    for index, thread in enumerate(test.threads):
+        if index in fixed:
+            continue
+        place, cta = thread.placement, cta_key(test, index)
+        if place.warp is not None and warps[cta, place.warp] > 1:
+            continue
+        where = (place.host, place.gpu, place.grid, place.cluster, "alone" if members[cta] == 1 else cta)
+        code = (_code(thread), tuple(sorted(thread.initial.items())), tuple(sorted(thread.registers.items(), key=str)))
+        groups.setdefault((where, code), []).append(index)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _code(thread: Thread) -> tuple[Op, ...]:
+    """The instructions without their place in the text."""
+    if not thread.body:
+        return ()
+    source = thread.body[0].source
+    return tuple(replace(op, source=source) for op in thread.body)

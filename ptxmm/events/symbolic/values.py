@@ -1,0 +1,225 @@
+"""Values of the symbolic side: finite maps from integers to the formulas under which a register holds them.
+
+Values out of thin air are excluded (PTX ISA 8.10.4), so every register has finitely many values, and a program
+becomes a propositional problem. An expression number stands beside each value for the dependency rewrites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+from ptxmm.errors import PtxmmError
+from ptxmm.ptx.ops import Type
+from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
+
+Domain = dict[int, Formula]
+"""The possible values (unsigned) and when each is taken; exclusive, and exhaustive where the register is defined."""
+
+Reads = dict[int, Formula]
+"""Read events (by number) and when an expression contains what they return."""
+
+LIMIT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a register holds: its domain, the number of its expression and the reads that occur in it."""
+
+    domain: Domain
+    expression: int
+    reads: Reads
+
+
+class Expressions:
+    """Expressions by number: equal numbers are syntactically equal expressions."""
+
+    def __init__(self, simplify: bool) -> None:
+        self.simplify = simplify
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._constants: dict[int, int] = {}
+
+    def number(self, *key: object) -> int:
+        """The number of the expression (or leaf) ``key``."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def constant(self, value: int) -> int:
+        """The number of the constant ``value``."""
+        number = self.number("constant", value)
+        self._constants[number] = value
+        return number
+
+    def value_of(self, number: int) -> int | None:
+        """The value of a constant expression, else None."""
+        return self._constants.get(number) if self.simplify else None
+
+    def operation(self, op: str, type_: Type, operands: list[int]) -> int:
+        """``op`` applied to expressions, after the rewrites that drop dependencies."""
+        if self.simplify:
+            values = [self._constants.get(o) for o in operands]
+            if None not in values:
+                return self.constant(compute(op, type_, [v for v in values if v is not None]))
+            mask = (1 << type_.bits) - 1
+            if op in ("xor", "sub") and operands[0] == operands[1]:
+                return self.constant(0)
+            if op in ("and", "mul.lo", "mul.hi", "mul.wide") and 0 in values:
+                return self.constant(0)
+            if op == "or" and mask in values:
+                return self.constant(mask)
+            if op == "shl" or (op == "shr" and not type_.signed):
+                amount = values[1]
+                if amount is not None and amount >= type_.bits:
+                    return self.constant(0)
+            if op in COMPARISONS and operands[0] == operands[1]:
+                return self.constant(int(op in ("eq", "le", "ge")))
+            if op == "select" and operands[0] == operands[1]:
+                return operands[0]
+        return self.number(op, type_, *operands)
+
+
+def constant(domain: Domain) -> int | None:
+    """The only value of ``domain``, or None."""
+    return next(iter(domain)) if len(domain) == 1 else None
+
+
+def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) -> Domain:
+    """The domain of ``function`` of values from ``domains``."""
+    if len(domains) == 1 or (len(domains) == 2 and len(domains[1]) == 1 and next(iter(domains[1].values())) == TRUE):
+        rest = [next(iter(d)) for d in domains[1:]]
+        found: dict[int, list[Formula]] = {}
+        for value, when in domains[0].items():
+            found.setdefault(function(value, *rest), []).append(when)
+    else:
+        size = 1
+        for domain in domains:
+            size *= len(domain)
+        if size > LIMIT:
+            raise PtxmmError(
+                f"a value depends on reads in more than {LIMIT} ways",
+                kind="unsupported",
+                hint="use --engine enumerate or a smaller program",
+            )
+        found = {}
+        for items in product(*(d.items() for d in domains)):
+            when = formulas.all([f for _, f in items])
+            if when != FALSE:
+                found.setdefault(function(*(v for v, _ in items)), []).append(when)
+    return normal({value: formulas.any(when) if len(when) > 1 else when[0] for value, when in found.items()})
+
+
+def merge(formulas: Formulas, arms: list[tuple[Formula, Domain]]) -> Domain:
+    """The domain that is that of each arm where the arm's formula holds."""
+    found: dict[int, list[Formula]] = {}
+    for guard, domain in arms:
+        for value, when in domain.items():
+            when = formulas.both(guard, when)
+            if when != FALSE:
+                found.setdefault(value, []).append(when)
+    return normal({value: formulas.any(when) for value, when in found.items()})
+
+
+def normal(domain: Domain) -> Domain:
+    """``domain`` without its formula where only one value is possible."""
+    return dict.fromkeys(domain, TRUE) if len(domain) == 1 else domain
+
+
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def signed(value: int, bits: int) -> int:
+    """``value`` of ``bits`` bits as a signed integer."""
+    sign = 1 << (bits - 1)
+    return ((value & ((1 << bits) - 1)) ^ sign) - sign
+
+
+def compute(op: str, type_: Type, operands: list[int]) -> int:
+    """The unsigned result of an integer instruction (PTX ISA 9.7.1, 9.7.6, 9.7.8) on unsigned operands."""
+    bits = type_.bits
+    mask = (1 << bits) - 1
+    a = operands[0] & mask
+    b = operands[1] & mask if len(operands) > 1 else 0
+    sa, sb = (signed(a, bits), signed(b, bits)) if type_.signed else (a, b)
+    match op:
+        case "mov":
+            return a
+        case "add":
+            return (a + b) & mask
+        case "sub":
+            return (a - b) & mask
+        case "mul.lo":
+            return (a * b) & mask
+        case "mul.hi":
+            return (sa * sb >> bits) & mask
+        case "mul.wide":
+            return (sa * sb) & ((1 << 2 * bits) - 1)
+        case "mad.lo":
+            return (a * b + operands[2]) & mask
+        case "mad.hi":
+            return ((sa * sb >> bits) + operands[2]) & mask
+        case "mad.wide":
+            return (sa * sb + operands[2]) & ((1 << 2 * bits) - 1)
+        case "and":
+            return a & b
+        case "or":
+            return a | b
+        case "xor":
+            return a ^ b
+        case "not":
+            return ~a & mask
+        case "neg":
+            return -a & mask
+        case "abs":
+            return abs(signed(a, bits)) & mask
+        case "shl":
+            return (a << amount) & mask if (amount := operands[1] & 0xFFFFFFFF) < bits else 0
+        case "shr":
+            return (sa >> min(operands[1] & 0xFFFFFFFF, bits)) & mask
+        case "min":
+            return min(sa, sb) & mask
+        case "max":
+            return max(sa, sb) & mask
+        case "eq":
+            return int(a == b)
+        case "ne":
+            return int(a != b)
+        case "lt":
+            return int(sa < sb)
+        case "le":
+            return int(sa <= sb)
+        case "gt":
+            return int(sa > sb)
+        case "ge":
+            return int(sa >= sb)
+        case "select":
+            return operands[0] if operands[2] else operands[1]
+    raise PtxmmError(f"no integer operation {op!r}", kind="internal")
+
+
+def update(op: str, type_: Type, old: int, operand: int) -> int:
+    """What an atomic operation other than cas writes (PTX ISA 9.7.13.5 atom)."""
+    mask = (1 << type_.bits) - 1
+    match op:
+        case "exch":
+            return operand & mask
+        case "inc":
+            return 0 if old >= operand & mask else old + 1
+        case "dec":
+            return operand & mask if old == 0 or old > operand & mask else old - 1
+    return compute(op, type_, [old, operand])
+
+
+def convert(value: int, to: Type, frm: Type, saturate: bool) -> int:
+    """``cvt.to.frm`` between integer types (PTX ISA 9.7.9.21)."""
+    number = signed(value, frm.bits) if frm.signed else value & ((1 << frm.bits) - 1)
+    if saturate:
+        low = -(1 << (to.bits - 1)) if to.signed else 0
+        high = (1 << (to.bits - 1)) - 1 if to.signed else (1 << to.bits) - 1
+        number = max(low, min(high, number))
+    return number & ((1 << to.bits) - 1)
+
+
+def extend(value: int, frm: Type, bits: int) -> int:
+    """A loaded value of type ``frm`` in a register of ``bits`` bits: sign- or zero-extended (PTX ISA 9.4.1)."""
+    number = signed(value, frm.bits) if frm.signed else value & ((1 << frm.bits) - 1)
+    return number & ((1 << bits) - 1)

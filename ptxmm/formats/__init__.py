@@ -1,0 +1,50 @@
+"""What users bring, as tests: one reader per format, chosen by the name of the file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ptxmm.errors import PtxmmError
+from ptxmm.formats.text import decode
+from ptxmm.program.test import Test
+
+SUFFIXES = {".litmus": "litmus", ".test": "nvlitmus"}
+
+__all__ = ["SUFFIXES", "parse", "read"]
+
+
+def read(path: str | Path) -> list[Test]:
+    """The tests in a file: one of a ``.litmus`` file, one per row of its table of a ``.test`` file.
+
+    Raises ``PtxmmError``: kind ``io`` if it can't be read, ``format`` if it is no text, else as the format says.
+    """
+    file = os.fspath(path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise PtxmmError(f"the file can't be read: {reason}", kind="io", file=file) from None
+    return parse(decode(data, file), file)
+
+
+def parse(text: str, file: str = "<text>", format: str | None = None) -> list[Test]:
+    """The tests in ``text``. ``format`` is ``litmus`` or ``nvlitmus``; None takes it from the suffix of ``file``.
+
+    Raises ``PtxmmError`` (kind ``usage`` for an unknown format, else as the format says).
+    """
+    suffix = Path(file).suffix.lower()
+    chosen = format or SUFFIXES.get(suffix)
+    if chosen is None and (suffix == "" or file.startswith("<")):
+        chosen = "litmus"
+    if chosen == "litmus":
+        from ptxmm.formats import litmus
+
+        return litmus.parse(text, file)
+    if chosen == "nvlitmus":
+        from ptxmm.formats import nvlitmus
+
+        return nvlitmus.parse(text, file)
+    name = f"`{format}`" if format else f"`{suffix}` files"
+    known = " and ".join(SUFFIXES)
+    raise PtxmmError(f"{name} are not litmus tests", kind="usage", file=file, hint=f"ptxmm reads {known} files")

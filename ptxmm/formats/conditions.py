@@ -1,0 +1,202 @@
+"""Final conditions: ``exists``, ``~exists``, ``forall``, ``locations`` and ``filter`` after the threads of a test.
+
+Operators from loose to tight: ``\\/``, ``/\\``, ``~`` (or ``not``). The parser keeps its own stack, so that deep nesting
+ends in an error and not in a crash.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ptxmm.errors import PtxmmError
+from ptxmm.formats.text import Text
+from ptxmm.formats.tokens import Cursor
+from ptxmm.program.source import (
+    Constant,
+    NameTerm,
+    RawComparison,
+    RawCondition,
+    RawConjunction,
+    RawDisjunction,
+    RawNegation,
+    RawProposition,
+    RawTerm,
+)
+
+MAX_DEPTH = 100
+START = re.compile(r"(?:exists|forall|locations|filter)(?![A-Za-z0-9_$])|~")
+
+_COMPARISONS = {"=": "==", **{op: op for op in ("==", "!=", "<", "<=", ">", ">=")}}
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """What stands after the threads."""
+
+    condition: RawCondition | None = None
+    locations: tuple[NameTerm, ...] = ()
+    filter: RawProposition | None = None
+
+
+@dataclass(slots=True)
+class _Level:
+    """An open parenthesis (or the outermost level) while its content is read."""
+
+    start: int
+    disjuncts: list[RawProposition] = field(default_factory=list)
+    conjuncts: list[RawProposition] = field(default_factory=list)
+    negations: int = 0
+
+    def add(self, item: RawProposition) -> None:
+        for _ in range(self.negations):
+            item = RawNegation(item)
+        self.negations = 0
+        self.conjuncts.append(item)
+
+    def end_conjunction(self) -> None:
+        items = tuple(self.conjuncts)
+        self.disjuncts.append(items[0] if len(items) == 1 else RawConjunction(items))
+        self.conjuncts.clear()
+
+    def close(self) -> RawProposition:
+        self.end_conjunction()
+        return self.disjuncts[0] if len(self.disjuncts) == 1 else RawDisjunction(tuple(self.disjuncts))
+
+
+def parse_final(text: Text, masked: str, start: int) -> Final:
+    """Read everything from ``start`` to the end of the file; each section may occur once, in any order.
+
+    Raises ``PtxmmError`` (kind ``syntax``; ``condition`` for a second section of a kind).
+    """
+    cursor = Cursor(text, masked, start, len(masked))
+    found: dict[str, int] = {}
+    condition: RawCondition | None = None
+    locations: tuple[NameTerm, ...] = ()
+    restriction: RawProposition | None = None
+    while cursor.peek().kind != "end":
+        token = cursor.peek()
+        kind = token.text
+        if kind == "~" and cursor.at("exists", 1):
+            cursor.next()
+            kind = "~exists"
+        if kind not in ("exists", "~exists", "forall", "locations", "filter"):
+            raise cursor.unexpected("`exists`, `~exists`, `forall`, `locations` or `filter`")
+        cursor.next()
+        section = "condition" if kind not in ("locations", "filter") else f"`{kind}`"
+        if section in found:
+            line = text.place(found[section])[0]
+            message = f"a second {section}; the first is on line {line}"
+            hint = "join them with /\\ or \\/" if section == "condition" else None
+            raise text.error(message, token.start, cursor.previous().end, kind="condition", hint=hint)
+        found[section] = token.start
+        if kind == "locations":
+            locations = _locations(cursor)
+        elif kind == "filter":
+            restriction = proposition(cursor)
+        else:
+            begin = cursor.peek().start
+            item = proposition(cursor)
+            condition = RawCondition(kind, item, _trim(masked[begin : cursor.previous().end]))
+    return Final(condition, locations, restriction)
+
+
+def proposition(cursor: Cursor) -> RawProposition:
+    """Take one proposition. Raises ``PtxmmError`` (kind ``syntax``), for nesting deeper than ``MAX_DEPTH`` too."""
+    stack = [_Level(cursor.peek().start)]
+    while True:
+        level = stack[-1]
+        if cursor.at("~") or (cursor.at("not") and not cursor.at(":", 1)):
+            level.negations += 1
+            _check_depth(cursor, stack)
+            cursor.next()
+            continue
+        if cursor.at("("):
+            stack.append(_Level(cursor.next().start))
+            _check_depth(cursor, stack)
+            continue
+        level.add(_atom(cursor))
+        while True:
+            level = stack[-1]
+            if cursor.take("/\\"):
+                break
+            if cursor.take("\\/"):
+                level.end_conjunction()
+                break
+            if len(stack) == 1:
+                return level.close()
+            if not cursor.at(")"):
+                raise _missing_parenthesis(cursor, level)
+            cursor.next()
+            stack.pop()
+            stack[-1].add(level.close())
+
+
+def _check_depth(cursor: Cursor, stack: list[_Level]) -> None:
+    if len(stack) + sum(level.negations for level in stack) > MAX_DEPTH + 1:
+        token = cursor.peek()
+        raise cursor.text.error(f"the condition is nested more than {MAX_DEPTH} levels deep", token.start, token.end)
+
+
+def _missing_parenthesis(cursor: Cursor, level: _Level) -> PtxmmError:
+    if cursor.peek().kind == "end":
+        return cursor.text.error("this `(` is never closed", level.start, hint="close it with `)`")
+    return cursor.unexpected("`)`, `/\\` or `\\/`", hint=_connective_hint(cursor))
+
+
+def _connective_hint(cursor: Cursor) -> str | None:
+    if cursor.at("&") or cursor.at("and"):
+        return "`and` is written /\\"
+    return "`or` is written \\/" if cursor.at("or") else None
+
+
+def _atom(cursor: Cursor) -> RawProposition:
+    token = cursor.peek()
+    if token.text in ("true", "false") and not cursor.at(":", 1):
+        cursor.next()
+        return RawConjunction(()) if token.text == "true" else RawDisjunction(())
+    left = _term(cursor)
+    operator = cursor.peek()
+    if operator.text not in _COMPARISONS or operator.kind != "sign":
+        raise cursor.unexpected("a comparison (== != < <= > >=)")
+    cursor.next()
+    return RawComparison(_COMPARISONS[operator.text], left, _term(cursor))
+
+
+def _term(cursor: Cursor) -> RawTerm:
+    token = cursor.peek()
+    if cursor.at("&"):
+        return cursor.address()
+    if cursor.at("-") or (token.kind == "number" and not cursor.at(":", 1)):
+        return Constant(cursor.number().value, cursor.span(token, cursor.previous()))
+    if token.kind == "name" or token.kind == "number" or cursor.at("["):
+        return cursor.term()
+    raise cursor.unexpected("a register, a location or an integer")
+
+
+def _locations(cursor: Cursor) -> tuple[NameTerm, ...]:
+    cursor.need("[", hint="write `locations [x; P0:r1;]`")
+    found: list[NameTerm] = []
+    while not cursor.at("]"):
+        found.append(cursor.term())
+        if not cursor.at("]"):
+            cursor.need(";", "`;` or `]`")
+    cursor.next()
+    return tuple(found)
+
+
+def _trim(text: str) -> str:
+    """``text`` on one line, without parentheses around the whole of it."""
+    text = " ".join(text.split())
+    while text.startswith("(") and _closes_at_end(text):
+        text = text[1:-1].strip()
+    return text
+
+
+def _closes_at_end(text: str) -> bool:
+    depth = 0
+    for index, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            return index == len(text) - 1
+    return False

@@ -1,0 +1,73 @@
+"""The head of a litmus file: title, description and ``Key=Value`` lines, up to the line that starts with ``{``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ptxmm.formats.text import Text
+
+_TITLE = re.compile(r"PTX[ \t]+(\S.*)")
+_INFO = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[ \t]*=(?!=)[ \t]*(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before the initial state; ``end`` is the offset of its ``{``."""
+
+    name: str
+    description: str
+    info: tuple[tuple[str, str], ...]
+    end: int
+
+
+def parse_header(text: Text) -> Header:
+    """Read title, description and information.
+
+    A description is any text; in ``"`` quotes, over several lines too, nothing in it is read. Raises ``PtxmmError``
+    for a missing title or ``{``, a quote without end and a key that occurs twice.
+    """
+    name: str | None = None
+    description: list[str] = []
+    info: dict[str, str] = {}
+    opened: int | None = None
+    for start in text.starts:
+        end = text.characters.find("\n", start)
+        raw = text.characters[start : end if end >= 0 else len(text.characters)]
+        line = raw.strip()
+        begin = start + len(raw) - len(raw.lstrip())
+        if opened is not None:
+            closes = line.endswith('"')
+            description.append(line[:-1].rstrip() if closes else line)
+            opened = None if closes else opened
+        elif name is None:
+            if line:
+                name = _title(text, line, begin)
+        elif line.startswith("{"):
+            return Header(name, "\n".join(description).strip("\n"), tuple(info.items()), begin)
+        elif line.startswith('"'):
+            if len(line) > 1 and line.endswith('"'):
+                description.append(line[1:-1].strip())
+            else:
+                opened = begin
+                description.append(line[1:].strip())
+        elif match := _INFO.fullmatch(line):
+            if match[1] in info:
+                raise text.error(f"a second `{match[1]}=` line", begin, begin + len(match[1]))
+            info[match[1]] = match[2]
+        elif line:
+            description.append(line)
+    if opened is not None:
+        raise text.error('this `"` is never closed', opened, hint='end the description with `"`')
+    end = len(text.characters.rstrip())
+    raise text.error("there is no initial state", end, hint="write it on a line that starts with `{`, or `{ }`")
+
+
+def _title(text: Text, line: str, begin: int) -> str:
+    match = _TITLE.fullmatch(line)
+    if match:
+        return match[1]
+    if line == "PTX":
+        raise text.error("the title has no name", begin, begin + 3, hint="the first line is `PTX NAME`")
+    end = begin + min(len(line), 40)
+    raise text.error("this is not a PTX litmus test", begin, end, kind="format", hint="the first line is `PTX NAME`")

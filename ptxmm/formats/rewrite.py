@@ -1,0 +1,101 @@
+"""What both directions of the conversion between typed PTX and the untyped dialect need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ptxmm.errors import PtxmmError
+from ptxmm.program.condition import (
+    Comparison,
+    Conjunction,
+    Disjunction,
+    Negation,
+    Proposition,
+    Term,
+)
+from ptxmm.program.test import Test, Thread
+from ptxmm.ptx.ops import Barrier, Branch, Exit, Imm, Op
+
+Cta = tuple[int, int, int | None, int]
+
+
+def refuse(message: str, op: Op | None = None, hint: str | None = None) -> PtxmmError:
+    """An error of kind ``unsupported``, at ``op`` where one is to blame."""
+    if op is None:
+        return PtxmmError(message, kind="unsupported", hint=hint)
+    span = op.source.span
+    width = max(1, span.end_column - span.column)
+    return PtxmmError(message, kind="unsupported", line=span.line, column=span.column, width=width, hint=hint)
+
+
+def retarget(chunks: Sequence[Sequence[Op]]) -> tuple[Op, ...]:
+    """The body whose instructions became ``chunks``, in one piece; branches go to what their target became."""
+    starts = [0]
+    for chunk in chunks:
+        starts.append(starts[-1] + len(chunk))
+    return tuple(
+        replace(op, target=starts[op.target]) if isinstance(op, Branch) else op for chunk in chunks for op in chunk
+    )
+
+
+def barriers(test: Test) -> Iterator[tuple[Cta, list[tuple[int, list[Barrier]]]]]:
+    """For each CTA that has barriers, its threads with their barrier instructions, in order.
+
+    Raises ``PtxmmError`` for barriers whose meaning is not that each thread of a fixed group arrives once and waits
+    for all the others: the two languages agree on no others (semantics A27 and 1.7).
+    """
+    ctas: dict[Cta, list[tuple[int, list[Barrier]]]] = {}
+    for index, thread in enumerate(test.threads):
+        place = thread.placement
+        cta = -1 - index if place.cta is None else place.cta
+        found = [op for op in thread.body if isinstance(op, Barrier)]
+        ctas.setdefault((place.gpu, place.grid, place.cluster, cta), []).append((index, found))
+        for op in found:
+            if op.kind == "arrive":
+                raise refuse("only barriers at which every thread waits can be converted", op)
+            if not isinstance(op.barrier, Imm) or (op.count is not None and not isinstance(op.count, Imm)):
+                raise refuse("a barrier that is chosen at run time can't be converted", op)
+            if loops(thread):
+                raise refuse("a barrier in a thread with a loop can't be converted", op)
+            if place.warp is not None:
+                raise refuse("barriers of threads in a named warp can't be converted", op)
+    for path, threads in ctas.items():
+        if any(found for _, found in threads):
+            yield path, threads
+
+
+def loops(thread: Thread) -> bool:
+    """Whether ``thread`` has a backward branch."""
+    return any(isinstance(op, Branch) and op.target <= pc for pc, op in enumerate(thread.body))
+
+
+def branches(thread: Thread) -> bool:
+    """Whether ``thread`` may leave out instructions."""
+    return any(isinstance(op, Branch | Exit) for op in thread.body[:-1])
+
+
+def map_terms(item: Proposition, change: Callable[[Term], Term]) -> Proposition:
+    """``item`` with ``change`` applied to each term."""
+    match item:
+        case Comparison(op, left, right):
+            return Comparison(op, change(left), change(right))
+        case Negation(inner):
+            return Negation(map_terms(inner, change))
+        case Conjunction(items):
+            return Conjunction(tuple([map_terms(i, change) for i in items]))
+        case Disjunction(items):
+            return Disjunction(tuple([map_terms(i, change) for i in items]))
+
+
+def comparisons(item: Proposition) -> Iterator[Comparison]:
+    """The comparisons of ``item``."""
+    stack = [item]
+    while stack:
+        match stack.pop():
+            case Comparison() as comparison:
+                yield comparison
+            case Negation(inner):
+                stack.append(inner)
+            case Conjunction(items) | Disjunction(items):
+                stack.extend(items)

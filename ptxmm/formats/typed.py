@@ -1,0 +1,143 @@
+"""Tests of the untyped dialect as typed PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import count
+
+from ptxmm.formats.rewrite import barriers, refuse, retarget
+from ptxmm.program.test import MemoryObject, Test, Thread
+from ptxmm.ptx.ops import (
+    Alu,
+    Atomic,
+    Barrier,
+    Branch,
+    Guard,
+    Imm,
+    Load,
+    Op,
+    ProxyFence,
+    Reg,
+    SetPredicate,
+    Store,
+    Sym,
+    Type,
+)
+from ptxmm.ptx.table import ATOMIC_TYPES, FORMS
+
+_PREDICATE = Type("pred", 1)
+_BARRIERS = 16
+_WARP = 32
+
+
+def to_typed(test: Test) -> Test:
+    """``test`` with the same executions in 64-bit PTX (``.s64``, or the type that the operation has in PTX).
+
+    A compare-and-branch becomes ``setp`` and a predicated ``bra``; an atomic ``sub`` of a constant an ``add``; a
+    barrier one with the number of its threads. Raises ``PtxmmError`` (kind ``unsupported``) for accesses through
+    other proxies, other uses of barriers and atomics that PTX has not; printing the result refuses the rest.
+    """
+    changed = _barriers(test)
+    threads = tuple(_thread(test, i, t, changed) for i, t in enumerate(test.threads))
+    return replace(
+        test,
+        threads=threads,
+        objects=_objects(test),
+        info=tuple(i for i in test.info if i not in (("Expect", "holds"), ("Query", i[1]))),
+        dialect=False,
+        default_model="ptx-8.5",
+    )
+
+
+def _thread(test: Test, index: int, thread: Thread, changed: dict[tuple[int, int], Barrier]) -> Thread:
+    """One thread."""
+    predicate = next(name for name in ("p", *(f"p{n}" for n in count())) if name not in thread.registers)
+    chunks = [_instruction(test, op, changed.get((index, pc)), predicate) for pc, op in enumerate(thread.body)]
+    registers = dict(thread.registers)
+    if any(isinstance(op, SetPredicate) for chunk in chunks for op in chunk):
+        registers[predicate] = _PREDICATE
+    return replace(thread, body=retarget(chunks), registers=registers)
+
+
+def _instruction(test: Test, op: Op, barrier: Barrier | None, predicate: str) -> list[Op]:
+    """What ``op`` becomes."""
+    match op:
+        case Load() | Store() | Atomic():
+            if op.proxy != "generic":
+                raise refuse(f"typed PTX has no accesses through the {op.proxy} proxy here", op)
+            base = op.address.base
+            space = test.objects[base.name].space if isinstance(base, Sym) and op.space is None else op.space
+            if isinstance(op, Atomic) and op.op == "sub":
+                if not isinstance(op.operands[0], Imm):
+                    raise refuse("PTX has no atomic `sub`, and only a constant can be added negated", op)
+                negated = Imm(-op.operands[0].value % (1 << 64))
+                if negated.value >= 1 << 63:
+                    negated = Imm(negated.value - (1 << 64))
+                op = replace(op, op="add", operands=(negated,))
+            if isinstance(op, Atomic):
+                return [replace(op, space=space, type=_legal(op, ATOMIC_TYPES.get(op.op, ())))]
+            return [replace(op, space=space)]
+        case Alu():
+            return [replace(op, type=_legal(op, FORMS[op.op.partition(".")[0]].groups["type"]))]
+        case ProxyFence(kind) if kind != "alias":
+            raise refuse(f"typed PTX has no fence for the {kind} proxy here", op)
+        case Barrier():
+            assert barrier is not None
+            return [barrier]
+        case Branch(target, condition) if condition is not None:
+            comparison = SetPredicate(
+                condition.cmp, condition.type, Reg(predicate), None, condition.a, condition.b, op.source
+            )
+            return [comparison, Branch(target, None, op.source, Guard(predicate))]
+    return [op]
+
+
+def _legal(op: Atomic | Alu, legal: Collection[str]) -> Type:
+    """The 64-bit type in which PTX has the operation; all of those that it has give the same bits as ``.s64``."""
+    for type_ in (op.type, Type("b", 64), Type("u", 64)):
+        if type_.name in legal:
+            return type_
+    raise refuse(f"PTX has no 64-bit `{op.op}`", op)
+
+
+def _objects(test: Test) -> dict[str, MemoryObject]:
+    """The objects; aliases of other proxies, which typed accesses can't use, are left out unless their address is."""
+    named = {
+        operand.name
+        for thread in test.threads
+        for op in thread.body
+        for operand in (getattr(op, "value", None), *getattr(op, "sources", ()), *getattr(op, "operands", ()))
+        if isinstance(operand, Sym)
+    }
+    return {k: o for k, o in test.objects.items() if o.proxy == "generic" or k in named}
+
+
+def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:
+    """For each barrier, by (thread, pc), the typed one: an id for each group of a CTA, and the number of its threads.
+
+    A group is the barriers of a CTA with the same instance and id (semantics 1.7). With a count of the threads that
+    have an instruction of it, and each arriving at most once, a phase completes iff all of them arrive, as it does in
+    the dialect.
+    """
+    changed: dict[tuple[int, int], Barrier] = {}
+    for _, threads in barriers(test):
+        groups: dict[tuple[int | None, object], list[int]] = {}
+        for index, found in threads:
+            for item in found:
+                if item.count is not None:
+                    raise refuse("a barrier with a quorum has no counterpart in PTX", item)
+                members = groups.setdefault((item.instance, item.barrier), [])
+                if index in members:
+                    raise refuse("a thread that comes to one barrier twice can't be converted", item)
+                members.append(index)
+                if len(groups) > _BARRIERS:
+                    raise refuse(f"a CTA has {_BARRIERS} barriers, and this is one more", item)
+        ids = {group: number for number, group in enumerate(groups)}
+        for index, _ in threads:
+            for pc, op in enumerate(test.threads[index].body):
+                if isinstance(op, Barrier):
+                    group = (op.instance, op.barrier)
+                    size = Imm(_WARP * len(groups[group]))
+                    changed[index, pc] = replace(op, barrier=Imm(ids[group]), count=size, instance=None)
+    return changed

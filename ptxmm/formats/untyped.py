@@ -1,0 +1,184 @@
+"""Typed tests in the untyped dialect, where that is exact: everything is 64 bits wide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxmm.formats.rewrite import barriers, branches, comparisons, map_terms, refuse, retarget
+from ptxmm.program.condition import MemoryTerm, Proposition, RegisterTerm, Term, comparison_type
+from ptxmm.program.test import MemoryObject, Placement, Test, Thread
+from ptxmm.ptx.ops import (
+    Alu,
+    Atomic,
+    Barrier,
+    Branch,
+    Compare,
+    Convert,
+    Fence,
+    Imm,
+    Load,
+    Op,
+    Select,
+    SetPredicate,
+    Store,
+    Type,
+)
+
+S64 = Type("s", 64)
+_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
+_ORDERED_OPS = ("min", "max", "shr")
+_WARP = 32
+
+
+def to_dialect(test: Test) -> Test:
+    """``test`` with the same executions in the untyped dialect.
+
+    Raises ``PtxmmError`` (kind ``unsupported``), at the instruction where one is to blame, for values that are not
+    64 bits wide, comparisons of unsigned values, predicates other than a ``setp`` right before its ``bra``, state
+    spaces other than ``.global``, arrays, clusters, grids, warps, hosts, and barriers that mean something else there.
+    """
+    changed = _barriers(test)
+    threads = tuple(_thread(i, t, changed) for i, t in enumerate(test.threads))
+    condition = test.condition
+    if condition is not None:
+        condition = replace(condition, proposition=_proposition(condition.proposition))
+    return replace(
+        test,
+        threads=threads,
+        objects={key: _object(item) for key, item in test.objects.items()},
+        condition=condition,
+        locations=tuple(_term(t) for t in test.locations),
+        filter=None if test.filter is None else _proposition(test.filter),
+        dialect=True,
+    )
+
+
+def _object(item: MemoryObject) -> MemoryObject:
+    """A location of the dialect: 8 bytes."""
+    if item.type.bits != 64 or item.count != 1 or item.is_array:
+        shape = f"{item.type.name}[{item.count}]" if item.is_array else item.type.name
+        raise refuse(f"a location of the dialect holds one 64-bit integer, but `{item.name}` is .{shape}")
+    if item.space != "global":
+        raise refuse(f"locations of the dialect are .global, but `{item.name}` is .{item.space}")
+    return replace(item, type=S64)
+
+
+def _proposition(item: Proposition) -> Proposition:
+    """A condition with signed terms."""
+    for comparison in comparisons(item):
+        type_ = comparison_type(comparison)
+        if comparison.op not in ("==", "!=") and type_ is not None and type_ != S64:
+            raise refuse(f"the dialect compares signed integers, but the condition has a `{comparison.op}` of others")
+    return map_terms(item, _term)
+
+
+def _term(term: Term) -> Term:
+    """A term with the type of the dialect."""
+    if isinstance(term, RegisterTerm) and term.type.kind == "pred":
+        raise refuse(f"the dialect has no predicates, but the condition names `{term.register}`")
+    return replace(term, type=S64) if isinstance(term, RegisterTerm | MemoryTerm) else term
+
+
+def _thread(index: int, thread: Thread, changed: dict[tuple[int, int], Barrier]) -> Thread:
+    """One thread."""
+    place = thread.placement
+    if place != Placement(gpu=place.gpu, cta=place.cta):
+        raise refuse(f"a thread of the dialect has a GPU and a CTA only, but {thread.name} has more of a placement")
+    targets = {op.target for op in thread.body if isinstance(op, Branch)}
+    chunks: list[list[Op]] = []
+    for pc, op in enumerate(thread.body):
+        after = thread.body[pc + 1] if pc + 1 < len(thread.body) else None
+        before = thread.body[pc - 1] if pc > 0 else None
+        if isinstance(op, SetPredicate):
+            if not _fused(op, after) or pc + 1 in targets:
+                hint = "put the `setp` right before the `bra` that uses it"
+                raise refuse("the dialect has no predicates, only compare-and-branch", op, hint)
+            chunks.append([])
+        elif isinstance(op, Branch) and isinstance(before, SetPredicate) and _fused(before, op):
+            assert op.guard is not None
+            cmp = _NEGATED[before.cmp] if op.guard.negated else before.cmp
+            if cmp not in ("eq", "ne") and before.type != S64:
+                raise refuse(f"the dialect compares signed integers, not .{before.type.name}", before)
+            condition = Compare(cmp, S64, before.a, before.b)
+            chunks.append([Branch(op.target, condition, op.source)])
+        else:
+            chunks.append([_instruction(op, changed.get((index, pc)))])
+    for name, type_ in thread.registers.items():
+        if type_.kind != "pred" and type_.bits != 64:
+            raise refuse(f"registers of the dialect are 64 bits wide, but {thread.name}:{name} is .{type_.name}")
+    registers = {name: S64 for name, type_ in thread.registers.items() if type_.kind != "pred"}
+    initial = {name: value for name, value in thread.initial.items() if name in registers}
+    return replace(thread, body=retarget(chunks), registers=registers, initial=initial)
+
+
+def _fused(setp: SetPredicate, branch: Op | None) -> bool:
+    """Whether ``setp`` and the next instruction are one compare-and-branch."""
+    return (
+        isinstance(branch, Branch)
+        and branch.guard is not None
+        and branch.guard.register == setp.dst.name
+        and setp.complement is None
+        and setp.boolop is None
+        and setp.guard is None
+        and setp.type.bits == 64
+    )
+
+
+def _instruction(op: Op, barrier: Barrier | None) -> Op:
+    """What ``op`` becomes; printing refuses what the dialect has no instruction for."""
+    if op.guard is not None:
+        raise refuse("the dialect has no predicated instructions", op, "branch around the instruction")
+    if isinstance(op, Load | Store | Atomic | Fence) and op.scope == "cluster":
+        raise refuse("the dialect has no clusters", op)
+    match op:
+        case Load() | Store() | Atomic():
+            _wide(op, op.type)
+            if op.space not in (None, "global"):
+                raise refuse(f"locations of the dialect are .global, not .{op.space}", op)
+            if isinstance(op, Atomic) and op.op in _ORDERED_OPS and op.type != S64:
+                raise refuse(f"`{op.op}` of the dialect is signed, not .{op.type.name}", op)
+            return replace(op, type=S64, space=None)
+        case Alu():
+            _wide(op, op.type)
+            if op.op in _ORDERED_OPS and op.type != S64:
+                raise refuse(f"`{op.op}` of the dialect is signed, not .{op.type.name}", op)
+            return replace(op, type=S64)
+        case Barrier():
+            assert barrier is not None
+            return barrier
+        case Convert() | Select():
+            raise refuse("the dialect has no `cvt` and no `selp`", op)
+    return op
+
+
+def _wide(op: Op, type_: Type) -> None:
+    """Refuse values that are not 64 bits wide."""
+    if type_.bits != 64:
+        raise refuse(f"values of the dialect are 64 bits wide, not .{type_.name}", op)
+
+
+def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:
+    """For each barrier, by (thread, pc), that of the dialect, whose instance is the id.
+
+    They mean the same if the threads that have an instruction for it are as many as its count, or without a count all
+    threads of the CTA, none of which can end before it comes there (PTX does not wait for those, the dialect does).
+    """
+    changed: dict[tuple[int, int], Barrier] = {}
+    for _, threads in barriers(test):
+        members: dict[object, list[int]] = {}
+        for index, found in threads:
+            for item in found:
+                if index in members.setdefault(item.barrier, []):
+                    raise refuse("a thread that comes to one barrier twice can't be converted", item)
+                members[item.barrier].append(index)
+        for index, _ in threads:
+            for pc, op in enumerate(test.threads[index].body):
+                if not isinstance(op, Barrier) or not isinstance(op.barrier, Imm):
+                    continue
+                size = len(members[op.barrier])
+                if op.count is None and (size < len(threads) or any(branches(test.threads[i]) for i, _ in threads)):
+                    raise refuse("a barrier that some thread of its CTA may leave out can't be converted", op)
+                if isinstance(op.count, Imm) and op.count.value != _WARP * size:
+                    raise refuse(f"{size} threads have this barrier, but its count is {op.count.value} threads", op)
+                changed[index, pc] = replace(op, barrier=op.barrier, count=None, instance=op.barrier.value)
+    return changed

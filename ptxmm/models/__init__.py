@@ -1,0 +1,1 @@
+"""Data only: the shipped models (``.cat``) and their index."""

@@ -1,0 +1,59 @@
+"""Checks of accesses that name their variable: bounds, alignment, state space, proxy, CTA (PTX ISA 5.1, 9.7.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ptxmm.program.layout import error
+from ptxmm.program.test import MemoryObject, Placement
+from ptxmm.ptx.ops import Atomic, Load, Op, Store, Sym
+
+_ALIAS_HINTS = {
+    "surface": "a surface is read by suld and written by sust",
+    "texture": "a texture is read by tld",
+    "constant": "a constant is read by cold",
+}
+
+
+def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:
+    """Refuse what can't be meant of a static access of a thread at ``placement``. Raises ``PtxmmError``."""
+    if not isinstance(op, Load | Store | Atomic) or not isinstance(op.address.base, Sym):
+        return
+    item = objects[op.address.base.name]
+    span = op.source.span
+    offset = op.address.base.offset + op.address.offset
+    if op.proxy != item.proxy:
+        if item.proxy != "generic":
+            message = f"{item.name} is a {item.proxy} alias, so this instruction can't access it"
+            raise error(message, span, kind="type", hint=_ALIAS_HINTS[item.proxy])
+        message = f"{item.name} is no {op.proxy} alias, so this instruction can't access it"
+        raise error(message, span, kind="type", hint=f"declare one: `s @ {op.proxy} aliases {item.name};`")
+    if not 0 <= offset <= item.size - op.type.bytes:
+        message = f"the access at {item.name}{offset:+d} of {op.type.bytes} bytes is outside {item.name}"
+        raise error(message, span, kind="type", hint=f"{item.name} has {item.size} bytes")
+    if offset % op.type.bytes:
+        message = f"the access at {item.name}{offset:+d} is not aligned to its {op.type.bytes} bytes"
+        raise error(message, span, kind="type", hint="PTX accesses are aligned to their size")
+    if item.space == "const" and not isinstance(op, Load):
+        raise error(f"{item.name} is in .const, which is read-only", span, kind="type")
+    space = None if op.space is None else op.space.partition("::")[0]
+    if space is not None and space != item.space:
+        message = f"{item.name} is in .{item.space}, but the access is to .{op.space}"
+        raise error(message, span, kind="type", hint=f"write .{item.space}")
+    if item.owner is not None:
+        _check_owner(op, item, placement)
+
+
+def _check_owner(op: Load | Store | Atomic, item: MemoryObject, placement: Placement) -> None:
+    """A .shared variable of another CTA is within reach as .shared::cluster in the same cluster only."""
+    path = (placement.gpu, placement.grid, placement.cluster, placement.cta)
+    if path == item.owner and not placement.host:
+        return
+    span = op.source.span
+    same_cluster = placement.cluster is not None and not placement.host and path[:3] == (item.owner or ())[:3]
+    if not same_cluster:
+        message = f"{item.name} is .shared memory of another CTA"
+        raise error(message, span, kind="type", hint="only CTAs of one cluster share it: `cluster 0, cta 0`")
+    if op.space != "shared::cluster":
+        message = f"{item.name} is .shared memory of another CTA of the cluster"
+        raise error(message, span, kind="type", hint="write .shared::cluster")

@@ -1,0 +1,126 @@
+"""The scope tree: which CTA and warp each thread is in, and the names of CTAs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ptxmm.errors import PtxmmError
+from ptxmm.program.source import Path, ThreadSource
+from ptxmm.program.test import Placement
+
+WARP_SIZE = 32
+CTA_SIZE = 1024
+
+OwnerPath = tuple[int, int, int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Cta:
+    """A CTA: its path, and the first thread in it if it has no name of its own."""
+
+    path: OwnerPath
+    thread: int | None = None
+
+    def text(self, levels: Sequence[str]) -> str:
+        """Its name by those of ``levels`` that it has, as ``gpu 1, cta 0``."""
+        numbers = dict(zip(("gpu", "grid", "cluster", "cta"), self.path, strict=True))
+        return ", ".join(f"{level} {numbers[level]}" for level in levels if numbers[level] is not None)
+
+
+def cta_of(placements: Sequence[Placement]) -> list[Cta | None]:
+    """The CTA of each thread; None for host threads. A thread without ``cta`` is in a CTA of its own."""
+    found: list[Cta | None] = []
+    for index, p in enumerate(placements):
+        path = (p.gpu, p.grid, p.cluster, p.cta)
+        found.append(None if p.host else Cta(path, index if p.cta is None else None))
+    return found
+
+
+def check_placements(threads: Sequence[ThreadSource]) -> list[Cta | None]:
+    """The CTA of each thread, after checking names, warps and sizes. Raises ``PtxmmError`` (kind ``name``).
+
+    A warp is identified by its number within its CTA; it has at most 32 threads, a CTA at most 1024.
+    """
+    seen: dict[str, ThreadSource] = {}
+    for thread in threads:
+        if thread.name in seen:
+            raise _error(f"a second thread `{thread.name}`", thread)
+        seen[thread.name] = thread
+    ctas = cta_of([t.placement for t in threads])
+    warps: Counter[tuple[Cta, int]] = Counter()
+    sizes: Counter[Cta] = Counter()
+    by_number: defaultdict[int, list[tuple[int, Cta]]] = defaultdict(list)
+    for index, (thread, cta) in enumerate(zip(threads, ctas, strict=True)):
+        if cta is None:
+            continue
+        sizes[cta] += 1
+        if sizes[cta] > CTA_SIZE:
+            raise _error(f"more than {CTA_SIZE} threads in one CTA", thread)
+        number = thread.placement.warp
+        if number is None:
+            continue
+        for other, other_cta in by_number[number]:
+            if other_cta != cta and (cta.thread is not None or other_cta.thread is not None):
+                first = threads[other].name
+                message = f"{first} and {thread.name} are both in warp {number} but not in the same CTA"
+                raise _error(message, thread, hint="name the CTA of both: `cta 0`")
+        by_number[number].append((index, cta))
+        warps[cta, number] += 1
+        if warps[cta, number] > WARP_SIZE:
+            raise _error(f"more than {WARP_SIZE} threads in warp {number}", thread)
+    return ctas
+
+
+def find_cta(path: Path, ctas: Sequence[Cta | None]) -> Cta:
+    """The CTA of some thread that ``path`` names; a level that is left out is 0 if that is what makes it unique.
+
+    Raises ``PtxmmError`` (kind ``name``) if there is none or more than one.
+    """
+    wanted = dict(path.levels)
+    known = list(dict.fromkeys(c for c in ctas if c is not None and c.path[3] is not None))
+    matching = [c for c in known if all(n == _level(c, level) for level, n in wanted.items())]
+    if len(matching) > 1:
+        default = {"gpu": 0, "grid": 0, "cluster": None}
+        exact = [c for c in matching if all(_level(c, k) == wanted.get(k, v) for k, v in default.items())]
+        matching = exact or matching
+    if len(matching) == 1 and "cta" in wanted:
+        return matching[0]
+    width = path.span.end_column - path.span.column
+    if not matching:
+        message, hint = f"no thread is in {path.text}", None
+    elif "cta" not in wanted:
+        message, hint = f"`{path.text}` names no CTA", "add `cta N`"
+    else:
+        message, hint = f"{len(matching)} CTAs are called {path.text}", "name more levels: gpu, grid, cluster"
+    raise PtxmmError(message, kind="name", line=path.span.line, column=path.span.column, width=width, hint=hint)
+
+
+def _level(cta: Cta, level: str) -> int | None:
+    return cta.path[("gpu", "grid", "cluster", "cta").index(level)] if level != "warp" else None
+
+
+def short_names(ctas: Sequence[Cta]) -> dict[Cta, str]:
+    """A name for each of several CTAs, with as few levels as tell them apart."""
+    choices = (
+        ("cta",),
+        ("cluster", "cta"),
+        ("grid", "cta"),
+        ("gpu", "cta"),
+        ("grid", "cluster", "cta"),
+        ("gpu", "cluster", "cta"),
+        ("gpu", "grid", "cta"),
+        ("gpu", "grid", "cluster", "cta"),
+    )
+    for levels in choices:
+        names = {cta: cta.text(levels) for cta in ctas}
+        if len(set(names.values())) == len(names):
+            return names
+    raise AssertionError("two CTAs have the same path")
+
+
+def _error(message: str, thread: ThreadSource, hint: str | None = None) -> PtxmmError:
+    span = thread.span
+    width = span.end_column - span.column
+    return PtxmmError(message, kind="name", line=span.line, column=span.column, width=width, hint=hint)

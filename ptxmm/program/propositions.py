@@ -1,0 +1,143 @@
+"""Names in final conditions: from what was written to registers, memory elements and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ptxmm.errors import PtxmmError
+from ptxmm.program.condition import (
+    AddressTerm,
+    Comparison,
+    Conjunction,
+    Disjunction,
+    IntegerTerm,
+    MemoryTerm,
+    Negation,
+    Proposition,
+    RegisterTerm,
+    Term,
+    comparison_type,
+)
+from ptxmm.program.layout import address, did_you_mean, error, find_object, lies_in
+from ptxmm.program.source import (
+    AddressOf,
+    Constant,
+    NameTerm,
+    RawComparison,
+    RawConjunction,
+    RawDisjunction,
+    RawNegation,
+    RawProposition,
+    RawTerm,
+)
+from ptxmm.program.test import MemoryObject, Thread
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a condition can name."""
+
+    threads: Sequence[Thread]
+    objects: Mapping[str, MemoryObject]
+
+
+def proposition(raw: RawProposition, names: Names) -> Proposition:
+    """``raw`` with every name resolved (nesting is bounded by the parser).
+
+    Raises ``PtxmmError`` of kind ``name`` for an unknown name and ``type`` for a constant that can never be equal.
+    """
+    match raw:
+        case RawComparison():
+            return _comparison(raw, names)
+        case RawConjunction(items):
+            return Conjunction(tuple(proposition(i, names) for i in items))
+        case RawDisjunction(items):
+            return Disjunction(tuple(proposition(i, names) for i in items))
+        case RawNegation(item):
+            return Negation(proposition(item, names))
+
+
+def term(raw: NameTerm, names: Names) -> RegisterTerm | MemoryTerm:
+    """The register or memory element that ``raw`` names. Raises ``PtxmmError`` (kind ``name``)."""
+    if raw.thread is not None:
+        return _thread_term(raw, raw.thread, names)
+    if raw.path is not None:
+        found = [o for o in names.objects.values() if o.name == raw.name and lies_in(o, raw.path.levels)]
+        if len(found) != 1:
+            written = f"{raw.path.text}:{raw.name}"
+            keys = [o.key for o in names.objects.values() if o.owner is not None]
+            if found:
+                raise error(f"`{written}` names {len(found)} variables", raw.span, hint="name more levels")
+            raise error(f"no variable is called `{written}`", raw.span, hint=did_you_mean(written, keys))
+        return _element(raw, found[0], names)
+    if all(o.name != raw.name for o in names.objects.values()):
+        raise _unknown(raw, names)
+    return _element(raw, find_object(names.objects, raw.name, raw.span), names)
+
+
+def _thread_term(raw: NameTerm, thread: str, names: Names) -> RegisterTerm | MemoryTerm:
+    indices = {t.name: i for i, t in enumerate(names.threads)}
+    if thread not in indices:
+        raise error(f"there is no thread `{thread}`", raw.span, hint=did_you_mean(thread, list(indices)))
+    index = indices[thread]
+    registers = names.threads[index].registers
+    if raw.name in registers:
+        if raw.index is not None:
+            raise error(f"{thread}:{raw.name} is a register and has no elements", raw.span, kind="type")
+        return RegisterTerm(index, raw.name, registers[raw.name])
+    local = names.objects.get(f"{thread}:{raw.name}")
+    if local is not None:
+        return _element(raw, local, names)
+    known = [f"{t.name}:{r}" for t in names.threads for r in t.registers]
+    hint = did_you_mean(f"{thread}:{raw.name}", [k for k in known if k.startswith(f"{thread}:")] or known)
+    raise error(f"{thread} has no register `{raw.name}`", raw.span, hint=hint)
+
+
+def _unknown(raw: NameTerm, names: Names) -> PtxmmError:
+    owners = [t.name for t in names.threads if raw.name in t.registers]
+    if owners:
+        hint: str | None = f"a register is written with its thread: {owners[0]}:{raw.name}"
+    else:
+        hint = did_you_mean(raw.name, [o.name for o in names.objects.values()])
+    return error(f"no variable is called `{raw.name}`", raw.span, hint=hint)
+
+
+def _element(raw: NameTerm, item: MemoryObject, names: Names) -> MemoryTerm:
+    """An alias stands for the memory of its variable."""
+    if raw.index is None and item.is_array:
+        raise error(f"{item.name} is an array", raw.span, kind="type", hint=f"name an element: {item.name}[0]")
+    if raw.index is not None and not item.is_array:
+        raise error(f"{item.name} is not an array", raw.span, kind="type")
+    index = raw.index or 0
+    if not 0 <= index < item.count:
+        message = f"{item.name}[{index}] is outside the array"
+        raise error(message, raw.span, kind="type", hint=f"{item.name} has {item.count} elements")
+    return MemoryTerm(item.physical, index, item.type)
+
+
+def _comparison(raw: RawComparison, names: Names) -> Comparison:
+    found = Comparison(raw.op, _term(raw.left, names), _term(raw.right, names))
+    type_ = comparison_type(found)
+    if type_ is None:
+        return found
+    for part in (raw.left, raw.right):
+        if isinstance(part, AddressOf) and type_.bits != 64:
+            message = f"an address has 64 bits and is compared with .{type_.name}"
+            raise error(message, part.span, kind="type")
+        if isinstance(part, Constant) and not -(1 << (type_.bits - 1)) <= part.value < 1 << type_.bits:
+            message = f"{part.value} does not fit in the {type_.bits} bits it is compared with"
+            raise error(message, part.span, kind="type")
+    return found
+
+
+def _term(raw: RawTerm, names: Names) -> Term:
+    match raw:
+        case Constant(value):
+            return IntegerTerm(value)
+        case AddressOf(target, offset):
+            item, value = address(raw, None, names.objects)
+            step = 0 if target.index is None else target.index * item.type.bytes
+            return AddressTerm(item.key, step + offset, value)
+        case NameTerm():
+            return term(raw, names)

@@ -1,0 +1,123 @@
+"""The types of registers: declared, or taken from the first instruction that writes them (PTX ISA 9.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxmm.errors import PtxmmError, Span
+from ptxmm.program.layout import did_you_mean, error
+from ptxmm.program.source import RegisterEntry, ThreadSource
+from ptxmm.program.symbols import access
+from ptxmm.ptx.isa import PREDICATE, S64, definitions, uses
+from ptxmm.ptx.ops import Convert, Load, Op, Reg, Source, Store, Type
+
+
+def register_types(
+    thread: ThreadSource, body: Sequence[Op], entries: Sequence[RegisterEntry], dialect: bool
+) -> dict[str, Type]:
+    """The type of every register that ``body`` uses or that has an initial value.
+
+    ``entries`` are the declarations and initial values of this thread. An undeclared register has the type of its
+    first definition; one that only has an initial value that of its first use. In the dialect all are .s64.
+    Raises ``PtxmmError`` (kind ``type`` or ``name``): two widths, a register without any value, two declarations.
+    """
+    declared, valued = _entries(entries)
+    places: dict[str, Source] = {}
+    found: dict[str, Type] = dict(declared)
+    for op in body:
+        for name, type_ in definitions(op):
+            if name not in found:
+                found[name] = S64 if dialect and type_ != PREDICATE else type_
+            places.setdefault(name, op.source)
+    for op in body:
+        for name, type_ in uses(op):
+            if name in found:
+                continue
+            if name not in valued:
+                raise _never_written(thread, op, name, list(found) + list(valued))
+            found[name] = S64 if dialect and type_ != PREDICATE else type_
+            places.setdefault(name, op.source)
+    for name, span in valued.items():
+        if name not in found:
+            if not dialect:
+                message = f"the type of {thread.name}:{name} is not known: no instruction of {thread.name} names it"
+                raise error(message, span, kind="type", hint=f"declare it: `.reg .u32 {thread.name}:{name};`")
+            found[name] = S64
+    for op in body:
+        _check(op, found, declared, places)
+    occurring = {name: found[name] for op in body for name, _ in (*definitions(op), *uses(op))}
+    return occurring | {name: found[name] for name in valued}
+
+
+def _entries(entries: Sequence[RegisterEntry]) -> tuple[dict[str, Type], dict[str, Span]]:
+    """Declared types, and the places of initial values; a register has at most one of each."""
+    declared: dict[str, Type] = {}
+    valued: dict[str, Span] = {}
+    for entry in entries:
+        register = f"{entry.thread}:{entry.name}"
+        if entry.type is not None:
+            if entry.name in declared:
+                raise error(f"`{register}` is declared twice", entry.span)
+            declared[entry.name] = entry.type
+        if entry.initial is not None:
+            if entry.name in valued:
+                line = valued[entry.name].line
+                raise error(f"`{register}` has two initial values; the first is on line {line}", entry.span)
+            valued[entry.name] = entry.span
+    return declared, valued
+
+
+def _never_written(thread: ThreadSource, op: Op, name: str, known: list[str]) -> PtxmmError:
+    place = access(op)
+    if place is not None and place.base == Reg(name):
+        message = f"`{name}` is neither a variable nor a register with a value"
+        hint = f"declare the variable: `.global .u32 {name} = 0;`"
+    else:
+        message = f"the register `{name}` of {thread.name} never gets a value"
+        hint = did_you_mean(name, known) or f"give it one before the threads: `{thread.name}:{name} = 0;`"
+    return error(message, op.source.span, hint=hint)
+
+
+def _check(op: Op, found: dict[str, Type], declared: dict[str, Type], places: dict[str, Source]) -> None:
+    """Operand widths must agree; ``ld``, ``st`` and ``cvt`` may have wider registers (PTX ISA 9.4.1)."""
+    for name, type_ in definitions(op):
+        wider = isinstance(op, Load | Convert) and name in declared and found[name] != PREDICATE
+        if not _fits(found[name], type_, wider):
+            raise _mismatch(op, name, type_, found, declared, places, "writes")
+    for name, type_ in uses(op):
+        wider = isinstance(op, Store | Convert) and found[name] != PREDICATE
+        if not _fits(found[name], type_, wider):
+            raise _mismatch(op, name, type_, found, declared, places, "reads")
+
+
+def _fits(register: Type, used: Type, wider: bool) -> bool:
+    if (register == PREDICATE) != (used == PREDICATE):
+        return False
+    return register.bits == used.bits or (wider and register.bits > used.bits)
+
+
+def _mismatch(
+    op: Op,
+    name: str,
+    type_: Type,
+    found: dict[str, Type],
+    declared: dict[str, Type],
+    places: dict[str, Source],
+    verb: str,
+) -> PtxmmError:
+    was, now = found[name], type_
+    if PREDICATE in (was, now):
+        one, other = ("a predicate", f"a .{now.name}") if was == PREDICATE else (f"a .{was.name}", "a predicate")
+    else:
+        one, other = f"{was.bits} bits wide", f"{now.bits} bits"
+    if name in declared:
+        where = " as declared"
+    else:
+        where = f" since line {places[name].span.line}"
+    message = f"`{name}` is {one}{where}, but this {verb} it as {other}"
+    hint = "use another register, or cvt"
+    place = access(op)
+    if place is not None and place.base == Reg(name):
+        message = f"`{name}` is {one}{where}, but an address has 64 bits"
+        hint = f"take the address with `mov.u64 {name}, x`"
+    return error(message, op.source.span, kind="type", hint=hint)

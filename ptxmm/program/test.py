@@ -1,0 +1,102 @@
+"""A litmus test: threads with their place in the scope tree, memory objects, aliases, and what is asked of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxmm.program.condition import Condition, Proposition, Term
+from ptxmm.ptx.ops import Op, Type
+
+EventId = tuple[int, int, int]
+"""A dynamic memory access, fence or barrier: (thread index, index of the instruction in the body, number of backward
+branches that the thread took before it). The read and the write of one atomic share it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The place of a thread, as written. ``warp``, ``cta`` and ``cluster`` are None where left out.
+
+    A thread without ``cta`` is in a CTA of its own; one without ``warp`` is a warp of its own; a CTA without
+    ``cluster`` is its own cluster. A CTA is identified by (gpu, grid, cluster, cta). ``host`` threads have none.
+    """
+
+    gpu: int = 0
+    grid: int = 0
+    cluster: int | None = None
+    cta: int | None = None
+    warp: int | None = None
+    host: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One thread: ``body[i]`` is the instruction with index i, branches jump to indices.
+
+    ``registers`` gives every register that occurs its type; ``initial`` the initial values that are not 0 (unsigned,
+    of the register's width). A register that is read before it is written holds 0.
+    """
+
+    name: str
+    placement: Placement
+    body: tuple[Op, ...]
+    registers: dict[str, Type]
+    initial: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryObject:
+    """A variable or an alias of one.
+
+    ``key`` is its unique name in results and in ``Sym`` operands (``x``, or ``cta 1:s`` where several CTAs have one);
+    ``name`` is as written. ``type`` and ``count`` are those of its elements; ``initial`` their values (unsigned).
+    ``address`` is the virtual address of its first byte. ``owner`` is the placement path (gpu, grid, cluster, cta) of
+    the CTA a ``.shared`` object lies in. ``virtual`` and ``physical`` are keys: a plain variable has its own key in
+    both; ``y @ generic aliases x`` has its own virtual key and x's physical key; ``s @ surface aliases x`` has x's
+    virtual and physical keys, x's address, and ``proxy`` surface.
+    """
+
+    key: str
+    name: str
+    space: str
+    type: Type
+    count: int
+    is_array: bool
+    initial: tuple[int, ...]
+    address: int
+    virtual: str
+    physical: str
+    owner: tuple[int, int, int | None, int | None] | None = None
+    proxy: str = "generic"
+    alias_of: str | None = None
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return self.type.bytes * self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A litmus test. ``dialect`` is true for the untyped dialect; ``info`` holds its ``Key=Value`` lines in order."""
+
+    __test__ = False
+
+    name: str
+    threads: tuple[Thread, ...]
+    objects: dict[str, MemoryObject]
+    condition: Condition | None
+    locations: tuple[Term, ...] = ()
+    filter: Proposition | None = None
+    description: str = ""
+    info: tuple[tuple[str, str], ...] = ()
+    dialect: bool = False
+    default_model: str = "ptx-8.5"
+    file: str = "<text>"
+    text: str = ""
+
+    def locate(self, address: int) -> tuple[MemoryObject, int] | None:
+        """The object (never a proxy alias) at the virtual ``address`` and the byte offset in it, or None."""
+        for item in self.objects.values():
+            if item.virtual == item.key and item.address <= address < item.address + item.size:
+                return item, address - item.address
+        return None

@@ -1,0 +1,261 @@
+"""The concrete carrier: sets and relations over the events 0 .. n-1 of one execution, as integers used as bitsets.
+
+A set is an integer with bit i set for each member i. A relation is one integer too, an n*n bit matrix: bit a*n + b is
+set for each pair (a, b). Boolean operations are then single machine-coded operations on integers, and one row is added
+to many rows at once by a multiplication: a column of the matrix, spread n bits apart, times a row of n bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+
+class Concrete:
+    """The algebra of sets (``int``) and relations (``int``) over ``n`` events; implements ``algebra.Algebra``."""
+
+    __slots__ = ("_all", "_column", "_diagonal", "_inverses", "_row", "_shifts", "_spread", "n")
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._row = (1 << n) - 1
+        self._column = sum(1 << (i * n) for i in range(n))
+        self._diagonal = sum(1 << (i * n + i) for i in range(n))
+        self._all = (1 << (n * n)) - 1
+        self._shifts = tuple((i, i * n) for i in range(n))
+        self._spread: dict[int, int] = {0: 0}
+        self._inverses: dict[int, int] = {0: 0}
+
+    # Building and reading.
+
+    def set_of(self, events: Iterable[int]) -> int:
+        """The set of the given events."""
+        result = 0
+        for e in events:
+            result |= 1 << e
+        return result
+
+    def relation(self, pairs: Iterable[tuple[int, int]]) -> int:
+        """The relation of the given pairs."""
+        n = self.n
+        result = 0
+        for a, b in pairs:
+            result |= 1 << (a * n + b)
+        return result
+
+    def from_rows(self, rows: Sequence[int]) -> int:
+        """The relation in which event i has the set ``rows[i]`` of successors."""
+        n = self.n
+        result = 0
+        for i, row in enumerate(rows):
+            result |= row << (i * n)
+        return result
+
+    def members(self, a: int) -> Iterator[int]:
+        """The members of a set, ascending."""
+        while a:
+            low = a & -a
+            yield low.bit_length() - 1
+            a ^= low
+
+    def pairs(self, a: int) -> Iterator[tuple[int, int]]:
+        """The pairs of a relation, in lexicographic order."""
+        n = self.n
+        while a:
+            low = a & -a
+            yield divmod(low.bit_length() - 1, n)
+            a ^= low
+
+    def has(self, a: int, x: int, y: int) -> bool:
+        """Whether the relation relates ``x`` to ``y``."""
+        return bool(a >> (x * self.n + y) & 1)
+
+    def successors(self, a: int, x: int) -> int:
+        """The set of the events that the relation relates ``x`` to."""
+        return a >> (x * self.n) & self._row
+
+    # The algebra.
+
+    def universe(self) -> int:
+        """Every event."""
+        return self._row
+
+    def empty_set(self) -> int:
+        """The empty set."""
+        return 0
+
+    def empty_relation(self) -> int:
+        """The empty relation."""
+        return 0
+
+    def set_union(self, a: int, b: int) -> int:
+        """``a | b`` of sets."""
+        return a | b
+
+    def set_intersection(self, a: int, b: int) -> int:
+        """``a & b`` of sets."""
+        return a & b
+
+    def set_difference(self, a: int, b: int) -> int:
+        """``a \\ b`` of sets."""
+        return a & ~b
+
+    def union(self, a: int, b: int) -> int:
+        """``a | b``."""
+        return a | b
+
+    def intersection(self, a: int, b: int) -> int:
+        """``a & b``."""
+        return a & b
+
+    def difference(self, a: int, b: int) -> int:
+        """``a \\ b``."""
+        return a & ~b
+
+    def sequence(self, a: int, b: int) -> int:
+        """``a ; b``."""
+        result = 0
+        if a and b:
+            row_mask, column = self._row, self._column
+            for i, shift in self._shifts:
+                row = b >> shift & row_mask
+                if row:
+                    result |= (a >> i & column) * row
+        return result
+
+    def plus(self, a: int) -> int:
+        """``a+`` (Warshall: paths through event 0, then 0 and 1, ...)."""
+        row_mask, column = self._row, self._column
+        for i, shift in self._shifts:
+            row = a >> shift & row_mask
+            if row:
+                a |= (a >> i & column) * row
+        return a
+
+    def star(self, a: int) -> int:
+        """``a*``."""
+        return self.plus(a) | self._diagonal
+
+    def optional(self, a: int) -> int:
+        """``a?``."""
+        return a | self._diagonal
+
+    def inverse(self, a: int) -> int:
+        """``a^-1``."""
+        result = self._inverses.get(a)
+        if result is None:
+            result = 0
+            for i, shift in self._shifts:
+                row = a >> shift & self._row
+                if row:
+                    result |= self._spread_of(row) << i
+            if len(self._inverses) > 4096:
+                self._inverses.clear()
+            self._inverses[a] = result
+        return result
+
+    def identity(self, a: int) -> int:
+        """``[a]``."""
+        return self._spread_of(a) * self._row & self._diagonal
+
+    def product(self, a: int, b: int) -> int:
+        """``a * b``."""
+        return self._spread_of(a) * b
+
+    def domain(self, a: int) -> int:
+        """The events that ``a`` relates to something."""
+        result = 0
+        for i, shift in self._shifts:
+            if a >> shift & self._row:
+                result |= 1 << i
+        return result
+
+    def range(self, a: int) -> int:
+        """The events that ``a`` relates something to."""
+        result = 0
+        for _, shift in self._shifts:
+            result |= a >> shift & self._row
+        return result
+
+    def restrict(self, left: int | None, a: int, right: int | None) -> int:
+        """``[left]; a; [right]``."""
+        if right is not None:
+            a &= self._column * right
+        if left is not None:
+            a &= self._spread_of(left) * self._row
+        return a
+
+    def same(self, a: int, b: int) -> bool:
+        """Whether two relations are equal."""
+        return a == b
+
+    def fixpoint_bound(self) -> int:
+        """A growing sequence of relations has at most one step for each pair."""
+        return self.n * self.n + 1
+
+    # Predicates, and what shows that they fail.
+
+    def irreflexive(self, a: int) -> bool:
+        """Whether no event is related to itself."""
+        return not a & self._diagonal
+
+    def acyclic(self, a: int) -> bool:
+        """Whether ``a+`` is irreflexive."""
+        return not self.plus(a) & self._diagonal
+
+    def satisfies(self, kind: str, negated: bool, a: int) -> bool:
+        """Whether a check (``empty``, ``acyclic`` or ``irreflexive``; ``negated``: its ``~`` form) holds of ``a``."""
+        if kind == "empty":
+            return (not a) is not negated
+        return (self.acyclic(a) if kind == "acyclic" else self.irreflexive(a)) is not negated
+
+    def path(self, a: int, start: int, end: int) -> list[int] | None:
+        """A shortest path of at least one step from ``start`` to ``end``, both included, or None."""
+        parent: dict[int, int] = {}
+        frontier = [start]
+        while frontier:
+            following = []
+            for x in frontier:
+                for y in self.members(self.successors(a, x)):
+                    if y in parent:
+                        continue
+                    parent[y] = x
+                    if y == end:
+                        return self._trace(parent, start, end)
+                    following.append(y)
+            frontier = following
+        return None
+
+    def cycle(self, a: int) -> list[int] | None:
+        """A shortest cycle, its first event not repeated at the end, or None if there is none."""
+        best: list[int] | None = None
+        for x in range(self.n):
+            found = self.path(a, x, x)
+            if found is not None and (best is None or len(found) - 1 < len(best)):
+                best = found[:-1]
+                if len(best) == 1:
+                    break
+        return best
+
+    @staticmethod
+    def _trace(parent: dict[int, int], start: int, end: int) -> list[int]:
+        result = [end]
+        x = parent[end]
+        while x != start:
+            result.append(x)
+            x = parent[x]
+        result.append(start)
+        result.reverse()
+        return result
+
+    def _spread_of(self, a: int) -> int:
+        """The set ``a`` as a column: bit i at i*n."""
+        result = self._spread.get(a)
+        if result is None:
+            result = 0
+            n = self.n
+            for i in self.members(a):
+                result |= 1 << (i * n)
+            if len(self._spread) > 4096:
+                self._spread.clear()
+            self._spread[a] = result
+        return result

@@ -1,0 +1,453 @@
+"""The symbolic carrier of the relation algebra: all executions of a program at once.
+
+A relation is a pair of what must hold and what may: ``must`` has a bit row for each event, ``may`` maps the pairs
+that some executions have and others don't to a formula. Absent pairs hold in no execution. Nearly everything of a
+litmus test is in ``must``, where the operations are those of bitsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
+
+
+@dataclass(frozen=True, slots=True)
+class EventSet:
+    """A set of events: ``must`` is a bitset, ``may`` maps the events in some executions only to a formula."""
+
+    must: int
+    may: dict[int, Formula]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation: ``must[a]`` is the bitset of successors of ``a`` in every execution, ``may[a][b]`` a formula."""
+
+    must: list[int]
+    may: dict[int, dict[int, Formula]]
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The positions of the bits of ``mask``, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class SymbolicAlgebra:
+    """The operations on ``EventSet`` and ``Relation`` over ``size`` events; ``presence[e]``: when ``e`` is executed."""
+
+    def __init__(self, formulas: Formulas, presence: list[Formula]) -> None:
+        self.formulas = formulas
+        self.size = len(presence)
+        self._universe = self.event_set(enumerate(presence))
+        self._identity = self.identity(self._universe)
+        self._no_rows = [0] * self.size
+
+    def event_set(self, items: Iterable[tuple[int, Formula]]) -> EventSet:
+        """The set in which each event is under its formula."""
+        must = 0
+        may: dict[int, Formula] = {}
+        for event, formula in items:
+            if formula == TRUE:
+                must |= 1 << event
+            elif formula != FALSE:
+                may[event] = formula
+        return EventSet(must, may)
+
+    def relation(self, items: Iterable[tuple[int, int, Formula]]) -> Relation:
+        """The relation in which each pair is under its formula (the disjunction where a pair is given twice)."""
+        must = [0] * self.size
+        may: dict[int, dict[int, Formula]] = {}
+        for a, b, formula in items:
+            if formula == TRUE:
+                must[a] |= 1 << b
+            elif formula != FALSE:
+                row = may.setdefault(a, {})
+                row[b] = self.formulas.either(row[b], formula) if b in row else formula
+        return _normal(must, may)
+
+    def pairs(self, a: Relation) -> Iterator[tuple[int, int, Formula]]:
+        """Every pair that some execution has, with its formula."""
+        for x, row in enumerate(a.must):
+            for y in bits(row):
+                yield x, y, TRUE
+        for x, entries in a.may.items():
+            for y, formula in entries.items():
+                yield x, y, formula
+
+    def get(self, a: Relation, x: int, y: int) -> Formula:
+        """When ``a`` relates ``x`` to ``y``."""
+        if a.must[x] >> y & 1:
+            return TRUE
+        return a.may.get(x, {}).get(y, FALSE)
+
+    def universe(self) -> EventSet:
+        return self._universe
+
+    def empty_set(self) -> EventSet:
+        return EventSet(0, {})
+
+    def empty_relation(self) -> Relation:
+        return Relation(self._no_rows, {})
+
+    def set_union(self, a: EventSet, b: EventSet) -> EventSet:
+        must = a.must | b.must
+        if not a.may and not b.may:
+            return EventSet(must, {})
+        may = {e: f for e, f in a.may.items() if not must >> e & 1}
+        for e, f in b.may.items():
+            if not must >> e & 1:
+                may[e] = self.formulas.either(may[e], f) if e in may else f
+        return self.event_set([*((e, TRUE) for e in bits(must)), *may.items()])
+
+    def set_intersection(self, a: EventSet, b: EventSet) -> EventSet:
+        may: dict[int, Formula] = {}
+        for e, f in a.may.items():
+            other = TRUE if b.must >> e & 1 else b.may.get(e, FALSE)
+            both = self.formulas.both(f, other)
+            if both != FALSE:
+                may[e] = both
+        for e, f in b.may.items():
+            if a.must >> e & 1:
+                may[e] = f
+        return EventSet(a.must & b.must, may)
+
+    def set_difference(self, a: EventSet, b: EventSet) -> EventSet:
+        must = a.must & ~b.must
+        if not a.may and not b.may:
+            return EventSet(must, {})
+        items = [(e, -b.may.get(e, FALSE)) for e in bits(must)]
+        items += [(e, self.formulas.both(f, -b.may.get(e, FALSE))) for e, f in a.may.items() if not b.must >> e & 1]
+        return self.event_set(items)
+
+    def union(self, a: Relation, b: Relation) -> Relation:
+        must = [x | y for x, y in zip(a.must, b.must, strict=True)]
+        if not a.may and not b.may:
+            return Relation(must, {})
+        may: dict[int, dict[int, Formula]] = {}
+        for x, entries in a.may.items():
+            may[x] = dict(entries)
+        for x, entries in b.may.items():
+            row = may.get(x)
+            if row is None:
+                may[x] = dict(entries)
+                continue
+            for y, f in entries.items():
+                row[y] = self.formulas.either(row[y], f) if y in row else f
+        return _normal(must, may)
+
+    def intersection(self, a: Relation, b: Relation) -> Relation:
+        must = [x & y for x, y in zip(a.must, b.must, strict=True)]
+        may: dict[int, dict[int, Formula]] = {}
+        for x, entries in a.may.items():
+            other_must, other_may = b.must[x], b.may.get(x)
+            row: dict[int, Formula] = {}
+            for y, f in entries.items():
+                if other_must >> y & 1:
+                    row[y] = f
+                elif other_may and y in other_may:
+                    f = self.formulas.both(f, other_may[y])
+                    if f != FALSE:
+                        row[y] = f
+            if row:
+                may[x] = row
+        for x, entries in b.may.items():
+            mine = a.must[x]
+            if mine:
+                for y, f in entries.items():
+                    if mine >> y & 1:
+                        may.setdefault(x, {})[y] = f
+        return Relation(must, may)
+
+    def difference(self, a: Relation, b: Relation) -> Relation:
+        must = [x & ~y for x, y in zip(a.must, b.must, strict=True)]
+        if not a.may and not b.may:
+            return Relation(must, {})
+        may: dict[int, dict[int, Formula]] = {}
+        for x, entries in a.may.items():
+            row = {y: f for y, f in entries.items() if not b.must[x] >> y & 1}
+            if row:
+                may[x] = row
+        for x, entries in b.may.items():
+            for y, f in entries.items():
+                if must[x] >> y & 1:
+                    must[x] &= ~(1 << y)
+                    may.setdefault(x, {})[y] = -f
+                elif y in may.get(x, ()):
+                    f = self.formulas.both(may[x][y], -f)
+                    if f == FALSE:
+                        del may[x][y]
+                    else:
+                        may[x][y] = f
+        return Relation(must, may)
+
+    def sequence(self, a: Relation, b: Relation) -> Relation:
+        formulas = self.formulas
+        must = [0] * self.size
+        rows = b.must
+        for x, row in enumerate(a.must):
+            out = 0
+            while row:
+                low = row & -row
+                out |= rows[low.bit_length() - 1]
+                row ^= low
+            must[x] = out
+        if not a.may and not b.may:
+            return Relation(must, {})
+        may: dict[int, dict[int, Formula]] = {}
+        for x in range(self.size):
+            found: dict[int, list[Formula]] = {}
+            done = must[x]
+            if b.may:
+                for y in bits(a.must[x]):
+                    for z, f in b.may.get(y, {}).items():
+                        if not done >> z & 1:
+                            found.setdefault(z, []).append(f)
+            for y, f in a.may.get(x, {}).items():
+                for z in bits(rows[y] & ~done):
+                    found.setdefault(z, []).append(f)
+                for z, g in b.may.get(y, {}).items():
+                    if not done >> z & 1:
+                        found.setdefault(z, []).append(formulas.both(f, g))
+            if found:
+                may[x] = {z: formulas.any(fs) if len(fs) > 1 else fs[0] for z, fs in found.items()}
+        return _normal(must, may)
+
+    def plus(self, a: Relation) -> Relation:
+        reach = _closure(a.must)
+        if not a.may:
+            return Relation(reach, {})
+        formulas = self.formulas
+        reflexive = [row | 1 << x for x, row in enumerate(reach)]
+        tails = [x for x, row in a.may.items() if row]
+        after: dict[int, dict[int, Formula]] = {}  # one edge of may from a tail, then must edges
+        for u in tails:
+            found: dict[int, list[Formula]] = {}
+            for v, f in a.may[u].items():
+                for z in bits(reflexive[v]):
+                    found.setdefault(z, []).append(f)
+            after[u] = {z: formulas.any(fs) if len(fs) > 1 else fs[0] for z, fs in found.items()}
+        self._close(tails, after)
+        may: dict[int, dict[int, Formula]] = {}
+        for x in range(self.size):
+            firsts = [u for u in tails if reflexive[x] >> u & 1]
+            if not firsts:
+                continue
+            found = {}
+            for u in firsts:
+                for z, f in after[u].items():
+                    if not reach[x] >> z & 1:
+                        found.setdefault(z, []).append(f)
+            if found:
+                may[x] = {z: formulas.any(fs) if len(fs) > 1 else fs[0] for z, fs in found.items()}
+        return _normal(reach, may)
+
+    def _close(self, tails: list[int], after: dict[int, dict[int, Formula]]) -> None:
+        """Warshall's algorithm over the tails of may edges; ``after`` becomes reachability by one or more of them."""
+        both, either = self.formulas.both, self.formulas.either
+        for k in tails:
+            onward = after[k]
+            for u in tails:
+                through = after[u].get(k, FALSE)
+                if through == FALSE or u == k:
+                    continue
+                row = after[u]
+                for z, f in onward.items():
+                    g = both(through, f)
+                    if g != FALSE:
+                        row[z] = either(row[z], g) if z in row else g
+
+    def star(self, a: Relation) -> Relation:
+        return self.optional(self.plus(a))
+
+    def optional(self, a: Relation) -> Relation:
+        return self.union(a, self._identity)
+
+    def inverse(self, a: Relation) -> Relation:
+        must = [0] * self.size
+        for x, row in enumerate(a.must):
+            bit = 1 << x
+            for y in bits(row):
+                must[y] |= bit
+        may: dict[int, dict[int, Formula]] = {}
+        for x, entries in a.may.items():
+            for y, f in entries.items():
+                may.setdefault(y, {})[x] = f
+        return Relation(must, may)
+
+    def identity(self, a: EventSet) -> Relation:
+        return Relation([a.must & 1 << x for x in range(self.size)], {x: {x: f} for x, f in a.may.items()})
+
+    def product(self, a: EventSet, b: EventSet) -> Relation:
+        must = [b.must if a.must >> x & 1 else 0 for x in range(self.size)]
+        may: dict[int, dict[int, Formula]] = {}
+        if b.may:
+            for x in bits(a.must):
+                may[x] = dict(b.may)
+        for x, f in a.may.items():
+            row = dict.fromkeys(bits(b.must), f)
+            for y, g in b.may.items():
+                h = self.formulas.both(f, g)
+                if h != FALSE:
+                    row[y] = h
+            if row:
+                may[x] = row
+        return Relation(must, may)
+
+    def domain(self, a: Relation) -> EventSet:
+        must = 0
+        for x, row in enumerate(a.must):
+            if row:
+                must |= 1 << x
+        may = {x: self.formulas.any(row.values()) for x, row in a.may.items() if not must >> x & 1 and row}
+        return self.event_set([*((e, TRUE) for e in bits(must)), *may.items()])
+
+    def range(self, a: Relation) -> EventSet:
+        return self.domain(self.inverse(a))
+
+    def restrict(self, left: EventSet | None, a: Relation, right: EventSet | None) -> Relation:
+        if (left is None or not left.may) and (right is None or not right.may):
+            rows = -1 if left is None else left.must
+            columns = -1 if right is None else right.must
+            must = [row & columns if rows >> x & 1 else 0 for x, row in enumerate(a.must)]
+            may: dict[int, dict[int, Formula]] = {}
+            for x, entries in a.may.items():
+                if rows >> x & 1:
+                    row = entries if right is None else {y: f for y, f in entries.items() if columns >> y & 1}
+                    if row:
+                        may[x] = row
+            return Relation(must, may)
+        full = self._universe
+        return self.intersection(a, self.product(full if left is None else left, full if right is None else right))
+
+    def same(self, a: Relation, b: Relation) -> bool:
+        return a.must == b.must and {x: r for x, r in a.may.items() if r} == {x: r for x, r in b.may.items() if r}
+
+    def fixpoint_bound(self) -> int:
+        return self.size * self.size + 1
+
+    def non_empty(self, a: Relation | EventSet) -> Formula:
+        """When ``a`` has a member."""
+        if isinstance(a, EventSet):
+            return TRUE if a.must else self.formulas.any(a.may.values())
+        if any(a.must):
+            return TRUE
+        return self.formulas.any([f for row in a.may.values() for f in row.values()])
+
+    def reflexive(self, a: Relation) -> Formula:
+        """When ``a`` relates some event to itself."""
+        if any(row >> x & 1 for x, row in enumerate(a.must)):
+            return TRUE
+        return self.formulas.any([row[x] for x, row in a.may.items() if x in row])
+
+    def cyclic(self, a: Relation) -> Formula:
+        """When ``a`` has a cycle."""
+        return self.reflexive(self.plus(self.within_cycles(a)))
+
+    def within_cycles(self, a: Relation) -> Relation:
+        """The pairs of ``a`` that lie on some cycle of what may hold."""
+        rows = list(a.must)
+        for x, entries in a.may.items():
+            for y in entries:
+                rows[x] |= 1 << y
+        reach = _closure(rows)
+        back = [0] * self.size
+        for x, row in enumerate(reach):
+            for y in bits(row):
+                if reach[y] >> x & 1:
+                    back[x] |= 1 << y
+        must = [row & back[x] for x, row in enumerate(a.must)]
+        may: dict[int, dict[int, Formula]] = {}
+        for x, entries in a.may.items():
+            kept = {y: f for y, f in entries.items() if back[x] >> y & 1}
+            if kept:
+                may[x] = kept
+        return Relation(must, may)
+
+    def acyclicity(self, a: Relation) -> list[Formula]:
+        """Formulas that all hold, for some value of the fresh variables in them, iff ``a`` has no cycle.
+
+        Each strongly connected part of what may hold gets a total order on its events, one variable for each pair,
+        that contains the part.
+        """
+        core = self.within_cycles(a)
+        rows = list(core.must)
+        for x, entries in core.may.items():
+            for y in entries:
+                rows[x] |= 1 << y
+        reach = _closure(rows)
+        result: list[Formula] = []
+        seen = 0
+        for x in range(self.size):
+            if seen >> x & 1 or not reach[x] >> x & 1:
+                continue
+            part = reach[x] & _column(reach, x)
+            seen |= part
+            result += self._ordered(core, list(bits(part)))
+        return result
+
+    def _ordered(self, a: Relation, events: list[int]) -> list[Formula]:
+        formulas = self.formulas
+        result: list[Formula] = []
+        if len(events) == 1:
+            return [-self.get(a, events[0], events[0])]
+        if len(events) == 2:
+            x, y = events
+            return [-formulas.both(self.get(a, x, y), self.get(a, y, x)), -self.get(a, x, x), -self.get(a, y, y)]
+        before: dict[tuple[int, int], Formula] = {}
+        for i, x in enumerate(events):
+            result.append(-self.get(a, x, x))
+            for y in events[i + 1 :]:
+                forth, back = self.get(a, x, y), self.get(a, y, x)
+                if TRUE in (forth, back):
+                    result.append(-formulas.both(forth, back))
+                    order = forth if forth == TRUE else FALSE
+                else:
+                    order = formulas.variable()
+                    result += [formulas.either(-forth, order), formulas.either(-back, -order)]
+                before[x, y], before[y, x] = order, -order
+        for i, x in enumerate(events):
+            for j in range(i + 1, len(events)):
+                for k in range(j + 1, len(events)):
+                    y, z = events[j], events[k]
+                    result.append(formulas.any([-before[x, y], -before[y, z], -before[z, x]]))
+                    result.append(formulas.any([-before[x, z], -before[z, y], -before[y, x]]))
+        return result
+
+
+def _normal(must: list[int], may: dict[int, dict[int, Formula]]) -> Relation:
+    """Drop from ``may`` what ``must`` has or what turned out constant."""
+    clean: dict[int, dict[int, Formula]] = {}
+    for x, entries in may.items():
+        row: dict[int, Formula] = {}
+        known = must[x]
+        for y, f in entries.items():
+            if known >> y & 1 or f == FALSE:
+                continue
+            if f == TRUE:
+                must[x] |= 1 << y
+            else:
+                row[y] = f
+        if row:
+            clean[x] = row
+    return Relation(must, clean)
+
+
+def _closure(rows: list[int]) -> list[int]:
+    """The transitive closure of bit rows (Warshall)."""
+    reach = list(rows)
+    for k, _ in enumerate(reach):
+        bit, onward = 1 << k, reach[k]
+        if onward:
+            for x, row in enumerate(reach):
+                if row & bit:
+                    reach[x] = row | onward
+    return reach
+
+
+def _column(rows: list[int], y: int) -> int:
+    return sum(1 << x for x, row in enumerate(rows) if row >> y & 1)

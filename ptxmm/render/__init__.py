@@ -1,0 +1,1 @@
+"""Text and JSON of result values. Nothing is decided here."""

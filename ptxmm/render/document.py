@@ -1,0 +1,59 @@
+"""The JSON document ``ptxmm/1``: results and errors in one list, in the order of the input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from ptxmm.analysis.result import Failure, Report, Result
+
+SCHEMA = "ptxmm/1"
+
+
+def document(reports: Iterable[Report]) -> str:
+    """The whole document as text that ends in a newline."""
+    entries = [failure(r) if isinstance(r, Failure) else result(r) for r in reports]
+    return json.dumps({"schema": SCHEMA, "results": entries}, indent=2) + "\n"
+
+
+def result(report: Result) -> dict[str, Any]:
+    """The entry of one test under one model."""
+    entry: dict[str, Any] = {
+        "file": report.file,
+        "test": report.test,
+        "model": report.model,
+        "engine": report.engine,
+        "condition": None if report.quantifier is None else {"kind": report.quantifier, "text": report.condition},
+        "holds": report.holds,
+        "observation": report.observation,
+        "status": report.status,
+        "flags": list(report.flags),
+        "expected": report.expected,
+        "outcomes": [
+            {"registers": dict(o.registers), "memory": dict(o.memory), "satisfies": o.satisfies}
+            for o in report.outcomes
+        ],
+        "notes": [{"kind": note.kind, "text": note.text} for note in report.notes],
+        "seconds": round(report.seconds, 6),
+    }
+    if not report.listed:
+        entry["outcomes_complete"] = False
+    return entry
+
+
+def failure(report: Failure) -> dict[str, Any]:
+    """The entry of what gave no result; ``test`` and ``model`` are present where the file could be read."""
+    entry: dict[str, Any] = {"file": report.file}
+    if report.test is not None:
+        entry["test"] = report.test
+    if report.model is not None:
+        entry["model"] = report.model
+    entry["error"] = {
+        "kind": report.kind,
+        "message": report.message,
+        "line": report.line,
+        "column": report.column,
+        "hint": report.hint,
+    }
+    return entry

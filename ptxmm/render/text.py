@@ -1,0 +1,113 @@
+"""Results as text: a line a verdict, a summary, and a herd-like table of final states."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ptxmm.analysis.result import Failure, Outcome, Report, Result, Value
+from ptxmm.render.style import Style
+
+_MARKS = {
+    "expected": ("ok", "green"),
+    "contradicted": ("FAIL", "red"),
+    "inconclusive": ("?", "yellow"),
+    "unchecked": ("-", "plain"),
+}
+
+
+def verdict_line(report: Report, style: Style, width: int, show_test: bool) -> str:
+    """One verdict: mark, file (padded to ``width``), model, observation, quantified statement, what went wrong.
+
+    ``show_test``: the file holds several tests, so the line names this one.
+    """
+    if isinstance(report, Failure):
+        mark = style.paint("error", "red")
+        place = f"{clean(report.file):{width}}"
+        what = " ".join(clean(part) for part in (report.model, report.test if show_test else None) if part)
+        return f"{mark} {place}  {what}".rstrip()
+    word, colour = _MARKS[report.conclusion]
+    parts = [f"{clean(report.file):{width}}", f"{report.model:8}", f"{_word(report):9}"]
+    if report.quantifier is not None:
+        parts.append(f"{report.quantifier}: {_answer(report.holds)}")
+    if show_test:
+        parts.append(f"[{clean(report.test)}]")
+    if report.status != "complete":
+        parts.append(report.status)
+    parts.extend(report.flags)
+    if report.conclusion in ("contradicted", "inconclusive") and report.expected is not None:
+        parts.append(style.paint(f"expected {report.expected}", colour))
+    return style.paint(f"{word:5}", colour) + " " + "  ".join(parts).rstrip()
+
+
+def note_lines(report: Result) -> list[str]:
+    """The remarks on a result, indented to stand below its line."""
+    return [f"      {clean(note.text)}" for note in report.notes]
+
+
+def summary(reports: Sequence[Report], seconds: float, style: Style) -> str:
+    """How many verdicts there are of each kind."""
+    kinds = Counter("failed" if isinstance(r, Failure) else r.conclusion for r in reports)
+    words = [
+        ("expected", "as expected", "green"),
+        ("contradicted", "contradicted", "red"),
+        ("inconclusive", "inconclusive", "yellow"),
+        ("unchecked", "without an expectation", "plain"),
+        ("failed", "not checked for an error", "red"),
+    ]
+    parts = [style.paint(f"{kinds[kind]} {text}", colour) for kind, text, colour in words if kinds[kind]]
+    noun = "verdict" if len(reports) == 1 else "verdicts"
+    return f"{len(reports)} {noun} in {seconds:.1f} s: {', '.join(parts) or 'nothing to do'}"
+
+
+def table(report: Result, style: Style) -> str:
+    """The final states of one test under one model, those that satisfy the condition marked with ``*``."""
+    name = clean(report.test)
+    lines = [f"Test {name}", f"Model {report.model}", f"States {len(report.outcomes)}{'' if report.listed else '+'}"]
+    cells = [_cells(o) for o in report.outcomes]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))] if cells else []
+    for row, item in zip(cells, report.outcomes, strict=True):
+        text = "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        line = f"{'*' if item.satisfies else ' '} {text}".rstrip()
+        lines.append(style.paint(line, "bold") if item.satisfies else line)
+    if report.quantifier is not None:
+        positive = sum(1 for o in report.outcomes if o.satisfies)
+        lines.append(f"Observation {name} {_word(report).capitalize()} {positive} {len(report.outcomes) - positive}")
+        lines.append(f"Condition {report.quantifier} ({clean(report.condition or '')}): {_answer(report.holds)}")
+    lines.append(f"Status {report.status}")
+    if report.flags:
+        lines.append(f"Flags {' '.join(report.flags)}")
+    if report.expected is not None:
+        word, colour = {
+            "expected": ("as expected", "green"),
+            "contradicted": ("contradicted", "red"),
+            "inconclusive": ("inconclusive", "yellow"),
+        }[report.conclusion]
+        lines.append(f"Expected {report.expected}: {style.paint(word, colour)}")
+    lines += [f"Note {clean(note.text)}" for note in report.notes]
+    lines.append(f"Time {name} {report.seconds:.2f}")
+    return "\n".join(lines)
+
+
+def clean(text: str) -> str:
+    """``text`` on one line and without control characters, which could steer a terminal."""
+    return "".join(c if c.isprintable() else "�" if not c.isspace() else " " for c in text)
+
+
+def _cells(item: Outcome) -> list[str]:
+    pairs: list[Mapping[str, Value]] = [item.registers, item.memory]
+    return [f"{clean(name)}={value}" for part in pairs for name, value in part.items()]
+
+
+def _word(report: Result) -> str:
+    if report.observation is not None:
+        return report.observation
+    if report.status == "undefined":
+        return "undefined"
+    if not report.outcomes and report.status == "complete":
+        return "none"
+    return "unknown" if report.quantifier is not None else "listed"
+
+
+def _answer(holds: bool | None) -> str:
+    return {True: "yes", False: "no", None: "unknown"}[holds]

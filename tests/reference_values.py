@@ -1,0 +1,80 @@
+"""Which values a read may return at all: an over-approximation for the reference, so that it gives up early."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from tests.reference_threads import Cell, Event, Expr, Leaf, compute, evaluate, mask, result_bits
+
+Values = frozenset[int] | None
+MOST = 256
+
+
+def product(sets: Sequence[Values]) -> list[tuple[int, ...]] | None:
+    size = 1
+    for s in sets:
+        if s is None:
+            return None
+        size *= len(s)
+    return list(itertools.product(*sets)) if size <= MOST else None  # type: ignore[arg-type]
+
+
+def values(expr: Expr, leaf: dict[Leaf, Values]) -> Values:
+    """The values that ``expr`` may have when reads have values in ``leaf``; None for any."""
+    match expr[0]:
+        case "const":
+            return frozenset({expr[1]})
+        case "read":
+            return leaf[expr[1]]
+        case "joined":
+            return values(expr[1], leaf)
+        case "extend" | "saturate":
+            inner = values(expr[3], leaf)
+            key = (0, 0)
+            return None if inner is None else frozenset(evaluate((*expr[:3], ("read", key)), {key: v}) for v in inner)
+        case "select":
+            arms = [values(a, leaf) if a[0] != "absent" else frozenset() for a in expr[3:]]
+            return None if None in arms else arms[0] | arms[1]  # type: ignore[operator]
+    args = product([values(a, leaf) for a in expr[2:]])
+    if args is None:
+        return None
+    bits = result_bits(expr[0], expr[1])
+    return frozenset(mask(compute(expr[0], expr[1], list(a)), bits) for a in args)
+
+
+def torn(inner: Values, size: int) -> Values:
+    """All mixtures of bytes of values in ``inner``."""
+    if inner is None:
+        return None
+    columns = [frozenset(v >> (8 * i) & 255 for v in inner) for i in range(size)]
+    mixed = product(columns)
+    return None if mixed is None else frozenset(sum(b << (8 * i) for i, b in enumerate(m)) for m in mixed)
+
+
+def possible_values(
+    events: dict[Leaf, Event], initial: dict[Cell, int], tear: bool
+) -> tuple[dict[Leaf, Values], dict[Cell, Values]]:
+    """For each read and each cell the values that it may have.
+
+    A value that is not out of thin air is made by a chain of at most as many writes as there are.
+    """
+    cells: dict[Cell, Values] = {c: frozenset({v}) for c, v in initial.items()}
+    leaf: dict[Leaf, Values] = {}
+    rounds = sum(e.kind == "W" for e in events.values()) + 1
+    for _ in range(rounds):
+        leaf = {
+            k: torn(cells[e.cell], e.cell[2]) if tear else cells[e.cell]
+            for k, e in events.items()
+            if e.kind == "R" and e.cell
+        }
+        new = dict(cells)
+        for e in events.values():
+            if e.kind == "W" and e.cell and e.value is not None:
+                old, more = new[e.cell], values(e.value, leaf)
+                both = None if old is None or more is None else old | more
+                new[e.cell] = both if both is not None and len(both) <= MOST else None
+        if new == cells:
+            break
+        cells = new
+    return leaf, cells

@@ -1,0 +1,367 @@
+"""Control flow of threads: joins, registers assigned in branches, and which loops are spin loops."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ptxmm.errors import Span
+from ptxmm.program.control import ControlFlow, control_flow
+from ptxmm.program.test import Placement, Thread
+from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.ops import (
+    Address,
+    Alu,
+    Atomic,
+    Barrier,
+    Branch,
+    Compare,
+    Exit,
+    Fence,
+    Guard,
+    Imm,
+    Load,
+    Op,
+    Operand,
+    ProxyFence,
+    Reg,
+    Source,
+    Store,
+    Sym,
+    Type,
+)
+
+S64 = Type("s", 64)
+PRED = Type("pred", 1)
+SRC = Source(Span(1, 1, 2), "")
+
+
+def _operand(value: int | str) -> Operand:
+    return Imm(value) if isinstance(value, int) else Reg(value)
+
+
+def ld(dst: str, at: str = "x", guard: Guard | None = None) -> Load:
+    base = Reg(at) if at.startswith("r") else Sym(at)
+    return Load(Reg(dst), Address(base), S64, "relaxed", "gpu", None, SRC, guard)
+
+
+def sto(value: int | str = 1) -> Store:
+    return Store(Address(Sym("x")), _operand(value), S64, "relaxed", "gpu", None, SRC)
+
+
+def cas(dst: str | None, new: int | str = 1) -> Atomic:
+    reg = Reg(dst) if dst else None
+    return Atomic(reg, "cas", Address(Sym("x")), (Imm(0), _operand(new)), S64, "acquire", "gpu", None, True, SRC)
+
+
+def atomic(op: str, dst: str | None) -> Atomic:
+    reg = Reg(dst) if dst else None
+    return Atomic(reg, op, Address(Sym("x")), (Imm(1),), S64, "relaxed", "gpu", None, dst is not None, SRC)
+
+
+def mov(dst: str, value: int | str, guard: Guard | None = None) -> Alu:
+    return Alu("mov", S64, Reg(dst), (_operand(value),), SRC, guard)
+
+
+def add(dst: str, a: int | str, b: int | str) -> Alu:
+    return Alu("add", S64, Reg(dst), (_operand(a), _operand(b)), SRC)
+
+
+def beq(a: int | str, b: int | str, target: int) -> Branch:
+    return Branch(target, Compare("eq", S64, _operand(a), _operand(b)), SRC)
+
+
+def bra(target: int, guard: Guard | None = None) -> Branch:
+    return Branch(target, None, SRC, guard)
+
+
+def leave(guard: Guard | None = None) -> Exit:
+    return Exit(SRC, guard)
+
+
+P = Guard("p")
+
+
+def flow(*body: Op, registers: dict[str, Type] | None = None) -> ControlFlow:
+    return control_flow(Thread("P0", Placement(), body, registers or {}))
+
+
+def test_straight_line_is_empty() -> None:
+    assert flow() == flow(ld("r0"), sto("r0")) == ControlFlow({}, {}, frozenset(), {})
+
+
+def test_straight_line_does_not_import_networkx() -> None:
+    code = (
+        "import sys; from ptxmm.program.control import control_flow; from ptxmm.program.test import Thread, Placement;"
+        "control_flow(Thread('P0', Placement(), (), {})); sys.exit('networkx' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_if_without_else() -> None:
+    got = flow(ld("r0"), beq("r0", 0, 3), mov("r1", 1), sto())
+    assert got.join == {1: 3}
+    assert got.assigned == {1: frozenset({"r1"})}
+    assert got.backward == frozenset() and got.spin == {}
+
+
+def test_if_with_else() -> None:
+    got = flow(ld("r0"), beq("r0", 0, 4), mov("r1", 1), bra(5), mov("r2", 2), sto())
+    assert got.join == {1: 5}
+    assert got.assigned == {1: frozenset({"r1", "r2"})}
+
+
+def test_nested_ifs() -> None:
+    got = flow(beq("r0", 0, 4), beq("r1", 0, 3), mov("r2", 1), mov("r3", 1), sto())
+    assert got.join == {0: 4, 1: 3}
+    assert got.assigned == {0: frozenset({"r2", "r3"}), 1: frozenset({"r2"})}
+
+
+def test_branch_to_the_next_instruction_and_to_the_end() -> None:
+    got = flow(beq("r0", 0, 1), beq("r0", 0, 3), mov("r1", 1))
+    assert got.join == {0: 1, 1: 3}
+    assert got.assigned == {0: frozenset(), 1: frozenset({"r1"})}
+
+
+def test_guarded_exit_joins_at_the_end() -> None:
+    got = flow(leave(P), mov("r1", 1), sto())
+    assert got.join == {0: 3}
+    assert got.assigned == {0: frozenset({"r1"})}
+
+
+def test_plain_exit_and_plain_branch_have_no_join() -> None:
+    got = flow(bra(2), mov("r1", 1), leave(), mov("r2", 1))
+    assert got.join == {} and got.assigned == {}
+
+
+def test_exit_in_one_arm() -> None:
+    got = flow(beq("r0", 0, 3), mov("r1", 1), leave(), mov("r2", 1))
+    assert got.join == {0: 4}
+    assert got.assigned == {0: frozenset({"r1", "r2"})}
+
+
+def test_conditional_code_in_unreachable_part() -> None:
+    got = flow(leave(), beq("r0", 0, 3), mov("r1", 1))
+    assert got.join == {1: 3}
+    assert got.assigned == {1: frozenset({"r1"})}
+
+
+def test_loop_join_is_its_exit() -> None:
+    got = flow(ld("r0"), add("r1", "r1", 1), beq("r0", 0, 0), sto())
+    assert got.join == {2: 3}
+    assert got.assigned == {2: frozenset({"r0", "r1"})}
+    assert got.backward == {2}
+
+
+def test_loop_with_exit_in_the_middle() -> None:
+    got = flow(ld("r0"), beq("r0", 1, 4), ld("r1"), bra(0), sto())
+    assert got.join == {1: 4}
+    assert got.assigned == {1: frozenset({"r0", "r1"})}
+    assert got.backward == {3}
+
+
+def test_infinite_loop() -> None:
+    got = flow(bra(0))
+    assert got.backward == {0} and got.spin == {0: 0} and got.join == {}
+
+
+def test_infinite_loop_with_conditional_branch_inside() -> None:
+    got = flow(ld("r0"), beq("r0", 0, 3), sto(), bra(0))
+    assert got.join == {1: 4}
+    assert got.spin == {}
+
+
+def test_branch_into_an_infinite_loop() -> None:
+    got = flow(beq("r0", 0, 2), bra(3), bra(2), sto())
+    assert got.join == {0: 4}
+
+
+# Spin loops.
+
+
+def test_plain_spin() -> None:
+    assert flow(ld("r0"), beq("r0", 0, 0), ld("r1")).spin == {1: 0}
+
+
+def test_cas_spin() -> None:
+    assert flow(cas("r0"), beq("r0", 1, 0), sto()).spin == {1: 0}
+
+
+def test_typed_spin_with_predicate() -> None:
+    from ptxmm.ptx.ops import SetPredicate
+
+    setp = SetPredicate("eq", S64, Reg("p"), None, Reg("r0"), Imm(0), SRC)
+    assert flow(ld("r0"), setp, bra(0, P), sto(), registers={"r0": S64, "p": PRED}).spin == {2: 0}
+
+
+def test_fences_are_allowed() -> None:
+    body = (ld("r0"), Fence("acq_rel", "gpu", SRC), ProxyFence("alias", SRC), beq("r0", 0, 0))
+    assert flow(*body).spin == {3: 0}
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        sto(),
+        atomic("add", "r1"),
+        atomic("exch", None),
+        Barrier("sync", Imm(0), None, None, SRC),
+        Barrier("arrive", Imm(0), Imm(64), None, SRC),
+    ],
+)
+def test_writes_and_barriers_are_not(inside: Op) -> None:
+    got = flow(ld("r0"), inside, beq("r0", 0, 0))
+    assert got.spin == {} and got.backward == {2}
+
+
+def test_a_store_on_a_path_of_the_loop() -> None:
+    assert flow(ld("r0"), beq("r0", 1, 3), sto(), beq("r0", 0, 0)).spin == {}
+
+
+def test_a_store_after_the_exit_is_not_in_the_loop() -> None:
+    assert flow(ld("r0"), beq("r0", 1, 3), bra(0), sto()).spin == {2: 0}
+
+
+def test_counter_is_live_at_the_header() -> None:
+    assert flow(ld("r0"), add("r1", "r1", 1), beq("r0", 0, 0)).spin == {}
+
+
+def test_bounded_retry_is_not_a_spin() -> None:
+    body = (mov("r1", 0), ld("r0"), add("r1", "r1", 1), beq("r0", 1, 5), beq("r1", 0, 1))
+    assert flow(*body).spin == {}
+
+
+def test_last_value_survives_when_written_only_on_some_path() -> None:
+    # r1 shows at the end what the round before the last read
+    assert flow(ld("r0"), beq("r0", 1, 4), ld("r1"), bra(0)).spin == {}
+
+
+def test_register_never_used_elsewhere_but_observed_at_the_end() -> None:
+    # the same with a register that is overwritten after the loop: then it is dead
+    assert flow(ld("r0"), beq("r0", 1, 4), ld("r1"), bra(0), mov("r1", 0)).spin == {3: 0}
+
+
+def test_guarded_write_does_not_kill() -> None:
+    assert flow(ld("r0", guard=P), beq("r0", 0, 0)).spin == {}
+    assert flow(mov("r0", 0), ld("r0", guard=P), beq("r0", 0, 0)).spin == {2: 0}
+
+
+def test_guard_set_in_the_loop_and_used_before() -> None:
+    from ptxmm.ptx.ops import SetPredicate
+
+    setp = SetPredicate("eq", S64, Reg("p"), None, Reg("r0"), Imm(0), SRC)
+    registers = {"r0": S64, "p": PRED}
+    assert flow(mov("r0", 0), ld("r0", guard=P), setp, bra(0, P), registers=registers).spin == {}
+
+
+def test_register_of_the_final_state_only() -> None:
+    # r2 is in the thread's registers and is not written at all: it may be live, nobody minds
+    assert flow(ld("r0"), beq("r0", 0, 0), registers={"r0": S64, "r2": S64}).spin == {1: 0}
+
+
+def test_address_from_before_the_loop_and_address_loaded_in_it() -> None:
+    assert flow(mov("r1", "r2"), ld("r0", "r1"), beq("r0", 0, 1)).spin == {2: 1}
+    assert flow(ld("r1"), ld("r0", "r1"), beq("r0", 0, 0)).spin == {2: 0}
+    # walking a list: r1 is read in the next round
+    assert flow(ld("r1"), ld("r1", "r1"), beq("r1", 0, 1)).spin == {}
+
+
+def test_two_backward_branches_to_one_header() -> None:
+    got = flow(ld("r0"), beq("r0", 0, 0), cas("r0"), beq("r0", 1, 0), sto())
+    assert got.spin == {1: 0, 3: 0}
+
+
+def test_two_backward_branches_one_after_a_store() -> None:
+    got = flow(ld("r0"), beq("r0", 0, 0), sto(), beq("r0", 1, 0))
+    assert got.spin == {1: 0} and got.backward == {1, 3}
+
+
+def test_registers_of_the_other_loop_of_the_header() -> None:
+    # r1 counts the rounds over 4; it is live at the header, but the loop 0..1 does not write it
+    got = flow(ld("r0"), beq("r0", 0, 0), add("r1", "r1", 1), bra(4), beq("r0", 2, 0))
+    assert got.spin == {1: 0}
+
+
+def test_nested_spins() -> None:
+    got = flow(ld("r0"), ld("r1"), beq("r1", 0, 1), beq("r0", 0, 0), sto())
+    assert got.spin == {2: 1, 3: 0}
+
+
+def test_inner_spin_in_an_outer_counting_loop() -> None:
+    got = flow(mov("r2", 2), ld("r0"), beq("r0", 0, 1), add("r2", "r2", -1), beq("r2", 1, 1), sto())
+    assert got.spin == {2: 1} and got.backward == {2, 4}
+
+
+def test_inner_loop_with_a_store_spoils_the_outer_one() -> None:
+    assert flow(ld("r0"), ld("r1"), sto(), beq("r1", 0, 1), beq("r0", 0, 0)).spin == {}
+
+
+def test_loop_with_two_entries() -> None:
+    # 0 jumps into the middle: 1 does not dominate 3
+    got = flow(beq("r9", 0, 2), ld("r0"), ld("r1"), beq("r1", 0, 1))
+    assert got.spin == {} and got.backward == {3}
+
+
+def test_unreachable_loop() -> None:
+    got = flow(leave(), ld("r0"), beq("r0", 0, 1))
+    assert got.spin == {} and got.backward == {2}
+
+
+def test_guarded_exit_in_the_loop() -> None:
+    assert flow(ld("r0"), leave(P), bra(0)).spin == {2: 0}
+
+
+_op = st.one_of(
+    st.sampled_from([ld("r0"), ld("r1"), sto(), cas("r0"), add("r1", "r1", 1), mov("r0", 0, P), leave(P), leave()]),
+    st.tuples(st.integers(0, 12), st.sampled_from(["plain", "eq", "guard"])),
+)
+
+
+@given(st.lists(_op, max_size=12))
+def test_any_shape(items: list[Op | tuple[int, str]]) -> None:
+    """Joins are post-dominators, by brute force over paths, and nothing crashes."""
+    body: list[Op] = []
+    for item in items:
+        if isinstance(item, tuple):
+            target, kind = min(item[0], len(items)), item[1]
+            branch = beq("r0", 0, target) if kind == "eq" else bra(target, P if kind == "guard" else None)
+            body.append(branch)
+        else:
+            body.append(item)
+    got = flow(*body)
+    end = len(body)
+
+    def after(pc: int) -> set[int]:
+        op = body[pc]
+        if isinstance(op, Exit):
+            return {end, pc + 1} if op.guard else {end}
+        if isinstance(op, Branch):
+            return {op.target, pc + 1} if op.guard or op.condition else {op.target}
+        return {pc + 1}
+
+    def reach(start: set[int], avoid: int) -> set[int]:
+        seen: set[int] = set()
+        todo = [s for s in start if s != avoid]
+        while todo:
+            pc = todo.pop()
+            if pc not in seen:
+                seen.add(pc)
+                todo += [s for s in (after(pc) if pc < end else ()) if s != avoid]
+        return seen
+
+    for pc, join in got.join.items():
+        others = reach(after(pc), join)
+        assert join == end or end not in others
+        assert got.assigned[pc] == {name for i in others if i < end for name, _ in definitions(body[i])}
+        if join != end:  # the first one: every other post-dominator comes after the join
+            for other in others - {pc}:
+                assert end in reach(after(pc), other) or other == pc
+    assert set(got.spin) <= got.backward
+    for pc, header in got.spin.items():
+        branch_op = body[pc]
+        assert isinstance(branch_op, Branch) and branch_op.target == header
+        assert pc in reach({0}, -1) and (pc == header or pc not in reach({0}, header))

@@ -1,0 +1,68 @@
+"""The project's own litmus tests (``litmus/``): each is well-formed, says where its verdicts come from, and gets them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ptxmm import cat, formats
+from ptxmm.analysis.expectation import expectations
+from ptxmm.analysis.outcomes import check
+from ptxmm.engines.result import Limits
+from ptxmm.program.test import Test
+
+ROOT = Path(__file__).resolve().parent.parent / "litmus"
+FILES = sorted(ROOT.glob("**/*.litmus"))
+FAMILIES = {
+    "mp", "sb", "lb", "coherence", "iriw", "wrc", "isa2", "2+2w", "rmw", "fences", "scopes", "barriers", "aliases",
+    "locks",
+}  # fmt: skip
+KNOWN = tuple(cat.index().models)
+files = pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+
+
+def _read(path: Path) -> Test:
+    (test,) = formats.read(path)
+    return test
+
+
+def test_enough_files() -> None:
+    assert len(FILES) >= 80
+    assert {path.parent.name for path in FILES} >= FAMILIES
+    assert {path.parent.parent for path in FILES} == {ROOT}
+
+
+def test_names_are_unique() -> None:
+    assert [name for name, count in Counter(path.stem for path in FILES).items() if count > 1] == []
+
+
+def test_programs_are_unique() -> None:
+    """No two files ask the same question: everything from the opening brace on differs."""
+    bodies = Counter(" ".join(path.read_text()[path.read_text().index("\n{\n") :].split()) for path in FILES)
+    assert [body for body, count in bodies.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("topic", "A1 A3 A4 A5 A7 A9 A14 A15 A17 A18 A19 A21 A23 A27 A28 ISA".split())
+def test_topic_present(topic: str) -> None:
+    assert any(path.stem.startswith(f"{topic}-") for path in FILES)
+
+
+@files
+def test_header(path: Path) -> None:
+    test = _read(path)
+    assert test.name == path.stem
+    assert test.condition is not None
+    assert test.description
+    assert len([value for key, value in test.info if key == "Source" and value.strip()]) == 1
+    assert expectations(test, KNOWN)
+
+
+@files
+def test_verdicts(path: Path) -> None:
+    """Every expectation is met by both engines, which agree on all final states."""
+    test = _read(path)
+    for name, expectation in expectations(test, KNOWN).items():
+        result = check(test, cat.load(name), engine="both", limits=Limits(), expectation=expectation)
+        assert result.conclusion == "expected", f"{name}: {result.observation} {result.status} {result.flags}"

@@ -1,0 +1,102 @@
+"""Text and JSON of made-up results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from ptxmm.analysis.result import Failure, Note, Outcome, Result
+from ptxmm.render.document import document
+from ptxmm.render.style import Style
+from ptxmm.render.text import clean, note_lines, summary, table, verdict_line
+
+PLAIN, COLOUR = Style(False), Style(True)
+RESULT = Result(
+    file="mp.litmus",
+    test="MP",
+    model="ptx-8.5",
+    engine="z3",
+    quantifier="exists",
+    condition="P1:r0 == 1 /\\ P1:r1 == 0",
+    holds=True,
+    observation="sometimes",
+    status="complete",
+    flags=("data-race",),
+    expected="never",
+    conclusion="contradicted",
+    outcomes=(
+        Outcome({"P1:r0": 0, "P1:r1": 0}, {"x": "&y+4"}, False),
+        Outcome({"P1:r0": 1, "P1:r1": 0}, {"x": -10}, True),
+    ),
+    listed=True,
+    notes=(Note("reading", "reading dep=syn"),),
+    seconds=0.0123456789,
+)
+SHORT = replace(
+    RESULT,
+    model="ptx-6.0",
+    holds=None,
+    observation=None,
+    status="bounded",
+    flags=(),
+    expected=None,
+    conclusion="inconclusive",
+    listed=False,
+    outcomes=RESULT.outcomes[:1],
+    notes=(Note("bound", "a loop goes on after 3 backward branches"),),
+)
+UNCONDITIONAL = replace(
+    RESULT,
+    quantifier=None,
+    condition=None,
+    holds=None,
+    observation=None,
+    expected=None,
+    conclusion="unchecked",
+    outcomes=(Outcome({}, {"x": 1}, None),),
+    flags=(),
+    notes=(),
+)
+EMPTY = replace(
+    RESULT, holds=False, observation=None, flags=("deadlock",), expected="none+deadlock", conclusion="expected",
+    outcomes=(), notes=(),
+)
+FAILURE = Failure("bad.litmus", "syntax", "no good", "bad.litmus:3:7: error: no good", None, None, 3, 7, "do better")
+ALL = (RESULT, SHORT, UNCONDITIONAL, EMPTY, FAILURE)
+
+
+def test_document(golden: Callable[[str, str], None]) -> None:
+    text = document(ALL)
+    golden("document.json", text)
+    parsed = json.loads(text)
+    assert parsed["schema"] == "ptxmm/1"
+    assert list(parsed["results"][0]) == [
+        "file", "test", "model", "engine", "condition", "holds", "observation", "status", "flags", "expected",
+        "outcomes", "notes", "seconds",
+    ]  # fmt: skip
+    assert parsed["results"][1]["outcomes_complete"] is False
+
+
+def test_tables(golden: Callable[[str, str], None]) -> None:
+    golden("tables.txt", "\n\n".join(table(r, PLAIN) for r in ALL if isinstance(r, Result)) + "\n")
+
+
+def test_verdict_lines(golden: Callable[[str, str], None]) -> None:
+    lines = []
+    for report in ALL:
+        lines.append(verdict_line(report, PLAIN, 12, isinstance(report, Result) and report.model == "ptx-6.0"))
+        if isinstance(report, Result):
+            lines += note_lines(report)
+    golden("verdicts.txt", "\n".join([*lines, summary(ALL, 1.25, PLAIN)]) + "\n")
+
+
+def test_colours_are_extra() -> None:
+    assert "\x1b[31mFAIL" in verdict_line(RESULT, COLOUR, 12, False)
+    assert "\x1b" not in verdict_line(RESULT, PLAIN, 12, False)
+    assert "\x1b[1m* P1:r0=1" in table(RESULT, COLOUR)
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert clean("a\x1b[2Jb\nc\td") == "a�[2Jb c d"
+    assert "\x1b" not in table(replace(RESULT, test="\x1b[31m", condition="\x1b"), PLAIN)
