@@ -48,7 +48,7 @@ class PtxmmError(Exception):
         """Fill in ``file`` and, from the whole input ``text``, the line of source that the error points at."""
         self.file = self.file or file
         if self.source is None and self.line is not None:
-            lines = text.splitlines()
+            lines = text.replace("\r\n", "\n").split("\n")  # what the parsers count as lines
             if 0 < self.line <= len(lines):
                 self.source = lines[self.line - 1]
         return self

@@ -386,9 +386,11 @@ def program(rng: random.Random, model: str, *, size: tuple[int, int] = (2, 4), l
     locations = ["x", "y"] if rng.random() < 0.8 else ["x"] if rng.random() < 0.5 else ["x", "y", "z"]
     maker = Maker(rng, model, dialect, kind, locations, scopes, values)
     declarations = [f"{n} = 0;" if dialect else f".global .{kind} {n} = 0;" for n in locations]
-    if not dialect and len(set(places)) == 1 and rng.random() < 0.2:
+    together = len({p.removeprefix("warp 0, ") for p in places}) == 1
+    if not dialect and together and rng.random() < 0.2:
         maker.space = ".shared"
-        declarations = [f".shared .{kind} {n} = 0;" for n in locations]
+        owner = places[0].removeprefix("warp 0, ")
+        declarations = [f".shared .{kind} {n} @ {owner} = 0;" for n in locations]
     elif model != "ptx-6.0" and rng.random() < 0.25:
         maker.aliased = True
         declarations.append("s @ generic aliases x;" if not (dialect and model == "ptx-7.5") else "z @ generic aliases x;")
@@ -409,12 +411,12 @@ def program(rng: random.Random, model: str, *, size: tuple[int, int] = (2, 4), l
         high = min(high, 3) if rng.random() < 0.5 else high
     with_loops = loops and rng.random() < 0.15
     threads = tuple(tuple(maker.thread(rng.randint(low, high), with_loops)) for _ in range(count))
-    if not dialect and model != "ptx-6.0" and rng.random() < 0.03 and all(n.family for t in threads for n in t):
+    if not dialect and maker.space == ".global" and rng.random() < 0.03 and all(n.family for t in threads for n in t):
         places = (*places[:-1], "host")
         threads = (*threads[:-1], tuple(replace(i, scope="sys") if i.scope else i for i in threads[-1]))
     names = tuple(f"P{i}" for i in range(count))
     result = Program(dialect, tuple(declarations), names, places, threads, f"{locations[0]} == 1", rng.random() < 0.3)
-    if len(set(places)) == 1 and maker.space != "host" and rng.random() < 0.3:
+    if together and "host" not in places and rng.random() < 0.3:
         result = barriers(rng, result)
     return result
 

@@ -18,6 +18,8 @@ from ptxmm.cli.app import run
 
 Golden = Callable[[str, str], None]
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+
 MP = """PTX MP
 Expect=ptx-6.0:never ptx-8.5:never
 {
@@ -171,7 +173,7 @@ def test_a_folder_is_searched(ptxmm: Run, tmp_path: Path) -> None:
     (tmp_path / "deep" / "notes.txt").write_text("no test")
     ran = ptxmm("check", "deep", "deep/b.litmus", "--model", "sc", "--jobs", "1")
     assert [line.split()[1] for line in ran.out.splitlines()[:-1]] == ["deep/b.litmus", "deep/er/a.litmus"]
-    assert ran.out.splitlines()[-1].startswith("2 verdicts in ")
+    assert ran.out.splitlines()[-1].startswith("2 checked in ")
 
 
 def test_bad_files(ptxmm: Run, tmp_path: Path, golden: Golden) -> None:
@@ -189,7 +191,7 @@ def test_bad_files(ptxmm: Run, tmp_path: Path, golden: Golden) -> None:
         (("check",), "error: no file given\n  hint: give files or folders, or --bundled\n"),
         (
             ("check", "mp.litmus", "--model", "ptx-9"),
-            "error: unknown model `ptx-9`\n  hint: models: ptx-6.0, ptx-7.5, ptx-8.5, sc, or a file FILE.cat\n",
+            "error: unknown model `ptx-9`\n  hint: did you mean `ptx-8.5`? models: ptx-6.0, ptx-7.5, ptx-8.5, sc, or a file FILE.cat\n",
         ),
         (
             ("check", "mp.litmus", "--model", "sc", "--reading", "dep"),
@@ -299,13 +301,13 @@ def test_convert_back_and_forth(ptxmm: Run) -> None:
 
 def process(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ptxmm", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env={**os.environ, **environment})
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env={**ENVIRONMENT, **environment})
 
 
 def test_the_reader_of_the_output_goes_away(tmp_path: Path) -> None:
     (tmp_path / "mp.litmus").write_text(MP)
     command = f"{sys.executable} -m ptxmm outcomes mp.litmus --model sc | true; exit ${{PIPESTATUS[0]}}"
-    ran = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    ran = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env=ENVIRONMENT)
     assert (ran.returncode, ran.stdout, ran.stderr) == (141, "", "")
 
 

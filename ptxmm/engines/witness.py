@@ -91,7 +91,7 @@ class Confirmer:
             if trace.end != "end":
                 raise Unconfirmed(f"thread {trace.thread} does not reach its end")
             if trace.outside is not None:
-                raise Unconfirmed(trace.outside)
+                raise Unconfirmed(trace.outside[0])
             reads += len(trace.reads)
             traces.append(trace)
         if reads != len(witness.values):

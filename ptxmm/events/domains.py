@@ -22,7 +22,7 @@ LIMIT = 4096
 def traces(
     program: Program, domains: Domains | None, unroll: int, simplify: bool, check: Callable[[], None]
 ) -> list[Trace]:
-    """Every path of a thread, up to the bound; ``domains`` leaves out paths whose choices no value makes."""
+    """Every path of a thread, up to the bound, also those that end ``impossible`` with the given ``domains``."""
     found: list[Trace] = []
     work: list[tuple[int, ...]] = [()]
     domain = None if domains is None else domains.values_of
@@ -30,8 +30,7 @@ def traces(
         check()
         trace = run(program, work.pop(), domain=domain, unroll=unroll, simplify=simplify)
         work += trace.forks
-        if not trace.impossible:
-            found.append(trace)
+        found.append(trace)
     return found
 
 
@@ -40,21 +39,26 @@ class Domains:
 
     __slots__ = ("_cells", "_test")
 
-    def __init__(self, test: Test, cells: Mapping[Cell, frozenset[int]]) -> None:
+    def __init__(self, test: Test, cells: Mapping[Cell, frozenset[int] | None]) -> None:
         self._test = test
         self._cells = cells
 
-    def cell(self, cell: Cell) -> frozenset[int]:
-        """The values of ``cell``."""
-        found = self._cells.get(cell)
-        return frozenset((initial_value(self._test, cell),)) if found is None else found
+    def cell(self, cell: Cell) -> frozenset[int] | None:
+        """The values of ``cell``; None where they are too many."""
+        return self._cells[cell] if cell in self._cells else frozenset((initial_value(self._test, cell),))
 
     def values_of(self, node: Node, reads: Sequence[Event]) -> frozenset[int] | None:
         """The values of an expression over ``reads``; None where they are too many."""
         if node.value is not None:
             return frozenset((node.value,))
         numbers = leaves_of(node)
-        choices = [self.cell(reads[i].cell) for i in numbers]  # type: ignore[arg-type]
+        choices: list[frozenset[int]] = []
+        for i in numbers:
+            cell = reads[i].cell
+            values = None if cell is None else self.cell(cell)
+            if values is None:
+                return None
+            choices.append(values)
         if prod(map(len, choices)) > LIMIT:
             return None
         leaves: list[int | None] = [None] * len(reads)
@@ -71,39 +75,42 @@ class Domains:
 def possible_values(
     test: Test, programs: Iterable[Program], unroll: int, simplify: bool, tear: bool, check: Callable[[], None]
 ) -> Domains:
-    """The domains of all cells. ``tear``: a read may mix the bytes of several writes.
-
-    A cell whose values can't be listed (an expression with too many) is not in the result as such: it gets None of
-    ``values_of`` through ``LIMIT`` again where it matters.
-    """
+    """The domains of all cells. ``tear``: a read may mix the bytes of several writes."""
     programs = tuple(programs)
-    domains = Domains(test, {})
-    cells: dict[Cell, frozenset[int]] = {}
+    cells: dict[Cell, frozenset[int] | None] = {}
     rounds = 0
     while True:
-        grown: dict[Cell, set[int]] = {cell: set(values) for cell, values in cells.items()}
+        domains = Domains(test, cells)
+        grown: dict[Cell, frozenset[int] | None] = dict(cells)
         writes = 0
         for program in programs:
             paths = traces(program, domains, unroll, simplify, check)
             writes += max((sum(e.kind == "W" for e in t.events) for t in paths), default=0)
             for trace in paths:
-                for event in trace.events:
-                    if event.kind != "W" or event.cell is None or event.value is None:
-                        continue
-                    values = domains.values_of(event.value, trace.reads)
-                    into = grown.setdefault(event.cell, {initial_value(test, event.cell)})
-                    into.update(values if values is not None else ())
-        result = {cell: frozenset(_mixed(v, cell[2]) if tear else v) for cell, v in grown.items()}
+                _write_all(test, trace, domains, grown)
+        if tear:
+            grown = {cell: _mixed(values, cell[2]) for cell, values in grown.items()}
         rounds += 1
-        if result == cells or rounds > writes:
-            return Domains(test, result)
-        cells = result
-        domains = Domains(test, cells)
+        if grown == cells or rounds > writes:
+            return Domains(test, grown)
+        cells = grown
 
 
-def _mixed(values: set[int], size: int) -> set[int]:
-    """Every value whose bytes each come from one of ``values``, if these are not too many."""
+def _write_all(test: Test, trace: Trace, domains: Domains, into: dict[Cell, frozenset[int] | None]) -> None:
+    """Add what the writes of ``trace`` may write."""
+    for event in trace.events:
+        if event.kind != "W" or event.cell is None or event.value is None:
+            continue
+        held = into.get(event.cell, frozenset((initial_value(test, event.cell),)))
+        values = domains.values_of(event.value, trace.reads)
+        into[event.cell] = None if held is None or values is None else held | values
+
+
+def _mixed(values: frozenset[int] | None, size: int) -> frozenset[int] | None:
+    """Every value whose bytes each come from one of ``values``; None where they are too many."""
+    if values is None:
+        return None
     columns = [sorted({v >> 8 * i & 255 for v in values}) for i in range(size)]
     if prod(map(len, columns)) > LIMIT:
-        return values
-    return {sum(b << 8 * i for i, b in enumerate(choice)) for choice in product(*columns)}
+        return None
+    return frozenset(sum(b << 8 * i for i, b in enumerate(choice)) for choice in product(*columns))

@@ -43,6 +43,14 @@ Cell = tuple[str, int, int]
 """Bytes of memory: key of the object, offset of the first byte in it, number of bytes."""
 
 
+class Undecided(Exception):
+    """A run without domains came to an address or a barrier operand that is open."""
+
+
+class _Impossible(Exception):
+    """No value of its domain is left for a choice."""
+
+
 class Missing(Exception):
     """A run with given values came to a read that has none."""
 
@@ -74,18 +82,19 @@ class Trace:
     """One path of a thread.
 
     ``end``: ``end``; ``cut`` (a backward branch was to be taken once more than the bound); ``spin`` (a spin loop
-    went round without effect). ``reads``: the reads by number. ``constraints``: expressions and the values they must
-    have. ``outside``: the first access outside every object, in words, or None. ``forks``: the decisions of paths
-    not taken here. ``rounds``: backward branches taken.
+    went round without effect); ``impossible`` (no value is left for a choice). ``reads``: the reads by number.
+    ``constraints``: expressions, the values they must have, and how many events came before the choice. ``outside``:
+    the first access outside every object, in words, and how many events came before it, or None. ``forks``: the
+    decisions of paths not taken here. ``rounds``: backward branches taken.
     """
 
     thread: int
     events: list[Event] = field(default_factory=list)
     reads: list[Event] = field(default_factory=list)
-    constraints: list[tuple[Node, int]] = field(default_factory=list)
+    constraints: list[tuple[Node, int, int]] = field(default_factory=list)
     registers: dict[str, Node] = field(default_factory=dict)
     end: str = "end"
-    outside: str | None = None
+    outside: tuple[str, int] | None = None
     forks: list[tuple[int, ...]] = field(default_factory=list)
     rounds: int = 0
 
@@ -132,8 +141,8 @@ def run(
     """One path of ``program``: the one that takes ``decisions``, and the first choice where they end.
 
     ``values``: what each read returns (then nothing is open). ``domain`` narrows choices, and is needed where an
-    address or a barrier operand is open. ``unroll``: bound of each backward branch. ``simplify``: dep=sem.
-    ``spinning``: go round spin loops as well. Raises ``Missing`` where ``values`` lacks a read.
+    address or a barrier operand is open (else ``Undecided``). ``unroll``: bound of each backward branch.
+    ``simplify``: dep=sem. ``spinning``: go round spin loops as well. Raises ``Missing`` where ``values`` lacks a read.
     """
     machine = _Machine(program, decisions, values, domain, unroll, simplify, spinning)
     return machine.run()
@@ -175,7 +184,16 @@ class _Machine:
         self.rounds: dict[int, int] = {}
 
     def run(self) -> Trace:
-        body, trace = self.thread.body, self.trace
+        trace = self.trace
+        try:
+            self._run()
+        except _Impossible:
+            trace.end = "impossible"
+        trace.registers = {name: self._register(name) for name in self.thread.registers}
+        return trace
+
+    def _run(self) -> None:
+        body = self.thread.body
         headers = frozenset(self.program.control.spin.values())
         while self.pc < len(body):
             self.step += 1
@@ -190,8 +208,6 @@ class _Machine:
             else:
                 self._execute(op)
                 self.pc += 1
-        trace.registers = {name: self._register(name) for name in self.thread.registers}
-        return trace
 
     # Registers and operands.
 
@@ -236,13 +252,17 @@ class _Machine:
             if possible is not None:
                 choices = [v for v in sorted(possible) if choices is None or v in choices]
             if choices is None:
+                if self.domain is None:
+                    raise Undecided
                 raise PtxmmError(f"the {what} may take too many values", kind="unsupported")
-            value = choices[0] if choices else 0  # with no possible value the path is infeasible anyway
+            if not choices:
+                raise _Impossible
+            value = choices[0]
             prefix = tuple(self.taken)
             self.trace.forks += [(*prefix, other) for other in choices[1:]]
         self.taken.append(value)
         self.decided[id(node)] = value
-        self.trace.constraints.append((node, value))
+        self.trace.constraints.append((node, value, len(self.trace.events)))
         return value
 
     # Control.
@@ -398,7 +418,8 @@ class _Machine:
         cells = self.program.locate(value, size)
         if cells is None and self.trace.outside is None:
             line = op.source.span.line
-            self.trace.outside = f"{self.thread.name} line {line}: access outside every object (address {value:#x})"
+            reason = f"{self.thread.name} line {line}: access outside every object (address {value:#x})"
+            self.trace.outside = (reason, len(self.trace.events))
         return cells, node.reads
 
     def _read(self, event: Event) -> Node:

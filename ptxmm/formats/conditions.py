@@ -1,13 +1,14 @@
 """Final conditions: ``exists``, ``~exists``, ``forall``, ``locations`` and ``filter`` after the threads of a test.
 
-Operators from loose to tight: ``\\/``, ``/\\``, ``~`` (or ``not``). The parser keeps its own stack, so that deep nesting
-ends in an error and not in a crash.
+Operators from loose to tight: ``\\/``, ``/\\``, ``~`` (or ``not``). The parser keeps its own stack, so that deep
+nesting ends in an error and not in a crash.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.text import Text
@@ -97,7 +98,10 @@ def parse_final(text: Text, masked: str, start: int) -> Final:
         else:
             begin = cursor.peek().start
             item = proposition(cursor)
-            condition = RawCondition(kind, item, _trim(masked[begin : cursor.previous().end]))
+            quantifier: Literal["exists", "~exists", "forall"] = (
+                "exists" if kind == "exists" else "forall" if kind == "forall" else "~exists"
+            )
+            condition = RawCondition(quantifier, item, _trim(masked[begin : cursor.previous().end]))
     return Final(condition, locations, restriction)
 
 

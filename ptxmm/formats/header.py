@@ -24,33 +24,34 @@ class Header:
 def parse_header(text: Text) -> Header:
     """Read title, description and information.
 
-    A description is any text; in ``"`` quotes, over several lines too, nothing in it is read. Raises ``PtxmmError``
-    for a missing title or ``{``, a quote without end and a key that occurs twice.
+    A description is any text. One that starts with ``"`` goes on to the line on which its quotes are even in number,
+    and nothing in it is read. Raises ``PtxmmError`` for a missing title or ``{``, a quote without end and a key that
+    occurs twice.
     """
     name: str | None = None
     description: list[str] = []
     info: dict[str, str] = {}
     opened: int | None = None
+    quoted: list[str] = []
+    odd = False
     for start in text.starts:
         end = text.characters.find("\n", start)
         raw = text.characters[start : end if end >= 0 else len(text.characters)]
         line = raw.strip()
         begin = start + len(raw) - len(raw.lstrip())
-        if opened is not None:
-            closes = line.endswith('"')
-            description.append(line[:-1].rstrip() if closes else line)
-            opened = None if closes else opened
+        if opened is not None or (name is not None and line.startswith('"')):
+            opened = begin if opened is None else opened
+            quoted.append(line)
+            odd ^= line.count('"') % 2 == 1
+            if not odd:
+                description.append(_unquoted("\n".join(quoted)))
+                quoted.clear()
+                opened = None
         elif name is None:
             if line:
                 name = _title(text, line, begin)
         elif line.startswith("{"):
             return Header(name, "\n".join(description).strip("\n"), tuple(info.items()), begin)
-        elif line.startswith('"'):
-            if len(line) > 1 and line.endswith('"'):
-                description.append(line[1:-1].strip())
-            else:
-                opened = begin
-                description.append(line[1:].strip())
         elif match := _INFO.fullmatch(line):
             if match[1] in info:
                 raise text.error(f"a second `{match[1]}=` line", begin, begin + len(match[1]))
@@ -61,6 +62,13 @@ def parse_header(text: Text) -> Header:
         raise text.error('this `"` is never closed', opened, hint='end the description with `"`')
     end = len(text.characters.rstrip())
     raise text.error("there is no initial state", end, hint="write it on a line that starts with `{`, or `{ }`")
+
+
+def _unquoted(text: str) -> str:
+    """``text`` without the quotes around it, if there are some."""
+    if text.endswith('"'):
+        text = text[1:-1]
+    return "\n".join(line.strip() for line in text.split("\n"))
 
 
 def _title(text: Text, line: str, begin: int) -> str:

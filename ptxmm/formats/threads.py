@@ -30,7 +30,7 @@ _ITEM = re.compile(r"([A-Za-z_]+)\s*(.*)", re.DOTALL)
 _MEMORY = re.compile(r"(?:ld|st|atom|red|tld|suld|sust|cold|suatom|sured)(?![A-Za-z0-9_$])")
 _INSTRUCTION = re.compile(r"(?:[A-Za-z_$][\w$]*\s*:(?!:)\s*)*(?:@!?\s*%?[\w$]+\s+)?([A-Za-z_][\w.:]*)")
 _TYPE = re.compile(r"(?:[busf](?:8|16|32|64)|b128|f16|f16x2|bf16|bf16x2|pred)")
-_DIALECT_ONLY = frozenset("goto beq bne blt ble bgt bge tld suld sust cold suatom sured".split())
+_DIALECT_ONLY = re.compile(r"goto|b(?:eq|ne|lt|le|gt|ge)|tld|suld|sust|cold|suatom|sured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def is_dialect(masked: str, raw: RawThreads, herd: bool) -> bool:
                             first = (offset, match[1])
                     elif any(_TYPE.fullmatch(q) for q in qualifiers):
                         typed = True
-                    untyped = untyped or opcode in _DIALECT_ONLY
+                    untyped = untyped or _DIALECT_ONLY.fullmatch(opcode) is not None
                 offset += len(piece) + 1
     if first is not None:
         return not any(_TYPE.fullmatch(q) for q in first[1].split("."))

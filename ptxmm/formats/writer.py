@@ -33,7 +33,9 @@ def write(test: Test) -> str:
     """
     lines = [f"PTX {test.name}"]
     if test.description:
-        lines += [f'"{line}"' for line in test.description.split("\n")]
+        # A line must hold an even number of quotes to end where it ends.
+        rows = test.description.split("\n")
+        lines += [f'"{row}"' if row.count('"') % 2 == 0 else '"' + row.replace('"', "'") + '"' for row in rows]
     lines += [f"{key}={value}" for key, value in test.info]
     lines.append("{")
     lines += [f"  {item};" for item in (*_variables(test), *_registers(test))]

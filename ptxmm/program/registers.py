@@ -110,10 +110,7 @@ def _mismatch(
         one, other = ("a predicate", f"a .{now.name}") if was == PREDICATE else (f"a .{was.name}", "a predicate")
     else:
         one, other = f"{was.bits} bits wide", f"{now.bits} bits"
-    if name in declared:
-        where = " as declared"
-    else:
-        where = f" since line {places[name].span.line}"
+    where = " as declared" if name in declared else f" since line {places[name].span.line}"
     message = f"`{name}` is {one}{where}, but this {verb} it as {other}"
     hint = "use another register, or cvt"
     place = access(op)

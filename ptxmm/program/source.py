@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ptxmm.errors import Span
 from ptxmm.program.test import Placement
@@ -139,9 +140,9 @@ class ThreadSource:
 
 @dataclass(frozen=True, slots=True)
 class RawCondition:
-    """The quantified statement; ``kind`` is ``exists``, ``~exists`` or ``forall``."""
+    """The quantified statement."""
 
-    kind: str
+    kind: Literal["exists", "~exists", "forall"]
     proposition: RawProposition
     text: str
 

@@ -53,11 +53,10 @@ def summary(reports: Sequence[Report], seconds: float, style: Style) -> str:
         ("contradicted", "contradicted", "red"),
         ("inconclusive", "inconclusive", "yellow"),
         ("unchecked", "without an expectation", "plain"),
-        ("failed", "not checked for an error", "red"),
+        ("failed", "error" if kinds["failed"] == 1 else "errors", "red"),
     ]
     parts = [style.paint(f"{kinds[kind]} {text}", colour) for kind, text, colour in words if kinds[kind]]
-    noun = "verdict" if len(reports) == 1 else "verdicts"
-    return f"{len(reports)} {noun} in {seconds:.1f} s: {', '.join(parts) or 'nothing to do'}"
+    return f"{len(reports)} checked in {seconds:.1f} s: {', '.join(parts) or 'nothing to do'}"
 
 
 def table(report: Result, style: Style) -> str:

@@ -56,6 +56,10 @@ class Expressions:
 
     def operation(self, op: str, type_: Type, operands: list[int]) -> int:
         """``op`` applied to expressions, after the rewrites that drop dependencies."""
+        if op.startswith("mad."):
+            wide = Type(type_.kind, 2 * type_.bits) if op == "mad.wide" else type_
+            factors = self.operation(op.replace("mad", "mul"), type_, operands[:2])
+            return self.operation("add", wide, [factors, operands[2]])
         if self.simplify:
             values = [self._constants.get(o) for o in operands]
             if None not in values:

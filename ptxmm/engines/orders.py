@@ -1,0 +1,227 @@
+"""Fence-SC and coherence orders that a model allows for given reads-from, on the concrete carrier.
+
+Where the model asks for an order only from below (``empty X \\ co``, ``empty X \\ (co | co^-1)``) and all else can
+only suffer from more of it, the least orders decide (semantics, decisions on co): what X says, and one direction for
+each pair of the symmetric kind. Otherwise every partial order is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ptxmm.cat import Axiom, Model, Node
+from ptxmm.cat.evaluate import Evaluator
+from ptxmm.cat.polarity import antitone, lower_bounds
+from ptxmm.events.execution import PHASES, WITNESS, Layout
+from ptxmm.relations.concrete import Concrete
+
+_FSC = ("fsc", "sync_fence")
+_CO = ("co", "fr")
+_LATE = frozenset(("co", "fr"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the text of a model says about its witnesses.
+
+    ``required``: the checks that are no flags; ``early``: those of them that more of any witness can only break.
+    ``co_below`` and ``co_between``: what coherence order contains, and what it relates either way; ``least_co``: the
+    least such order decides. ``fsc_between`` and ``least_fsc`` the same for Fence-SC order; ``fsc_total``: it relates
+    all pairs in scope (the model speaks of ``sync_fence``); ``fsc_antisymmetric``: no pair both ways needs trying;
+    ``uses_fsc``: the model speaks of it at all.
+    """
+
+    model: Model
+    required: tuple[Axiom, ...]
+    early: tuple[Axiom, ...]
+    flags: tuple[Axiom, ...]
+    co_below: tuple[Node, ...]
+    co_between: tuple[Node, ...]
+    least_co: bool
+    fsc_between: tuple[Node, ...]
+    least_fsc: bool
+    fsc_total: bool
+    fsc_antisymmetric: bool
+    uses_fsc: bool
+
+
+def rules(model: Model) -> Rules:
+    """The rules of ``model``."""
+    required = tuple(a for a in model.axioms if not a.flag)
+    co = [b for b in lower_bounds(model, "co") if not b[1].depends & _LATE]
+    fsc = [b for b in lower_bounds(model, "fsc") if not b[1].depends & {*_FSC, *_CO}]
+    co_axioms = {id(axiom) for axiom, _, _ in co}
+    fsc_axioms = {id(axiom) for axiom, _, _ in fsc}
+    least_fsc = all(id(a) in fsc_axioms or antitone(model, a, _FSC) for a in required) and all(b[2] for b in fsc)
+    total = "sync_fence" in model.names()
+    acyclic = any(
+        a.kind == "acyclic" and not a.negated and a.body.operator == "base" and a.body.name in _FSC for a in required
+    )
+    return Rules(
+        model,
+        required,
+        tuple(a for a in required if antitone(model, a, WITNESS)),
+        tuple(a for a in model.axioms if a.flag),
+        tuple(node for _, node, symmetric in co if not symmetric),
+        tuple(node for _, node, symmetric in co if symmetric),
+        all(id(a) in co_axioms or antitone(model, a, _CO) for a in required),
+        tuple(node for _, node, symmetric in fsc if symmetric),
+        least_fsc,
+        total,
+        least_fsc or total or acyclic,
+        any(a.body.depends & set(_FSC) for a in model.axioms),
+    )
+
+
+class Judge:
+    """Decides executions of one layout with given barrier phases."""
+
+    __slots__ = ("_algebra", "_allowed_co", "_barphase", "_evaluator", "_initial", "_pairs", "_rules", "check", "layout")
+
+    def __init__(self, rules: Rules, layout: Layout, static: Evaluator[int, int], barphase: int,
+                 check: Callable[[], None]) -> None:
+        self._rules = rules
+        self.layout = layout
+        self.check = check
+        self._algebra: Concrete = layout.algebra
+        self._barphase = barphase
+        self._initial = layout.initial_order()
+        self._evaluator = static.changed(PHASES, layout.base(0, 0, 0, barphase))
+        self._pairs = layout.fence_sc_pairs() if rules.uses_fsc else []
+        writes = [[w for w in ws if w < layout.initial_first] for ws in layout.writes.values()]
+        self._allowed_co = self._initial | self._algebra.relation(
+            (a, b) for ws in writes for a in ws for b in ws if a != b
+        )
+
+    def _at(self, rf: int, co: int, fsc: int) -> Evaluator[int, int]:
+        return self._evaluator.changed(WITNESS, self.layout.base(rf, co, fsc, self._barphase))
+
+    def _least_co(self, evaluator: Evaluator[int, int]) -> int | None:
+        """Coherence order as far as the model asks for it outright; None if no order contains it."""
+        co = self._initial
+        for node in self._rules.co_below:
+            co |= evaluator.value(node)
+        if co & ~self._allowed_co:
+            return None
+        co = self._algebra.plus(co)
+        return co if self._algebra.irreflexive(co) else None
+
+    def _holds(self, evaluator: Evaluator[int, int], axioms: tuple[Axiom, ...]) -> bool:
+        satisfies = self._algebra.satisfies
+        return all(satisfies(a.kind, a.negated, evaluator.value(a.body)) for a in axioms)
+
+    def partial(self, rf: int) -> tuple[int, Evaluator[int, int]] | None:
+        """Coherence order so far and an evaluator, or None if no reads-from that contains ``rf`` is allowed."""
+        evaluator = self._at(rf, 0, 0)
+        co = self._least_co(evaluator)
+        if co is None:
+            return None
+        if co:
+            evaluator = evaluator.changed(_LATE, self.layout.base(rf, co, 0, self._barphase))
+        return (co, evaluator) if self._holds(evaluator, self._rules.early) else None
+
+    def may_flag(self, evaluator: Evaluator[int, int], names: set[str]) -> bool:
+        """Whether an execution with more fsc and co than ``evaluator``'s may hold a flag that is not in ``names``."""
+        satisfies = self._algebra.satisfies
+        for flag in self._rules.flags:
+            if flag.name in names:
+                continue
+            if satisfies(flag.kind, flag.negated, evaluator.value(flag.body)):
+                return True
+            if not antitone(self._rules.model, flag, (*_FSC, *_CO)):
+                return True
+        return False
+
+    def flags(self, rf: int, co: int, fsc: int) -> set[str]:
+        """The flags that hold."""
+        evaluator = self._at(rf, co, fsc)
+        satisfies = self._algebra.satisfies
+        return {f.name for f in self._rules.flags if satisfies(f.kind, f.negated, evaluator.value(f.body))}
+
+    def orders(self, rf: int) -> Iterator[tuple[int, int]]:
+        """Every Fence-SC and coherence order (``fsc``, ``co``) to try that makes a consistent execution."""
+        for fsc in self._fence_orders(rf):
+            evaluator = self._at(rf, 0, fsc)
+            co = self._least_co(evaluator)
+            if co is not None:
+                for order in self._coherence_orders(evaluator, co):
+                    self.check()
+                    final = evaluator.changed(_LATE, self.layout.base(rf, order, fsc, self._barphase))
+                    if self._holds(final, self._rules.required):
+                        yield fsc, order
+
+    def _fence_orders(self, rf: int) -> Iterator[int]:
+        if not self._pairs:
+            yield 0
+            return
+        n = self._algebra.n
+        between = 0
+        evaluator = self._at(rf, 0, 0)
+        for node in self._rules.fsc_between:
+            between |= evaluator.value(node)
+        needed = [
+            self._rules.fsc_total or bool((between >> (a * n + b) | between >> (b * n + a)) & 1)
+            for a, b in self._pairs
+        ]
+
+        def extend(k: int, fsc: int) -> Iterator[int]:
+            if k == len(self._pairs):
+                yield fsc
+                return
+            a, b = self._pairs[k]
+            if not needed[k]:
+                yield from extend(k + 1, fsc)
+                if self._rules.least_fsc:
+                    return
+            there, back = 1 << (a * n + b), 1 << (b * n + a)
+            both = () if self._rules.fsc_antisymmetric else (there | back,)
+            for added in (there, back, *both):
+                if self._possible(rf, fsc | added):
+                    yield from extend(k + 1, fsc | added)
+
+        yield from extend(0, 0)
+
+    def _possible(self, rf: int, fsc: int) -> bool:
+        """Whether Fence-SC orders that contain ``fsc`` may still be allowed."""
+        if self._rules.fsc_total and not self._algebra.acyclic(fsc):
+            return False
+        evaluator = self._at(rf, 0, fsc)
+        co = self._least_co(evaluator)
+        if co is None:
+            return False
+        evaluator = evaluator.changed(_LATE, self.layout.base(rf, co, fsc, self._barphase))
+        return self._holds(evaluator, self._rules.early)
+
+    def _coherence_orders(self, evaluator: Evaluator[int, int], co: int) -> Iterator[int]:
+        """The orders that contain ``co`` (closed) and relate what must be related; all of them if not ``least_co``."""
+        n = self._algebra.n
+        between = 0
+        for node in self._rules.co_between:
+            between |= evaluator.value(node)
+        if between & ~(self._allowed_co | self._algebra.inverse(self._allowed_co)):
+            return
+        least = self._rules.least_co
+        pairs = []
+        for ws in self.layout.writes.values():
+            for i, a in enumerate(ws[1:], 1):
+                for b in ws[i + 1 :]:
+                    related = (between >> (a * n + b) | between >> (b * n + a)) & 1
+                    if related or not least:
+                        pairs.append((a, b, bool(related)))
+
+        def extend(k: int, order: int, apart: int) -> Iterator[int]:
+            while k < len(pairs) and (order >> (pairs[k][0] * n + pairs[k][1]) | order >> (pairs[k][1] * n + pairs[k][0])) & 1:
+                k += 1
+            if k == len(pairs):
+                yield order
+                return
+            a, b, needed = pairs[k]
+            for x, y in ((a, b), (b, a)):
+                following = self._algebra.plus(order | 1 << (x * n + y))
+                if not following & apart:
+                    yield from extend(k + 1, following, apart)
+            if not needed:
+                yield from extend(k + 1, order, apart | 1 << (a * n + b) | 1 << (b * n + a))
+
+        yield from extend(0, co, 0)

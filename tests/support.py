@@ -1,0 +1,101 @@
+"""What several test modules share: reading a test from text, asking an engine for all final states, the corpora."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+import ptxmm.formats
+from ptxmm.cat import Model, load
+from ptxmm.engines.result import Limits, Observed, Search
+from ptxmm.program.condition import Proposition
+from ptxmm.program.test import Test
+from tests.reference import Final, everything, restrict
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPORA = Path(os.environ.get("PTXMM_CORPORA", ROOT.parent / "shared" / "corpora"))
+ENGINES = ("solve", "enumerate")
+
+
+@cache
+def model_named(name: str) -> Model:
+    """A shipped model, loaded once."""
+    return load(name)
+
+
+def run(
+    engine: str, test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
+) -> Search:
+    """``search`` of the engine module with this name."""
+    module = importlib.import_module(f"ptxmm.engines.{engine}")
+    return cast(Search, module.search(test, model, observed, limits, proposition))
+
+
+def parse_one(text: str) -> Test:
+    """The only test of a litmus file given as text."""
+    (test,) = ptxmm.formats.parse(text, "random.litmus")
+    return test
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an engine says: distinct final states, and the flags that belong to them."""
+
+    states: frozenset[Final]
+    deadlock: bool
+    bounded: bool
+    undefined: bool
+    complete: bool
+    flags: frozenset[str]
+
+    def comparable(self) -> tuple[object, ...]:
+        """All that two engines must agree on."""
+        return self.states, self.deadlock, self.bounded, self.undefined, self.flags
+
+
+def ask(
+    engine: str, test: Test, model: Model, *, unroll: int = 3, seconds: float = 20, observed: Observed | None = None
+) -> Answer:
+    """All final states of ``test`` from ``engine``, each confirmed by executing its witness again."""
+    observed = observed or everything(test)
+    from ptxmm.engines import witness
+
+    search = run(engine, test, model, observed, Limits(unroll=unroll, deadline=time.monotonic() + seconds))
+    states = set()
+    for found in search.found:
+        confirmed = witness.confirm(test, model, observed, found.witness)
+        state = restrict(found.state, observed)
+        assert restrict(confirmed, observed) == state, f"{engine}: a witness of {state} ends in another state"
+        assert state not in states, f"{engine}: {state} twice"
+        states.add(state)
+    return Answer(
+        frozenset(states),
+        search.deadlock,
+        search.bounded,
+        search.undefined is not None,
+        not search.timeout,
+        frozenset(search.flags),
+    )
+
+
+def corpus_rows() -> Iterator[tuple[Path, str, bool]]:
+    """The ``safety`` rows of the Dartagnan corpus: file, model, and whether the quantified condition holds."""
+    folder = CORPORA / "dartagnan"
+    if folder.is_dir():
+        for line in (folder / "expected.csv").read_text().splitlines()[1:]:
+            file, model, kind, holds = line.strip().split(",")
+            if kind == "safety":
+                yield folder / file, model, holds == "1"
+
+
+def straight(test: Test) -> bool:
+    """Whether no thread jumps backwards."""
+    return all(
+        getattr(op, "target", len(thread.body)) > pc for thread in test.threads for pc, op in enumerate(thread.body)
+    )

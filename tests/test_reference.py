@@ -1,0 +1,136 @@
+"""The reference itself, on programs whose verdict is derived by hand: it is the judge of the engines, so it is tried
+first. Each case says which part of the model decides it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxmm.program.condition import evaluate
+from tests import reference
+from tests.support import parse_one
+
+V = {"g": "gpu", "c": "cta", "s": "sys"}
+ALL = "ptx-6.0 ptx-7.5 ptx-8.5"
+NEW = "ptx-7.5 ptx-8.5"
+
+
+def short(text: str) -> str:
+    """``st.rlx.g x,1`` as typed PTX: the shorthand of the table below."""
+    opcode, _, operands = text.partition(" ")
+    parts = opcode.split(".")
+    words = {"rlx": "relaxed", "acq": "acquire", "rel": "release", "ar": "acq_rel", **V}
+    quals = [words.get(p, p) for p in parts[1:]]
+    args = [a.strip() for a in operands.split(",")] if operands else []
+    match parts[0]:
+        case "ld":
+            return f"ld{dots(quals)}.u32 {args[0]}, [{args[1]}]"
+        case "st":
+            return f"st{dots(quals)}.u32 [{args[0]}], {args[1]}"
+        case "atom" | "red" as head:
+            op = next(q for q in quals if q in ("add", "exch", "cas"))
+            quals = [q for q in quals if q != op]
+            kind = "b32" if op in ("exch", "cas") else "u32"
+            dst = f"{args.pop(0)}, " if head == "atom" else ""
+            return f"{head}{dots(quals)}.{op}.{kind} {dst}[{args[0]}], {', '.join(args[1:])}"
+    return parts[0] + dots(quals) + (" " + operands if operands else "")
+
+
+def dots(quals: list[str]) -> str:
+    return "".join(f".{q}" for q in quals)
+
+
+def litmus(threads: str, condition: str, declarations: str = "", shorthand: bool = True) -> str:
+    """A litmus file from ``instructions @placement || ...``; placements are CTAs of one GPU."""
+    blocks, names = [], sorted(set("abdfgxyz") & set(threads.replace(",", " ").replace("[", " ").replace("]", " ").split()))
+    for i, thread in enumerate(threads.split("||")):
+        body, _, cta = thread.rpartition("@")
+        lines = [short(t.strip()) if shorthand else t.strip() for t in body.split(";") if t.strip()]
+        blocks.append(f"P{i} @ cta {'ABCD'.index(cta.strip())} {{\n  " + ";\n  ".join(lines) + ";\n}")
+    lines = [f".global .u32 {n} = 0;" for n in names if f" {n} @" not in f" {declarations}"]
+    return "\n".join(["PTX case", "{", *lines, declarations, "}", *blocks, f"exists ({condition})"])
+
+
+# (name, threads, condition, models in which it is allowed, models in which it is forbidden, declarations)
+CASES = [
+    ("A1", "st d,1; fence.ar.g; st.rlx.g f,1 @A || ld.rlx.g r0,f; fence.ar.g; ld r1,d @B",
+     "P1:r0 == 1 /\\ P1:r1 == 0", "", ALL, ""),
+    ("A3 D-SPL", "st x,4; st.rlx.c x,1; ld.rlx.g r1,x @A || st x,3; st.rlx.g x,2 @B || ld.rlx.g r2,x; ld.rlx.g r3,x @A",
+     "P0:r1 == 3 /\\ P2:r2 == 2 /\\ P2:r3 == 4", "", ALL, ""),
+    ("A5", "st x,1; st.rlx.g x,2 @A || st.rlx.g x,3; ld r2,x @B", "x == 3 /\\ P1:r2 == 1", "", ALL, ""),
+    ("A7 weak", "st x,1 @A || ld r0,x; st x,2 @B", "P1:r0 == 1 /\\ x == 1", ALL, "", ""),
+    ("A7 strong", "st.rlx.g x,1 @A || ld.rlx.g r0,x; st.rlx.g x,2 @B", "P1:r0 == 1 /\\ x == 1", "", ALL, ""),
+    ("A9 i", "st d,1; st.rel.g a,1; st.rlx.g b,2 @A || ld.rlx.g r0,b; ld.acq.g r1,a; ld r2,d @B",
+     "P1:r0 == 2 /\\ P1:r2 == 0", NEW, "", "b @ generic aliases a;"),
+    ("A9 ii", "st a,1; st.rel.g f,1 @A || ld.acq.g r9,f; fence.proxy.alias; st.rel.g g,1 @C || ld.acq.g r0,g; ld r1,b @B",
+     "P1:r9 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0", "", NEW, "b @ generic aliases a;"),
+    ("A9 without a fence", "st a,1; ld r1,b @A", "P0:r1 == 0", NEW, "", "b @ generic aliases a;"),
+    ("A9 with a fence", "st a,1; fence.proxy.alias; ld r1,b @A", "P0:r1 == 0", "", NEW, "b @ generic aliases a;"),
+    ("A14 failing cas", "st d,1; st.rel.g f,1 @A || atom.cas.rlx.c r9,f,7,8 @B || ld.acq.g r0,f; ld r1,d @C",
+     "P1:r9 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0", "", ALL, ""),
+    ("A14 failing release", "st d,1; atom.cas.rel.g r9,f,7,8; st.rlx.g f,2 @A || ld.acq.g r0,f; ld r1,d @B",
+     "P0:r9 == 0 /\\ P1:r0 == 2 /\\ P1:r1 == 0", "", ALL, ""),
+    ("A15 link", "st x,42; st.rel.g f,1 @A || red.add.rlx.g f,1 @B || ld.acq.g r0,f; ld r1,x @C",
+     "P2:r0 == 2 /\\ P2:r1 == 0", "", ALL, ""),
+    ("A15 red is no read", "st x,42; st.rel.g f,1 @A || red.add.rlx.s f,1; fence.ar.g; ld r1,x @B",
+     "P1:r1 == 0 /\\ f == 2", ALL, "", ""),
+    ("A15 atom is one", "st x,42; st.rel.g f,1 @A || atom.add.rlx.s r9,f,1; fence.ar.g; ld r1,x @B",
+     "P1:r9 == 1 /\\ P1:r1 == 0 /\\ f == 2", "", ALL, ""),
+    ("A17 middle", "st d,1; st.rel.g x,1; st.rlx.c x,2 @A || atom.add.rlx.g r9,x,1 @A || ld.acq.g r0,x; ld r1,d @B",
+     "P2:r0 == 3 /\\ P2:r1 == 0", "", ALL, ""),
+    ("A17 ends", "st d,1; st.rel.c x,1; st.rlx.g x,2 @A || ld.acq.g r0,x; ld r1,d @B", "P1:r0 == 2 /\\ P1:r1 == 0", ALL, "", ""),
+    ("A18", "st d,1; fence.sc.g; st.rlx.g f,1 @A || ld.acq.g r0,f; ld r1,d @B", "P1:r0 == 1 /\\ P1:r1 == 0", "", ALL, ""),
+    ("A19", "st x,1; membar.gl; ld r0,y @A || st y,1; membar.gl; ld r1,x @B", "P0:r0 == 0 /\\ P1:r1 == 0", "", ALL, ""),
+    ("SB acq_rel", "st x,1; fence.ar.g; ld r0,y @A || st y,1; fence.ar.g; ld r1,x @B", "P0:r0 == 0 /\\ P1:r1 == 0", ALL, "", ""),
+    ("A21 false dependency", "ld r0,x; xor.b32 r1, r0, r0; add.u32 r2, r1, 1; st y,r2 @A || ld r1,y; st x,r1 @B",
+     "P0:r0 == 1 /\\ P1:r1 == 1", ALL, "", ""),
+    ("A21 dependency", "ld r0,x; st y,r0 @A || ld r1,y; st x,r1 @B", "P0:r0 != 0", "", ALL, ""),
+    ("A21 constants", "ld r0,x; st y,1 @A || ld r1,y; st x,1 @B", "P0:r0 == 1 /\\ P1:r1 == 1", ALL, "", ""),
+    ("A21 rmw", "ld.rlx.g r0,x; st.rlx.g y,r0 @A || atom.exch.rlx.g r1,y,1 @B || ld.rlx.g r2,y; st.rlx.g x,r2 @C",
+     "P0:r0 == 1 /\\ P1:r1 == 1 /\\ P2:r2 == 1", "", ALL, ""),
+    ("A23", "st.volatile x,1; st.volatile y,1 @A || ld.volatile r0,y; ld.volatile r1,x @B",
+     "P1:r0 == 1 /\\ P1:r1 == 0", ALL, "", ""),
+    ("A27 old", "bar.sync 0; st x,1; bar.sync 0 @A || bar.sync 0; ld r0,x; bar.sync 0 @A", "P1:r0 == 0", ALL, "", ""),
+    ("A27 new", "bar.sync 0; st x,1; bar.sync 0 @A || bar.sync 0; ld r0,x; bar.sync 0 @A", "P1:r0 == 1", ALL, "", ""),
+    ("A27 ordered", "st x,1; bar.sync 0 @A || bar.sync 0; ld r0,x @A", "P1:r0 == 0", "", ALL + " sc", ""),
+    ("A28 arrive does not wait", "bar.arrive 0, 64; st x,1 @A || bar.sync 0, 64; ld r0,x @A", "P1:r0 == 1", ALL, "", ""),
+    ("A28 arrive releases", "st x,1; bar.arrive 0, 64 @A || bar.sync 0, 64; ld r0,x @A", "P1:r0 == 0", "", ALL, ""),
+    ("A11 tearing", "st x,65537 @A || ld r0,x @B", "P1:r0 == 1", "ptx-8.5", "ptx-6.0 ptx-7.5 sc", ""),
+    ("A11 strong reads", "st.rlx.g x,65537 @A || ld.rlx.g r0,x @B", "P1:r0 == 1", "", ALL, ""),
+    ("CoRR", "st.rlx.g x,1 @A || ld.rlx.g r0,x; ld.rlx.g r1,x @B", "P1:r0 == 1 /\\ P1:r1 == 0", "", ALL, ""),
+    ("CoRR weak", "st x,1 @A || ld r0,x; ld r1,x @B", "P1:r0 == 1 /\\ P1:r1 == 0", ALL, "sc", ""),
+    ("Litmus Test 1", "atom.add.rlx.s r0,x,1 @A || atom.add.rlx.s r0,x,1 @B", "x != 2", "", ALL, ""),
+    ("Litmus Test 2", "atom.add.rlx.c r0,x,1 @A || atom.add.rlx.g r0,x,1 @B", "x == 1", ALL, "sc", ""),
+    ("SB", "st x,1; ld r0,y @A || st y,1; ld r1,x @B", "P0:r0 == 0 /\\ P1:r1 == 0", ALL, "sc", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("threads", "condition", "allowed", "forbidden", "declarations"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
+)
+def test_derived_verdicts(threads: str, condition: str, allowed: str, forbidden: str, declarations: str) -> None:
+    test = parse_one(litmus(threads, condition, declarations))
+    assert test.condition is not None
+    for model in [*allowed.split(), *forbidden.split()]:
+        states = list(reference.states(test, model))
+        assert states, "no execution"
+        found = any(evaluate(test.condition.proposition, s) for s in states)
+        assert found == (model in allowed.split()), model
+
+
+def test_litmus_2_final_values() -> None:
+    """Two atomic operations that are not morally strong: 1 or 2 may remain, nothing else."""
+    test = parse_one(litmus("atom.add.rlx.c r0,x,1 @A || atom.add.rlx.g r0,x,1 @B", "x == 1"))
+    assert {s.memory["x", 0] for s in reference.states(test, "ptx-8.5")} == {1, 2}
+
+
+def test_bounded_loops_are_cut() -> None:
+    """A loop that is no spin loop is taken as often as asked."""
+    text = litmus("A: add.u32 r0, r0, 1; setp.lt.u32 p0, r0, 5; @p0 bra A @A", "P0:r0 == 5", shorthand=False)
+    test = parse_one(text.replace("A: add", "LOOP: add").replace("bra A", "bra LOOP"))
+    assert not list(reference.states(test, "sc", unroll=3))
+    assert [s.registers[0, "r0"] for s in reference.states(test, "sc", unroll=4)] == [5]
+
+
+def test_deadlock_has_no_final_state() -> None:
+    test = parse_one(litmus("bar.sync 0, 64 @A || ld r0,x @A", "P1:r0 == 0"))
+    assert not list(reference.states(test, "ptx-8.5"))
