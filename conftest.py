@@ -11,7 +11,8 @@ GOLDEN = Path(__file__).parent / "tests" / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
+    """``--update-golden`` writes the golden files instead of comparing with them."""
+    parser.addoption("--update-golden", action="store_true", default=False, help="write the golden files anew")
 
 
 @pytest.fixture

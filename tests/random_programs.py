@@ -93,7 +93,7 @@ class Program:
         """This program with every identifier that is a register or location (not part of a qualifier) renamed."""
 
         def apply(text: str) -> str:
-            return re.sub(r"(?<![.\w@])([a-z]+[0-9]+|[xyzsta])\b", lambda m: names(m[0]), text)
+            return re.sub(r"(?<![.\w])([a-z]+[0-9]+|[xyzsta])\b", lambda m: names(m[0]), text)
 
         return replace(
             self,
@@ -219,7 +219,9 @@ class Maker:
 
     def access(self) -> list[Line]:
         rng, lines = self.rng, []  # type: ignore[var-annotated]
-        kind = rng.choices(["ld", "st", "atom", "red", "cas", "volatile"], [38, 38, 12, 5, 5, 0 if self.dialect else 2])[0]
+        kind = rng.choices(
+            ["ld", "st", "atom", "red", "cas", "volatile"], [38, 38, 12, 5, 5, 0 if self.dialect else 2]
+        )[0]
         address = self.address(lines)
         if kind == "volatile":
             r = self.fresh("r")
@@ -289,7 +291,11 @@ class Maker:
         inside = self.access()
         if self.dialect:
             label = self.fresh("L")
-            lines = [Line(self.rng.choice(["beq", "bne"]), f" {old}, {wanted}, {label}"), *inside, Line("", label=label)]
+            lines = [
+                Line(self.rng.choice(["beq", "bne"]), f" {old}, {wanted}, {label}"),
+                *inside,
+                Line("", label=label),
+            ]
         else:
             p = self.fresh("p")
             setp = Line(f"setp.{self.rng.choice(['eq', 'ne', 'lt'])}", f".{self.type} {p}, {old}, {wanted}")
@@ -357,13 +363,22 @@ def barriers(rng: random.Random, program: Program) -> Program:
     for i, thread in enumerate(program.threads):
         lines = list(thread)
         if program.dialect:
-            texts = [["bar.cta.sync 1"], ["bar.cta.sync 1, 0"], ["bar.cta.arrive 1" if i == 0 else "bar.cta.sync 1"],
-                     ["bar.cta.sync 1, 1, 2"], ["bar.cta.sync 1", "bar.cta.sync 2"]][kind]
+            texts = [
+                ["bar.cta.sync 1"],
+                ["bar.cta.sync 1, 0"],
+                ["bar.cta.arrive 1" if i == 0 else "bar.cta.sync 1"],
+                ["bar.cta.sync 1, 1, 2"],
+                ["bar.cta.sync 1", "bar.cta.sync 2"],
+            ][kind]
         else:
             size = 32 * len(program.threads)
-            texts = [["bar.sync 0"], [f"bar.sync 1, {size}"],
-                     [f"bar.arrive 0, {size}" if i == 0 else f"bar.sync 0, {size}"],
-                     ["bar.sync 0, 64"], ["bar.sync 0", "barrier.cta.sync 0"]][kind]
+            texts = [
+                ["bar.sync 0"],
+                [f"bar.sync 1, {size}"],
+                [f"bar.arrive 0, {size}" if i == 0 else f"bar.sync 0, {size}"],
+                ["bar.sync 0, 64"],
+                ["bar.sync 0", "barrier.cta.sync 0"],
+            ][kind]
         if rng.random() < 0.05:
             texts = texts[1:]
         places = sorted(rng.randrange(len(lines) + 1) for _ in texts)
@@ -393,7 +408,9 @@ def program(rng: random.Random, model: str, *, size: tuple[int, int] = (2, 4), l
         declarations = [f".shared .{kind} {n} @ {owner} = 0;" for n in locations]
     elif model != "ptx-6.0" and rng.random() < 0.25:
         maker.aliased = True
-        declarations.append("s @ generic aliases x;" if not (dialect and model == "ptx-7.5") else "z @ generic aliases x;")
+        declarations.append(
+            "s @ generic aliases x;" if not (dialect and model == "ptx-7.5") else "z @ generic aliases x;"
+        )
         if dialect and model == "ptx-7.5":
             declarations = [d for d in declarations if not d.startswith("z =")]
             maker.locations = [n for n in locations if n != "z"] + ["z"]

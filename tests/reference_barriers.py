@@ -67,7 +67,6 @@ def typed(test: Test, threads: list[int], steps: list[list[Step]]) -> set[Pairs]
         return 32 * len(arrived) == count
 
     def walk(at: tuple[int, ...], waiting: frozenset[int], open_: dict[int, Phase], done: Pairs) -> None:
-        key = (at, waiting, tuple(sorted((b, p[0] or 0, p[1]) for b, p in open_.items() if p[1])), done)
         key = (at, waiting, frozenset((b, p[0], tuple(s.arrive for s in p[1])) for b, p in open_.items()), done)
         if key in seen:
             return
@@ -152,4 +151,4 @@ def dialect(test: Test, threads: list[int], steps: list[list[Step]]) -> Iterator
         sizes = range(least, len(members) + 1) if least is not None else [len(members)]
         choices.append([c for size in sizes for c in itertools.combinations(members, size)])
     for choice in itertools.product(*choices):
-        yield frozenset((a.arrive, w.wait) for members in choice for a in members for w in members if w.wait is not None)
+        yield frozenset((a.arrive, w.wait) for group in choice for a in group for w in group if w.wait is not None)

@@ -1,7 +1,6 @@
 """One thread at a time for the reference: its paths, with the value of every read left open as a leaf.
 
-An expression is a nested tuple: ``("const", value)``, ``("read", (thread, event))``, ``("joined", expression, reads,
-mark)`` or ``(operation, type, argument...)``. Nothing here knows another thread or a memory model.
+Nothing here knows another thread or a memory model.
 """
 
 from __future__ import annotations
@@ -13,16 +12,14 @@ from ptxmm.program.control import ControlFlow, control_flow
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Imm, Operand, Reg, Sym, Type
+from tests.reference_expressions import NOTHING, Expr, Leaf, apply, as_typed, clamp, const, is_const, mask, reads
 
-Leaf = tuple[int, int]
-Expr = tuple  # type: ignore[type-arg]
 Cell = tuple[str, int, int]
 
 PRED = Type("pred", 1)
 U32 = Type("u", 32)
 B64 = Type("b", 64)
 PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
-NOTHING: frozenset[Leaf] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,149 +51,6 @@ class Path:
     events: tuple[Event, ...]
     constraints: tuple[tuple[Expr, bool], ...]
     registers: dict[str, Expr]
-
-
-# ---- integer arithmetic (PTX ISA 8.5, 9.7.1, 9.7.4, 9.7.5) -----------------------------------------------------------
-
-
-def mask(value: int, bits: int) -> int:
-    return value & ((1 << bits) - 1)
-
-
-def as_typed(value: int, kind: Type) -> int:
-    """The number that the bits ``value`` stand for in ``kind``."""
-    value = mask(value, kind.bits)
-    return value - (1 << kind.bits) if kind.signed and value >> (kind.bits - 1) else value
-
-
-COMPARE = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
-
-
-def compute(op: str, kind: Type, args: list[int]) -> int:
-    """``op`` on unsigned bit patterns; the result still has to be masked to the width of the result."""
-    if op == "select":
-        return args[1] if args[0] else args[2]
-    if op in ("shl", "shr"):
-        amount = mask(args[1], 32)
-        return mask(args[0], kind.bits) << min(amount, kind.bits) if op == "shl" else as_typed(args[0], kind) >> amount
-    if op.startswith("cvt"):
-        return as_typed(args[0], kind)
-    a = as_typed(args[0], kind)
-    b = as_typed(args[1], kind) if len(args) > 1 else 0
-    if op in COMPARE:
-        return int(COMPARE[op](a, b))
-    match op:
-        case "add":
-            return a + b
-        case "sub":
-            return a - b
-        case "mul.lo" | "mul.wide":
-            return a * b
-        case "mul.hi":
-            return (a * b) >> kind.bits
-        case "and":
-            return a & b
-        case "or":
-            return a | b
-        case "xor":
-            return a ^ b
-        case "not":
-            return ~a
-        case "neg":
-            return -a
-        case "abs":
-            return abs(a)
-        case "min":
-            return min(a, b)
-        case "max":
-            return max(a, b)
-        case "inc":
-            return 0 if a >= b else a + 1
-        case "dec":
-            return b if a == 0 or a > b else a - 1
-    raise NotImplementedError(op)
-
-
-def clamp(value: int, frm: Type, to: Type) -> int:
-    """``cvt.sat``: the value of ``frm`` brought into the range of ``to``."""
-    low, high = (-(1 << (to.bits - 1)), (1 << (to.bits - 1)) - 1) if to.signed else (0, (1 << to.bits) - 1)
-    return max(low, min(high, as_typed(value, frm)))
-
-
-def result_bits(op: str, kind: Type) -> int:
-    return 1 if op in COMPARE else 2 * kind.bits if op == "mul.wide" else kind.bits
-
-
-def const(value: int) -> Expr:
-    return ("const", value)
-
-
-def is_const(expr: Expr) -> bool:
-    return bool(expr[0] == "const")
-
-
-def apply(op: str, kind: Type, *args: Expr, sem: bool = True) -> Expr:
-    """``op(args)`` after the rewrites that semantic dependencies allow (A21), and no other."""
-    if all(is_const(a) for a in args):
-        return const(mask(compute(op, kind, [a[1] for a in args]), result_bits(op, kind)))
-    if sem:
-        zero, ones = const(0), const(mask(-1, kind.bits))
-        if op == "select" and is_const(args[0]):
-            return args[1] if args[0][1] else args[2]
-        if op == "select" and args[1] == args[2]:
-            return args[1]
-        if op in ("xor", "sub") and args[0] == args[1]:
-            return zero
-        if (op == "and" or op.startswith("mul")) and zero in args:
-            return zero
-        if op == "or" and ones in args:
-            return ones
-        if op in COMPARE and args[0] == args[1]:
-            return const(int(COMPARE[op](0, 0)))
-        shifts_out = op == "shl" or (op == "shr" and not kind.signed)
-        if shifts_out and is_const(args[1]) and mask(args[1][1], 32) >= kind.bits:
-            return zero
-    return (op, kind, *args)
-
-
-def reads(expr: Expr) -> frozenset[Leaf]:
-    """The reads that occur in ``expr``."""
-    match expr[0]:
-        case "const" | "absent":
-            return NOTHING
-        case "read":
-            return frozenset({expr[1]})
-        case "joined":
-            return reads(expr[1]) | expr[2]
-        case "saturate" | "extend":
-            return reads(expr[3])
-    return frozenset().union(*(reads(a) for a in expr[2:]))
-
-
-def evaluate(expr: Expr, leaf: dict[Leaf, int]) -> int:
-    """The value of ``expr``; KeyError if it needs a read whose value is not known."""
-    match expr[0]:
-        case "const":
-            return int(expr[1])
-        case "read":
-            return leaf[expr[1]]
-        case "joined":
-            return evaluate(expr[1], leaf)
-        case "saturate":
-            return mask(clamp(evaluate(expr[3], leaf), expr[1], expr[2]), expr[2].bits)
-        case "extend":
-            return mask(as_typed(evaluate(expr[3], leaf), expr[1]), expr[2])
-        case "select":
-            return evaluate(expr[3] if evaluate(expr[2], leaf) else expr[4], leaf)
-    args = [evaluate(a, leaf) for a in expr[2:]]
-    return mask(compute(expr[0], expr[1], args), result_bits(expr[0], expr[1]))
 
 
 # ---- the paths of one thread -----------------------------------------------------------------------------------------
@@ -359,8 +213,10 @@ class Walker:
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, kind, taken))
             case ops.Convert(dst=dst, value=value, to=to, frm=frm, saturate=saturate):
                 expr = operand(run, value, frm)
-                if saturate:
-                    expr = const(mask(clamp(expr[1], frm, to), to.bits)) if is_const(expr) else ("saturate", frm, to, expr)
+                if saturate and is_const(expr):
+                    expr = const(mask(clamp(expr[1], frm, to), to.bits))
+                elif saturate:
+                    expr = ("saturate", frm, to, expr)
                 else:
                     expr = self.resize(expr, frm, to.bits)
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, to, taken))
@@ -447,9 +303,7 @@ class Walker:
                 halves = (read, write) if success else (read,)
                 if is_const(equal) and bool(equal[1]) != success:
                     continue
-                yield replace(
-                    after, events=(*run.events, *halves), constraints=(*run.constraints, (equal, success))
-                )
+                yield replace(after, events=(*run.events, *halves), constraints=(*run.constraints, (equal, success)))
             return
         value = operands[0] if op.op == "exch" else self.apply(op.op, op.type, ("read", leaf), operands[0])
         write = replace(write, value=value, data=reads(value))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from tests.reference_threads import Cell, Event, Expr, Leaf, compute, evaluate, mask, result_bits
+from tests.reference_expressions import Expr, Leaf, compute, evaluate, mask, result_bits
+from tests.reference_threads import Cell, Event
 
 Values = frozenset[int] | None
 MOST = 256

@@ -144,7 +144,7 @@ def test_expectations() -> None:
 
 def test_a_slip_in_the_key_is_not_passed_over() -> None:
     test = Test("t", (), {}, None, info=(("Expected", "never"),), file="t.litmus", text="PTX t\nExpected=never\n")
-    with pytest.raises(PtxmmError, match="t.litmus:2:1: error: `Expected=` is not checked"):
+    with pytest.raises(PtxmmError, match=r"t\.litmus:2:1: error: `Expected=` is not checked"):
         expectations(test, KNOWN)
 
 

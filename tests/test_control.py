@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -365,3 +366,57 @@ def test_any_shape(items: list[Op | tuple[int, str]]) -> None:
         branch_op = body[pc]
         assert isinstance(branch_op, Branch) and branch_op.target == header
         assert pc in reach({0}, -1) and (pc == header or pc not in reach({0}, header))
+
+
+SPINS = [
+    r"""PTX Flag
+{ x = 0; flag = 0; }
+ P0@cta 0,gpu 0         | P1@cta 1,gpu 0           ;
+ st.weak x, 1           | L:                       ;
+ st.relaxed.gpu flag, 1 | ld.relaxed.gpu r0, flag  ;
+                        | beq r0, 0, L             ;
+                        | ld.weak r1, x            ;
+exists (P1:r1 == 0)
+""",
+    r"""PTX Lock
+{ x = 0; lock = 0; }
+ P0@cta 0,gpu 0                      | P1@cta 0,gpu 0                      ;
+ L:                                  | K:                                  ;
+ atom.acquire.cta.cas r0, lock, 0, 1 | ld.relaxed.cta r1, lock             ;
+ bne r0, 0, L                        | bne r1, 0, K                        ;
+ st.weak x, 1                        | atom.acquire.cta.cas r0, lock, 0, 1 ;
+ st.release.cta lock, 0              | bne r0, 0, K                        ;
+                                     | ld.weak r2, x                       ;
+                                     | st.release.cta lock, 0              ;
+exists (P1:r2 == 0)
+""",
+    r"""PTX Two locations
+{ x = 0; y = 0; }
+ P0@cta 0,gpu 0      | P1@cta 1,gpu 0       ;
+ st.relaxed.gpu x, 1 | L:                   ;
+ st.relaxed.gpu y, 1 | ld.relaxed.gpu r0, x ;
+ st.relaxed.gpu x, 2 | ld.relaxed.gpu r1, y ;
+                     | beq r0, r1, L        ;
+exists (P1:r1 == 0)
+""",
+]
+
+
+@pytest.mark.parametrize("engine", ["solve", "enumerate"])
+@pytest.mark.parametrize("text", SPINS)
+def test_spin_loops_keep_all_final_states(text: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unrolling the same loops as ordinary ones finds the same final states, and is bounded."""
+    from ptxmm.events import interpreter
+    from ptxmm.events.symbolic import threads
+    from ptxmm.formats import parse
+    from tests.support import ask, model_named
+
+    (test,) = parse(text)
+    assert any(control_flow(t).spin for t in test.threads)
+    model = model_named("ptx-7.5")
+    answer = ask(engine, test, model, unroll=1)
+    assert not answer.bounded and answer.states
+    for module in (interpreter, threads):
+        monkeypatch.setattr(module, "control_flow", lambda thread: replace(control_flow(thread), spin={}))
+    unrolled = ask(engine, test, model, unroll=1)
+    assert unrolled.bounded and unrolled.states == answer.states

@@ -13,6 +13,8 @@ from ptxmm.formats.typed import to_typed
 from ptxmm.formats.untyped import to_dialect
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Barrier, Branch, Imm, Op, SetPredicate, Type
+from tests.reference import everything
+from tests.support import ask, model_named
 
 DIALECT = {
     "message passing": r"""PTX MP
@@ -116,7 +118,7 @@ def one(text: str) -> Test:
 def shape(test: Test) -> tuple[object, ...]:
     """What conversion keeps."""
     ops = [[replace(op, source=None) for op in t.body] for t in test.threads]  # type: ignore[arg-type]
-    threads = [(t.name, t.placement, t.initial) for t in test.threads]
+    threads = [(t.name, t.placement, t.registers, t.initial) for t in test.threads]
     condition = (test.condition.kind, test.condition.proposition) if test.condition else None
     return ops, threads, test.objects, test.filter, condition, test.locations, test.dialect
 
@@ -126,15 +128,8 @@ def test_dialect_to_typed(name: str) -> None:
     test = one(DIALECT[name])
     assert test.dialect
     typed = one(convert(test, "litmus"))
-    want = to_typed(test)
     assert not typed.dialect
-    assert len(typed.threads) == len(want.threads)
-    for got, expected in zip(typed.threads, want.threads, strict=True):
-        assert [type(op) for op in got.body] == [type(op) for op in expected.body]
-        assert [op.target for op in got.body if isinstance(op, Branch)] == [
-            op.target for op in expected.body if isinstance(op, Branch)
-        ]
-    assert shape(typed)[1:] == shape(want)[1:]
+    assert shape(typed) == shape(to_typed(test))
 
 
 @pytest.mark.parametrize("name", DIALECT)
@@ -241,7 +236,7 @@ REFUSED = [
     ("litmus", dialect("ld.weak r0, x;bar.cta.sync 1, r0", "bar.cta.sync 1"), "chosen at run time", 5),
     ("litmus", dialect("st.weak x, 1;bar.cta.sync 1;bar.cta.sync 1", "bar.cta.sync 1"), "twice", 6),
     ("litmus", dialect("L:;bar.cta.sync 1;ld.weak r0, x;beq r0, 0, L", "bar.cta.sync 1"), "loop", 5),
-    ("dialect", typed(LOAD.replace("s64", "u32"), objects=".global .u32 x = 0;"), "one 64-bit integer", None),
+    ("dialect", typed(LOAD.replace("s64", "u32"), objects=".global .u32 x = 0;"), "64 bits wide", 4),
     ("dialect", typed(LOAD, objects=".global .s64 x[2];", condition="exists (P0:r0 == 1)"), "one 64-bit integer", None),
     ("dialect", typed(LOAD + ";cvt.u32.u64 r1, r0"), "cvt", 5),
     ("dialect", typed(LOAD + ";mov.u32 r1, 3"), "64 bits wide", 5),
@@ -258,7 +253,7 @@ REFUSED = [
     ("dialect", typed("bar.arrive 1, 64", "bar.sync 1, 64"), "every thread waits", 4),
     ("nvlitmus", dialect("ld.weak r0, x;add r1, r0, 1"), "this instruction", 5),
     ("nvlitmus", dialect("ld.weak r0, x"), "this condition", None),
-    ("nvlitmus", typed("ld.global.u32 r0, [x]", objects=".global .u32 x = 0;"), "one 64-bit integer", None),
+    ("nvlitmus", typed("ld.global.u32 r0, [x]", objects=".global .u32 x = 0;"), "64 bits wide", 4),
 ]
 
 
@@ -271,6 +266,21 @@ def test_refused(to: str, text: str, message: str, line: int | None) -> None:
     assert message in caught.value.message, str(caught.value)
     assert caught.value.line == line, str(caught.value)
     assert caught.value.file == "t.litmus"
+
+
+@pytest.mark.parametrize("to", ["litmus", "dialect"])
+@pytest.mark.parametrize("name", [*DIALECT, *(f"typed {n}" for n in TYPED)])
+def test_final_states_are_kept(name: str, to: str) -> None:
+    test = one(TYPED[name.removeprefix("typed ")] if name.startswith("typed") else DIALECT[name])
+    converted = one(convert(test, to))
+    model = model_named("ptx-7.5")
+    kept = {r for t in test.threads for r in t.registers}
+    answers = []
+    for each in (test, converted):
+        everything_ = everything(each)
+        registers = [r for r in everything_.registers if r.register in kept and r.type.kind != "pred"]
+        answers.append(ask("solve", each, model, unroll=2, observed=replace(everything_, registers=tuple(registers))))
+    assert answers[0].states and answers[0].comparable() == answers[1].comparable()
 
 
 def test_unknown_target() -> None:

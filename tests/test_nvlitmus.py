@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -228,7 +229,8 @@ ERRORS = [
     (body("mov r1, 2;"), "no instruction of this format: `mov`", 2, 24),
     (body("").replace("r0 == 0", "r9 == 0"), "no thread writes `r9`", 2, 35),
     (body("").replace("r0 == 0", "r0 < 0"), "unexpected `<`", 2, 38),
-    (body("").replace("r0 == 0", "r0 == 0q"), "no integer: `0q`", 2, 41),
+    (body("").replace("r0 == 0", "r0 == 0q"), "`0q` is not an integer of at most 64 bits", 2, 41),
+    (body("").replace("== 0)", "== 18446744073709551616)"), "`18446744073709551616` is not", 2, 41),
     (body("").replace("(r0 == 0)", "((r0 == 0)"), "unexpected `as`", 2, 45),
     (body("") + "assert (r0 == 1) as q;", "two queries have the name `q`", 2, None),
     (body("").replace("as q", ""), "unexpected `;`", 2, None),
@@ -378,7 +380,8 @@ def test_print_refuses() -> None:
         assert caught.value.kind == "unsupported"
 
 
-CORPUS = Path(__file__).parent / "corpora" / "nvlitmus"
+CORPORA = Path(os.environ.get("PTXMM_CORPORA", Path(__file__).resolve().parents[2] / "shared" / "corpora"))
+CORPUS = CORPORA / "nvlitmus"
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the public tests are not here")

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (one row a case)
 """The reference itself, on programs whose verdict is derived by hand: it is the judge of the engines, so it is tried
 first. Each case says which part of the model decides it."""
 

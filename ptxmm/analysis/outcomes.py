@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.expectation import Expectation, conclude
@@ -13,11 +13,13 @@ from ptxmm.analysis.result import Note, Result
 from ptxmm.analysis.verdict import Verdict, decide
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits, Observed, Search
+from ptxmm.engines.witness import Confirmer, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Proposition, State
 from ptxmm.program.test import Test
 
-Engine = Literal["auto", "z3", "enumerate", "both"]
+ENGINES = ("auto", "z3", "enumerate", "both")
+_Search = Callable[[Test, Model, Observed, Limits, "Proposition | None"], Search]
 _TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
 
 
@@ -25,7 +27,7 @@ def check(
     test: Test,
     model: Model,
     *,
-    engine: Engine = "auto",
+    engine: str = "auto",
     limits: Limits | None = None,
     expectation: Expectation | None = None,
     all_state: bool = False,
@@ -36,19 +38,23 @@ def check(
     ``enumerate_all``: list every final state; else only the witnesses that decide the condition (at most two; all
     states where there is no condition). ``all_state``: final states are distinguished by every register written and
     every object, not just by what the test names. Each state has been confirmed by executing its witness again.
-    The engine ``both`` always lists all states and compares them.
+    ``engine``: one of ``ENGINES``; ``auto`` is z3, ``both`` always lists all states and compares them.
 
     Raises ``PtxmmError``: kind ``unsupported`` where the model does not cover the test, ``internal`` where a witness
-    is not confirmed or the engines disagree; and what the engines raise.
+    is not confirmed or the engines disagree, ``usage`` for an unknown engine; and what the engines raise.
     """
+    if engine not in ENGINES:
+        raise PtxmmError(f"unknown engine {engine!r}", kind="usage", hint=f"engines: {', '.join(ENGINES)}")
     limits = limits or Limits()
     condition = test.condition
     check_compatible(test, model)
+    names = ("z3", "enumerate") if engine == "both" else ("z3" if engine == "auto" else engine,)
+    for name in names:
+        _engine(name)
     start = time.perf_counter()
     what = observed(test, all_state)
     whole = enumerate_all or engine == "both" or condition is None
     proposition = None if whole or condition is None else condition.proposition
-    names = ("z3", "enumerate") if engine == "both" else ("z3" if engine == "auto" else engine,)
     searches = [_confirm(test, model, what, _search(name, test, model, what, limits, proposition)) for name in names]
     if engine == "both":
         _compare(test, what, *searches)
@@ -82,7 +88,7 @@ def check_listed(
     model: Model,
     most: int,
     *,
-    engine: Engine = "auto",
+    engine: str = "auto",
     limits: Limits | None = None,
     expectation: Expectation | None = None,
     all_state: bool = False,
@@ -111,26 +117,28 @@ def check_listed(
     )
 
 
+def _engine(name: str) -> _Search:
+    """The search of an engine, which is loaded only where it is used: Z3 costs 0.05 s."""
+    if name == "z3":
+        from ptxmm.engines.solve import search as solver_search
+
+        return solver_search
+    from ptxmm.engines.enumerate import search as explicit_search
+
+    return explicit_search
+
+
 def _search(
     name: str, test: Test, model: Model, what: Observed, limits: Limits, proposition: Proposition | None
 ) -> Search:
-    # Each engine is loaded only where it is used: Z3 costs 0.05 s of start-up time.
     try:
-        if name == "z3":
-            from ptxmm.engines import solve
-
-            return solve.search(test, model, what, limits, proposition)
-        from ptxmm.engines import enumerate as explicit
-
-        return explicit.search(test, model, what, limits, proposition)
+        return _engine(name)(test, model, what, limits, proposition)
     except Timeout:
         return Search(timeout=True)
 
 
 def _confirm(test: Test, model: Model, what: Observed, search: Search) -> Search:
     """``search``, every final state of which ends an execution that the interpreter went through again."""
-    from ptxmm.engines.witness import Confirmer, Unconfirmed
-
     confirmer = Confirmer(test, model)
     for found in search.found:
         try:

@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Callable
 from functools import wraps
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 
 from ptxmm.cli.check import check
+from ptxmm.cli.console import complain
 from ptxmm.cli.convert import convert
 from ptxmm.cli.exits import Exit
 from ptxmm.cli.models import models
@@ -37,6 +39,9 @@ def application() -> typer.Typer:
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line (of this process, or ``arguments``) and exit with ``SystemExit``, whatever happens."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files need not be text
     try:
         # typer itself turns a usage error into exit code 2, which is also ours.
         application()(arguments)
@@ -75,7 +80,7 @@ def _report(error: BaseException) -> int:
             print("interrupted", file=sys.stderr)
             return Exit.INTERRUPTED
         case PtxmmError():
-            print(error, file=sys.stderr)
+            complain(str(error))
             return {"internal": Exit.BUG, "timeout": Exit.INCONCLUSIVE}.get(error.kind, Exit.BAD_INPUT)
         case _:
             print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)

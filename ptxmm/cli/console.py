@@ -42,6 +42,8 @@ def progress(items: Iterable[T], total: int) -> Iterator[T]:
 
 
 def complain(text: str) -> None:
-    """Write ``text`` on stderr, after what stdout already has."""
+    """Write ``text`` on stderr, after what stdout already has, and without control characters of the input."""
+    from ptxmm.render.text import clean
+
     sys.stdout.flush()
-    print(text, file=sys.stderr, flush=True)
+    print("\n".join(clean(line) for line in text.split("\n")), file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ptxmm.analysis.outcomes import check, check_listed, timed_out
-from ptxmm.analysis.result import Failure, Report
+from ptxmm.analysis.result import Failure, Report, Result
 from ptxmm.cat import Model, load
 from ptxmm.cli.inputs import Job, bug, failure
 from ptxmm.cli.options import MOST, Settings
@@ -57,8 +57,13 @@ def run(job: Job, settings: Settings) -> Report:
 
 
 def run_here(entries: Iterator[Job | Failure], settings: Settings) -> Iterator[Report]:
-    """Each entry in this process. A watchdog ends what does not notice its deadline."""
+    """Each entry in this process. A watchdog ends what does not notice its deadline.
+
+    Raises ``KeyboardInterrupt`` also where Z3 took the interrupt for itself, which looks like a time limit before
+    its time.
+    """
     for entry in entries:
+        start = time.monotonic()
         if isinstance(entry, Failure):
             yield entry
             continue
@@ -67,6 +72,9 @@ def run_here(entries: Iterator[Job | Failure], settings: Settings) -> Iterator[R
                 report = run(entry, settings)
         except Timeout:
             report = _timed_out(entry, settings)
+        cut = isinstance(report, Result) and report.status == "timeout"
+        if cut and time.monotonic() < start + 0.9 * settings.timeout:  # Z3 may be a little early by itself
+            raise KeyboardInterrupt
         yield report
 
 

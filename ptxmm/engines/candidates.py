@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ptxmm.engines.orders import Judge
 from ptxmm.events.domains import Domains
 from ptxmm.events.execution import Layout, initial_value
 from ptxmm.events.expressions import Node, evaluate
-from ptxmm.events.interpreter import Cell, Trace
+from ptxmm.events.trace import Cell, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,13 @@ def chunks(layout: Layout, cell: Cell, domains: Domains | None) -> tuple[tuple[i
     first = next(iter(values))
     varying = [i for i in range(size) if any((v ^ first) >> 8 * i & 255 for v in values)]
     borders = [0, *varying[1:], size]
-    return tuple((a, b - a) for a, b in zip(borders, borders[1:], strict=False))
+    return tuple((a, b - a) for a, b in pairwise(borders))
 
 
 class Candidates:
     """The search for reads-from, read by read, part by part."""
 
-    __slots__ = ("_constraints", "_dependencies", "_items", "_judge", "_layout", "_options", "_values")
+    __slots__ = ("_constraints", "_dependencies", "_items", "_judge", "_layout", "_open", "_options", "_values")
 
     def __init__(
         self, layout: Layout, paths: Sequence[Path], judge: Judge, tear: bool, domains: Domains | None
@@ -87,19 +88,30 @@ class Candidates:
             for first, size in parts:
                 self._items.append((r, first, size))
                 self._options.append([w for w in layout.writes[cell] if w != own])
+        self._open: list[tuple[int, int, Node]] = []  # writes of values that reads decide
         self._values: list[int | None] = [None] * len(layout.events)
         for i, e in enumerate(layout.events):
             if e.op is None and e.cell is not None:
                 self._values[i] = initial_value(layout.scene.test, e.cell)
             elif e.kind == "W" and e.value is not None:
                 self._values[i] = e.value.value
+                if e.value.value is None:
+                    self._open.append((i, layout.thread_of[i], e.value))
 
     def search(self, found_flags: set[str]) -> Iterator[Candidate]:
         """Every candidate. ``found_flags``: flags known already (read while the search runs)."""
+        self._drop_impossible()
         leaves: list[list[int | None]] = [[None] * len(reads) for reads in self._layout.leaves]
         state = Candidate(0, {}, self._values.copy(), leaves, 0, False)
         if self._meets(state):
             yield from self._extend(0, state, found_flags)
+
+    def _drop_impossible(self) -> None:
+        """Leave out writes that no reads-from at all can take: with two reads the search itself is as quick."""
+        n = self._layout.algebra.n
+        if len(self._items) > 2:
+            for (r, _, _), options in zip(self._items, self._options, strict=True):
+                options[:] = [w for w in options if self._judge.partial(1 << (w * n + r)) is not None]
 
     def _extend(self, k: int, state: Candidate, found_flags: set[str]) -> Iterator[Candidate]:
         self._judge.check()
@@ -137,20 +149,19 @@ class Candidates:
             changed = False
             for t, reads in enumerate(layout.leaves):
                 for i, r in enumerate(reads):
-                    if state.values[r] is None and self._complete(r, state):
+                    if state.values[r] is None and r in state.sources and self._complete(r, state):
                         value = self._read_value(r, state)
                         if value is not None:
                             state.values[r] = state.leaves[t][i] = value
                             changed = True
             if changed:
-                for i in range(layout.initial_first):
-                    event = layout.events[i]
-                    if event.kind == "W" and state.values[i] is None and event.value is not None:
-                        state.values[i] = evaluate(event.value, state.leaves[layout.thread_of[i]])
+                for i, t, node in self._open:
+                    if state.values[i] is None:
+                        state.values[i] = evaluate(node, state.leaves[t])
 
     def _complete(self, r: int, state: Candidate) -> bool:
         event = self._layout.events[r]
-        return event.cell is not None and sum(s for _, s, _ in state.sources.get(r, ())) == event.cell[2]
+        return event.cell is not None and sum(s for _, s, _ in state.sources[r]) == event.cell[2]
 
     def _read_value(self, r: int, state: Candidate) -> int | None:
         value = 0

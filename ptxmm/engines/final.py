@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ptxmm.events.execution import Layout, initial_value
-from ptxmm.events.interpreter import Cell
+from ptxmm.events.trace import Cell
 from ptxmm.program.condition import MemoryTerm, Proposition, State, terms
 from ptxmm.program.test import Test
 

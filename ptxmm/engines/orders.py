@@ -77,10 +77,13 @@ def rules(model: Model) -> Rules:
 class Judge:
     """Decides executions of one layout with given barrier phases."""
 
-    __slots__ = ("_algebra", "_allowed_co", "_barphase", "_evaluator", "_initial", "_pairs", "_rules", "check", "layout")
+    __slots__ = (
+        "_algebra", "_allowed_co", "_barphase", "_evaluator", "_initial", "_pairs", "_rules", "check", "layout",
+    )  # fmt: skip
 
-    def __init__(self, rules: Rules, layout: Layout, static: Evaluator[int, int], barphase: int,
-                 check: Callable[[], None]) -> None:
+    def __init__(
+        self, rules: Rules, layout: Layout, static: Evaluator[int, int], barphase: int, check: Callable[[], None]
+    ) -> None:
         self._rules = rules
         self.layout = layout
         self.check = check
@@ -145,7 +148,7 @@ class Judge:
             evaluator = self._at(rf, 0, fsc)
             co = self._least_co(evaluator)
             if co is not None:
-                for order in self._coherence_orders(evaluator, co):
+                for order in self._coherence_orders(evaluator, rf, co, fsc):
                     self.check()
                     final = evaluator.changed(_LATE, self.layout.base(rf, order, fsc, self._barphase))
                     if self._holds(final, self._rules.required):
@@ -193,7 +196,7 @@ class Judge:
         evaluator = evaluator.changed(_LATE, self.layout.base(rf, co, fsc, self._barphase))
         return self._holds(evaluator, self._rules.early)
 
-    def _coherence_orders(self, evaluator: Evaluator[int, int], co: int) -> Iterator[int]:
+    def _coherence_orders(self, evaluator: Evaluator[int, int], rf: int, co: int, fsc: int) -> Iterator[int]:
         """The orders that contain ``co`` (closed) and relate what must be related; all of them if not ``least_co``."""
         n = self._algebra.n
         between = 0
@@ -206,22 +209,26 @@ class Judge:
         for ws in self.layout.writes.values():
             for i, a in enumerate(ws[1:], 1):
                 for b in ws[i + 1 :]:
-                    related = (between >> (a * n + b) | between >> (b * n + a)) & 1
-                    if related or not least:
-                        pairs.append((a, b, bool(related)))
+                    either = 1 << (a * n + b) | 1 << (b * n + a)
+                    if between & either or not least:
+                        pairs.append((a, b, either, bool(between & either)))
 
-        def extend(k: int, order: int, apart: int) -> Iterator[int]:
-            while k < len(pairs) and (order >> (pairs[k][0] * n + pairs[k][1]) | order >> (pairs[k][1] * n + pairs[k][0])) & 1:
-                k += 1
-            if k == len(pairs):
+        def extend(order: int, apart: int, rest: list[tuple[int, int, int, bool]]) -> Iterator[int]:
+            rest = [p for p in rest if not order & p[2]]
+            if not rest:
                 yield order
                 return
-            a, b, needed = pairs[k]
+            a, b, _, needed = rest[0]
             for x, y in ((a, b), (b, a)):
                 following = self._algebra.plus(order | 1 << (x * n + y))
-                if not following & apart:
-                    yield from extend(k + 1, following, apart)
+                if following & apart:
+                    continue
+                if len(rest) > 1:
+                    later = evaluator.changed(_LATE, self.layout.base(rf, following, fsc, self._barphase))
+                    if not self._holds(later, self._rules.early):
+                        continue
+                yield from extend(following, apart, rest[1:])
             if not needed:
-                yield from extend(k + 1, order, apart | 1 << (a * n + b) | 1 << (b * n + a))
+                yield from extend(order, apart | rest[0][2], rest[1:])
 
-        yield from extend(0, co, 0)
+        yield from extend(co, 0, pairs)

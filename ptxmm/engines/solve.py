@@ -215,7 +215,7 @@ class _Problem:
         events = program.events
 
         def id_of(number: int) -> EventId | None:
-            return events[number].id if number < len(events) else None
+            return events[number].id if 0 <= number < len(events) else None
 
         values: dict[EventId, int] = {}
         reads: dict[EventId, list[Source]] = {}

@@ -16,7 +16,8 @@ from ptxmm.engines.final import Finals, memory_terms
 from ptxmm.engines.result import Observed, Source, Witness
 from ptxmm.events import barriers
 from ptxmm.events.execution import PHASES, WITNESS, Layout, Scene, initial_value
-from ptxmm.events.interpreter import Cell, Missing, Trace, programs, run
+from ptxmm.events.interpreter import Missing, programs, run
+from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.condition import State, evaluate
 from ptxmm.program.test import EventId, Test
 
@@ -204,9 +205,10 @@ class Confirmer:
         chosen: dict[Cell, int] = {}
         shown: set[tuple[str, int]] = set()
         for source in witness.last:
-            shown.update((source.key, source.offset + i) for i in range(source.size))
+            end = source.offset + source.size
+            shown.update((source.key, i) for i in range(source.offset, end))
             for cell in finals.cells:
-                if cell[0] == source.key and cell[1] < source.offset + source.size and source.offset < cell[1] + cell[2]:
+                if cell[0] == source.key and cell[1] < end and source.offset < cell[1] + cell[2]:
                     w = _write(layout, cell, source.write)
                     if layout.algebra.successors(co, w):
                         raise Unconfirmed(f"the last write of {cell[0]} is not maximal in coherence order")

@@ -10,10 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from ptxmm.events.interpreter import Event
+from ptxmm.events.trace import Event
 from ptxmm.events.scopes import Place
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import Barrier, Imm
+
+
+_Key = tuple[tuple[object, ...], int]
+"""A barrier of typed PTX: its CTA and its id."""
+
+_Group = tuple[tuple[object, ...], int | None, int]
+"""A group of the dialect: CTA, instance, barrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class _State:
 
     reached: tuple[int, ...]
     waiting: frozenset[int]
-    barriers: tuple[tuple[tuple[object, int], int, frozenset[int], int | None], ...]
+    barriers: tuple[tuple[_Key, int, frozenset[int], int | None], ...]
     phases: tuple[tuple[EventId, int], ...]
 
 
@@ -126,8 +133,8 @@ class _Simulation:
 
     def _confluent(self) -> frozenset[object]:
         """The CTAs where all arrivals wait, for all that ever arrive at the barrier or for all of the CTA."""
-        counts: dict[tuple[object, int], set[int | None]] = {}
-        users: dict[tuple[object, int], set[object]] = {}
+        counts: dict[_Key, set[int | None]] = {}
+        users: dict[_Key, set[object]] = {}
         ordered: set[object] = set()
         for t, events in enumerate(self.arrivals):
             for event in events:
@@ -146,7 +153,7 @@ class _Simulation:
         """Whether thread ``t`` has ended: then no barrier waits for it."""
         return self.ended[t] and t not in state.waiting and state.reached[t] == len(self.arrivals[t])
 
-    def next_barrier(self, state: _State, t: int) -> tuple[tuple[object, int], int | None, bool]:
+    def next_barrier(self, state: _State, t: int) -> tuple[_Key, int | None, bool]:
         """The barrier, count and kind (waits or not) of the next arrival of ``t``."""
         event = self.arrivals[t][state.reached[t]]
         assert event.barrier is not None and isinstance(event.op, Barrier)
@@ -198,7 +205,7 @@ class _Simulation:
                     break
         return _State(state.reached, waiting, barriers, tuple(sorted(state.phases)))
 
-    def _waits_at(self, state: _State, t: int, key: tuple[object, int]) -> bool:
+    def _waits_at(self, state: _State, t: int, key: _Key) -> bool:
         event = self.arrivals[t][state.reached[t] - 1]
         return t in state.waiting and event.barrier is not None and event.barrier[0] == key[1]
 
@@ -244,12 +251,12 @@ def _groups(
 
 def _pass_groups(
     test: Test, places: Sequence[Place], arrivals: Sequence[Sequence[Event]]
-) -> tuple[tuple[int, ...], frozenset[int], dict[tuple[object, ...], list[Event]]]:
+) -> tuple[tuple[int, ...], frozenset[int], dict[_Group, list[Event]]]:
     """Let every thread go on while its group lets it pass. Arrivals only ever help, so the order does not matter."""
     reached = [0] * len(arrivals)
-    waits: dict[int, tuple[object, ...]] = {}
-    members: dict[tuple[object, ...], list[Event]] = {}
-    threads_in: dict[tuple[object, ...], set[int]] = {}
+    waits: dict[int, _Group] = {}
+    members: dict[_Group, list[Event]] = {}
+    threads_in: dict[_Group, set[int]] = {}
     counts: dict[int, int | None] = {}
     moved = True
     while moved:
@@ -274,7 +281,7 @@ def _pass_groups(
     return tuple(reached), frozenset(waits), members
 
 
-def _needed(test: Test, places: Sequence[Place], key: tuple[object, ...]) -> set[int]:
+def _needed(test: Test, places: Sequence[Place], key: _Group) -> set[int]:
     """The threads that surely have an instruction of the group: one whose barrier is a register is not counted."""
     cta, instance, number = key
     return {
@@ -282,7 +289,7 @@ def _needed(test: Test, places: Sequence[Place], key: tuple[object, ...]) -> set
         for t, thread in enumerate(test.threads)
         if places[t].cta == cta
         and any(
-            isinstance(op, Barrier) and op.instance == instance and op.barrier == Imm(number)  # type: ignore[arg-type]
+            isinstance(op, Barrier) and op.instance == instance and op.barrier == Imm(number)
             for op in thread.body
         )
     }

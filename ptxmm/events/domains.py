@@ -12,7 +12,8 @@ from math import prod
 
 from ptxmm.events.execution import initial_value
 from ptxmm.events.expressions import Node, evaluate, leaves_of
-from ptxmm.events.interpreter import Cell, Event, Program, Trace, run
+from ptxmm.events.interpreter import Program, run
+from ptxmm.events.trace import Cell, Event, Trace
 from ptxmm.program.test import Test
 
 LIMIT = 4096

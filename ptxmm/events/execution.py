@@ -7,9 +7,10 @@ for a choice of paths, lazily and by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events.interpreter import Cell, Event
+from ptxmm.events.trace import Cell, Event
 from ptxmm.events.scopes import Place, places
 from ptxmm.program.test import EventId, MemoryObject, Test
 from ptxmm.ptx.ops import Atomic, Barrier, Fence, Load, ProxyFence, Store
@@ -63,8 +64,10 @@ class Layout:
     Raises ``PtxmmError`` (kind ``unsupported``) where two accesses overlap partially.
     """
 
-    __slots__ = ("_sets", "_static", "algebra", "cells", "events", "leaves", "numbers", "reads", "rows", "scene", "spans",
-                 "thread_of", "writes")
+    __slots__ = (
+        "_sets", "_static", "algebra", "cells", "events", "leaves", "numbers", "reads", "scene", "spans", "thread_of",
+        "writes",
+    )  # fmt: skip
 
     def __init__(self, scene: Scene, threads: Sequence[Sequence[Event]]) -> None:
         self.scene = scene
@@ -208,13 +211,9 @@ class Layout:
 def _refuse_partial_overlap(events: Iterable[Event], cells: Mapping[Cell, int]) -> None:
     """Raise where two cells have common bytes without being equal."""
     ordered = sorted(cells)
-    for a, b in zip(ordered, ordered[1:], strict=False):
+    for a, b in pairwise(ordered):
         if a[0] == b[0] and b[1] < a[1] + a[2]:
-            users = {}
-            for e in events:
-                if e.cell in (a, b):
-                    users.setdefault(e.cell, e)
-            first, second = users[a].op, users[b].op
+            first, second = (next(e.op for e in events if e.cell == cell) for cell in (a, b))
             assert first is not None and second is not None
             lines = sorted((first.source.span.line, second.source.span.line))
             span = second.source.span
@@ -231,9 +230,10 @@ def _refuse_partial_overlap(events: Iterable[Event], cells: Mapping[Cell, int]) 
 # The sets.
 
 _SETS = (
-    "R W M IW F FSC FAR PF AF BA BW B STRONG REL ACQ NORET AMO GEN SUR TEX CON ASY TMP RLX ACQ_REL SC WEAK VOL MMIO "
-    "ALIAS CTA CLUSTER GPU SYS HOST CA CW MBA MBW MBI FMBI TMREL TMACQ ISS"
-).split()
+    "R", "W", "M", "IW", "F", "FSC", "FAR", "PF", "AF", "BA", "BW", "B", "STRONG", "REL", "ACQ", "NORET", "AMO",
+    "GEN", "SUR", "TEX", "CON", "ASY", "TMP", "RLX", "ACQ_REL", "SC", "WEAK", "VOL", "MMIO", "ALIAS", "CTA",
+    "CLUSTER", "GPU", "SYS", "HOST", "CA", "CW", "MBA", "MBW", "MBI", "FMBI", "TMREL", "TMACQ", "ISS",
+)  # fmt: skip
 
 
 def _event_tags(event: Event) -> tuple[str, ...]:

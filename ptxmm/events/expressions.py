@@ -7,6 +7,7 @@ occur in it after the rewrites of semantics A21; they make the dependencies.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from ptxmm.events.arithmetic import COMPARISONS, compute, convert
 from ptxmm.ptx.ops import Type
@@ -132,9 +133,9 @@ def _apply(node: Node, values: Sequence[int | None]) -> int | None:
     """The value of ``node`` where its operands have ``values``, or None if one that matters is open."""
     if node.op == "select":
         return None if values[0] is None else values[1] if values[0] else values[2]
-    known = [v for v in values if v is not None]
-    if len(known) < len(values):
+    if None in values:
         return None
+    known = cast("Sequence[int]", values)
     if node.op == "joined":
         return known[0]
     assert node.type is not None
@@ -150,6 +151,13 @@ def evaluate(node: Node, leaves: Sequence[int | None]) -> int | None:
         return node.value
     if node.op == "leaf":
         return leaves[node.number]
+    values: list[int | None] = []
+    for a in node.args:
+        if a.value is None and a.op != "leaf":
+            break
+        values.append(leaves[a.number] if a.value is None else a.value)
+    else:
+        return _apply(node, values)
     done: dict[int, int | None] = {}
     stack = [node]
     while stack:  # no recursion: a long straight-line thread makes deep expressions
@@ -158,7 +166,7 @@ def evaluate(node: Node, leaves: Sequence[int | None]) -> int | None:
             stack.pop()
             continue
         waiting = False
-        values: list[int | None] = []
+        values = []
         for a in top.args:
             if a.value is not None:
                 values.append(a.value)

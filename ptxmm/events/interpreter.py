@@ -8,10 +8,11 @@ the run forks only where it must know one: at a branch, a predicated memory acce
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.expressions import Expressions, Node
+from ptxmm.events.trace import Cell, Event, Trace
 from ptxmm.program.control import ControlFlow, control_flow
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import (
@@ -39,10 +40,6 @@ PRED = Type("pred", 1)
 ADDRESS = Type("u", 64)
 U32 = Type("u", 32)
 
-Cell = tuple[str, int, int]
-"""Bytes of memory: key of the object, offset of the first byte in it, number of bytes."""
-
-
 class Undecided(Exception):
     """A run without domains came to an address or a barrier operand that is open."""
 
@@ -53,50 +50,6 @@ class _Impossible(Exception):
 
 class Missing(Exception):
     """A run with given values came to a read that has none."""
-
-
-@dataclass(slots=True)
-class Event:
-    """One event of a thread, or an initial write (``op`` None).
-
-    ``kind``: R W F (memory and proxy fences) BA BW (arrival and wait of a barrier). ``cell`` is physical, ``place``
-    virtual. ``value``: what a W writes; ``leaf``: the number of an R among the reads of its thread. ``addr``,
-    ``data``, ``ctrl``: the reads of the thread, as bits by number, that it depends on. ``barrier``: id and count.
-    """
-
-    id: EventId
-    kind: str
-    op: Op | None
-    cell: Cell | None = None
-    place: Cell | None = None
-    value: Node | None = None
-    leaf: int = -1
-    addr: int = 0
-    data: int = 0
-    ctrl: int = 0
-    barrier: tuple[int, int | None] | None = None
-
-
-@dataclass(slots=True)
-class Trace:
-    """One path of a thread.
-
-    ``end``: ``end``; ``cut`` (a backward branch was to be taken once more than the bound); ``spin`` (a spin loop
-    went round without effect); ``impossible`` (no value is left for a choice). ``reads``: the reads by number.
-    ``constraints``: expressions, the values they must have, and how many events came before the choice. ``outside``:
-    the first access outside every object, in words, and how many events came before it, or None. ``forks``: the
-    decisions of paths not taken here. ``rounds``: backward branches taken.
-    """
-
-    thread: int
-    events: list[Event] = field(default_factory=list)
-    reads: list[Event] = field(default_factory=list)
-    constraints: list[tuple[Node, int, int]] = field(default_factory=list)
-    registers: dict[str, Node] = field(default_factory=dict)
-    end: str = "end"
-    outside: tuple[str, int] | None = None
-    forks: list[tuple[int, ...]] = field(default_factory=list)
-    rounds: int = 0
 
 
 Domain = Callable[[Node, Sequence[Event]], Iterable[int] | None]
@@ -328,10 +281,10 @@ class _Machine:
             guard = None
         expressions = self.expressions
         if isinstance(op, Alu):
-            sources = [self._source(op, i, s) for i, s in enumerate(op.sources)]
-            self._assign(op.dst, sources[0] if op.op == "mov" else expressions.operation(op.op, op.type, *sources), guard)
+            self._assign(op.dst, self._alu(op), guard)
         elif isinstance(op, Convert):
-            self._assign(op.dst, expressions.convert(self._operand(op.value, op.frm), op.to, op.frm, op.saturate), guard)
+            value = expressions.convert(self._operand(op.value, op.frm), op.to, op.frm, op.saturate)
+            self._assign(op.dst, value, guard)
         elif isinstance(op, SetPredicate):
             self._set_predicate(op, guard)
         elif isinstance(op, Select):
@@ -339,6 +292,17 @@ class _Machine:
             self._assign(op.dst, expressions.select(self._register(op.predicate.name), a, b), guard)
         else:
             self._effect(op, guard)
+
+    def _alu(self, op: Alu) -> Node:
+        sources = [self._source(op, i, s) for i, s in enumerate(op.sources)]
+        if op.op == "mov":
+            return sources[0]
+        if not op.op.startswith("mad."):
+            return self.expressions.operation(op.op, op.type, *sources)
+        # In two steps, so that the rewrites see the product: r0 * 0 + 1 does not depend on r0.
+        factors = self.expressions.operation("mul" + op.op[3:], op.type, *sources[:2])
+        type_ = Type(op.type.kind, 2 * op.type.bits) if op.op == "mad.wide" else op.type
+        return self.expressions.operation("add", type_, factors, sources[2])
 
     def _source(self, op: Alu, position: int, operand: Operand) -> Node:
         if op.op in ("shl", "shr") and position == 1:
@@ -369,8 +333,8 @@ class _Machine:
         identity = (self.trace.thread, self.pc, self.trace.rounds)
         if isinstance(op, Load):
             cells, reads = self._address(op, op.address, op.type.bytes)
-            event = Event(identity, "R", op, *(cells or (None, None)), addr=reads, ctrl=ctrl)
-            self._assign(op.dst, self._returned(op.dst, op.type, self._read(event)), guard)
+            value = self._read(identity, op, cells, reads, ctrl)
+            self._assign(op.dst, self._returned(op.dst, op.type, value), guard)
         elif isinstance(op, Store):
             cells, reads = self._address(op, op.address, op.type.bytes)
             value = self._stored(op.value, op.type)
@@ -388,7 +352,7 @@ class _Machine:
     def _atomic(self, op: Atomic, guard: Node | None, identity: EventId, ctrl: int) -> None:
         cells, addr = self._address(op, op.address, op.type.bytes)
         operands = [self._stored(o, op.type) for o in op.operands]
-        old = self._read(Event(identity, "R", op, *(cells or (None, None)), addr=addr, ctrl=ctrl))
+        old = self._read(identity, op, cells, addr, ctrl)
         expressions = self.expressions
         writes = True
         if op.op == "cas":
@@ -422,19 +386,23 @@ class _Machine:
             self.trace.outside = (reason, len(self.trace.events))
         return cells, node.reads
 
-    def _read(self, event: Event) -> Node:
-        if event.cell is None:
+    def _read(
+        self, identity: EventId, op: Load | Atomic, cells: tuple[Cell, Cell] | None, addr: int, ctrl: int
+    ) -> Node:
+        """Add a read, which returns a leaf; outside every object there is no event, and 0 is returned."""
+        if cells is None:
             return self.expressions.constant(0)
         value = None
         if self.values is not None:
-            value = self.values.get(event.id)
+            value = self.values.get(identity)
             if value is None:
-                raise Missing(event.id)
-        event.leaf = len(self.trace.reads)
+                raise Missing(identity)
+        number = len(self.trace.reads)
+        leaf = self.expressions.leaf(number, value)
+        event = Event(identity, "R", op, *cells, leaf, number, addr, 0, ctrl)
         self.trace.reads.append(event)
         self._add(event)
-        event.value = self.expressions.leaf(event.leaf, value)
-        return event.value
+        return leaf
 
     def _returned(self, register: Reg, type_: Type, node: Node) -> Node:
         """A value of ``type_`` as its destination register holds it: sign- or zero-extended (PTX ISA 9.4.1)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ptxmm.formats.text import Text
 
 _TITLE = re.compile(r"PTX[ \t]+(\S.*)")
-_INFO = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[ \t]*=(?!=)[ \t]*(.*)")
+INFO = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[ \t]*=(?!=)[ \t]*(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def parse_header(text: Text) -> Header:
                 name = _title(text, line, begin)
         elif line.startswith("{"):
             return Header(name, "\n".join(description).strip("\n"), tuple(info.items()), begin)
-        elif match := _INFO.fullmatch(line):
+        elif match := INFO.fullmatch(line):
             if match[1] in info:
                 raise text.error(f"a second `{match[1]}=` line", begin, begin + len(match[1]))
             info[match[1]] = match[2]

@@ -12,12 +12,9 @@ from ptxmm.formats.declarations import parse_initial
 from ptxmm.formats.header import parse_header
 from ptxmm.formats.text import Text, closing_brace, mask_comments, open_text
 from ptxmm.formats.threads import check_one_language, is_dialect, parse_thread, split_threads
-from ptxmm.formats.writer import same, write
 from ptxmm.program.build import build
 from ptxmm.program.source import TestSource, Variable
 from ptxmm.program.test import Test
-
-__all__ = ["parse", "same", "write"]
 
 
 def parse(text: str, file: str = "<text>") -> list[Test]:
@@ -27,6 +24,20 @@ def parse(text: str, file: str = "<text>") -> list[Test]:
         return [build(_source(opened, text))]
     except PtxmmError as error:
         raise opened.fill(error) from None
+
+
+def write(test: Test) -> str:
+    """``test`` in the litmus format: see ``writer.write``, which only what writes needs to import."""
+    from ptxmm.formats import writer
+
+    return writer.write(test)
+
+
+def same(left: Test, right: Test) -> bool:
+    """Whether two tests are equal up to the places and texts of their sources: see ``writer.same``."""
+    from ptxmm.formats import writer
+
+    return writer.same(left, right)
 
 
 def _source(text: Text, original: str) -> TestSource:

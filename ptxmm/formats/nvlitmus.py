@@ -251,11 +251,20 @@ def _instruction(
     at = start + len(code)
     if not isinstance(op, Load | Atomic) or op.dst is None:
         raise instance.error("only what a load or an atomic returns can be expected", at, end)
-    value = re.fullmatch(r"\s*(-?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16})\s*", expected)
+    word = expected.strip()
+    value = _integer(word)
     if value is None:
-        raise instance.error("an expected value is an integer", at, end, hint="write ld r0, [x] == 1;")
-    text = f"== {value[1]}"
-    return op, _Expectation(op.dst.name, int(value[1], 0 if "x" in value[1].lower() else 10), at, end, text)
+        hint = "write ld r0, [x] == 1;"
+        raise instance.error("an expected value is an integer of at most 64 bits", at, end, hint=hint)
+    return op, _Expectation(op.dst.name, value, at, end, f"== {word}")
+
+
+def _integer(word: str) -> int | None:
+    """The value of an integer of at most 64 bits, or None."""
+    if not re.fullmatch(r"-?[0-9]{1,20}|-?0[xX][0-9a-fA-F]{1,16}", word):
+        return None
+    value = int(word, 16 if "x" in word.lower() else 10)
+    return value if -(1 << 63) <= value < 1 << 64 else None
 
 
 def _resolve(instance: Instance, code: str, start: int, objects: dict[str, MemoryObject]) -> Op:
@@ -333,10 +342,10 @@ def _proposition(instance: Instance, tree: Any, threads: tuple[Thread, ...], dep
 def _term(instance: Instance, token: lark.Token, threads: tuple[Thread, ...]) -> Term:
     """An integer, or a register of the one thread that writes it."""
     if token.type == "INTEGER":
-        try:
-            return IntegerTerm(int(token, 16 if "x" in token.lower() else 10))
-        except ValueError:
-            raise instance.error(f"no integer: `{token[:40]}`", *extent(token)) from None
+        value = _integer(token)
+        if value is None:
+            raise instance.error(f"`{token[:40]}` is not an integer of at most 64 bits", *extent(token))
+        return IntegerTerm(value)
     found = [i for i, t in enumerate(threads) if str(token) in t.registers]
     if len(found) == 1:
         return RegisterTerm(found[0], str(token), S64)

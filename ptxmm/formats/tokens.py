@@ -10,6 +10,8 @@ from ptxmm.formats.text import Text
 from ptxmm.program.source import LEVELS, AddressOf, Constant, NameTerm, Path
 from ptxmm.ptx.parser import parse_integer
 
+MAX_TOKENS = 100_000
+
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<directive>\.[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z0-9_]+)?)|(?P<name>%?[A-Za-z_$][A-Za-z0-9_$]*)"
     r"|(?P<number>[0-9][A-Za-z0-9_]*)|(?P<sign>/\\|\\/|==|!=|<=|>=|[-+=<>()\[\]{}:;,&@~*])"
@@ -42,6 +44,8 @@ class Cursor:
                 raise _unexpected_character(text, masked, position)
             if match.lastgroup != "space":
                 self._tokens.append(Token(match.lastgroup or "", match.group(), position, match.end()))
+                if len(self._tokens) > MAX_TOKENS:
+                    raise text.error(f"this part has more than {MAX_TOKENS} words", start, start + 1)
             position = match.end()
         last = self._tokens[-1].end if self._tokens else start
         self._tokens.append(Token("end", "the end", last, last))

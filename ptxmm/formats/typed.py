@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 
 from ptxmm.formats.rewrite import barriers, refuse, retarget
 from ptxmm.program.test import MemoryObject, Test, Thread
@@ -52,7 +52,7 @@ def to_typed(test: Test) -> Test:
 
 def _thread(test: Test, index: int, thread: Thread, changed: dict[tuple[int, int], Barrier]) -> Thread:
     """One thread."""
-    predicate = next(name for name in ("p", *(f"p{n}" for n in count())) if name not in thread.registers)
+    predicate = next(name for name in chain("p", (f"p{n}" for n in count())) if name not in thread.registers)
     chunks = [_instruction(test, op, changed.get((index, pc)), predicate) for pc, op in enumerate(thread.body)]
     registers = dict(thread.registers)
     if any(isinstance(op, SetPredicate) for chunk in chunks for op in chunk):

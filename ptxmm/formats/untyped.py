@@ -179,6 +179,7 @@ def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:
                 if op.count is None and (size < len(threads) or any(branches(test.threads[i]) for i, _ in threads)):
                     raise refuse("a barrier that some thread of its CTA may leave out can't be converted", op)
                 if isinstance(op.count, Imm) and op.count.value != _WARP * size:
-                    raise refuse(f"{size} threads have this barrier, but its count is {op.count.value} threads", op)
+                    message = f"the count is {op.count.value}, but the threads that have this barrier make"
+                    raise refuse(f"{message} {_WARP * size}", op)
                 changed[index, pc] = replace(op, barrier=op.barrier, count=None, instance=op.barrier.value)
     return changed

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from ptxmm.errors import Span
+from ptxmm.formats.header import INFO
 from ptxmm.program.condition import (
     AddressTerm,
     Comparison,
@@ -33,9 +34,7 @@ def write(test: Test) -> str:
     """
     lines = [f"PTX {test.name}"]
     if test.description:
-        # A line must hold an even number of quotes to end where it ends.
-        rows = test.description.split("\n")
-        lines += [f'"{row}"' if row.count('"') % 2 == 0 else '"' + row.replace('"', "'") + '"' for row in rows]
+        lines += [_description_row(row) for row in test.description.split("\n")]
     lines += [f"{key}={value}" for key, value in test.info]
     lines.append("{")
     lines += [f"  {item};" for item in (*_variables(test), *_registers(test))]
@@ -95,6 +94,15 @@ def _operand(item: Proposition, test: Test, weaker: tuple[type, ...]) -> str:
     text = proposition_text(item, test)
     wrapped = isinstance(item, Conjunction | Disjunction) and len(item.items) > 1 and isinstance(item, weaker)
     return f"({text})" if wrapped else text
+
+
+def _description_row(row: str) -> str:
+    """One line of the description in quotes; the reader ends it there only if it has an even number of them."""
+    if row.count('"') % 2 == 0:
+        return f'"{row}"'
+    if row[0] not in '"{' and not INFO.fullmatch(row):
+        return row
+    return '"' + row.replace('"', "'") + '"'
 
 
 # -- initial state -------------------------------------------------------------------------------------------------

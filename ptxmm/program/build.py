@@ -28,8 +28,7 @@ def build(source: TestSource) -> Test:
     that do not fit and accesses that can't be meant. Nothing that was written is ignored.
     """
     ctas = check_placements(source.threads)
-    entries = [_entries_of(source, thread) for thread in source.threads]
-    _check_entries(source)
+    entries = _entries(source)
     declared = {d.name for d in source.declarations}
     if source.dialect:
         declared |= _addresses_taken(source, entries)
@@ -43,7 +42,7 @@ def build(source: TestSource) -> Test:
         _thread(thread, [rename(op, keys) for op in body], thread_entries, found, source.dialect)
         for thread, body, keys, thread_entries in zip(source.threads, bodies, found.names, entries, strict=True)
     )
-    names = propositions.Names(threads, found.objects)
+    names = propositions.names_of(threads, found.objects)
     condition = None
     if source.condition is not None:
         raw = source.condition
@@ -159,15 +158,15 @@ def _access_types(bodies: Sequence[Sequence[Op]]) -> dict[str, Type]:
 # -- threads -------------------------------------------------------------------------------------------------------
 
 
-def _entries_of(source: TestSource, thread: ThreadSource) -> list[RegisterEntry]:
-    return [*(e for e in source.registers if e.thread == thread.name), *thread.registers]
-
-
-def _check_entries(source: TestSource) -> None:
-    threads = [t.name for t in source.threads]
+def _entries(source: TestSource) -> list[list[RegisterEntry]]:
+    """For each thread its declarations and initial values, from the initial state and from its block."""
+    found: dict[str, list[RegisterEntry]] = {t.name: [] for t in source.threads}
     for entry in source.registers:
-        if entry.thread not in threads:
-            raise error(f"there is no thread `{entry.thread}`", entry.span, hint=did_you_mean(entry.thread, threads))
+        if entry.thread not in found:
+            hint = did_you_mean(entry.thread, list(found))
+            raise error(f"there is no thread `{entry.thread}`", entry.span, hint=hint)
+        found[entry.thread].append(entry)
+    return [[*found[t.name], *t.registers] for t in source.threads]
 
 
 def _used(body: Sequence[Op], entries: Sequence[RegisterEntry]) -> set[str]:

@@ -66,8 +66,10 @@ def control_flow(thread: Thread) -> ControlFlow:
     - A loop whose exit does not depend on what is read is left on its first round or never; the executions dropped
       would spin for ever and have no final state.
 
-    The argument is about final states. A race or an access outside every object that exists only in a round taken
-    out is not seen, and a model of the user's own that asks for the presence of reads or fences may see a difference.
+    The argument is about final states. A data race, or an access outside every object, may exist only in a round that
+    is taken out (the first round reads a flag before its writer's weak store is ordered). One such round is enough to
+    see it: take out all others, which only shrinks causality order. So a search for those must let each of these
+    branches be taken once. A model of the user's own that asks for the presence of reads or fences may differ.
     """
     body = thread.body
     if not any(isinstance(op, Branch | Exit) for op in body):

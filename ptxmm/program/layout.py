@@ -88,6 +88,9 @@ def did_you_mean(name: str, known: Sequence[str]) -> str | None:
 
 def find_object(objects: Mapping[str, MemoryObject], name: str, span: Span) -> MemoryObject:
     """The one object with this name as written; raises ``PtxmmError`` if there is none or several."""
+    if name in objects and objects[name].name == name:
+        # The key is the name itself where there is only one object.
+        return objects[name]
     found = [item for item in objects.values() if item.name == name]
     if len(found) == 1:
         return found[0]

@@ -40,6 +40,12 @@ class Names:
 
     threads: Sequence[Thread]
     objects: Mapping[str, MemoryObject]
+    indices: Mapping[str, int]
+
+
+def names_of(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> Names:
+    """The names of a test."""
+    return Names(threads, objects, {t.name: i for i, t in enumerate(threads)})
 
 
 def proposition(raw: RawProposition, names: Names) -> Proposition:
@@ -70,17 +76,16 @@ def term(raw: NameTerm, names: Names) -> RegisterTerm | MemoryTerm:
             if found:
                 raise error(f"`{written}` names {len(found)} variables", raw.span, hint="name more levels")
             raise error(f"no variable is called `{written}`", raw.span, hint=did_you_mean(written, keys))
-        return _element(raw, found[0], names)
-    if all(o.name != raw.name for o in names.objects.values()):
+        return _element(raw, found[0])
+    if raw.name not in names.objects and all(o.name != raw.name for o in names.objects.values()):
         raise _unknown(raw, names)
-    return _element(raw, find_object(names.objects, raw.name, raw.span), names)
+    return _element(raw, find_object(names.objects, raw.name, raw.span))
 
 
 def _thread_term(raw: NameTerm, thread: str, names: Names) -> RegisterTerm | MemoryTerm:
-    indices = {t.name: i for i, t in enumerate(names.threads)}
-    if thread not in indices:
-        raise error(f"there is no thread `{thread}`", raw.span, hint=did_you_mean(thread, list(indices)))
-    index = indices[thread]
+    if thread not in names.indices:
+        raise error(f"there is no thread `{thread}`", raw.span, hint=did_you_mean(thread, list(names.indices)))
+    index = names.indices[thread]
     registers = names.threads[index].registers
     if raw.name in registers:
         if raw.index is not None:
@@ -88,7 +93,7 @@ def _thread_term(raw: NameTerm, thread: str, names: Names) -> RegisterTerm | Mem
         return RegisterTerm(index, raw.name, registers[raw.name])
     local = names.objects.get(f"{thread}:{raw.name}")
     if local is not None:
-        return _element(raw, local, names)
+        return _element(raw, local)
     known = [f"{t.name}:{r}" for t in names.threads for r in t.registers]
     hint = did_you_mean(f"{thread}:{raw.name}", [k for k in known if k.startswith(f"{thread}:")] or known)
     raise error(f"{thread} has no register `{raw.name}`", raw.span, hint=hint)
@@ -103,7 +108,7 @@ def _unknown(raw: NameTerm, names: Names) -> PtxmmError:
     return error(f"no variable is called `{raw.name}`", raw.span, hint=hint)
 
 
-def _element(raw: NameTerm, item: MemoryObject, names: Names) -> MemoryTerm:
+def _element(raw: NameTerm, item: MemoryObject) -> MemoryTerm:
     """An alias stands for the memory of its variable."""
     if raw.index is None and item.is_array:
         raise error(f"{item.name} is an array", raw.span, kind="type", hint=f"name an element: {item.name}[0]")

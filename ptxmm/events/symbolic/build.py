@@ -12,25 +12,14 @@ from itertools import combinations
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.choices import choose
 from ptxmm.events.symbolic.phases import scenarios
-from ptxmm.events.symbolic.program import Cell, Program, initial_value
-from ptxmm.events.symbolic.threads import Event, Machine, ThreadEvents
+from ptxmm.events.symbolic.possible import Possible, rounds
+from ptxmm.events.symbolic.program import Cell, Program
+from ptxmm.events.symbolic.threads import Machine, ThreadEvents
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import EventId, Test
-from ptxmm.ptx.ops import Imm, Op, Store, Sym
+from ptxmm.ptx.ops import Op
 from ptxmm.relations.formula import TRUE, Formulas
 from ptxmm.relations.symbolic import SymbolicAlgebra
-
-
-class _Possible(dict[Cell, set[int]]):
-    """The values found so far for each cell, the initial one to begin with."""
-
-    def __init__(self, test: Test) -> None:
-        super().__init__()
-        self.test = test
-
-    def __missing__(self, cell: Cell) -> set[int]:
-        self[cell] = {initial_value(self.test, cell)}
-        return self[cell]
 
 
 def build(
@@ -76,61 +65,32 @@ def _execute(
     test: Test, unroll: int, tear: bool, simplify: bool, check: Callable[[], None]
 ) -> tuple[Machine, list[ThreadEvents]]:
     """Execute all threads until the possible values of all locations and the barriers that can block are known."""
-    possible = _Possible(test)
-    for thread in test.threads:
-        for op in thread.body:
-            if isinstance(op, Store) and isinstance(op.value, Imm) and isinstance(op.address.base, Sym):
-                item = test.objects[op.address.base.name]
-                offset = op.address.base.offset + op.address.offset
-                if 0 <= offset <= item.size - op.type.bytes:
-                    possible[item.physical, offset, op.type.bytes].add(op.value.value & ((1 << op.type.bits) - 1))
+    possible = Possible(test)
     split: frozenset[str] = frozenset()
     stuck: frozenset[EventId] = frozenset()
-    rounds = 0
+    executions = 0
     while True:
         check()
-        machine = Machine(test, Formulas(), unroll, simplify, possible, split, stuck, check)
+        machine = Machine(test, Formulas(), unroll, simplify, possible.of, split, stuck, check)
         threads = [machine.run(i) for i in range(len(test.threads))]
-        rounds += 1
-        writes = [e for e in machine.events if e.kind == "W"]
-        if _grow(machine, writes, possible) and rounds <= len(writes) + 1:
+        executions += 1
+        if possible.learn(machine) and executions <= rounds(machine):
             continue
         _refuse_mixed_sizes(machine)
-        torn = {c[0] for c, values in possible.items() if c[2] > 1 and _several_bytes(values)} if tear else set()
-        if torn - split:
-            split, rounds = split | torn, 0
+        torn = possible.differ_in_several_bytes() - split if tear else set()
+        if torn:
+            for key in torn:
+                possible.forget(key)
+            split, executions = split | torn, 0
             continue
         if any(t.barriers for t in threads):
             blocked = frozenset(
                 s for scenario in scenarios(test, machine.formulas, threads, check) for s in scenario.stuck
             )
             if blocked - stuck:
-                stuck, rounds = stuck | blocked, 0
+                stuck, executions = stuck | blocked, 0
                 continue
         return machine, threads
-
-
-def _grow(machine: Machine, writes: list[Event], possible: _Possible) -> bool:
-    """Add what ``writes`` write to ``possible``; whether that was news."""
-    grown = False
-    for event in writes:
-        for place in event.places:
-            for cell in machine.cells(place):
-                shift, mask = 8 * (cell[1] - place.offset), (1 << 8 * cell[2]) - 1
-                values = {v >> shift & mask for v in event.value}
-                if not values <= possible[cell]:
-                    possible[cell] |= values
-                    grown = True
-    return grown
-
-
-def _several_bytes(values: set[int]) -> bool:
-    """Whether ``values`` differ from each other in more than one byte."""
-    first = next(iter(values))
-    differing = 0
-    for value in values:
-        differing |= value ^ first
-    return sum(1 for i in range((differing.bit_length() + 7) // 8) if differing >> 8 * i & 0xFF) > 1
 
 
 def _refuse_mixed_sizes(machine: Machine) -> None:

@@ -5,7 +5,7 @@ Each choice is a set of variables with the constraints that hold in any candidat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import combinations, permutations
 
 from ptxmm.events.symbolic.phases import Scenario, scenarios
@@ -118,7 +118,7 @@ def _read_cell(
     for write in writes:
         if write < len(program.events):
             event = program.events[write]
-            if event.id == read.id:
+            if event.id == read.id or _needs(event, read.number):
                 continue
             when = formulas.all([presence, event.presence, program.covers(write, cell)])
         else:
@@ -145,6 +145,11 @@ def _read_cell(
             program.constraints.append(formulas.any([-selector, -taken, values.get(value, FALSE)]))
     _exactly_one(program, presence, list(chosen.values()))
     program.rf.setdefault(cell, {})[read.number] = chosen
+
+
+def _needs(write: Event, read: int) -> bool:
+    """Whether ``write`` always depends on ``read`` itself, and so can't be what it reads from (8.10.4)."""
+    return TRUE in (write.address.get(read), write.data.get(read), write.control.get(read))
 
 
 def _coherence(program: Program, check: Callable[[], None]) -> None:
@@ -202,18 +207,20 @@ def _fence_sc(program: Program) -> None:
 
 
 def _last(program: Program, observed: tuple[MemoryTerm, ...]) -> None:
-    """For each observed cell the write, maximal in coherence order, that its final value comes from (A7)."""
+    """For each observed range of writes the one, maximal in coherence order, that its final value comes from (A7)."""
     formulas = program.formulas
     wanted = [(program.test.objects[t.key].physical, t.index * t.type.bytes, t.type.bytes) for t in observed]
-    for cell, initial in program.initial.items():
-        if not any(cell[0] == w[0] and cell[1] < w[1] + w[2] and w[1] < cell[1] + cell[2] for w in wanted):
+    ranges = dict.fromkeys((p.physical, p.offset, p.size) for e in program.events if e.kind == "W" for p in e.places)
+    for key, offset, size in ranges:
+        if not any(key == k and offset < o + n and o < offset + size for k, o, n in wanted):
             continue
+        written = (key, offset, size)
         writes = {
-            e.number: formulas.both(e.presence, program.covers(e.number, cell))
+            e.number: formulas.both(e.presence, program.covers(e.number, written))
             for e in program.events
-            if e.kind == "W" and any(cell in program.cells_of(p) for p in e.places)
+            if e.kind == "W" and any(p.contains(written) for p in e.places)
         }
-        options = {initial: formulas.all([-when for when in writes.values()])}
+        options = {-1: formulas.all([-when for when in writes.values()])}
         for write, when in writes.items():
             later = [-co for (a, b), co in program.co.items() if a == write and b in writes]
             if len(writes) > 1:
@@ -222,7 +229,21 @@ def _last(program: Program, observed: tuple[MemoryTerm, ...]) -> None:
             else:
                 selector = when
             options[write] = selector
-        if options[initial] == FALSE:
-            del options[initial]
+        if options[-1] == FALSE:
+            del options[-1]
         _exactly_one(program, TRUE, list(options.values()))
-        program.last[cell] = options
+        program.last[written] = options
+    for key, offset, size in wanted:
+        for start, length in _gaps(offset, size, [(o, n) for k, o, n in ranges if k == key]):
+            program.last[key, start, length] = {-1: TRUE}
+
+
+def _gaps(offset: int, size: int, covered: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The parts (start, length) of a byte range that none of the ranges in ``covered`` reach."""
+    start = offset
+    for begin, length in sorted(covered):
+        if start < min(begin, offset + size):
+            yield start, min(begin, offset + size) - start
+        start = max(start, begin + length)
+    if start < offset + size:
+        yield start, offset + size - start

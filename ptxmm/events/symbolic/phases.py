@@ -51,29 +51,26 @@ class Scenario:
     undefined: str | None = None
 
 
-def traces(formulas: Formulas, thread: ThreadEvents) -> list[Trace]:
+def traces(formulas: Formulas, thread: ThreadEvents, check: Callable[[], None]) -> list[Trace]:
     """The traces of a thread: one for each choice of the barrier instructions on its path and of their operands."""
-    found: list[Trace] = []
-
-    def extend(index: int, when: Formula, arrivals: tuple[Arrival, ...]) -> None:
-        if when == FALSE:
-            return
-        if index == len(thread.barriers):
-            for ends, how in ((True, thread.completed), (False, thread.cut)):
-                total = formulas.both(when, how)
-                if total != FALSE:
-                    found.append(Trace(total, arrivals, ends))
-            return
-        event = thread.barriers[index]
-        extend(index + 1, formulas.both(when, -event.presence), arrivals)
-        here = formulas.both(when, event.presence)
-        counts = {None: TRUE} if event.count is None else dict(event.count.items())
-        for (barrier, b), (count, c) in product(event.barrier.items(), counts.items()):
-            arrival = Arrival(event.id, event.op.kind == "sync", barrier, count, event.op.instance)
-            extend(index + 1, formulas.all([here, b, c]), (*arrivals, arrival))
-
-    extend(0, TRUE, ())
-    return found
+    paths: list[tuple[Formula, tuple[Arrival, ...]]] = [(TRUE, ())]
+    for event in thread.barriers:
+        longer: list[tuple[Formula, tuple[Arrival, ...]]] = []
+        for when, arrivals in paths:
+            check()
+            longer.append((formulas.both(when, -event.presence), arrivals))
+            here = formulas.both(when, event.presence)
+            counts = {None: TRUE} if event.count is None else dict(event.count.items())
+            for (barrier, b), (count, c) in product(event.barrier.items(), counts.items()):
+                arrival = Arrival(event.id, event.op.kind == "sync", barrier, count, event.op.instance)
+                longer.append((formulas.all([here, b, c]), (*arrivals, arrival)))
+        paths = [path for path in longer if path[0] != FALSE]
+    return [
+        Trace(total, arrivals, ends)
+        for when, arrivals in paths
+        for ends, how in ((True, thread.completed), (False, thread.cut))
+        if (total := formulas.both(when, how)) != FALSE
+    ]
 
 
 def scenarios(test: Test, formulas: Formulas, threads: list[ThreadEvents], check: Callable[[], None]) -> list[Scenario]:
@@ -81,7 +78,7 @@ def scenarios(test: Test, formulas: Formulas, threads: list[ThreadEvents], check
     found: dict[Scenario, None] = {}
     members = _members(test)
     simulate = _groups if test.dialect else _phases
-    for choice in product(*(traces(formulas, t) for t in threads)):
+    for choice in product(*[traces(formulas, t, check) for t in threads]):
         check()
         if formulas.all([t.when for t in choice]) == FALSE:
             continue

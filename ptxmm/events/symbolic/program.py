@@ -22,8 +22,8 @@ class Program:
     """Every execution of a test up to the bound, as formulas over choices.
 
     Events 0 .. len(events)-1 belong to threads; ``initial[cell]`` is the number of the initial write of a cell.
-    ``rf[cell][r][w]``, ``co[w1, w2]``, ``fsc[f1, f2]``, ``last[cell][w]`` are the choices; ``scenarios`` pairs the
-    barrier scenarios with the formula that selects each. ``constraints`` all hold in an
+    ``rf[cell][r][w]``, ``co[w1, w2]``, ``fsc[f1, f2]``, ``last[range][w]`` (w = -1: initial) are the choices;
+    ``scenarios`` pairs the barrier scenarios with the formula that selects each. ``constraints`` all hold in an
     execution, and no two formulas of an ``exclusive`` pair (apart, since formulas are simplified by what is in it).
     """
 
@@ -67,41 +67,35 @@ class Program:
         return formulas.all([waits, *rest])
 
     def covers(self, event: int, cell: Cell) -> Formula:
-        """When the thread event writes or reads ``cell`` (given that it is executed)."""
-        event_places = self.events[event].places
-        return self.formulas.any([p.when for p in event_places if cell in self.cells_of(p)])
+        """When the thread event accesses all of ``cell`` (given that it is executed)."""
+        return self.formulas.any([p.when for p in self.events[event].places if p.contains(cell)])
 
     def element(self, term: MemoryTerm) -> Domain:
         """The final value of a memory element."""
         item = self.test.objects[term.key]
         start, size = term.index * item.type.bytes, item.type.bytes
-        initial = initial_values(self.test.objects[item.physical])
         value: Domain = {0: TRUE}
         byte = start
         while byte < start + size:
-            cell = next((c for c in self.last if c[0] == item.physical and c[1] <= byte < c[1] + c[2]), None)
+            cell = next(c for c in self.last if c[0] == item.physical and c[1] <= byte < c[1] + c[2])
             shift = 8 * (byte - start)
-            if cell is None:
-                part: Domain = {initial[byte]: TRUE}
-                step = 1
-            else:
-                skip, step = byte - cell[1], min(cell[1] + cell[2], start + size) - byte
-                arms = [(when, self.written(w, cell)) for w, when in self.last[cell].items()]
-                whole = merge(self.formulas, arms) if len(arms) > 1 else arms[0][1]
-                mask = (1 << 8 * step) - 1
-                part = apply(self.formulas, lambda v, skip=skip, mask=mask: v >> 8 * skip & mask, whole)
+            skip, step = byte - cell[1], min(cell[1] + cell[2], start + size) - byte
+            arms = [(when, self.written(w, cell)) for w, when in self.last[cell].items()]
+            whole = merge(self.formulas, arms) if len(arms) > 1 else arms[0][1]
+            mask = (1 << 8 * step) - 1
+            part = apply(self.formulas, lambda v, skip=skip, mask=mask: v >> 8 * skip & mask, whole)
             value = apply(self.formulas, lambda low, high, shift=shift: low | high << shift, value, part)
             byte += step
         return value
 
     def written(self, write: int, cell: Cell) -> Domain:
         """What a write (or the initial write) writes to ``cell``."""
-        if write >= len(self.events):
+        if not 0 <= write < len(self.events):
             return {initial_value(self.test, cell): TRUE}
         event = self.events[write]
         arms: list[tuple[Formula, Domain]] = []
         for place in event.places:
-            if cell in self.cells_of(place):
+            if place.contains(cell):
                 shift, mask = 8 * (cell[1] - place.offset), (1 << 8 * cell[2]) - 1
                 if shift == 0 and cell[2] == place.size:
                     arms.append((place.when, event.value))

@@ -63,6 +63,11 @@ class Place:
     offset: int
     size: int
 
+    def contains(self, cell: tuple[str, int, int]) -> bool:
+        """Whether all bytes of ``cell`` (physical key, offset, size) are of this place."""
+        key, offset, size = cell
+        return key == self.physical and self.offset <= offset and offset + size <= self.offset + self.size
+
 
 @dataclass(slots=True)
 class Event:
@@ -127,7 +132,7 @@ class _State:
 class Machine:
     """Executes the threads of ``test``; events are numbered across threads. ``check`` may raise ``Timeout``.
 
-    ``possible`` gives the values that each byte range (physical key, offset, size) may hold, ``cells`` how a range
+    ``possible`` gives the values that a read may find in a cell (physical key, offset, size), ``cells`` how a range
     splits into cells. ``stuck`` are the barrier instructions at which a thread may wait for ever.
     """
 
@@ -137,7 +142,7 @@ class Machine:
         formulas: Formulas,
         unroll: int,
         simplify: bool,
-        possible: dict[tuple[str, int, int], set[int]],
+        possible: Callable[[tuple[str, int, int], EventId], list[int]],
         split: frozenset[str],
         stuck: frozenset[EventId],
         check: Callable[[], None],
@@ -609,7 +614,7 @@ class _Run:
             parts = []
             for cell in machine.cells(place):
                 if cell not in cells:
-                    values = sorted(machine.possible[cell])
+                    values = machine.possible(cell, read.id)
                     choice = machine.new_choice()
                     cells[cell] = normal(
                         {v: formulas.variable(choice) for v in values}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx.ops import Type
@@ -20,7 +21,7 @@ Domain = dict[int, Formula]
 Reads = dict[int, Formula]
 """Read events (by number) and when an expression contains what they return."""
 
-LIMIT = 4096
+LIMIT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +90,23 @@ def constant(domain: Domain) -> int | None:
 
 def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) -> Domain:
     """The domain of ``function`` of values from ``domains``."""
-    if len(domains) == 1 or (len(domains) == 2 and len(domains[1]) == 1 and next(iter(domains[1].values())) == TRUE):
-        rest = [next(iter(d)) for d in domains[1:]]
-        found: dict[int, list[Formula]] = {}
-        for value, when in domains[0].items():
-            found.setdefault(function(value, *rest), []).append(when)
+    different = list({id(d): d for d in domains}.values())
+    where = [next(i for i, d in enumerate(different) if d is domain) for domain in domains]
+    found: dict[int, list[Formula]] = {}
+    if len(different) == 1:
+        for value, when in different[0].items():
+            found.setdefault(function(*[value] * len(domains)), []).append(when)
     else:
-        size = 1
-        for domain in domains:
-            size *= len(domain)
-        if size > LIMIT:
+        if prod(len(d) for d in different) > LIMIT:
             raise PtxmmError(
                 f"a value depends on reads in more than {LIMIT} ways",
                 kind="unsupported",
                 hint="use --engine enumerate or a smaller program",
             )
-        found = {}
-        for items in product(*(d.items() for d in domains)):
+        for items in product(*(d.items() for d in different)):
             when = formulas.all([f for _, f in items])
             if when != FALSE:
-                found.setdefault(function(*(v for v, _ in items)), []).append(when)
+                found.setdefault(function(*(items[i][0] for i in where)), []).append(when)
     return normal({value: formulas.any(when) if len(when) > 1 else when[0] for value, when in found.items()})
 
 

@@ -1,0 +1,325 @@
+"""The explicit engine: every final state of a test by search over paths, barrier phases, reads-from and orders.
+
+It shares with the symbolic engine the test, the text of the model and the table of instructions, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from ptxmm.cat import Model
+from ptxmm.cat.evaluate import Evaluator
+from ptxmm.engines.candidates import Candidate, Candidates, Path
+from ptxmm.engines.final import Finals, element, memory_terms, pieces, restrict
+from ptxmm.engines.orders import Judge, Rules, rules
+from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
+from ptxmm.errors import Timeout
+from ptxmm.events.barriers import Meeting, meetings
+from ptxmm.events.domains import Domains, possible_values, traces
+from ptxmm.events.execution import Layout, Scene
+from ptxmm.events.expressions import evaluate as evaluate_expression
+from ptxmm.events.interpreter import Undecided, programs
+from ptxmm.events.trace import Cell, Trace
+from ptxmm.program.condition import Proposition, RegisterTerm, State, evaluate, terms
+from ptxmm.program.test import EventId, Test
+
+_SHORTCUT = 256
+"""The largest number of possible final states of one reads-from that are compared with those known."""
+
+
+class _Enough(Exception):
+    """What was asked for is decided."""
+
+
+def search(
+    test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
+) -> Search:
+    """All final states of ``test`` under ``model``, restricted to ``observed``, each with an execution.
+
+    With ``proposition``, whose terms ``observed`` must contain, the search may end (not ``exhausted``) once one state
+    satisfies it and another does not. Raises ``PtxmmError`` (kind ``unsupported``) for accesses that overlap
+    partially and for addresses that may take too many values.
+    """
+    task = _Task(test, model, observed, limits, proposition)
+    try:
+        task.run()
+        task.result.exhausted = True
+    except _Enough:
+        pass
+    except Timeout:
+        task.result.timeout = True
+    return task.result
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A choice of paths and of a meeting of barriers.
+
+    ``undefined``: why it has no meaning, or None. ``complete``: every
+    thread ends, so there is a final state.
+    """
+
+    paths: tuple[Path, ...]
+    phases: Mapping[EventId, int | None]
+    bounded: bool
+    deadlocked: bool
+    undefined: str | None
+    complete: bool
+
+
+class _Task:
+    """One search: what it is given, and what it has found."""
+
+    def __init__(
+        self, test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None
+    ) -> None:
+        self.test = test
+        self.model = model
+        self.observed = observed
+        self.limits = limits
+        self.proposition = proposition
+        self.result = Search()
+        self.scene = Scene(test)
+        self.rules: Rules = rules(model)
+        self.simplify = model.readings.get("dep", "sem") == "sem"
+        self.tear = model.readings.get("tear", "off") == "on"
+        self.known: set[tuple[int, ...]] = set()
+        self.verdicts: set[bool] = set()
+        self.wanted = list(dict.fromkeys((*observed.memory, *memory_terms(test.filter))))
+        filtered = [] if test.filter is None else [t for t in terms(test.filter) if isinstance(t, RegisterTerm)]
+        self.registers = list(dict.fromkeys((t.thread, t.register) for t in (*observed.registers, *filtered)))
+
+    def run(self) -> None:
+        """Go through every case."""
+        paths, domains = self._traces()
+        done: set[tuple[object, ...]] = set()
+        layouts: dict[tuple[tuple[int, int], ...], tuple[Layout, Evaluator[int, int]]] = {}
+        for choice in product(*paths):
+            self.limits.check()
+            for case in self._cases(choice):
+                if self._settled(case):
+                    continue
+                # Threads that end early have a beginning in common on many paths: see each only once.
+                key = (*map(_beginning, case.paths), frozenset(case.phases.items()), case.undefined)
+                if key in done:
+                    continue
+                done.add(key)
+                shape = tuple((id(p.trace), p.length) for p in case.paths)
+                known = layouts.get(shape)
+                if known is None:
+                    layout = Layout(self.scene, [p.trace.events[: p.length] for p in case.paths])
+                    known = layout, Evaluator(self.model, layout.algebra, layout.base(0, 0, 0, 0))
+                    for _ in known[1].axioms():
+                        pass  # fills in what no witness decides
+                    layouts = {shape: known}  # only meetings of the same paths come again
+                self._search(case, *known, domains)
+
+    def _traces(self) -> tuple[list[list[Trace]], Domains | None]:
+        """The paths of each thread, with domains where a choice or torn reads need them."""
+        ready = programs(self.test)
+        unroll, check = self.limits.unroll, self.limits.check
+        domains = None
+        try:
+            found = [traces(p, None, unroll, self.simplify, check) for p in ready]
+            needed = any(len(f) > 1 for f in found) or (self.tear and _open_writes(found))
+        except Undecided:
+            needed = True
+        if needed:
+            domains = possible_values(self.test, ready, unroll, self.simplify, self.tear, check)
+            found = [traces(p, domains, unroll, self.simplify, check) for p in ready]
+        return [[t for t in f if t.end != "impossible"] for f in found], domains
+
+    def _cases(self, choice: tuple[Trace, ...]) -> Iterator[_Case]:
+        arrivals = [[e for e in t.events if e.kind == "BA"] for t in choice]
+        ended = [t.end == "end" for t in choice]
+        for meeting in meetings(self.test, self.scene.places, arrivals, ended, self.limits.check):
+            paths = tuple(_path(t, meeting) for t in choice)
+            going = [p for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
+            if meeting.misuse is None and any(p.trace.end == "spin" for p in going):
+                continue
+            bounded = meeting.misuse is None and any(p.trace.end == "cut" for p in going)
+            outside = [p.trace.outside[0] for p in paths if p.trace.outside and p.trace.outside[1] <= p.length]
+            undefined = meeting.misuse or (outside[0] if outside else None)
+            stuck = bool(meeting.waiting) and meeting.misuse is None and not bounded
+            complete = meeting.misuse is None and not bounded and not stuck
+            yield _Case(paths, meeting.phases, bounded, stuck, undefined, complete)
+
+    def _settled(self, case: _Case) -> bool:
+        """Whether nothing that ``case`` could show is still unknown."""
+        result = self.result
+        if case.undefined is not None and result.undefined is None:
+            return False
+        if case.bounded:
+            return result.bounded
+        if case.deadlocked:
+            return result.deadlock
+        return case.undefined is not None
+
+    def _search(
+        self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None
+    ) -> None:
+        judge = Judge(self.rules, layout, static, layout.barphase(case.phases), self.limits.check)
+        candidates = Candidates(layout, case.paths, judge, self.tear, domains)
+        finals = Finals(self.test, layout, self.wanted)
+        for candidate in candidates.search(self.result.flags):
+            if case.complete:
+                self._finish(case, layout, judge, finals, candidate)
+            elif next(judge.orders(candidate.rf), None) is not None:
+                self._note(case)
+            if self._settled(case):
+                return
+
+    def _note(self, case: _Case) -> None:
+        """A consistent execution of ``case`` exists."""
+        if case.undefined is not None:
+            self.result.undefined = self.result.undefined or case.undefined
+        if case.bounded:
+            self.result.bounded = True
+        elif case.deadlocked:
+            self.result.deadlock = True
+
+    def _finish(self, case: _Case, layout: Layout, judge: Judge, finals: Finals, candidate: Candidate) -> None:
+        """All final states of a reads-from in which every thread ends."""
+        registers = {}
+        for t, name in self.registers:
+            node = case.paths[t].trace.registers.get(name)
+            value = 0 if node is None else evaluate_expression(node, candidate.leaves[t])
+            assert value is not None
+            registers[t, name] = value
+        searching = case.undefined is not None or candidate.flagging
+        if not searching and not self._news(layout, finals, candidate, registers):
+            return
+        for fsc, co in judge.orders(candidate.rf):
+            for last in _lasts(layout, finals, co):
+                state = State(registers, finals.memory({c: candidate.values[w] or 0 for c, w in last.items()}))
+                if self.test.filter is not None and not evaluate(self.test.filter, state):
+                    continue
+                self._reached(case, layout, candidate, fsc, co, last, state)
+                if self.rules.flags:
+                    self.result.flags |= judge.flags(candidate.rf, co, fsc)
+            if case.undefined is not None and self.result.undefined is not None:
+                return
+            candidate.flagging = candidate.flagging and not {f.name for f in self.rules.flags} <= self.result.flags
+            if not candidate.flagging and not self._news(layout, finals, candidate, registers):
+                return
+
+    def _news(
+        self, layout: Layout, finals: Finals, candidate: Candidate, registers: Mapping[tuple[int, str], int]
+    ) -> bool:
+        """Whether the reads-from may end in a state that is not known."""
+        choices = [
+            [w for w in layout.writes[c] if not layout.algebra.successors(candidate.co, w)] for c in finals.cells
+        ]
+        if prod(map(len, choices)) > _SHORTCUT:
+            return True
+        for selection in product(*choices):
+            values = {c: candidate.values[w] or 0 for c, w in zip(finals.cells, selection, strict=True)}
+            state = State(registers, finals.memory(values))
+            if self._key(state) not in self.known and (
+                self.test.filter is None or evaluate(self.test.filter, state)
+            ):
+                return True
+        return False
+
+    def _key(self, state: State) -> tuple[int, ...]:
+        return (
+            *(state.registers[t.thread, t.register] for t in self.observed.registers),
+            *(state.memory[t.key, t.index] for t in self.observed.memory),
+        )
+
+    def _reached(
+        self,
+        case: _Case,
+        layout: Layout,
+        candidate: Candidate,
+        fsc: int,
+        co: int,
+        last: Mapping[Cell, int],
+        state: State,
+    ) -> None:
+        """Record the end of a consistent execution."""
+        if case.undefined is not None:
+            self._note(case)
+            return
+        key = self._key(state)
+        if key in self.known:
+            return
+        self.known.add(key)
+        shown = restrict(
+            state,
+            [(t.thread, t.register) for t in self.observed.registers],
+            [(t.key, t.index) for t in self.observed.memory],
+        )
+        self.result.found.append(Found(shown, self._witness(case, layout, candidate, fsc, co, last)))
+        if self.proposition is not None:
+            self.verdicts.add(evaluate(self.proposition, shown))
+            if len(self.verdicts) == 2:
+                raise _Enough
+
+    def _witness(
+        self, case: _Case, layout: Layout, candidate: Candidate, fsc: int, co: int, last: Mapping[Cell, int]
+    ) -> Witness:
+        events = layout.events
+
+        def write(w: int) -> EventId | None:
+            return None if w >= layout.initial_first else events[w].id
+
+        reads: dict[EventId, tuple[Source, ...]] = {}
+        for r, parts in candidate.sources.items():
+            cell = events[r].cell
+            assert cell is not None
+            reads[events[r].id] = tuple(Source(cell[0], cell[1] + first, size, write(w)) for first, size, w in parts)
+        ends: dict[Source, None] = {}
+        for term in self.wanted:
+            for part in pieces(element(self.test, term), layout.cells):
+                w = None if part.cell is None else write(last[part.cell])
+                ends.setdefault(Source(part.key, part.offset, part.size, w))
+        between = [(a, b) for a, b in layout.algebra.pairs(co) if a < layout.initial_first]
+        return Witness(
+            {events[r].id: candidate.values[r] or 0 for r in layout.reads},
+            reads,
+            frozenset((events[a].id, events[b].id) for a, b in between),
+            frozenset((events[a].id, events[b].id) for a, b in layout.algebra.pairs(fsc)),
+            dict(case.phases),
+            tuple(ends),
+        )
+
+
+def _open_writes(found: Sequence[Sequence[Trace]]) -> bool:
+    """Whether some thread writes a value of several bytes that it has read or computed from reads."""
+    return any(
+        e.kind == "W" and e.value is not None and e.value.value is None and e.cell is not None and e.cell[2] > 1
+        for paths in found
+        for t in paths
+        for e in t.events
+    )
+
+
+def _path(trace: Trace, meeting: Meeting) -> Path:
+    """What of ``trace`` is executed: up to the barrier where the thread waits, or which it never comes to."""
+    arrivals = [i for i, e in enumerate(trace.events) if e.kind == "BA"]
+    reached = meeting.reached[trace.thread]
+    if trace.thread in meeting.waiting:
+        return Path(trace, arrivals[reached - 1] + 1)
+    return Path(trace, arrivals[reached] if reached < len(arrivals) else len(trace.events))
+
+
+def _beginning(path: Path) -> tuple[object, ...]:
+    """What tells the executed parts of two paths of a thread apart."""
+    if path.length == len(path.trace.events):
+        return id(path.trace), path.length
+    return (
+        tuple((e.id, e.kind, e.cell, e.barrier) for e in path.trace.events[: path.length]),
+        len(path.constraints),
+        tuple(value for _, value in path.constraints),
+    )
+
+
+def _lasts(layout: Layout, finals: Finals, co: int) -> Iterator[dict[Cell, int]]:
+    """Every choice of a co-maximal write for each cell that the final state shows."""
+    choices = [[w for w in layout.writes[c] if not layout.algebra.successors(co, w)] for c in finals.cells]
+    for selection in product(*choices):
+        yield dict(zip(finals.cells, selection, strict=True))

@@ -1,0 +1,106 @@
+"""Which values each read may return: a fixpoint over what the writes of a program may write.
+
+Values out of thin air are excluded (PTX ISA 8.10.4). So a value is made by a chain of distinct writes, and no write
+passes on to a read what depends on that read: the fixpoint needs no more rounds than there are writes that compute.
+"""
+
+from __future__ import annotations
+
+from ptxmm.events.symbolic.program import Cell, initial_value
+from ptxmm.events.symbolic.threads import Event, Machine
+from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import Imm, Store, Sym
+from ptxmm.relations.formula import TRUE
+
+
+class Possible:
+    """The values found so far: for each cell those of each write to it, the initial write's under None."""
+
+    def __init__(self, test: Test) -> None:
+        self._test = test
+        self._values: dict[Cell, dict[EventId | None, set[int]]] = {}
+        self._never: frozenset[tuple[EventId, EventId]] = frozenset()
+        for index, thread in enumerate(test.threads):
+            for pc, op in enumerate(thread.body):
+                if isinstance(op, Store) and isinstance(op.value, Imm) and isinstance(op.address.base, Sym):
+                    item = test.objects[op.address.base.name]
+                    offset = op.address.base.offset + op.address.offset
+                    if 0 <= offset <= item.size - op.type.bytes:
+                        value = op.value.value & ((1 << op.type.bits) - 1)
+                        self._cell((item.physical, offset, op.type.bytes))[index, pc, 0] = {value}
+
+    def of(self, cell: Cell, read: EventId) -> list[int]:
+        """The values that the read ``read`` may find in ``cell``, in ascending order."""
+        found: set[int] = set()
+        for write, values in self._cell(cell).items():
+            if write is None or (write != read and (read, write) not in self._never):
+                found |= values
+        return sorted(found)
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of the object ``key``, whose cells changed."""
+        for cell in [c for c in self._values if c[0] == key]:
+            del self._values[cell]
+
+    def differ_in_several_bytes(self) -> set[str]:
+        """The objects some cell of which may hold values that differ from each other in more than one byte (A11)."""
+        found = set()
+        for cell, writes in self._values.items():
+            values = set().union(*writes.values())
+            first = next(iter(values))
+            differing = 0
+            for value in values:
+                differing |= value ^ first
+            if sum(1 for i in range(cell[2]) if differing >> 8 * i & 0xFF) > 1:
+                found.add(cell[0])
+        return found
+
+    def learn(self, machine: Machine) -> bool:
+        """Take in what the writes of ``machine`` may write; whether that was news."""
+        news = False
+        for event in machine.events:
+            if event.kind != "W":
+                continue
+            for place in event.places:
+                for cell in machine.cells(place):
+                    shift, mask = 8 * (cell[1] - place.offset), (1 << 8 * cell[2]) - 1
+                    values = {v >> shift & mask for v in event.value}
+                    known = self._cell(cell).setdefault(event.id, set())
+                    if not values <= known:
+                        known |= values
+                        news = True
+        never = frozenset(_dependent(machine.events))
+        if never != self._never:
+            self._never = never
+            news = True
+        return news
+
+    def _cell(self, cell: Cell) -> dict[EventId | None, set[int]]:
+        if cell not in self._values:
+            self._values[cell] = {None: {initial_value(self._test, cell)}}
+        return self._values[cell]
+
+
+def rounds(machine: Machine) -> int:
+    """After how many executions every value is known that is not out of thin air."""
+    return 2 + sum(1 for e in machine.events if e.kind == "W" and (e.data or e.address or e.control))
+
+
+def _dependent(events: list[Event]) -> set[tuple[EventId, EventId]]:
+    """(read, write) where the write depends on the read whenever both are executed."""
+    reads: dict[int, set[EventId]] = {}
+    found: dict[EventId, set[EventId]] = {}
+    for event in events:
+        if event.kind not in ("R", "W"):
+            continue
+        direct = [
+            r
+            for part in (event.address, event.data, event.control)
+            for r, when in part.items()
+            if when == TRUE and r != event.number
+        ]
+        below = {events[r].id for r in direct}.union(*(reads.get(r, set()) for r in direct))
+        reads[event.number] = below
+        if event.kind == "W":
+            found[event.id] = found[event.id] & below if event.id in found else set(below)
+    return {(read, write) for write, below in found.items() for read in below}

@@ -1,0 +1,102 @@
+"""Time limits, interrupts and processes that end too soon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ptxmm.cli.tasks as tasks
+from ptxmm import parse
+from ptxmm.analysis.result import Result
+from ptxmm.cli.inputs import Job
+from ptxmm.cli.options import Engine, Settings
+from ptxmm.cli.watchdog import watched
+from ptxmm.errors import Timeout
+from tests.benchmarks.programs import counter
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+
+
+def settings(timeout: float, engine: Engine = Engine.auto) -> Settings:
+    return Settings((), (), engine, 3, timeout, False, "all")
+
+
+def test_python_code_that_never_looks_at_the_clock_is_ended() -> None:
+    start = time.monotonic()
+    with pytest.raises(Timeout), watched(0.2):
+        while True:
+            pass
+    assert time.monotonic() - start < 2
+
+
+def test_a_solver_that_never_looks_at_the_clock_is_interrupted() -> None:
+    import z3
+
+    # A pigeonhole principle too hard to refute.
+    solver = z3.SolverFor("QF_FD")
+    holes = 14
+    pigeons = [[z3.Bool(f"p{i}_{j}") for j in range(holes)] for i in range(holes + 1)]
+    for row in pigeons:
+        solver.add(z3.Or(row))
+    for j in range(holes):
+        for i in range(holes + 1):
+            solver.add(*(z3.Or(z3.Not(pigeons[i][j]), z3.Not(pigeons[k][j])) for k in range(i)))
+    start = time.monotonic()
+    # The alarm is delivered once the solver has returned.
+    with pytest.raises(Timeout), watched(0.3):
+        assert solver.check() == z3.unknown
+        time.sleep(0.01)
+    assert time.monotonic() - start < 5
+
+
+def test_the_block_goes_on_after_a_watched_one() -> None:
+    with watched(0.1):
+        pass
+    time.sleep(0.2)
+    assert signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, None)
+
+
+def test_the_pool_ends_a_worker_that_passes_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "GRACE", 0.0)
+    (test,) = parse(counter(8))
+    job = Job(test, "ptx-8.5", None, False)
+    # Less time than it takes a worker to load the engine, so that it cannot notice by itself.
+    reports = list(tasks.run_parallel(iter([job, job]), settings(0.02), 2))
+    assert [r.status for r in reports if isinstance(r, Result)] == ["timeout", "timeout"]
+    assert all(isinstance(r, Result) and r.test == "counter-8" and not r.listed for r in reports)
+
+
+@pytest.mark.parametrize("engine", [Engine.z3, Engine.enumerate])
+def test_engines_notice_their_deadline(engine: Engine) -> None:
+    (test,) = parse(counter(12))
+    start = time.monotonic()
+    report = tasks.run(Job(test, "ptx-8.5", None, False), settings(1.0, engine))
+    assert isinstance(report, Result)
+    assert report.status == "timeout"
+    assert time.monotonic() - start < 1.0 + tasks.GRACE
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_ends_everything_quietly(tmp_path: Path, jobs: str) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.litmus").write_text(counter(14))
+    command = [sys.executable, "-m", "ptxmm", "outcomes", "a.litmus", "b.litmus", "--jobs", jobs]
+    child = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(2.5)
+    os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, out, err) == (130, "", "interrupted\n")
