@@ -22,7 +22,7 @@ ORDERS = {
     "red": ("relaxed", "release"),
     "fence": ("acq_rel", "sc"),
 }
-STRONGER = {
+STRONGER: dict[str, dict[str, tuple[str, ...]]] = {
     "ld": {"weak": ("relaxed",), "relaxed": ("acquire",)},
     "st": {"weak": ("relaxed",), "relaxed": ("release",)},
     "atom": {"relaxed": ("acquire", "release"), "acquire": ("acq_rel",), "release": ("acq_rel",)},
@@ -149,13 +149,15 @@ class Maker:
         """A constant or a register, with the arithmetic that makes it appended to ``lines``."""
         if not self.loaded or self.rng.random() < 0.6:
             return str(self.rng.choice(self.values))
-        old, kind = self.rng.choice(self.loaded), self.rng.randrange(7)
+        old, kind = self.rng.choice(self.loaded), self.rng.randrange(8)
         if kind < 2:
             return old
         new = self.fresh("r")
         if self.dialect:
-            ops = ("add", "xor", "and", "add" if self.model == "ptx-8.5" else "sub", "add")
+            ops = ("add", "xor", "and", "add" if self.model == "ptx-8.5" else "sub", "add", "mul")
             lines.append(Line(ops[kind - 2], f" {new}, {old}, {self.pick(kind, old)}"))
+        elif kind == 7:
+            lines.append(self.arithmetic(new, old))
         elif kind == 6:
             p = self.fresh("p")
             lines.append(Line("setp.eq", f".{self.type} {p}, {old}, {self.rng.choice((0, 1))}"))
@@ -170,6 +172,22 @@ class Maker:
         if self.rng.random() < 0.5:
             self.loaded.append(new)
         return new
+
+    def arithmetic(self, new: str, old: str) -> Line:
+        """One of the rarer instructions, often one whose result does not depend on ``old``."""
+        t, bits, other = self.type, self.bits, self.rng.choice([*self.loaded, "1", "2"])
+        forms = [
+            ("min", f".{t} {new}, {old}, {other}"),
+            ("max", f".{t} {new}, {old}, {other}"),
+            ("shl", f".b{bits} {new}, {old}, {self.rng.choice((0, 1, bits))}"),
+            ("shr", f".{t} {new}, {old}, {self.rng.choice((1, bits))}"),
+            ("mad.lo", f".{t} {new}, {old}, {self.rng.choice((0, 1, 2))}, {other}"),
+            ("mul.lo", f".{t} {new}, {old}, {self.rng.choice((0, 1, old))}"),
+        ]
+        if self.model != "ptx-8.5":  # values of many bytes tear into very many mixtures
+            forms += [("not", f".b{bits} {new}, {old}"), ("or", f".b{bits} {new}, {old}, -1")]
+        head, tail = self.rng.choice(forms)
+        return Line(head, tail)
 
     def pick(self, kind: int, old: str) -> str:
         """The second operand: one that may cancel the first, or a constant, or another register."""
@@ -299,7 +317,9 @@ class Maker:
         else:
             p = self.fresh("p")
             setp = Line(f"setp.{self.rng.choice(['eq', 'ne', 'lt'])}", f".{self.type} {p}, {old}, {wanted}")
-            if self.rng.random() < 0.5 and len(inside) == 1:
+            if self.rng.random() < 0.1:
+                lines = [setp, Line("exit", guard=f"@{p} "), *inside]
+            elif self.rng.random() < 0.5 and len(inside) == 1:
                 lines = [setp, replace(inside[0], guard=self.rng.choice(["@", "@!"]) + p + " ")]
             else:
                 label = self.fresh("L")
@@ -309,10 +329,21 @@ class Maker:
         return lines
 
     def spin(self) -> list[Line]:
-        """A loop that waits for a value."""
+        """A loop that waits for a value, or that takes a lock."""
         name, r, label = self.rng.choice(self.locations), self.fresh("r"), self.fresh("L")
         sem, scope = self.order("ld")
         self.loaded.append(r)
+        if self.rng.random() < 0.3:
+            op = self.rng.choice(["cas", "cas", "exch"])
+            sem, scope = self.order("atom")
+            new = "0, 1" if op == "cas" else "1"
+            at = name if self.dialect else f"[{name}]"
+            take = Line("atom", f"{self.dots(op, 'b' + self.bits)} {r}, {at}, {new}", sem, scope, label=label)
+            if self.dialect:
+                return [take, Line("bne", f" {r}, 0, {label}")]
+            p = self.fresh("p")
+            again = Line("bra", f" {label}", guard=f"@{p} ")
+            return [take, Line("setp.ne", f".{self.type} {p}, {r}, 0"), again]
         if self.dialect:
             return [
                 Line("ld", f" {r}, {name}", sem, scope, label=label),
@@ -333,7 +364,7 @@ class Maker:
                 lines.append(self.fence())
             elif roll < 0.24 and self.loaded:
                 lines += self.guarded()
-            elif roll < 0.27 and loops:
+            elif roll < 0.34 and loops:
                 lines += self.spin()
             else:
                 lines += self.access()

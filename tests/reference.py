@@ -20,7 +20,7 @@ from ptxmm.program.test import Test
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import Barrier
 from tests.reference_barriers import Step, phasings
-from tests.reference_expressions import Expr, Leaf
+from tests.reference_expressions import Expr, Impossible, Leaf
 from tests.reference_expressions import evaluate as value_of
 from tests.reference_frame import (
     Frame,
@@ -246,8 +246,8 @@ def restrict(state: State, observed: Observed) -> Final:
 def consistent(x: Frame, tear: bool, deadline: float) -> Iterator[tuple[Values, dict[Cell, int]]]:
     """Read values and last writes of every consistent execution of one combination of paths."""
     accesses = {leaf: x.events[n] for leaf, n in x.number.items()}
-    initial = {x.events[iw].cell: v for iw, v in x.initial.items()}
-    leaf_values, cells = possible_values(accesses, initial, tear)  # type: ignore[arg-type]
+    initial = {cell: v for iw, v in x.initial.items() if (cell := x.events[iw].cell)}
+    leaf_values, cells = possible_values(accesses, initial, tear)
     constraints = [c for path in x.paths for c in path.constraints]
     for expr, truth in constraints:
         may = values_of(expr, leaf_values)
@@ -271,6 +271,8 @@ def consistent(x: Frame, tear: bool, deadline: float) -> Iterator[tuple[Values, 
                     return
             except KeyError:
                 pass
+            except Impossible:
+                return
         if len(sources) < len(slots):
             slot = slots[len(sources)]
             for w in may_read[slot[0]]:
@@ -286,7 +288,7 @@ def consistent(x: Frame, tear: bool, deadline: float) -> Iterator[tuple[Values, 
         for barphase in phasings(x.test, known, cta_of):
             for fsc in fence_orders(x):
                 for lasts in final_writes(x, rf, fsc, set(barphase), decide=True):
-                    yield values, {x.events[iw].cell: w for iw, w in zip(sorted(x.IW), lasts, strict=True)}
+                    yield values, dict(zip(initial, lasts, strict=True))
 
     yield from search({})
 

@@ -92,6 +92,10 @@ def result_bits(op: str, kind: Type) -> int:
     return 1 if op in COMPARE else 2 * kind.bits if op == "mul.wide" else kind.bits
 
 
+class Impossible(Exception):
+    """The value of a read that is not on this path was asked for: the guard holds, against what the path assumes."""
+
+
 def const(value: int) -> Expr:
     return ("const", value)
 
@@ -132,19 +136,21 @@ def reads(expr: Expr) -> frozenset[Leaf]:
         case "read":
             return frozenset({expr[1]})
         case "joined":
-            return reads(expr[1]) | expr[2]
+            return NOTHING.union(reads(expr[1]), expr[2])
         case "saturate" | "extend":
             return reads(expr[3])
-    return frozenset().union(*(reads(a) for a in expr[2:]))
+    return NOTHING.union(*(reads(a) for a in expr[2:]))
 
 
 def evaluate(expr: Expr, leaf: dict[Leaf, int]) -> int:
-    """The value of ``expr``; KeyError if it needs a read whose value is not known."""
+    """The value of ``expr``; KeyError if it needs a read whose value is not known, ``Impossible`` as it says."""
     match expr[0]:
         case "const":
             return int(expr[1])
         case "read":
             return leaf[expr[1]]
+        case "absent":
+            raise Impossible
         case "joined":
             return evaluate(expr[1], leaf)
         case "saturate":

@@ -166,15 +166,16 @@ class Frame:
         ev, E, M, IW, STRONG = self.events, self.E, self.M, self.IW, self.STRONG
         place = instances(self.test)
         self.po = {(a, b) for a in E - IW for b in E - IW if a < b and ev[a].thread == ev[b].thread}
-        self.rmw = {(self.number[ev[w].read_half], w) for w in E if ev[w].read_half is not None}
+        self.rmw = {(self.number[half], w) for w in E if (half := ev[w].read_half) is not None}
         self.dep = self.rmw | {(self.number[leaf], e) for e in E for leaf in ev[e].addr | ev[e].data | ev[e].ctrl}
         inscope = {
             (a, b)
             for a in STRONG
             for b in E - IW
-            if place[ev[a].thread][ev[a].scope] == place[ev[b].thread][ev[a].scope]
+            if place[ev[a].thread or 0][ev[a].scope or ""] == place[ev[b].thread or 0][ev[a].scope or ""]
         }
-        self.scta = {(a, b) for a in E - IW for b in E - IW if place[ev[a].thread]["cta"] == place[ev[b].thread]["cta"]}
+        cta = {e: place[ev[e].thread or 0]["cta"] for e in E - IW}
+        self.scta = {(a, b) for a in cta for b in cta if cta[a] == cta[b]}
         self.ovl = {(a, b) for a in M for b in M if ev[a].cell == ev[b].cell}  # = loc: partial overlap is refused
         self.vovl = {(a, b) for a, b in self.ovl if ev[a].vcell == ev[b].vcell or a in IW or b in IW}
         vloc = self.vovl if self.model != "ptx-6.0" else self.ovl

@@ -224,8 +224,7 @@ class Walker:
                 expr = apply_("select", t, run.registers[p.name], operand(run, a, t), operand(run, b, t))
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, t, taken))
             case ops.SetPredicate():
-                a, b = operand(run, op.a, op.type), operand(run, op.b, op.type)
-                truth = apply_(op.cmp, op.type, a, b)
+                truth = apply_(op.cmp, op.type, operand(run, op.a, op.type), operand(run, op.b, op.type))
                 results = [(op.dst, truth)]
                 if op.complement is not None:
                     results.append((op.complement, apply_("not", PRED, truth)))

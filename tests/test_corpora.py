@@ -15,7 +15,7 @@ from ptxmm.errors import Timeout
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, evaluate, terms
 from ptxmm.program.test import Test
 from tests import reference
-from tests.support import CORPORA, ENGINES, ask, corpus_rows, model_named, run, straight
+from tests.support import CORPORA, ENGINES, Answer, ask, corpus_rows, model_named, run, straight
 from tests.tally import Tally
 
 ROWS = list(corpus_rows())
@@ -129,7 +129,7 @@ def test_engines_agree_on_all_final_states(path: Path, model: str) -> None:
     """Both engines, and the reference where it is quick: the same set of final states."""
     (test,) = read(path)
     unroll = 3 if straight(test) else 2
-    answers = {}
+    answers: dict[str, Answer | None] = {}
     for engine in ENGINES:
         try:
             answers[engine] = ask(engine, test, model_named(model), seconds=10, unroll=unroll)
@@ -139,9 +139,11 @@ def test_engines_agree_on_all_final_states(path: Path, model: str) -> None:
     if unfinished:
         assert not straight(test), f"{path.name}: {unfinished} not done in 10 s"
         pytest.skip(f"not finished: {unfinished}")
-    assert answers["solve"].comparable() == answers["enumerate"].comparable()
+    solve, explicit = answers["solve"], answers["enumerate"]
+    assert solve is not None and explicit is not None
+    assert solve.comparable() == explicit.comparable()
     try:
         states = reference.outcomes(test, model, unroll=unroll, seconds=3)
     except reference.TooSlow:
         return
-    assert Counter(states) == Counter(answers["solve"].states)
+    assert Counter(states) == Counter(solve.states)

@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 
 import ptxmm.formats
-from ptxmm.cat import Model, index, parse_model
+from ptxmm.cat import Axiom, Model, Node, index, parse_model
 from ptxmm.cat.parser import parse
 from ptxmm.cat.syntax import Call, Check, Conditional, Definition, Expression, Include, Let, Name, Operation, Statement
 from ptxmm.engines.result import Limits
@@ -254,13 +254,21 @@ def exempt(mutant: Mutant) -> str | None:
 ALL = [m for model in MODELS for m in mutants(model)]
 
 
+def shape(axiom: Axiom) -> tuple[object, ...]:
+    """An axiom without the numbers of its nodes."""
+
+    def of(node: Node | None) -> object:
+        return node and (node.operator, node.name, tuple(of(o) for o in node.operands))
+
+    return axiom.name, axiom.kind, axiom.negated, axiom.flag, of(axiom.body)
+
+
 def test_text_of_a_model_is_the_model() -> None:
     """Writing a model out changes nothing (else mutants would mean nothing)."""
     for model in MODELS:
         text = f'"{model}"\n' + "\n".join(map(statement_text, statements(model)))
         again = parse_model(text, f"{model}.cat", defaults(model))
-        assert [a.name for a in again.axioms] == [a.name for a in model_named(model).axioms]
-        assert len(again.nodes) == len(model_named(model).nodes)
+        assert [shape(a) for a in again.axioms] == [shape(a) for a in model_named(model).axioms]
 
 
 def test_exemptions_name_mutants() -> None:

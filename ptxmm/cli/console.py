@@ -24,21 +24,28 @@ def progress(items: Iterable[T], total: int) -> Iterator[T]:
         yield from items
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # Lines for a terminal go above the bar; stdout that is a file or a pipe is left alone.
-    with Progress(
+    columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn())
+    # The bar is drawn only between items and taken away before each, so that lines of any length can be printed as
+    # they are; rich's own redirection would wrap them.
+    bar = Progress(
         *columns,
         console=Console(stderr=True),
+        auto_refresh=False,
         transient=True,
-        redirect_stdout=sys.stdout.isatty(),
-        redirect_stderr=True,
-    ) as bar:
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with bar:
         task = bar.add_task("checking", total=total)
         for item in items:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
             yield item
+            sys.stdout.flush()
             bar.advance(task)
+            bar.refresh()
 
 
 def complain(text: str) -> None:

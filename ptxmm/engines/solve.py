@@ -7,14 +7,14 @@ from functools import reduce
 from itertools import combinations
 
 from ptxmm.cat.evaluate import Evaluator
-from ptxmm.cat.ir import Axiom, Model
+from ptxmm.cat.ir import Axiom, Graph, Model
 from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
 from ptxmm.engines.sat import Solver
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.symbolic.base import Base
 from ptxmm.events.symbolic.build import build
 from ptxmm.events.symbolic.symmetry import interchangeable
-from ptxmm.events.symbolic.values import Domain
+from ptxmm.events.symbolic.values import Domain, only
 from ptxmm.program.condition import (
     Comparison,
     Conjunction,
@@ -65,8 +65,9 @@ class _Problem:
             test,
             memory,
             unroll=limits.unroll,
-            tear=model.readings.get("tear") == "on" and any(a.name == "SingleCopyAtomicity" for a in model.axioms),
+            tear=model.readings.get("tear") == "on",
             simplify=model.readings.get("dep") != "syn",
+            grounded=_forbids_dependency_cycles(model),
             check=limits.check,
         )
         self.formulas = program.formulas
@@ -74,7 +75,7 @@ class _Problem:
         base = Base(program)
         algebra = program.algebra
         program.constraints += algebra.acyclicity(
-            reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data", "ctrl", "rmw")])
+            reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data")])
         )
         evaluator: Evaluator[EventSet, Relation] = Evaluator(model, algebra, base)
         self.flags: list[tuple[str, Formula]] = []
@@ -137,7 +138,7 @@ class _Problem:
         return True
 
     def _register(self, term: RegisterTerm) -> Domain:
-        return self.program.threads[term.thread].registers.get(term.register, {0: TRUE})
+        return self.program.threads[term.thread].registers.get(term.register, only(0))
 
     def _domain(self, term: Term) -> Domain:
         match term:
@@ -146,8 +147,8 @@ class _Problem:
             case MemoryTerm():
                 return self.elements[term]
             case IntegerTerm(number):
-                return {number: TRUE}
-        return {term.address: TRUE}
+                return only(number)
+        return only(term.address)
 
     def _formula(self, item: Proposition) -> Formula:
         formulas = self.formulas
@@ -250,6 +251,16 @@ class _Problem:
             ),
             deadlocked,
         )
+
+
+def _forbids_dependency_cycles(model: Model) -> bool:
+    """Whether an axiom of ``model`` asks for ``acyclic`` of reads-from with all dependencies, and maybe more."""
+    return any(
+        a.kind == "acyclic"
+        and not (a.negated or a.flag)
+        and {"rf", "addr", "data", "ctrl"} <= {n.name for n in Graph.flatten(a.body, "union") if n.operator == "base"}
+        for a in model.axioms
+    )
 
 
 def _chosen(domain: Domain, value: Callable[[Formula], bool]) -> int:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from ptxmm.events.trace import Event
 from ptxmm.events.scopes import Place
+from ptxmm.events.trace import Event
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import Barrier, Imm
-
 
 _Key = tuple[tuple[object, ...], int]
 """A barrier of typed PTX: its CTA and its id."""

@@ -6,14 +6,14 @@ there are writes reach all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from math import prod
 
 from ptxmm.events.execution import initial_value
-from ptxmm.events.expressions import Node, evaluate, leaves_of
+from ptxmm.events.expressions import Node, apply, evaluate, leaves_of
 from ptxmm.events.interpreter import Program, run
-from ptxmm.events.trace import Cell, Event, Trace
+from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.test import Test
 
 LIMIT = 4096
@@ -21,15 +21,23 @@ LIMIT = 4096
 
 
 def traces(
-    program: Program, domains: Domains | None, unroll: int, simplify: bool, check: Callable[[], None]
+    program: Program,
+    domains: Domains | None,
+    unroll: int,
+    simplify: bool,
+    check: Callable[[], None],
+    prune: bool = True,
 ) -> list[Trace]:
-    """Every path of a thread, up to the bound, also those that end ``impossible`` with the given ``domains``."""
+    """Every path of a thread, up to the bound, also those that end ``impossible`` with the given ``domains``.
+
+    ``prune``: leave out the branches that ``domains`` rule out.
+    """
     found: list[Trace] = []
     work: list[tuple[int, ...]] = [()]
     domain = None if domains is None else domains.values_of
     while work:
         check()
-        trace = run(program, work.pop(), domain=domain, unroll=unroll, simplify=simplify)
+        trace = run(program, work.pop(), domain=domain, unroll=unroll, simplify=simplify, prune=prune)
         work += trace.forks
         found.append(trace)
     return found
@@ -48,29 +56,56 @@ class Domains:
         """The values of ``cell``; None where they are too many."""
         return self._cells[cell] if cell in self._cells else frozenset((initial_value(self._test, cell),))
 
-    def values_of(self, node: Node, reads: Sequence[Event]) -> frozenset[int] | None:
-        """The values of an expression over ``reads``; None where they are too many."""
+    def values_of(self, node: Node, trace: Trace) -> frozenset[int] | None:
+        """The values of an expression over the reads of ``trace``, given the choices it has made; None: too many."""
         if node.value is not None:
             return frozenset((node.value,))
         numbers = leaves_of(node)
         choices: list[frozenset[int]] = []
         for i in numbers:
-            cell = reads[i].cell
+            cell = trace.reads[i].cell
             values = None if cell is None else self.cell(cell)
             if values is None:
                 return None
             choices.append(values)
         if prod(map(len, choices)) > LIMIT:
-            return None
-        leaves: list[int | None] = [None] * len(reads)
+            return _loosely(node, dict(zip(numbers, choices, strict=True)))
+        known = set(numbers)
+        constraints = [(c, v) for c, v, _ in trace.constraints if known.issuperset(leaves_of(c))]
+        leaves: list[int | None] = [None] * len(trace.reads)
         found = set()
         for selection in product(*choices):
             for i, value in zip(numbers, selection, strict=True):
                 leaves[i] = value
-            result = evaluate(node, leaves)
-            assert result is not None
-            found.add(result)
+            if all(evaluate(c, leaves) == v for c, v in constraints):
+                result = evaluate(node, leaves)
+                assert result is not None
+                found.add(result)
         return frozenset(found)
+
+
+def _loosely(node: Node, leaves: Mapping[int, frozenset[int]]) -> frozenset[int] | None:
+    """The values of ``node`` if each operand had its values independently of the others; None: too many."""
+    done: dict[int, frozenset[int]] = {}
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        waiting = [a for a in top.args if id(a) not in done]
+        if id(top) in done:
+            stack.pop()
+        elif top.value is not None:
+            done[id(top)] = frozenset((top.value,))
+        elif top.op == "leaf":
+            done[id(top)] = leaves[top.number]
+        elif waiting:
+            stack += waiting
+        else:
+            choices = [done[id(a)] for a in top.args]
+            if prod(map(len, choices)) > LIMIT:
+                return None
+            results = {apply(top, selection) for selection in product(*choices)}
+            done[id(top)] = frozenset(v for v in results if v is not None)
+    return done[id(node)]
 
 
 def possible_values(
@@ -85,7 +120,9 @@ def possible_values(
         grown: dict[Cell, frozenset[int] | None] = dict(cells)
         writes = 0
         for program in programs:
-            paths = traces(program, domains, unroll, simplify, check)
+            # Both ways of every branch: what comes after a branch has joined does not depend on it (A21), so its
+            # writes may be what the branch reads.
+            paths = traces(program, domains, unroll, simplify, check, prune=False)
             writes += max((sum(e.kind == "W" for e in t.events) for t in paths), default=0)
             for trace in paths:
                 _write_all(test, trace, domains, grown)
@@ -103,8 +140,9 @@ def _write_all(test: Test, trace: Trace, domains: Domains, into: dict[Cell, froz
         if event.kind != "W" or event.cell is None or event.value is None:
             continue
         held = into.get(event.cell, frozenset((initial_value(test, event.cell),)))
-        values = domains.values_of(event.value, trace.reads)
-        into[event.cell] = None if held is None or values is None else held | values
+        values = domains.values_of(event.value, trace)
+        union = None if held is None or values is None else held | values
+        into[event.cell] = None if union is None or len(union) > LIMIT else union
 
 
 def _mixed(values: frozenset[int] | None, size: int) -> frozenset[int] | None:

@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events.trace import Cell, Event
 from ptxmm.events.scopes import Place, places
+from ptxmm.events.trace import Cell, Event
 from ptxmm.program.test import EventId, MemoryObject, Test
 from ptxmm.ptx.ops import Atomic, Barrier, Fence, Load, ProxyFence, Store
 from ptxmm.relations.concrete import Concrete
+
+MOST_EVENTS = 2048
+"""More events than this are refused: a relation on them takes n * n bits."""
 
 WITNESS = frozenset(("rf", "co", "fr", "fsc", "sync_fence"))
 """The base relations that the order-finding part of a witness decides."""
@@ -61,7 +64,7 @@ class Layout:
 
     ``threads`` gives each thread's events in program order. Numbers go through the threads in order, then come the
     initial writes, one for each accessed cell. ``leaves[t][i]`` is the number of the read that thread t calls i.
-    Raises ``PtxmmError`` (kind ``unsupported``) where two accesses overlap partially.
+    Raises ``PtxmmError`` (kind ``unsupported``) where two accesses overlap partially or the events are too many.
     """
 
     __slots__ = (
@@ -85,6 +88,11 @@ class Layout:
             if e.cell is not None and e.cell not in self.cells:
                 self.cells[e.cell] = first + len(self.cells)
         _refuse_partial_overlap(self.events, self.cells)
+        if first + len(self.cells) > MOST_EVENTS:
+            raise PtxmmError(
+                f"an execution has {first + len(self.cells)} events; at most {MOST_EVENTS} are supported",
+                kind="unsupported",
+            )
         self.events += [Event((-1, i, 0), "W", None, cell) for i, cell in enumerate(self.cells)]
         self.algebra = Concrete(len(self.events))
         self.numbers: dict[tuple[EventId, str], int] = {(e.id, e.kind): i for i, e in enumerate(self.events)}

@@ -78,7 +78,7 @@ class Expressions:
             for a in args:
                 reads |= a.reads
             node = self._nodes[key] = Node(op, type_, args, reads, None)
-            node.value = _apply(node, [a.value for a in args])
+            node.value = apply(node, [a.value for a in args])
         return node
 
     def select(self, predicate: Node, a: Node, b: Node) -> Node:
@@ -92,7 +92,7 @@ class Expressions:
         if node is None:
             args = (predicate, a, b)
             node = self._nodes[key] = Node("select", None, args, predicate.reads | a.reads | b.reads, None)
-            node.value = _apply(node, [x.value for x in args])
+            node.value = apply(node, [x.value for x in args])
         return node
 
     def convert(self, node: Node, to: Type, frm: Type, saturate: bool = False) -> Node:
@@ -104,7 +104,7 @@ class Expressions:
         if result is None:
             result = self._nodes[key] = Node("cvt", to, (node,), node.reads, None)
             result.frm, result.saturate = frm, saturate
-            result.value = _apply(result, [node.value])
+            result.value = apply(result, [node.value])
         return result
 
     def _rewrite(self, op: str, type_: Type, args: tuple[Node, ...]) -> int | None:
@@ -129,7 +129,7 @@ class Expressions:
         return None
 
 
-def _apply(node: Node, values: Sequence[int | None]) -> int | None:
+def apply(node: Node, values: Sequence[int | None]) -> int | None:
     """The value of ``node`` where its operands have ``values``, or None if one that matters is open."""
     if node.op == "select":
         return None if values[0] is None else values[1] if values[0] else values[2]
@@ -157,7 +157,7 @@ def evaluate(node: Node, leaves: Sequence[int | None]) -> int | None:
             break
         values.append(leaves[a.number] if a.value is None else a.value)
     else:
-        return _apply(node, values)
+        return apply(node, values)
     done: dict[int, int | None] = {}
     stack = [node]
     while stack:  # no recursion: a long straight-line thread makes deep expressions
@@ -178,7 +178,7 @@ def evaluate(node: Node, leaves: Sequence[int | None]) -> int | None:
                 stack.append(a)
                 waiting = True
         if not waiting:
-            done[id(top)] = _apply(top, values)
+            done[id(top)] = apply(top, values)
             stack.pop()
     return done[id(node)]
 

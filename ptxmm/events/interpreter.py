@@ -52,8 +52,8 @@ class Missing(Exception):
     """A run with given values came to a read that has none."""
 
 
-Domain = Callable[[Node, Sequence[Event]], Iterable[int] | None]
-"""The values that an expression over the given reads may take; None: not known."""
+Domain = Callable[[Node, Trace], Iterable[int] | None]
+"""The values that an expression over the reads of a path so far may take; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,16 @@ def run(
     unroll: int = 3,
     simplify: bool = True,
     spinning: bool = False,
+    prune: bool = True,
 ) -> Trace:
     """One path of ``program``: the one that takes ``decisions``, and the first choice where they end.
 
     ``values``: what each read returns (then nothing is open). ``domain`` narrows choices, and is needed where an
     address or a barrier operand is open (else ``Undecided``). ``unroll``: bound of each backward branch.
-    ``simplify``: dep=sem. ``spinning``: go round spin loops as well. Raises ``Missing`` where ``values`` lacks a read.
+    ``simplify``: dep=sem. ``spinning``: go round spin loops as well. ``prune``: narrow choices between true and false
+    by ``domain`` too. Raises ``Missing`` where ``values`` lacks a read.
     """
-    machine = _Machine(program, decisions, values, domain, unroll, simplify, spinning)
+    machine = _Machine(program, decisions, values, domain, unroll, simplify, spinning, prune)
     return machine.run()
 
 
@@ -113,6 +115,7 @@ class _Machine:
         unroll: int,
         simplify: bool,
         spinning: bool,
+        prune: bool,
     ) -> None:
         thread = program.test.threads[program.thread]
         self.program = program
@@ -123,6 +126,7 @@ class _Machine:
         self.domain = domain
         self.unroll = unroll
         self.spinning = spinning
+        self.prune = prune
         self.expressions = Expressions(simplify)
         self.trace = Trace(program.thread)
         self.registers: dict[str, Node] = {n: self.expressions.constant(v) for n, v in thread.initial.items()}
@@ -201,7 +205,9 @@ class _Machine:
         if position < len(self.decisions):
             value = self.decisions[position]
         else:
-            possible = None if self.domain is None else self.domain(node, self.trace.reads)
+            possible = None
+            if self.domain is not None and (self.prune or choices is None):
+                possible = self.domain(node, self.trace)
             if possible is not None:
                 choices = [v for v in sorted(possible) if choices is None or v in choices]
             if choices is None:

@@ -29,14 +29,16 @@ def build(
     unroll: int,
     tear: bool,
     simplify: bool,
+    grounded: bool,
     check: Callable[[], None],
 ) -> Program:
     """The program of ``test`` with loops unrolled ``unroll`` times.
 
     ``observed``: the memory elements whose final values matter. ``tear``: single accesses may be torn into bytes
-    (A11). ``simplify``: apply the dependency rewrites (A21). Raises ``PtxmmError`` for mixed-size accesses.
+    (A11). ``simplify``: apply the dependency rewrites (A21). ``grounded``: the model forbids cycles of reads-from and
+    all dependencies, so that nothing is written that no guard lets through. Raises ``PtxmmError`` for mixed sizes.
     """
-    machine, threads = _execute(test, unroll, tear, simplify, check)
+    machine, threads = _execute(test, unroll, tear, simplify, grounded, check)
     formulas = machine.formulas
     cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
     for term in observed:
@@ -62,7 +64,7 @@ def build(
 
 
 def _execute(
-    test: Test, unroll: int, tear: bool, simplify: bool, check: Callable[[], None]
+    test: Test, unroll: int, tear: bool, simplify: bool, grounded: bool, check: Callable[[], None]
 ) -> tuple[Machine, list[ThreadEvents]]:
     """Execute all threads until the possible values of all locations and the barriers that can block are known."""
     possible = Possible(test)
@@ -71,10 +73,17 @@ def _execute(
     executions = 0
     while True:
         check()
-        machine = Machine(test, Formulas(), unroll, simplify, possible.of, split, stuck, check)
+        if not grounded:
+            free = Machine(test, Formulas(), unroll, simplify, possible.of, True, split, stuck, check)
+            for index in range(len(test.threads)):
+                free.run(index)
+            executions += 1
+            if possible.learn(free) and executions <= rounds(free):
+                continue
+        machine = Machine(test, Formulas(), unroll, simplify, possible.of, False, split, stuck, check)
         threads = [machine.run(i) for i in range(len(test.threads))]
         executions += 1
-        if possible.learn(machine) and executions <= rounds(machine):
+        if grounded and possible.learn(machine) and executions <= rounds(machine):
             continue
         _refuse_mixed_sizes(machine)
         torn = possible.differ_in_several_bytes() - split if tear else set()

@@ -148,8 +148,8 @@ def _read_cell(
 
 
 def _needs(write: Event, read: int) -> bool:
-    """Whether ``write`` always depends on ``read`` itself, and so can't be what it reads from (8.10.4)."""
-    return TRUE in (write.address.get(read), write.data.get(read), write.control.get(read))
+    """Whether what ``write`` writes always comes from ``read`` itself, which then can't read from it (8.10.4)."""
+    return TRUE in (write.address.get(read), write.data.get(read))
 
 
 def _coherence(program: Program, check: Callable[[], None]) -> None:

@@ -1,7 +1,8 @@
 """Which values each read may return: a fixpoint over what the writes of a program may write.
 
 Values out of thin air are excluded (PTX ISA 8.10.4). So a value is made by a chain of distinct writes, and no write
-passes on to a read what depends on that read: the fixpoint needs no more rounds than there are writes that compute.
+passes on to a read a value made from what that read returned: the fixpoint needs no more rounds than there are writes
+that compute.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from ptxmm.relations.formula import TRUE
 
 
 class Possible:
-    """The values found so far: for each cell those of each write to it, the initial write's under None."""
+    """The values found so far: for each cell those of each write to it, the initial write's under None.
+
+    Each value comes with its support: the writes, as bits, that every chain of reads and writes to it goes through.
+    """
 
     def __init__(self, test: Test) -> None:
         self._test = test
-        self._values: dict[Cell, dict[EventId | None, set[int]]] = {}
+        self._values: dict[Cell, dict[EventId | None, dict[int, int]]] = {}
         self._never: frozenset[tuple[EventId, EventId]] = frozenset()
+        self._bits: dict[EventId, int] = {}
         for index, thread in enumerate(test.threads):
             for pc, op in enumerate(thread.body):
                 if isinstance(op, Store) and isinstance(op.value, Imm) and isinstance(op.address.base, Sym):
@@ -27,15 +32,17 @@ class Possible:
                     offset = op.address.base.offset + op.address.offset
                     if 0 <= offset <= item.size - op.type.bytes:
                         value = op.value.value & ((1 << op.type.bits) - 1)
-                        self._cell((item.physical, offset, op.type.bytes))[index, pc, 0] = {value}
+                        site = (index, pc, 0)
+                        self._cell((item.physical, offset, op.type.bytes))[site] = {value: self._bit(site)}
 
-    def of(self, cell: Cell, read: EventId) -> list[int]:
-        """The values that the read ``read`` may find in ``cell``, in ascending order."""
-        found: set[int] = set()
+    def of(self, cell: Cell, read: EventId) -> dict[int, int]:
+        """The values that the read ``read`` may find in ``cell``, in ascending order, each with its support."""
+        found: dict[int, int] = {}
         for write, values in self._cell(cell).items():
             if write is None or (write != read and (read, write) not in self._never):
-                found |= values
-        return sorted(found)
+                for value, through in values.items():
+                    found[value] = found.get(value, through) & through
+        return dict(sorted(found.items()))
 
     def forget(self, key: str) -> None:
         """Drop what is known of the object ``key``, whose cells changed."""
@@ -46,7 +53,7 @@ class Possible:
         """The objects some cell of which may hold values that differ from each other in more than one byte (A11)."""
         found = set()
         for cell, writes in self._values.items():
-            values = set().union(*writes.values())
+            values = {v for w in writes.values() for v in w}
             first = next(iter(values))
             differing = 0
             for value in values:
@@ -56,34 +63,45 @@ class Possible:
         return found
 
     def learn(self, machine: Machine) -> bool:
-        """Take in what the writes of ``machine`` may write; whether that was news."""
+        """Take in what the writes of ``machine`` may write; whether that was news.
+
+        A write does not make a value that only a chain through the write itself leads to.
+        """
         news = False
         for event in machine.events:
             if event.kind != "W":
                 continue
+            bit = self._bit(event.id)
             for place in event.places:
                 for cell in machine.cells(place):
                     shift, mask = 8 * (cell[1] - place.offset), (1 << 8 * cell[2]) - 1
-                    values = {v >> shift & mask for v in event.value}
-                    known = self._cell(cell).setdefault(event.id, set())
-                    if not values <= known:
-                        known |= values
-                        news = True
+                    known = self._cell(cell).setdefault(event.id, {})
+                    for value in event.value:
+                        through = event.value.support.get(value, 0)
+                        if through & bit:
+                            continue
+                        part, through = value >> shift & mask, through | bit
+                        if part not in known or known[part] & through != known[part]:
+                            known[part] = known.get(part, through) & through
+                            news = True
         never = frozenset(_dependent(machine.events))
         if never != self._never:
             self._never = never
             news = True
         return news
 
-    def _cell(self, cell: Cell) -> dict[EventId | None, set[int]]:
+    def _bit(self, write: EventId) -> int:
+        return self._bits.setdefault(write, 1 << len(self._bits))
+
+    def _cell(self, cell: Cell) -> dict[EventId | None, dict[int, int]]:
         if cell not in self._values:
-            self._values[cell] = {None: {initial_value(self._test, cell)}}
+            self._values[cell] = {None: {initial_value(self._test, cell): 0}}
         return self._values[cell]
 
 
 def rounds(machine: Machine) -> int:
     """After how many executions every value is known that is not out of thin air."""
-    return 2 + sum(1 for e in machine.events if e.kind == "W" and (e.data or e.address or e.control))
+    return 2 + sum(1 for e in machine.events if e.kind == "W" and e.data)
 
 
 def _dependent(events: list[Event]) -> set[tuple[EventId, EventId]]:

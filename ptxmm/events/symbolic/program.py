@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from ptxmm.events.symbolic.phases import Scenario
 from ptxmm.events.symbolic.threads import Event, Place, ThreadEvents, initial_values
-from ptxmm.events.symbolic.values import Domain, apply, merge
+from ptxmm.events.symbolic.values import Domain, apply, merge, only
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Test
-from ptxmm.relations.formula import TRUE, Formula, Formulas
+from ptxmm.relations.formula import Formula, Formulas
 from ptxmm.relations.symbolic import SymbolicAlgebra
 
 Cell = tuple[str, int, int]
@@ -74,7 +74,7 @@ class Program:
         """The final value of a memory element."""
         item = self.test.objects[term.key]
         start, size = term.index * item.type.bytes, item.type.bytes
-        value: Domain = {0: TRUE}
+        value = only(0)
         byte = start
         while byte < start + size:
             cell = next(c for c in self.last if c[0] == item.physical and c[1] <= byte < c[1] + c[2])
@@ -91,7 +91,7 @@ class Program:
     def written(self, write: int, cell: Cell) -> Domain:
         """What a write (or the initial write) writes to ``cell``."""
         if not 0 <= write < len(self.events):
-            return {initial_value(self.test, cell): TRUE}
+            return only(initial_value(self.test, cell))
         event = self.events[write]
         arms: list[tuple[Formula, Domain]] = []
         for place in event.places:

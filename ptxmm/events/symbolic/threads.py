@@ -18,11 +18,10 @@ from ptxmm.events.symbolic.values import (
     Value,
     apply,
     compute,
-    constant,
     convert,
     extend,
     merge,
-    normal,
+    only,
     update,
 )
 from ptxmm.program.control import ControlFlow, control_flow
@@ -83,7 +82,7 @@ class Event:
     presence: Formula
     op: Op
     places: list[Place] = field(default_factory=list)
-    value: Domain = field(default_factory=dict)
+    value: Domain = field(default_factory=lambda: Domain({}))
     address: Reads = field(default_factory=dict)
     data: Reads = field(default_factory=dict)
     control: Reads = field(default_factory=dict)
@@ -132,8 +131,9 @@ class _State:
 class Machine:
     """Executes the threads of ``test``; events are numbered across threads. ``check`` may raise ``Timeout``.
 
-    ``possible`` gives the values that a read may find in a cell (physical key, offset, size), ``cells`` how a range
-    splits into cells. ``stuck`` are the barrier instructions at which a thread may wait for ever.
+    ``possible`` gives the values that a read may find in a cell (physical key, offset, size) with their support,
+    ``cells`` how a range splits into cells. ``free``: guards that depend on reads may go either way, to see what would
+    be written if they did. ``stuck`` are the barrier instructions at which a thread may wait for ever.
     """
 
     def __init__(
@@ -142,7 +142,8 @@ class Machine:
         formulas: Formulas,
         unroll: int,
         simplify: bool,
-        possible: Callable[[tuple[str, int, int], EventId], list[int]],
+        possible: Callable[[tuple[str, int, int], EventId], dict[int, int]],
+        free: bool,
         split: frozenset[str],
         stuck: frozenset[EventId],
         check: Callable[[], None],
@@ -153,6 +154,7 @@ class Machine:
         self.unroll = unroll
         self.expressions = Expressions(simplify)
         self.possible = possible
+        self.free = free
         self.split = split
         self.stuck = stuck
         self.events: list[Event] = []
@@ -160,7 +162,7 @@ class Machine:
         self.outside: list[tuple[Formula, int, Op, Domain]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}
         self._choices = 0
-        self._zero = Value({0: TRUE}, self.expressions.constant(0), {})
+        self._zero = Value(only(0), self.expressions.constant(0), {})
 
     def cells(self, place: Place) -> list[tuple[str, int, int]]:
         """The cells of the byte range of ``place``."""
@@ -195,7 +197,7 @@ class _Run:
         zero = self.machine._zero
         registers = dict.fromkeys(self.thread.registers, zero)
         for name, initial in self.thread.initial.items():
-            registers[name] = Value({initial: TRUE}, self.machine.expressions.constant(initial), {})
+            registers[name] = Value(only(initial), self.machine.expressions.constant(initial), {})
         start = _State(TRUE, registers)
         counts = (0,) * len(self.backward)
         waiting: dict[tuple[int, int, tuple[int, ...]], list[_State]] = {(0, 0, counts): [start]}
@@ -294,13 +296,15 @@ class _Run:
         op = self.thread.body[pc]
         if pc in self.headers:
             state.wrote = {**state.wrote, pc: FALSE}
-        condition, reads = TRUE, {}
+        condition: Formula = TRUE
+        reads: Reads = {}
         known = True
         if op.guard is not None:
             predicate = state.registers[op.guard.register]
             condition = predicate.domain.get(0 if op.guard.negated else 1, FALSE)
             known = self.machine.expressions.value_of(predicate.expression) is not None
             reads = {} if known else predicate.reads
+            condition = self._either_way(condition, reads)
         here: EventId = (self.index, pc, taken)
         following = (taken, pc + 1, counts)
         if isinstance(op, Branch):
@@ -316,15 +320,20 @@ class _Run:
                 condition = self.formulas.both(condition, compared.domain.get(1, FALSE))
                 if self.machine.expressions.value_of(compared.expression) is None:
                     reads, known = self._union(reads, compared.reads), False
+                    condition = self._either_way(condition, reads)
             return self._branch(pc, op, condition, reads, known, counts, taken, state)
         if isinstance(op, Exit):
             ends = replace(state, guard=self.formulas.both(state.guard, condition))
             if ends.guard != FALSE:
                 self.ends.append(ends)
-            stays = replace(state, guard=self.formulas.both(state.guard, -condition))
+            left = self.formulas.both(state.guard, -condition)
+            stays = replace(state, guard=left, registers=dict(state.registers))
             return [(following, self._open(pc, taken, stays, reads, known))]
         self._execute(op, here, state, condition, reads, known)
         return [(following, state)]
+
+    def _either_way(self, condition: Formula, reads: Reads) -> Formula:
+        return self.formulas.variable() if self.machine.free and reads else condition
 
     def _open(self, pc: int, taken: int, state: _State, reads: Reads, known: bool) -> _State:
         """``state`` after the conditional branch at ``pc``, inside its region of control."""
@@ -375,7 +384,7 @@ class _Run:
             number = operand.value & mask
         else:
             number = (self.machine.test.objects[operand.name].address + operand.offset) & mask
-        return Value({number: TRUE}, self.machine.expressions.constant(number), {})
+        return Value(only(number), self.machine.expressions.constant(number), {})
 
     def _operation(self, op: str, type_: Type, values: list[Value]) -> Value:
         expression = self.machine.expressions.operation(op, type_, [v.expression for v in values])
@@ -384,11 +393,11 @@ class _Run:
 
     def _value(self, domain: Domain, expression: int, values: list[Value]) -> Value:
         if self.machine.expressions.value_of(expression) is not None:
-            return Value(domain, expression, {})
+            return Value(Domain(domain), expression, {})
         reads: Reads = {}
         for value in values:
             if value.expression == expression:
-                return Value(domain, expression, value.reads)
+                return Value(Domain(domain, value.domain.support), expression, value.reads)
             reads = self._union(reads, value.reads)
         return Value(domain, expression, reads)
 
@@ -431,7 +440,7 @@ class _Run:
     def _skipped(self, op: Load | Store | Atomic, here: EventId, state: _State) -> None:
         """An access that no execution performs here still makes its register depend on its guard."""
         if not isinstance(op, Store) and op.dst is not None and op.guard is not None:
-            absent = Value({0: TRUE}, self.machine.expressions.number("absent", here), {})
+            absent = Value(only(0), self.machine.expressions.number("absent", here), {})
             self._assign(state, op.dst.name, absent, FALSE, op)
 
     def _computed(self, op: Op, state: _State) -> list[tuple[str, Value]]:
@@ -467,7 +476,7 @@ class _Run:
                 result = self._operation("select", type_, values)
                 if known is not None:
                     arm = values[0] if known else values[1]
-                    result = Value(result.domain, arm.expression, arm.reads)
+                    result = Value(Domain(result.domain, arm.domain.support), arm.expression, arm.reads)
                 return [(dst.name, result)]
         raise PtxmmError(f"the symbolic engine does not know {type(op).__name__}", kind="internal")
 
@@ -590,6 +599,7 @@ class _Run:
         if op.op == "cas":
             compared, new = operands
             success = apply(self.formulas, lambda a, b: int(a == b), old.domain, compared.domain).get(1, FALSE)
+            success = self._either_way(success, old.reads)
             presence = self.formulas.both(read.presence, success)
             control = self._union(self._union(control, old.reads), compared.reads)
             value, data = new.domain, new.reads
@@ -614,13 +624,10 @@ class _Run:
             parts = []
             for cell in machine.cells(place):
                 if cell not in cells:
-                    values = machine.possible(cell, read.id)
+                    support = machine.possible(cell, read.id)
                     choice = machine.new_choice()
-                    cells[cell] = normal(
-                        {v: formulas.variable(choice) for v in values}
-                        if len(values) > 1
-                        else dict.fromkeys(values, TRUE)
-                    )
+                    one = len(support) == 1
+                    cells[cell] = Domain({v: TRUE if one else formulas.variable(choice) for v in support}, support)
                 parts.append(cells[cell])
             whole = parts[0]
             for i, part in enumerate(parts[1:], 1):
@@ -628,9 +635,9 @@ class _Run:
             arms.append((place.when, whole))
         machine.read_cells[read.number] = cells
         if outside != FALSE:
-            arms.append((outside, {0: TRUE}))
+            arms.append((outside, only(0)))
         if not arms:
-            return {0: TRUE}
+            return only(0)
         return arms[0][1] if len(arms) == 1 else merge(formulas, arms)
 
 
@@ -639,4 +646,4 @@ def initial_values(item: MemoryObject) -> bytes:
     return b"".join(v.to_bytes(item.type.bytes, "little") for v in item.initial)
 
 
-__all__ = ["BarrierEvent", "Event", "Machine", "Place", "ThreadEvents", "constant", "initial_values"]
+__all__ = ["BarrierEvent", "Event", "Machine", "Place", "ThreadEvents", "initial_values"]

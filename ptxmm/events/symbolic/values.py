@@ -6,7 +6,7 @@ becomes a propositional problem. An expression number stands beside each value f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -15,8 +15,24 @@ from ptxmm.errors import PtxmmError
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
-Domain = dict[int, Formula]
-"""The possible values (unsigned) and when each is taken; exclusive, and exhaustive where the register is defined."""
+
+class Domain(dict[int, Formula]):
+    """The possible values (unsigned) and when each is taken; exclusive, and exhaustive where the register is defined.
+
+    ``support`` has for a value the writes (as bits) that every chain of reads and writes to it goes through.
+    """
+
+    __slots__ = ("support",)
+
+    def __init__(self, values: Mapping[int, Formula], support: Mapping[int, int] | None = None) -> None:
+        super().__init__(values)
+        self.support: Mapping[int, int] = support or {}
+
+
+def only(value: int) -> Domain:
+    """The domain of a constant."""
+    return Domain({value: TRUE})
+
 
 Reads = dict[int, Formula]
 """Read events (by number) and when an expression contains what they return."""
@@ -83,47 +99,48 @@ class Expressions:
         return self.number(op, type_, *operands)
 
 
-def constant(domain: Domain) -> int | None:
-    """The only value of ``domain``, or None."""
-    return next(iter(domain)) if len(domain) == 1 else None
-
-
 def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) -> Domain:
     """The domain of ``function`` of values from ``domains``."""
     different = list({id(d): d for d in domains}.values())
     where = [next(i for i, d in enumerate(different) if d is domain) for domain in domains]
+    if prod(len(d) for d in different) > LIMIT:
+        raise PtxmmError(
+            f"a value depends on reads in more than {LIMIT} ways",
+            kind="unsupported",
+            hint="use --engine enumerate or a smaller program",
+        )
     found: dict[int, list[Formula]] = {}
-    if len(different) == 1:
-        for value, when in different[0].items():
-            found.setdefault(function(*[value] * len(domains)), []).append(when)
-    else:
-        if prod(len(d) for d in different) > LIMIT:
-            raise PtxmmError(
-                f"a value depends on reads in more than {LIMIT} ways",
-                kind="unsupported",
-                hint="use --engine enumerate or a smaller program",
-            )
-        for items in product(*(d.items() for d in different)):
-            when = formulas.all([f for _, f in items])
-            if when != FALSE:
-                found.setdefault(function(*(items[i][0] for i in where)), []).append(when)
-    return normal({value: formulas.any(when) if len(when) > 1 else when[0] for value, when in found.items()})
+    support: dict[int, int] = {}
+    for items in product(*(d.items() for d in different)):
+        when = formulas.all([f for _, f in items])
+        if when != FALSE:
+            value = function(*(items[i][0] for i in where))
+            found.setdefault(value, []).append(when)
+            through = 0
+            for (operand, _), domain in zip(items, different, strict=True):
+                through |= domain.support.get(operand, 0)
+            support[value] = support.get(value, through) & through
+    return _domain(formulas, found, support)
 
 
 def merge(formulas: Formulas, arms: list[tuple[Formula, Domain]]) -> Domain:
     """The domain that is that of each arm where the arm's formula holds."""
     found: dict[int, list[Formula]] = {}
+    support: dict[int, int] = {}
     for guard, domain in arms:
         for value, when in domain.items():
             when = formulas.both(guard, when)
             if when != FALSE:
                 found.setdefault(value, []).append(when)
-    return normal({value: formulas.any(when) for value, when in found.items()})
+                through = domain.support.get(value, 0)
+                support[value] = support.get(value, through) & through
+    return _domain(formulas, found, support)
 
 
-def normal(domain: Domain) -> Domain:
-    """``domain`` without its formula where only one value is possible."""
-    return dict.fromkeys(domain, TRUE) if len(domain) == 1 else domain
+def _domain(formulas: Formulas, found: dict[int, list[Formula]], support: dict[int, int]) -> Domain:
+    if len(found) == 1:  # nothing else is possible where the register is defined
+        return Domain(dict.fromkeys(found, TRUE), support)
+    return Domain({v: formulas.any(when) if len(when) > 1 else when[0] for v, when in found.items()}, support)
 
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")

@@ -1,0 +1,181 @@
+"""Confirmation of executions: true witnesses pass, each kind of false one is refused with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from ptxmm.cat import load
+from ptxmm.engines.enumerate import search
+from ptxmm.engines.result import Found, Limits, Source, Witness
+from ptxmm.engines.witness import Confirmer, Unconfirmed, confirm
+from ptxmm.program.condition import State
+from ptxmm.program.test import Test
+from tests.reference import everything
+from tests.support import model_named, parse_one
+
+MP = """PTX MP
+{ .global .u32 x = 0; .global .u32 y = 0; }
+ P0 @ cta 0                            | P1 @ cta 1                              ;
+ st.global.u32 [x], 1                  | ld.acquire.gpu.global.u32 r0, [y]       ;
+ st.release.gpu.global.u32 [y], 1      | ld.global.u32 r1, [x]                   ;
+ fence.sc.gpu                          | fence.sc.gpu                            ;
+ st.relaxed.gpu.global.u32 [x], 2      |                                         ;
+exists (P1:r0 == 1 /\\ P1:r1 == 1)
+"""
+
+BAR = """PTX BAR
+{ .global .u32 x = 0; }
+ P0 @ cta 0           | P1 @ cta 0            ;
+ st.global.u32 [x], 1 | bar.sync 0            ;
+ bar.sync 0           | ld.global.u32 r0, [x] ;
+exists (P1:r0 == 1)
+"""
+
+W1, W2, W3 = (0, 0, 0), (0, 1, 0), (0, 3, 0)
+F0, F1 = (0, 2, 0), (1, 2, 0)
+R0, R1 = (1, 0, 0), (1, 1, 0)
+
+
+def found(test: Test, accept: Callable[[State], bool]) -> Found:
+    """A final state that ``accept`` takes."""
+    result = search(test, model_named("ptx-7.5"), everything(test), Limits())
+    return next(f for f in result.found if accept(f.state))
+
+
+def message_passed() -> tuple[Test, Found]:
+    """MP and the execution in which both reads see the data."""
+    test = parse_one(MP)
+    return test, found(test, lambda s: s.registers[1, "r0"] == 1 and s.registers[1, "r1"] == 1)
+
+
+def test_every_state_found_is_confirmed() -> None:
+    for text in (MP, BAR):
+        test = parse_one(text)
+        for name in ("ptx-6.0", "ptx-7.5", "ptx-8.5", "sc"):
+            model = model_named(name)
+            confirmer = Confirmer(test, model)
+            for f in search(test, model, everything(test), Limits()).found:
+                assert confirmer.confirm(everything(test), f.witness) == f.state
+
+
+def x_from(write: tuple[int, int, int] | None) -> tuple[Source, ...]:
+    return (Source("x", 0, 4, write),)
+
+
+FALSE: dict[str, tuple[Callable[[Witness], Witness], str]] = {
+    "a value that no source holds": (
+        lambda w: replace(w, values={**w.values, R1: 7}), "returns another value than its sources hold"),
+    "a source that does not exist": (
+        lambda w: replace(w, reads={**w.reads, R1: x_from((0, 9, 0))}), "there is no write"),
+    "a source of other bytes": (
+        lambda w: replace(w, reads={**w.reads, R1: x_from(W2)}), "there is no write"),
+    "bytes left out": (
+        lambda w: replace(w, reads={**w.reads, R1: (Source("x", 0, 2, W1),)}), "do not cover its bytes once"),
+    "bytes twice": (
+        lambda w: replace(w, reads={**w.reads, R1: (Source("x", 0, 4, W1), Source("x", 0, 4, W1))}),
+        "do not cover its bytes once"),
+    "torn without leave": (
+        lambda w: replace(w, reads={**w.reads, R1: (Source("x", 0, 2, W1), Source("x", 2, 2, None))}),
+        "takes bytes of several writes"),
+    "a read without a value": (
+        lambda w: replace(w, values={R0: 1}), "has no value"),
+    "a value without a read": (
+        lambda w: replace(w, values={**w.values, (1, 7, 0): 1}), "that is not executed has a value"),
+    "a read without sources": (
+        lambda w: replace(w, reads={R0: w.reads[R0]}), "the reads with sources are not those executed"),
+    "a forbidden value": (
+        lambda w: replace(w, values={**w.values, R1: 0}, reads={**w.reads, R1: x_from(None)}),
+        "axiom Causality of ptx-7.5 does not hold"),
+    "coherence of different bytes": (
+        lambda w: replace(w, co=w.co | {(W1, W2)}), "coherence order can't relate"),
+    "coherence with a cycle": (
+        lambda w: replace(w, co=w.co | {(W3, W1)}), "coherence order is not a strict partial order"),
+    "coherence missing": (
+        lambda w: replace(w, co=frozenset(), last=(Source("x", 0, 4, W3), *w.last[1:])), "axiom Coherence"),
+    "Fence-SC order of other events": (
+        lambda w: replace(w, fence_sc=frozenset({(F0, R0)})), "Fence-SC order can't relate"),
+    "Fence-SC order both ways": (
+        lambda w: replace(w, fence_sc=frozenset({(F0, F1), (F1, F0)})), "does not hold"),
+    "Fence-SC order missing": (
+        lambda w: replace(w, fence_sc=frozenset()), "axiom FenceSC-total of ptx-7.5 does not hold"),
+    "a last write that is overwritten": (
+        lambda w: replace(w, last=(Source("x", 0, 4, W1), *w.last[1:])), "is not maximal in coherence order"),
+    "two last writes": (
+        lambda w: replace(w, last=(Source("y", 0, 2, W2), Source("y", 2, 2, None), *w.last[:1])),
+        "is not maximal in coherence order"),
+    "no last write": (
+        lambda w: replace(w, last=w.last[:1]), "no last write for y"),
+    "a deadlock": (
+        lambda w: replace(w, deadlocked=frozenset({0})), "has no final state"),
+    "phases of no barrier": (
+        lambda w: replace(w, phases={F0: 0}), "the phases are not those of the barriers executed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_false_witnesses(name: str) -> None:
+    test, good = message_passed()
+    change, reason = FALSE[name]
+    model, what = model_named("ptx-7.5"), everything(test)
+    assert [s.key for s in good.witness.last] == ["x", "y"]
+    assert confirm(test, model, what, good.witness) == good.state
+    with pytest.raises(Unconfirmed) as caught:
+        confirm(test, model, what, change(good.witness))
+    assert reason in str(caught.value)
+
+
+def test_phases_must_be_possible() -> None:
+    test = parse_one(BAR)
+    good = found(test, lambda s: True)
+    model, what = model_named("ptx-7.5"), everything(test)
+    assert confirm(test, model, what, good.witness) == good.state
+    for phases in ({(0, 1, 0): 0, (1, 0, 0): 1}, {(0, 1, 0): 1, (1, 0, 0): 1}, {(0, 1, 0): None, (1, 0, 0): None}):
+        with pytest.raises(Unconfirmed, match="the barriers can't form these phases"):
+            confirm(test, model, what, replace(good.witness, phases=phases))
+    stale = replace(good.witness, values={(1, 1, 0): 0}, reads={(1, 1, 0): x_from(None)})
+    with pytest.raises(Unconfirmed, match="axiom Causality"):
+        confirm(test, model, what, stale)
+
+
+def test_a_value_must_not_depend_on_itself() -> None:
+    test = parse_one(
+        "PTX LB\n{ .global .u32 x = 0; .global .u32 y = 0; }\n P0 @ cta 0 | P1 @ cta 1 ;\n"
+        " ld.global.u32 r0, [x] | ld.global.u32 r0, [y] ;\n st.global.u32 [y], r0 | st.global.u32 [x], r0 ;\n"
+        "exists (P0:r0 == 42)\n"
+    )
+    reads = {(0, 0, 0): x_from((1, 1, 0)), (1, 0, 0): (Source("y", 0, 4, (0, 1, 0)),)}
+    last = (Source("x", 0, 4, (1, 1, 0)), Source("y", 0, 4, (0, 1, 0)))
+    bogus = Witness({(0, 0, 0): 42, (1, 0, 0): 42}, reads, frozenset(), frozenset(), {}, last)
+    with pytest.raises(Unconfirmed, match="a value depends on itself"):
+        confirm(test, model_named("ptx-7.5"), everything(test), bogus)
+
+
+def test_the_filter_counts() -> None:
+    test = parse_one(MP.replace("exists", "filter (P1:r0 == 0)\nexists"))
+    good = message_passed()[1]
+    with pytest.raises(Unconfirmed, match="filter"):
+        confirm(test, model_named("ptx-7.5"), everything(test), good.witness)
+
+
+def test_torn_reads_are_confirmed_where_the_model_has_them() -> None:
+    test = parse_one(
+        "PTX T\n{ .global .u32 x = 0; }\n P0 @ cta 0 | P1 @ cta 1 ;\n"
+        " st.global.u32 [x], 0x00010001 | ld.global.u32 r0, [x] ;\nexists (P1:r0 == 1)\n"
+    )
+    model, what = model_named("ptx-8.5"), everything(test)
+    torn = [f for f in search(test, model, what, Limits()).found if f.state.registers[1, "r0"] in (1, 0x10000)]
+    assert len(torn) == 2
+    for f in torn:
+        assert confirm(test, model, what, f.witness) == f.state
+        with pytest.raises(Unconfirmed):
+            confirm(test, load("ptx-8.5", {"tear": "off"}), what, f.witness)
+
+
+def test_a_thread_that_goes_round_for_ever_is_refused() -> None:
+    test = parse_one("PTX L\n{ .global .u32 x = 0; }\nP0 @ cta 0 {\nL: bra L;\n}\nexists (x == 0)\n")
+    empty = Witness({}, {}, frozenset(), frozenset(), {}, (Source("x", 0, 4, None),))
+    with pytest.raises(Unconfirmed, match="does not reach its end"):
+        confirm(test, model_named("ptx-7.5"), everything(test), empty)
