@@ -101,6 +101,14 @@ VERDICTS = {
               condition="exists (P0:r0 == 1 /\\ P1:r0 == 1)"),
         True,
     ),
+    "nor an address dependency of what comes after the access": (
+        table(".global .u32 x = 0; .global .u32 y = 0; .global .u32 a[2] = {0, 0}",
+              "cta 0: L: ld.global.u32 r0, [y]; setp.eq.u32 p, r0, 0; @p bra L; mul.wide.u32 rd0, r0, 4; "
+              "mov.u64 rd1, a; add.u64 rd1, rd1, rd0; ld.global.u32 r1, [rd1]; st.global.u32 [x], 1",
+              "cta 1: L: ld.global.u32 r0, [x]; setp.eq.u32 p, r0, 0; @p bra L; st.global.u32 [y], 1",
+              condition="exists (P0:r0 == 1 /\\ P1:r0 == 1)"),
+        True,
+    ),
     "A27 a read in the phase of the write": (
         table(X, "cta 0: bar.sync 0; st.global.u32 [x], 1; bar.sync 0", "cta 0: bar.sync 0; ld.global.u32 r0, [x]; "
               "bar.sync 0", condition="exists (P1:r0 == 1)"),

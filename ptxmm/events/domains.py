@@ -1,19 +1,20 @@
 """Which values the cells of memory may ever hold: an over-approximation, by rounds from the initial values.
 
-Values out of thin air are excluded (PTX ISA 8.10.4), so a value passes each write at most once and as many rounds as
-there are writes reach all of them.
+Values out of thin air are excluded (PTX ISA 8.10.4), so a value passes each write at most once. It starts with a
+constant; one round for that and one for each write of what reads decide reach all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
+from ptxmm.events.arithmetic import COMPARISONS
 from ptxmm.events.execution import initial_value
 from ptxmm.events.expressions import Node, apply, evaluate, leaves_of
 from ptxmm.events.interpreter import Program, run
-from ptxmm.events.trace import Cell, Trace
+from ptxmm.events.trace import Cell, Event, Trace
 from ptxmm.program.test import Test
 
 LIMIT = 4096
@@ -56,22 +57,24 @@ class Domains:
         """The values of ``cell``; None where they are too many."""
         return self._cells[cell] if cell in self._cells else frozenset((initial_value(self._test, cell),))
 
-    def values_of(self, node: Node, trace: Trace) -> frozenset[int] | None:
-        """The values of an expression over the reads of ``trace``, given the choices it has made; None: too many."""
+    def _read(self, trace: Trace, number: int) -> frozenset[int] | None:
+        cell = trace.reads[number].cell
+        return None if cell is None else self.cell(cell)
+
+    def values_of(self, node: Node, trace: Trace, chosen: bool = True) -> frozenset[int] | None:
+        """The values of an expression over the reads of ``trace``; None: too many.
+
+        ``chosen``: only with values of its reads that agree with the choices the path has made.
+        """
         if node.value is not None:
             return frozenset((node.value,))
         numbers = leaves_of(node)
-        choices: list[frozenset[int]] = []
-        for i in numbers:
-            cell = trace.reads[i].cell
-            values = None if cell is None else self.cell(cell)
-            if values is None:
-                return None
-            choices.append(values)
-        if prod(map(len, choices)) > LIMIT:
-            return _loosely(node, dict(zip(numbers, choices, strict=True)))
+        possible = {i: self._read(trace, i) for i in numbers}
+        choices = [values for values in possible.values() if values is not None]
+        if len(choices) < len(numbers) or prod(map(len, choices)) > LIMIT:
+            return _loosely(node, possible)
         known = set(numbers)
-        constraints = [(c, v) for c, v, _ in trace.constraints if known.issuperset(leaves_of(c))]
+        constraints = [(c, v) for c, v, _ in trace.constraints if chosen and known.issuperset(leaves_of(c))]
         leaves: list[int | None] = [None] * len(trace.reads)
         found = set()
         for selection in product(*choices):
@@ -84,9 +87,9 @@ class Domains:
         return frozenset(found)
 
 
-def _loosely(node: Node, leaves: Mapping[int, frozenset[int]]) -> frozenset[int] | None:
+def _loosely(node: Node, leaves: Mapping[int, frozenset[int] | None]) -> frozenset[int] | None:
     """The values of ``node`` if each operand had its values independently of the others; None: too many."""
-    done: dict[int, frozenset[int]] = {}
+    done: dict[int, frozenset[int] | None] = {}
     stack = [node]
     while stack:
         top = stack[-1]
@@ -100,12 +103,31 @@ def _loosely(node: Node, leaves: Mapping[int, frozenset[int]]) -> frozenset[int]
         elif waiting:
             stack += waiting
         else:
-            choices = [done[id(a)] for a in top.args]
-            if prod(map(len, choices)) > LIMIT:
-                return None
-            results = {apply(top, selection) for selection in product(*choices)}
-            done[id(top)] = frozenset(v for v in results if v is not None)
+            done[id(top)] = _combined(top, [done[id(a)] for a in top.args])
     return done[id(node)]
+
+
+def _combined(node: Node, operands: Sequence[frozenset[int] | None]) -> frozenset[int] | None:
+    """The values of an operation for any choice of its operands; None: too many."""
+    choices = [values for values in operands if values is not None]
+    if len(choices) == len(operands) and prod(map(len, choices)) <= LIMIT:
+        return frozenset(v for v in (apply(node, selection) for selection in product(*choices)) if v is not None)
+    if node.op in COMPARISONS:
+        return frozenset((0, 1))
+    if node.op == "and" and any(len(c) == 1 for c in choices):
+        mask = next(iter(min(choices, key=len)))
+        if mask.bit_count() <= 12:
+            return frozenset(_parts(mask))
+    return None
+
+
+def _parts(mask: int) -> Iterator[int]:
+    """Every number whose bits are all in ``mask``."""
+    part = mask
+    while part:
+        yield part
+        part = (part - 1) & mask
+    yield 0
 
 
 def possible_values(
@@ -123,15 +145,20 @@ def possible_values(
             # Both ways of every branch: what comes after a branch has joined does not depend on it (A21), so its
             # writes may be what the branch reads.
             paths = traces(program, domains, unroll, simplify, check, prune=False)
-            writes += max((sum(e.kind == "W" for e in t.events) for t in paths), default=0)
+            writes += max((sum(_open(e) for e in t.events) for t in paths), default=0)
             for trace in paths:
                 _write_all(test, trace, domains, grown)
         if tear:
             grown = {cell: _mixed(values, cell[2]) for cell, values in grown.items()}
         rounds += 1
-        if grown == cells or rounds > writes:
+        if grown == cells or rounds > writes + 1:
             return Domains(test, grown)
         cells = grown
+
+
+def _open(event: Event) -> bool:
+    """Whether ``event`` writes what reads decide."""
+    return event.kind == "W" and event.value is not None and event.value.value is None
 
 
 def _write_all(test: Test, trace: Trace, domains: Domains, into: dict[Cell, frozenset[int] | None]) -> None:

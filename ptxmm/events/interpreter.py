@@ -7,7 +7,7 @@ the run forks only where it must know one: at a branch, a predicated memory acce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ptxmm.errors import PtxmmError
@@ -52,8 +52,9 @@ class Missing(Exception):
     """A run with given values came to a read that has none."""
 
 
-Domain = Callable[[Node, Trace], Iterable[int] | None]
-"""The values that an expression over the reads of a path so far may take; None: not known."""
+Domain = Callable[[Node, Trace, bool], frozenset[int] | None]
+"""The values that an expression over the reads of a path so far may take, given the choices made (if the last
+argument says so); None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,10 @@ class _Machine:
         else:
             possible = None
             if self.domain is not None and (self.prune or choices is None):
-                possible = self.domain(node, self.trace)
+                possible = self.domain(node, self.trace, True)
+                if possible is not None and not possible and not self.prune:
+                    # Not yet, it seems; what follows may be what makes it so, if it does not depend on this access.
+                    possible = self.domain(node, self.trace, False)
             if possible is not None:
                 choices = [v for v in sorted(possible) if choices is None or v in choices]
             if choices is None:

@@ -88,6 +88,30 @@ def control_flow(thread: Thread) -> ControlFlow:
     return ControlFlow(join, assigned, backward, _spin_loops(thread, graph, backward, written) if backward else {})
 
 
+def live_operands(thread: Thread) -> list[list[str]]:
+    """For each pc, and the end, the registers that some instruction from there on uses before it is written.
+
+    A predicated instruction uses what it may overwrite. Unlike in ``control_flow`` the end uses nothing.
+    """
+    body = thread.body
+    written = [frozenset(name for name, _ in definitions(op)) for op in body]
+    live = [{name for name, _ in uses(op)} for op in body] + [set()]
+    for pc, op in enumerate(body):
+        if op.guard is not None:
+            live[pc] |= written[pc]
+    graph = _graph(body)
+    used = [frozenset(names) for names in live]
+    changed = True
+    while changed:
+        changed = False
+        for pc in reversed(range(len(body))):
+            after = set().union(*(live[s] for s in graph.successors(pc)))
+            new = used[pc] | (after - written[pc])
+            if new != live[pc]:
+                live[pc], changed = set(new), True
+    return [sorted(names) for names in live]
+
+
 def _conditional(op: Op) -> bool:
     """Whether control may go two ways after ``op``."""
     return (isinstance(op, Branch) and (op.guard is not None or op.condition is not None)) or (

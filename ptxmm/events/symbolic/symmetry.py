@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
+from ptxmm.errors import Span
 from ptxmm.events.symbolic.phases import cta_key
 from ptxmm.program.test import Test, Thread
-from ptxmm.ptx.ops import Op
+from ptxmm.ptx.ops import Op, Source
 
 
 def interchangeable(test: Test, fixed: Collection[int]) -> list[list[int]]:
@@ -34,7 +35,5 @@ def interchangeable(test: Test, fixed: Collection[int]) -> list[list[int]]:
 
 def _code(thread: Thread) -> tuple[Op, ...]:
     """The instructions without their place in the text."""
-    if not thread.body:
-        return ()
-    source = thread.body[0].source
-    return tuple(replace(op, source=source) for op in thread.body)
+    nowhere = Source(Span(0, 0, 0), "")
+    return tuple(replace(op, source=nowhere) for op in thread.body)

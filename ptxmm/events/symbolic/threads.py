@@ -24,7 +24,7 @@ from ptxmm.events.symbolic.values import (
     only,
     update,
 )
-from ptxmm.program.control import ControlFlow, control_flow
+from ptxmm.program.control import ControlFlow, control_flow, live_operands
 from ptxmm.program.test import EventId, MemoryObject, Test, Thread
 from ptxmm.ptx.ops import (
     Alu,
@@ -112,10 +112,8 @@ class ThreadEvents:
 
 @dataclass(frozen=True, slots=True)
 class _Control:
-    """An open branch: it closes at ``join``, where the registers ``assigned`` come to depend on ``reads``."""
+    """Open branches with one join, where the registers ``assigned`` come to depend on ``reads``."""
 
-    join: int
-    branch: tuple[int, int]
     assigned: frozenset[str]
     reads: Reads
 
@@ -124,7 +122,7 @@ class _Control:
 class _State:
     guard: Formula
     registers: dict[str, Value]
-    controls: tuple[_Control, ...] = ()
+    controls: dict[int, _Control] = field(default_factory=dict)
     wrote: dict[int, Formula] = field(default_factory=dict)
 
 
@@ -192,6 +190,7 @@ class _Run:
         self.cut: list[Formula] = []
         self.backward = {pc: i for i, pc in enumerate(sorted(self.flow.backward))}
         self.headers = set(self.flow.spin.values())
+        self.operands = live_operands(thread) if self.flow.join or self.flow.backward else []
 
     def run(self) -> ThreadEvents:
         zero = self.machine._zero
@@ -206,7 +205,7 @@ class _Run:
             self.machine.check()
             node = heappop(queue)
             taken, pc, counts = node
-            for state in self._merged(pc, waiting.pop(node)):
+            for state in self._merged(pc, taken, waiting.pop(node)):
                 if pc >= len(self.thread.body):
                     self.ends.append(state)
                     continue
@@ -231,24 +230,26 @@ class _Run:
             registers_at_end,
         )
 
-    def _merged(self, pc: int, states: list[_State]) -> list[_State]:
+    def _merged(self, pc: int, taken: int, states: list[_State]) -> list[_State]:
         """Close the branches that join at ``pc``, then merge the states that no later rewrite can tell apart."""
         for state in states:
-            closing = [c for c in state.controls if c.join == pc]
-            if closing:
-                state.controls = tuple(c for c in state.controls if c.join != pc)
-            for control in closing:
-                for name in control.assigned:
-                    value = state.registers[name]
-                    leaf = self.machine.expressions.number("join", control.branch, name)
-                    state.registers[name] = Value(value.domain, leaf, self._union(value.reads, control.reads))
+            closing = state.controls.get(pc)
+            if closing is None:
+                continue
+            state.controls = {join: c for join, c in state.controls.items() if join != pc}
+            for name in closing.assigned:
+                value = state.registers[name]
+                leaf = self.machine.expressions.number("join", pc, taken, name)
+                state.registers[name] = Value(value.domain, leaf, self._union(value.reads, closing.reads))
+        if len(states) == 1:
+            return states
         groups: dict[object, list[_State]] = {}
         for state in states:
             key = (
-                tuple((c.join, c.branch) for c in state.controls),
-                tuple(v.expression for v in state.registers.values()),
+                tuple(sorted((join, sorted(c.assigned)) for join, c in state.controls.items())),
+                tuple(state.registers[name].expression for name in self.operands[pc]),
             )
-            groups.setdefault(key, []).append(state)
+            groups.setdefault(str(key), []).append(state)
         return [self._merge(group) if len(group) > 1 else group[0] for group in groups.values()]
 
     def _merge(self, states: list[_State]) -> _State:
@@ -263,10 +264,10 @@ class _Run:
             domain = merge(formulas, [(s.guard, v.domain) for s, v in zip(states, values, strict=True)])
             reads = self._under([(s.guard, v.reads) for s, v in zip(states, values, strict=True)])
             registers[name] = Value(domain, value.expression, reads)
-        controls = tuple(
-            replace(control, reads=self._under([(s.guard, s.controls[i].reads) for s in states]))
-            for i, control in enumerate(first.controls)
-        )
+        controls = {
+            join: _Control(c.assigned, self._under([(s.guard, s.controls[join].reads) for s in states]))
+            for join, c in first.controls.items()
+        }
         wrote = {
             header: formulas.any([formulas.both(s.guard, s.wrote.get(header, FALSE)) for s in states])
             for header in self.headers
@@ -328,19 +329,21 @@ class _Run:
                 self.ends.append(ends)
             left = self.formulas.both(state.guard, -condition)
             stays = replace(state, guard=left, registers=dict(state.registers))
-            return [(following, self._open(pc, taken, stays, reads, known))]
+            return [(following, self._open(pc, stays, reads, known))]
         self._execute(op, here, state, condition, reads, known)
         return [(following, state)]
 
     def _either_way(self, condition: Formula, reads: Reads) -> Formula:
         return self.formulas.variable() if self.machine.free and reads else condition
 
-    def _open(self, pc: int, taken: int, state: _State, reads: Reads, known: bool) -> _State:
+    def _open(self, pc: int, state: _State, reads: Reads, known: bool) -> _State:
         """``state`` after the conditional branch at ``pc``, inside its region of control."""
         if pc not in self.flow.join or known or not reads:
             return state
-        control = _Control(self.flow.join[pc], (pc, taken), self.flow.assigned[pc], reads)
-        return replace(state, controls=(*state.controls, control))
+        join, assigned = self.flow.join[pc], self.flow.assigned[pc]
+        if join in state.controls:
+            assigned, reads = assigned | state.controls[join].assigned, self._union(state.controls[join].reads, reads)
+        return replace(state, controls={**state.controls, join: _Control(assigned, reads)})
 
     def _branch(
         self,
@@ -356,7 +359,7 @@ class _Run:
         formulas = self.formulas
         jump = replace(state, guard=formulas.both(state.guard, condition), registers=dict(state.registers))
         stay = replace(state, guard=formulas.both(state.guard, -condition), registers=dict(state.registers))
-        jump, stay = (self._open(pc, taken, s, reads, known) for s in (jump, stay))
+        jump, stay = (self._open(pc, s, reads, known) for s in (jump, stay))
         result = [((taken, pc + 1, counts), stay)]
         if pc not in self.backward:
             return [*result, ((taken, op.target, counts), jump)]
@@ -507,7 +510,7 @@ class _Run:
         return self.thread.registers[operand.name] if isinstance(operand, Reg) else default
 
     def _control(self, state: _State, reads: Reads) -> Reads:
-        for control in state.controls:
+        for control in state.controls.values():
             reads = self._union(reads, control.reads)
         return reads
 
