@@ -39,7 +39,7 @@ class Solver:
     def satisfiable(self, goal: Formula) -> bool:
         """Whether an assignment meets all that is required, and ``goal``; ``value`` then reads one.
 
-        Raises ``Timeout`` when the deadline passes first.
+        Raises ``Timeout`` when the deadline passes first, ``KeyboardInterrupt`` when the user stops it.
         """
         if self._impossible or goal == FALSE:
             return False
@@ -53,7 +53,8 @@ class Solver:
             self._solver.set("timeout", min(left, 2**31))
         answer = self._solver.check(*assumptions)
         if answer == self._z3.unknown:
-            raise Timeout
+            # Z3 takes an interrupt from the keyboard for itself.
+            raise KeyboardInterrupt if "keyboard" in self._solver.reason_unknown() else Timeout
         if answer == self._z3.unsat:
             return False
         self._read()

@@ -31,6 +31,7 @@ from ptxmm.program.condition import (
     terms,
 )
 from ptxmm.program.test import EventId, Test
+from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
 from ptxmm.relations.formula import TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
 
@@ -74,8 +75,8 @@ class _Problem:
         self.elements = {term: program.element(term) for term in memory}
         base = Base(program)
         algebra = program.algebra
-        program.constraints += algebra.acyclicity(
-            reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data")])
+        program.constraints += acyclicity(
+            algebra, reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data")])
         )
         evaluator: Evaluator[EventSet, Relation] = Evaluator(model, algebra, base)
         self.flags: list[tuple[str, Formula]] = []
@@ -109,13 +110,15 @@ class _Problem:
             if solver.satisfiable(formula):
                 result.flags.add(name)
         if self.proposition is None:
-            while self._next(result, TRUE):
+            while len(result.found) != self.limits.states:
                 self.limits.check()
+                if not self._next(result, TRUE):
+                    result.exhausted = True
+                    break
         else:
             holds = self._formula(self.proposition)
             self._next(result, holds)
             self._next(result, -holds)
-        result.exhausted = self.proposition is None
 
     def _next(self, result: Search, goal: Formula) -> bool:
         """Add one more final state that meets ``goal`` to ``result``, if there is one."""
@@ -174,12 +177,12 @@ class _Problem:
         """Formulas that all hold iff the check of ``axiom`` does."""
         algebra = self.program.algebra
         if axiom.kind == "empty":
-            some = algebra.non_empty(value)
+            some = non_empty(algebra, value)
         else:
             assert isinstance(value, Relation)
             if axiom.kind == "acyclic" and not axiom.negated and not axiom.flag:
-                return algebra.acyclicity(value)
-            some = algebra.cyclic(value) if axiom.kind == "acyclic" else algebra.reflexive(value)
+                return acyclicity(algebra, value)
+            some = cyclic(algebra, value) if axiom.kind == "acyclic" else reflexive(algebra, value)
         return [some if axiom.negated else -some]
 
     def _total_fence_order(self, base: Base) -> None:
@@ -189,7 +192,7 @@ class _Problem:
             if a < b:
                 executed = self.formulas.both(program.presence[a], program.presence[b])
                 program.constraints.append(self.formulas.any([-executed, first, program.fsc[b, a]]))
-        program.constraints += program.algebra.acyclicity(base.relation("fsc"))
+        program.constraints += acyclicity(program.algebra, base.relation("fsc"))
 
     def _break_symmetry(self, named: Iterable[Term]) -> None:
         """Of executions that differ in the order of interchangeable threads keep one.

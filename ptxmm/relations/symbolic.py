@@ -218,7 +218,7 @@ class SymbolicAlgebra:
         return _normal(must, may)
 
     def plus(self, a: Relation) -> Relation:
-        reach = _closure(a.must)
+        reach = closure(a.must)
         if not a.may:
             return Relation(reach, {})
         formulas = self.formulas
@@ -330,94 +330,6 @@ class SymbolicAlgebra:
     def fixpoint_bound(self) -> int:
         return self.size * self.size + 1
 
-    def non_empty(self, a: Relation | EventSet) -> Formula:
-        """When ``a`` has a member."""
-        if isinstance(a, EventSet):
-            return TRUE if a.must else self.formulas.any(a.may.values())
-        if any(a.must):
-            return TRUE
-        return self.formulas.any([f for row in a.may.values() for f in row.values()])
-
-    def reflexive(self, a: Relation) -> Formula:
-        """When ``a`` relates some event to itself."""
-        if any(row >> x & 1 for x, row in enumerate(a.must)):
-            return TRUE
-        return self.formulas.any([row[x] for x, row in a.may.items() if x in row])
-
-    def cyclic(self, a: Relation) -> Formula:
-        """When ``a`` has a cycle."""
-        return self.reflexive(self.plus(self.within_cycles(a)))
-
-    def within_cycles(self, a: Relation) -> Relation:
-        """The pairs of ``a`` that lie on some cycle of what may hold."""
-        rows = list(a.must)
-        for x, entries in a.may.items():
-            for y in entries:
-                rows[x] |= 1 << y
-        reach = _closure(rows)
-        back = [0] * self.size
-        for x, row in enumerate(reach):
-            for y in bits(row):
-                if reach[y] >> x & 1:
-                    back[x] |= 1 << y
-        must = [row & back[x] for x, row in enumerate(a.must)]
-        may: dict[int, dict[int, Formula]] = {}
-        for x, entries in a.may.items():
-            kept = {y: f for y, f in entries.items() if back[x] >> y & 1}
-            if kept:
-                may[x] = kept
-        return Relation(must, may)
-
-    def acyclicity(self, a: Relation) -> list[Formula]:
-        """Formulas that all hold, for some value of the fresh variables in them, iff ``a`` has no cycle.
-
-        Each strongly connected part of what may hold gets a total order on its events, one variable for each pair,
-        that contains the part.
-        """
-        core = self.within_cycles(a)
-        rows = list(core.must)
-        for x, entries in core.may.items():
-            for y in entries:
-                rows[x] |= 1 << y
-        reach = _closure(rows)
-        result: list[Formula] = []
-        seen = 0
-        for x in range(self.size):
-            if seen >> x & 1 or not reach[x] >> x & 1:
-                continue
-            part = reach[x] & _column(reach, x)
-            seen |= part
-            result += self._ordered(core, list(bits(part)))
-        return result
-
-    def _ordered(self, a: Relation, events: list[int]) -> list[Formula]:
-        formulas = self.formulas
-        result: list[Formula] = []
-        if len(events) == 1:
-            return [-self.get(a, events[0], events[0])]
-        if len(events) == 2:
-            x, y = events
-            return [-formulas.both(self.get(a, x, y), self.get(a, y, x)), -self.get(a, x, x), -self.get(a, y, y)]
-        before: dict[tuple[int, int], Formula] = {}
-        for i, x in enumerate(events):
-            result.append(-self.get(a, x, x))
-            for y in events[i + 1 :]:
-                forth, back = self.get(a, x, y), self.get(a, y, x)
-                if TRUE in (forth, back):
-                    result.append(-formulas.both(forth, back))
-                    order = forth if forth == TRUE else FALSE
-                else:
-                    order = formulas.variable()
-                    result += [formulas.either(-forth, order), formulas.either(-back, -order)]
-                before[x, y], before[y, x] = order, -order
-        for i, x in enumerate(events):
-            for j in range(i + 1, len(events)):
-                for k in range(j + 1, len(events)):
-                    y, z = events[j], events[k]
-                    result.append(formulas.any([-before[x, y], -before[y, z], -before[z, x]]))
-                    result.append(formulas.any([-before[x, z], -before[z, y], -before[y, x]]))
-        return result
-
 
 def _normal(must: list[int], may: dict[int, dict[int, Formula]]) -> Relation:
     """Drop from ``may`` what ``must`` has or what turned out constant."""
@@ -437,7 +349,7 @@ def _normal(must: list[int], may: dict[int, dict[int, Formula]]) -> Relation:
     return Relation(must, clean)
 
 
-def _closure(rows: list[int]) -> list[int]:
+def closure(rows: list[int]) -> list[int]:
     """The transitive closure of bit rows (Warshall)."""
     reach = list(rows)
     for k, _ in enumerate(reach):
@@ -447,7 +359,3 @@ def _closure(rows: list[int]) -> list[int]:
                 if row & bit:
                     reach[x] = row | onward
     return reach
-
-
-def _column(rows: list[int], y: int) -> int:
-    return sum(1 << x for x, row in enumerate(rows) if row >> y & 1)

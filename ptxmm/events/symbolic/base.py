@@ -5,19 +5,19 @@ Sources: PTX ISA 8.2 (overlap), 8.4 (operation types), 8.5 (scopes), 8.6 (proxie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.event import Event, Place
 from ptxmm.events.symbolic.phases import cta_key
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.scopes import in_scope, scope_of
-from ptxmm.events.symbolic.threads import Event, Place
-from ptxmm.ptx.ops import Atomic, Barrier, Fence, Load, ProxyFence, Store
+from ptxmm.events.symbolic.tags import TAGS, tags_of
+from ptxmm.ptx.ops import Atomic, Load, ProxyFence, Store
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation, bits
 
-PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
 EMPTY_SETS = ("ASY", "TMP", "CA", "CW", "MBA", "MBW", "MBI", "FMBI", "TMREL", "TMACQ", "ISS", "emptyset")
 EMPTY_RELATIONS = ("warpphase", "api", "0")
 
@@ -120,7 +120,7 @@ class Base:
     def _tagged(self) -> dict[str, int]:
         tags = dict.fromkeys(TAGS, 0)
         for event in self.program.events:
-            for tag in _tags_of(self.program, event):
+            for tag in tags_of(self.program.test, event):
                 tags[tag] |= 1 << event.number
         for number in self.program.initial.values():
             for tag in ("IW", "W", "M"):
@@ -326,88 +326,6 @@ class Base:
     def _external(self) -> Relation:
         full = self.algebra.product(self.algebra.universe(), self.algebra.universe())
         return self.algebra.difference(full, self._internal())
-
-
-TAGS = (
-    "R",
-    "W",
-    "M",
-    "IW",
-    "F",
-    "FSC",
-    "FAR",
-    "PF",
-    "AF",
-    "BA",
-    "BW",
-    "B",
-    "STRONG",
-    "REL",
-    "ACQ",
-    "NORET",
-    "AMO",
-    "GEN",
-    "SUR",
-    "TEX",
-    "CON",
-    "RLX",
-    "ACQ_REL",
-    "SC",
-    "WEAK",
-    "VOL",
-    "MMIO",
-    "ALIAS",
-    "CTA",
-    "CLUSTER",
-    "GPU",
-    "SYS",
-    "HOST",
-)
-
-
-def _tags_of(program: Program, event: Event) -> Iterable[str]:
-    """The names of the sets that ``event`` is in (8.4, Table 19)."""
-    op = event.op
-    if program.test.threads[event.thread].placement.host:
-        yield "HOST"
-    scope = scope_of(event)
-    if scope is not None:
-        yield "STRONG"
-        yield scope.upper()
-    match op:
-        case Fence():
-            yield from ("F", "GEN", *(("FSC", "SC") if op.sem == "sc" else ("FAR", "ACQ_REL")))
-        case ProxyFence():
-            yield "F"
-            if op.kind == "alias":
-                yield from ("AF", "ALIAS")
-            else:
-                yield from ("PF", PROXIES[op.kind])
-        case Barrier():
-            yield from (event.kind, "B")
-        case Load() | Store() | Atomic():
-            yield from (event.kind, "M", PROXIES[op.proxy])
-            yield from _order(event, op)
-
-
-def _order(event: Event, op: Load | Store | Atomic) -> Iterable[str]:
-    if isinstance(op, Atomic):
-        yield "AMO"
-        if event.kind == "R" and not op.returns:
-            yield "NORET"
-        releases, acquires = op.sem in ("release", "acq_rel"), op.sem in ("acquire", "acq_rel")
-        if releases:
-            yield "REL"
-        if acquires and event.kind == "R":
-            yield "ACQ"
-        if not (acquires if event.kind == "R" else releases):
-            yield "RLX"
-        return
-    if op.volatile:
-        yield "VOL"
-    if op.mmio:
-        yield "MMIO"
-    yield {"weak": "WEAK", "relaxed": "RLX", "acquire": "ACQ", "release": "REL"}[op.sem]
 
 
 def _intersect(p: Place, q: Place) -> bool:

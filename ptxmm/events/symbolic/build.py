@@ -11,10 +11,12 @@ from itertools import combinations
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.choices import choose
+from ptxmm.events.symbolic.event import ThreadEvents
+from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.phases import scenarios
 from ptxmm.events.symbolic.possible import Possible, rounds
 from ptxmm.events.symbolic.program import Cell, Program
-from ptxmm.events.symbolic.threads import Machine, ThreadEvents
+from ptxmm.events.symbolic.threads import run
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import Op
@@ -76,12 +78,12 @@ def _execute(
         if not grounded:
             free = Machine(test, Formulas(), unroll, simplify, possible.of, True, split, stuck, check)
             for index in range(len(test.threads)):
-                free.run(index)
+                run(free, index)
             executions += 1
             if possible.learn(free) and executions <= rounds(free):
                 continue
         machine = Machine(test, Formulas(), unroll, simplify, possible.of, False, split, stuck, check)
-        threads = [machine.run(i) for i in range(len(test.threads))]
+        threads = [run(machine, i) for i in range(len(test.threads))]
         executions += 1
         if grounded and possible.learn(machine) and executions <= rounds(machine):
             continue

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import combinations, permutations
 
+from ptxmm.events.symbolic.event import Event
+from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.phases import Scenario, scenarios
 from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.scopes import in_scope
-from ptxmm.events.symbolic.threads import Event, Machine
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import EventId
 from ptxmm.ptx.ops import Fence

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
-from ptxmm.events.symbolic.threads import BarrierEvent, ThreadEvents
+from ptxmm.events.symbolic.event import BarrierEvent, ThreadEvents
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import Barrier, Imm
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas

@@ -7,8 +7,9 @@ that compute.
 
 from __future__ import annotations
 
+from ptxmm.events.symbolic.event import Event
+from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.program import Cell, initial_value
-from ptxmm.events.symbolic.threads import Event, Machine
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import Imm, Store, Sym
 from ptxmm.relations.formula import TRUE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ptxmm.events.symbolic.event import Event, Place, ThreadEvents, initial_values
 from ptxmm.events.symbolic.phases import Scenario
-from ptxmm.events.symbolic.threads import Event, Place, ThreadEvents, initial_values
 from ptxmm.events.symbolic.values import Domain, apply, merge, only
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Test

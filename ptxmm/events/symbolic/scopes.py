@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.phases import cta_key
-from ptxmm.events.symbolic.threads import Event
 from ptxmm.program.test import Test
 
 
