@@ -673,3 +673,11 @@ def test_legal_instructions_survive_printing(data: st.DataObject) -> None:
 )
 def test_spellings_of_the_document(text: str) -> None:
     resolve(text)
+
+
+def test_a_dialect_load_of_a_constant_is_a_move() -> None:
+    (statement,) = parse_statements("ld.weak r0, 5", dialect=True)
+    assert isinstance(statement, Instruction)
+    op = isa.resolve(statement, dialect=True, variables=(), labels={})
+    assert isinstance(op, ops.Alu)
+    assert (op.op, op.dst, op.sources) == ("mov", ops.Reg("r0"), (ops.Imm(5),))

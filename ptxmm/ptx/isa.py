@@ -135,6 +135,9 @@ def _proxy(q: Qualified) -> ops.Proxy:
 def _load(q: Qualified, names: Names) -> Op:
     dst, address = _memory_operands(q, names, 2, 2)
     typ, sem, scope, volatile, mmio = _access(q)
+    if q.dialect and isinstance(address, syntax.Number):  # a constant is no location: the dialect's move
+        constant = operands.value(q, names, address, typ)
+        return ops.Alu("mov", typ, operands.destination(names, dst), (constant,), _source(q), _guard(q, names))
     target, place = operands.destination(names, dst), operands.address(q, names, address)
     guard = _guard(q, names)
     return ops.Load(

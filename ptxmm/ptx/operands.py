@@ -110,7 +110,7 @@ def address(q: Qualified, names: Names, operand: syntax.Operand) -> ops.Address:
                 raise at(span, f"{text} is not supported yet", kind="unsupported")
         case syntax.Sum(base, offset) if q.dialect:
             pass
-        case syntax.Name() | syntax.Number() if q.dialect:
+        case syntax.Name() if q.dialect:
             base, offset = operand, 0
         case syntax.Name() | syntax.Sum():
             raise at(operand.span, f"expected an address, found {describe(operand)}", hint=f"write [{_spell(operand)}]")

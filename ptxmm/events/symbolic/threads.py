@@ -18,6 +18,10 @@ from ptxmm.program.test import EventId, Thread
 from ptxmm.ptx.ops import Branch, Exit
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
+SPINS = 1
+"""How often the branch of a spin loop is taken without a write, beside what the bound allows. No final state needs
+it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
+
 
 def run(machine: Machine, index: int) -> ThreadEvents:
     """Execute the thread with ``index``; its events are added to those of ``machine``."""
@@ -34,6 +38,7 @@ class _Run:
         self.ends: list[State] = []
         self.cut: list[Formula] = []
         self.backward = {pc: i for i, pc in enumerate(sorted(self.flow.backward))}
+        self.spins = {pc: len(self.backward) + i for i, pc in enumerate(sorted(self.flow.spin))}
         self.headers = set(self.flow.spin.values())
         self.instructions = Instructions(machine, index, thread, self.headers)
         self.operands = live_operands(thread) if self.flow.join or self.flow.backward else []
@@ -44,7 +49,7 @@ class _Run:
         for name, initial in self.thread.initial.items():
             registers[name] = Value(only(initial), self.machine.expressions.constant(initial), {})
         start = State(TRUE, registers)
-        counts = (0,) * len(self.backward)
+        counts = (0,) * (len(self.backward) + len(self.spins))
         waiting: dict[tuple[int, int, tuple[int, ...]], list[State]] = {(0, 0, counts): [start]}
         queue = [(0, 0, counts)]
         while queue:
@@ -198,12 +203,18 @@ class _Run:
             return [*result, ((taken, op.target, counts), jump)]
         header = self.flow.spin.get(pc)
         if header is not None:
-            jump.guard = formulas.both(jump.guard, state.wrote.get(header, FALSE))
-            if jump.guard == FALSE:
-                return result
-        which = self.backward[pc]
-        if counts[which] >= self.machine.unroll:
+            wrote = state.wrote.get(header, FALSE)
+            spins = replace(jump, guard=formulas.both(jump.guard, -wrote), registers=dict(jump.registers))
+            jump.guard = formulas.both(jump.guard, wrote)
+            if counts[self.spins[pc]] < SPINS:
+                result.append(((taken + 1, op.target, _increased(counts, self.spins[pc])), spins))
+        if jump.guard == FALSE:
+            return result
+        if counts[self.backward[pc]] >= self.machine.unroll:
             self.cut.append(jump.guard)
             return result
-        more = (*counts[:which], counts[which] + 1, *counts[which + 1 :])
-        return [*result, ((taken + 1, op.target, more), jump)]
+        return [*result, ((taken + 1, op.target, _increased(counts, self.backward[pc])), jump)]
+
+
+def _increased(counts: tuple[int, ...], which: int) -> tuple[int, ...]:
+    return (*counts[:which], counts[which] + 1, *counts[which + 1 :])
