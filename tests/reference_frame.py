@@ -117,6 +117,7 @@ class Frame:
     test: Test
     model: str
     paths: tuple[Path, ...]
+    dependencies: frozenset[str]  # which of addr, data, ctrl, rmw are in dep
     events: list[Event] = field(default_factory=list)
     number: dict[Leaf, int] = field(default_factory=dict)
     initial: dict[int, int] = field(default_factory=dict)  # the value of an initial write
@@ -167,7 +168,13 @@ class Frame:
         place = instances(self.test)
         self.po = {(a, b) for a in E - IW for b in E - IW if a < b and ev[a].thread == ev[b].thread}
         self.rmw = {(self.number[half], w) for w in E if (half := ev[w].read_half) is not None}
-        self.dep = self.rmw | {(self.number[leaf], e) for e in E for leaf in ev[e].addr | ev[e].data | ev[e].ctrl}
+        parts = {
+            kind: {(self.number[leaf], e) for e in E for leaf in getattr(ev[e], kind)}
+            for kind in ("addr", "data", "ctrl")
+        }
+        self.makes_values = parts["addr"] | parts["data"]
+        parts["rmw"] = self.rmw
+        self.dep = {pair for kind in self.dependencies for pair in parts[kind]}
         inscope = {
             (a, b)
             for a in STRONG

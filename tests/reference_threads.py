@@ -297,7 +297,7 @@ class Walker:
         if op.op == "cas":
             compare, new = operands
             equal = self.apply("eq", op.type, ("read", leaf), compare)
-            write = replace(write, value=new, data=reads(new), ctrl=write.ctrl | reads(compare))
+            write = replace(write, value=new, data=reads(new), ctrl=write.ctrl | reads(equal))
             for success in (True, False):
                 halves = (read, write) if success else (read,)
                 if is_const(equal) and bool(equal[1]) != success:

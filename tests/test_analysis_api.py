@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 import ptxmm
+from ptxmm.analysis.outcomes import check_listed
+from ptxmm.engines.result import Limits
+from tests.benchmarks.programs import readers
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,3 +32,30 @@ def test_check_from_python() -> None:
     ]
     with pytest.raises(ptxmm.PtxmmError, match="unknown engine 'z4'"):
         ptxmm.check(test, ptxmm.load_model("ptx-8.5"), engine="z4")
+
+
+@pytest.mark.parametrize("engine", ["z3", "enumerate", "both"])
+def test_as_many_states_as_asked_for(engine: str) -> None:
+    model = ptxmm.load_model("ptx-8.5")
+    text = readers(2)
+    (bare,) = ptxmm.parse(text)
+    (test,) = ptxmm.parse(text + "exists (P0:r0 == 2 /\\ P0:r1 == 2 /\\ P1:r0 == 1 /\\ P1:r1 == 2)\n")
+    every = ptxmm.check(test, model, engine=engine)
+    assert (every.listed, every.holds, every.observation) == (True, True, "sometimes")
+    some = ptxmm.check(bare, model, engine=engine, limits=Limits(states=3))
+    assert (some.listed, len(some.outcomes), some.status) == (False, 3, "complete")
+    listed = check_listed(test, model, 3, engine=engine)
+    assert (listed.listed, listed.holds, listed.observation) == (False, True, "sometimes")
+    assert len(listed.outcomes) == 3
+    assert all(outcome in every.outcomes for outcome in listed.outcomes)
+    assert any(outcome.satisfies for outcome in listed.outcomes)
+
+
+@pytest.mark.parametrize("engine", ["z3", "enumerate"])
+def test_a_list_that_is_cut_settles_nothing_it_does_not_show(engine: str) -> None:
+    (test,) = ptxmm.parse(readers(2) + "exists (P0:r0 == 7)\n")
+    model = ptxmm.load_model("ptx-8.5")
+    cut = ptxmm.check(test, model, engine=engine, limits=Limits(states=2))
+    assert (cut.holds, cut.observation, cut.listed) == (None, None, False)
+    listed = check_listed(test, model, 2, engine=engine)
+    assert (listed.holds, listed.observation, listed.listed) == (False, "never", False)

@@ -103,7 +103,7 @@ def steady(text: str) -> str:
 def test_help(ptxmm: Run, golden: Golden, command: str) -> None:
     ran = ptxmm(*command.split(), "--help")
     assert (ran.code, ran.err) == (0, "")
-    golden(f"help-{command or 'ptxmm'}.txt", ran.out.replace("pytest", "ptxmm"))
+    golden(f"help-{command or 'ptxmm'}.txt", ran.out)
 
 
 def test_version(ptxmm: Run) -> None:
@@ -206,13 +206,16 @@ def test_bad_files(ptxmm: Run, tmp_path: Path, golden: Golden) -> None:
             ("check", "mp.litmus", "--model", "sc", "--reading", "dep=sin"),
             "error: reading `dep` has no value `sin`\n  hint: values: sem, syn\n",
         ),
+        (("check", "mp.litmus", "--timeout", "nan"), "error: --timeout nan: at most 100000000 seconds\n"),
     ],
 )
 def test_bad_usage(ptxmm: Run, arguments: tuple[str, ...], message: str) -> None:
     assert ptxmm(*arguments) == Ran(2, "", message)
 
 
-@pytest.mark.parametrize("arguments", [("chek",), ("check", "--frobnicate"), ("check", "a", "--unroll", "x")])
+@pytest.mark.parametrize(
+    "arguments", [("chek",), ("check", "--frobnicate"), ("check", "a", "--unroll", "x")]
+)
 def test_usage_errors_of_the_parser(ptxmm: Run, arguments: tuple[str, ...]) -> None:
     ran = ptxmm(*arguments)
     assert (ran.code, ran.out) == (2, "")
@@ -331,3 +334,36 @@ def test_no_colour_in_a_pipe(tmp_path: Path) -> None:
     ran = process("check", "mp.litmus", "--model", "sc", cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "\x1b" not in ran.stdout
+
+
+def test_a_pipe_is_no_litmus_test(ptxmm: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.litmus")
+    ran = ptxmm("check", "pipe.litmus", "/dev/zero")
+    assert ran.code == 2
+    assert ran.err == (
+        "pipe.litmus: error: the file can't be read: Not a regular file\n"
+        "/dev/zero: error: the file can't be read: Not a regular file\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "err"),
+    [
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+        (">/dev/full", 2, "error: No space left on device\n"),
+        ("--engine=none 2>/dev/full", 2, ""),
+    ],
+)
+def test_output_that_cannot_be_written(tmp_path: Path, redirection: str, code: int, err: str) -> None:
+    (tmp_path / "mp.litmus").write_text(MP)
+    command = f"{sys.executable} -m ptxmm check mp.litmus --model sc {redirection}"
+    ran = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env=ENVIRONMENT)
+    assert (ran.returncode, ran.stderr) == (code, err)
+
+
+def test_a_model_of_the_users_own_is_called_by_its_path(ptxmm: Run, tmp_path: Path) -> None:
+    (tmp_path / "ptx-8.5.cat").write_text('"Nothing is forbidden"\n')
+    ran = ptxmm("check", "mp.litmus", "--model", "ptx-8.5.cat", "--model", "ptx-8.5", "--json")
+    found = [(r["model"], r["observation"], r["expected"]) for r in json.loads(ran.out)["results"]]
+    assert found == [("ptx-8.5.cat", "sometimes", None), ("ptx-8.5", "never", "never")]

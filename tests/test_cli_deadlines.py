@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,11 @@ from ptxmm.analysis.result import Result
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine, Settings
 from ptxmm.cli.watchdog import watched
+from ptxmm.engines.result import Limits
+from ptxmm.engines.sat import Solver
 from ptxmm.errors import Timeout
-from tests.benchmarks.programs import counter
+from ptxmm.relations.formula import TRUE, Formulas
+from tests.benchmarks.programs import counter, readers
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
@@ -55,6 +60,25 @@ def test_a_solver_that_never_looks_at_the_clock_is_interrupted() -> None:
     assert time.monotonic() - start < 5
 
 
+def test_the_solver_gives_up_at_an_interrupt() -> None:
+    formulas = Formulas()
+    solver = Solver(formulas, Limits())
+    holes = 14
+    pigeons = [[formulas.variable() for _ in range(holes)] for _ in range(holes + 1)]
+    for row in pigeons:
+        solver.require(formulas.any(row))
+    for column in zip(*pigeons, strict=True):
+        for a, b in combinations(column, 2):
+            solver.exclude(a, b)
+    alarm = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    alarm.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        solver.satisfiable(TRUE)
+    alarm.join()
+    assert time.monotonic() - start < 5
+
+
 def test_the_block_goes_on_after_a_watched_one() -> None:
     with watched(0.1):
         pass
@@ -74,7 +98,7 @@ def test_the_pool_ends_a_worker_that_passes_its_deadline(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("engine", [Engine.z3, Engine.enumerate])
 def test_engines_notice_their_deadline(engine: Engine) -> None:
-    (test,) = parse(counter(12))
+    (test,) = parse(readers(12))
     start = time.monotonic()
     report = tasks.run(Job(test, "ptx-8.5", None, False), settings(1.0, engine))
     assert isinstance(report, Result)
@@ -85,7 +109,7 @@ def test_engines_notice_their_deadline(engine: Engine) -> None:
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_everything_quietly(tmp_path: Path, jobs: str) -> None:
     for name in "ab":
-        (tmp_path / f"{name}.litmus").write_text(counter(14))
+        (tmp_path / f"{name}.litmus").write_text(readers(12))
     command = [sys.executable, "-m", "ptxmm", "outcomes", "a.litmus", "b.litmus", "--jobs", jobs]
     child = subprocess.Popen(
         command,

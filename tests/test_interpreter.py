@@ -177,7 +177,7 @@ def test_cas_forks_and_a_failing_one_writes_nothing() -> None:
     kinds = sorted("".join(e.kind for e in t.events) for t in found)
     assert kinds == ["RR", "RRW"]
     (success,) = [t for t in found if len(t.events) == 3]
-    assert success.events[1].ctrl == 0 and success.events[2].ctrl == 1 and success.events[2].data == 0
+    assert success.events[1].ctrl == 0 and success.events[2].ctrl == 3 and success.events[2].data == 0
 
 
 def test_addresses_fork_over_the_values_memory_may_hold() -> None:

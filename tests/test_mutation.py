@@ -31,10 +31,6 @@ FENCE_SC = (
     "causality, so every other axiom still holds and so does the final state; and the rearranged order contradicts "
     "nothing. Base causality without it has no cycle through a fence (Coherence and Causality forbid one)"
 )
-THIN_AIR = (
-    "values: no engine forms an execution in which a value depends on itself, whatever the model says, and that is "
-    "what the axiom and the dependencies forbid"
-)
 EMPTY = "the relation is empty: no instruction makes such a pair yet (bar.warp.sync, API synchronization)"
 MS_PO = (
     "one thread: strong operations of one thread are mutually in scope anyway, so only weak accesses of one location "
@@ -52,6 +48,10 @@ READ_ONLY = (
     "a read takes part in no axiom"
 )
 LEAVE_ENTER = "contained in (3), in which generic accesses need no proxy fence to leave and to enter"
+TORN = (
+    "SC-per-Location: if a read takes one byte from a write and another from before it, and the two are morally "
+    "strong, then reads-from and from-reads between them are a cycle of morally strong communication"
+)
 SAME_WIDTH = (
     "accesses that overlap partly are refused, and atomic operations of one width on one virtual address are morally "
     "strong whenever they are mutually in scope: CoTotalMS and Atomicity say the same"
@@ -61,13 +61,6 @@ SAME_WIDTH = (
 EXEMPT: dict[tuple[str, str], str] = {
     ("*", "axiom FenceSC-order"): FENCE_SC,
     ("*", "axiom Fence-SC"): FENCE_SC,
-    ("*", "axiom No-Thin-Air"): THIN_AIR,
-    ("*", "axiom No-Thin-Air without rf"): THIN_AIR,
-    ("*", "axiom No-Thin-Air without dep"): THIN_AIR,
-    ("*", "dep without addr"): THIN_AIR,
-    ("*", "dep without data"): THIN_AIR,
-    ("*", "dep without ctrl"): THIN_AIR,
-    ("*", "dep without rmw"): THIN_AIR,
     ("*", "sync without warpphase"): EMPTY,
     ("*", "sync without api"): EMPTY,
     ("sc", "axiom Sequential-Consistency without warpphase"): EMPTY,
@@ -78,6 +71,7 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("ptx-7.5", "same-proxy-access without (TEX * TEX)"): READ_ONLY,
     ("ptx-7.5", "same-proxy-access without (CON * CON)"): READ_ONLY,
     ("ptx-7.5", "ppbc without ([(M & GEN)] ; (bc & vovl) ; [(M & GEN)])"): LEAVE_ENTER,
+    ("ptx-8.5", "axiom SingleCopyAtomicity"): TORN,
     ("ptx-8.5", "amo-ms without po"): SAME_WIDTH,
     ("ptx-8.5", "amo-ms without (po)^-1"): SAME_WIDTH,
     ("ptx-8.5", "amo-ms without mutual"): SAME_WIDTH,

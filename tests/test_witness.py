@@ -140,7 +140,7 @@ def test_phases_must_be_possible() -> None:
         confirm(test, model, what, stale)
 
 
-def test_a_value_must_not_depend_on_itself() -> None:
+def test_a_value_is_not_made_of_itself() -> None:
     test = parse_one(
         "PTX LB\n{ .global .u32 x = 0; .global .u32 y = 0; }\n P0 @ cta 0 | P1 @ cta 1 ;\n"
         " ld.global.u32 r0, [x] | ld.global.u32 r0, [y] ;\n st.global.u32 [y], r0 | st.global.u32 [x], r0 ;\n"
@@ -149,7 +149,7 @@ def test_a_value_must_not_depend_on_itself() -> None:
     reads = {(0, 0, 0): x_from((1, 1, 0)), (1, 0, 0): (Source("y", 0, 4, (0, 1, 0)),)}
     last = (Source("x", 0, 4, (1, 1, 0)), Source("y", 0, 4, (0, 1, 0)))
     bogus = Witness({(0, 0, 0): 42, (1, 0, 0): 42}, reads, frozenset(), frozenset(), {}, last)
-    with pytest.raises(Unconfirmed, match="a value depends on itself"):
+    with pytest.raises(Unconfirmed, match="a value is made of itself"):
         confirm(test, model_named("ptx-7.5"), everything(test), bogus)
 
 

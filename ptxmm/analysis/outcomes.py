@@ -62,7 +62,8 @@ def check(
     states = sorted((found.state for found in search.found), key=lambda state: _values(what, state))
     outcomes = tuple(outcome(test, what, state) for state in states)
     satisfied = [o.satisfies for o in outcomes]
-    verdict = decide(search, condition.kind if condition else None, True in satisfied, False in satisfied)
+    partial = whole and not search.exhausted
+    verdict = decide(search, condition.kind if condition else None, True in satisfied, False in satisfied, partial)
     return Result(
         file=test.file,
         test=test.name,
@@ -77,7 +78,7 @@ def check(
         expected=None if expectation is None else str(expectation),
         conclusion=conclude(expectation, verdict, satisfied),
         outcomes=outcomes,
-        listed=whole and search.exhausted and verdict.status not in ("bounded", "timeout"),
+        listed=whole and not partial and verdict.status not in ("bounded", "timeout"),
         notes=_notes(model, search, verdict, limits),
         seconds=time.perf_counter() - start,
     )
@@ -94,25 +95,32 @@ def check_listed(
     all_state: bool = False,
 ) -> Result:
     """As ``check``: first the verdict, which then stands, then up to ``most`` final states as far as time permits."""
+    limits = limits or Limits()
+    few = replace(limits, states=most)
+    once = engine == "both" or test.condition is None
     first = check(
         test,
         model,
         engine=engine,
-        limits=limits,
+        limits=limits if engine == "both" else few,
         expectation=expectation,
         all_state=all_state,
-        enumerate_all=engine == "both" or test.condition is None,
+        enumerate_all=once,
     )
     second = first
-    if not first.listed and first.status != "timeout":
-        second = check(test, model, engine=engine, limits=limits, expectation=expectation, all_state=all_state)
+    if not once and first.status != "timeout":
+        second = check(test, model, engine=engine, limits=few, expectation=expectation, all_state=all_state)
         for old, new in ((first.holds, second.holds), (first.observation, second.observation)):
             if old is not None and new is not None and old != new:
                 raise _bug(test, f"two searches under {model.name} disagree: {old} and {new}")
+    listed, outcomes = second.listed and len(second.outcomes) <= most, second.outcomes
+    if not listed:
+        deciding = {found.satisfies: found for found in first.outcomes}.values()
+        outcomes = (*deciding, *(found for found in outcomes if found not in deciding))[:most]
     return replace(
         first,
-        outcomes=second.outcomes[:most] if second.outcomes else first.outcomes,
-        listed=second.listed and len(second.outcomes) <= most,
+        outcomes=outcomes,
+        listed=listed,
         seconds=first.seconds + (second.seconds if second is not first else 0.0),
     )
 
@@ -153,17 +161,25 @@ def _confirm(test: Test, model: Model, what: Observed, search: Search) -> Search
 def _compare(test: Test, what: Observed, one: Search, two: Search) -> None:
     """Raise unless both engines found the same, as far as each of them got."""
     states = [{_values(what, found.state) for found in search.found} for search in (one, two)]
-    if one.timeout or two.timeout:
-        differ = (not one.timeout and not states[1] <= states[0]) or (not two.timeout and not states[0] <= states[1])
-    else:
-        facts = [(s.bounded, s.deadlock, s.undefined is None, s.flags) for s in (one, two)]
-        differ = states[0] != states[1] or facts[0] != facts[1]
+    whole = one.exhausted and two.exhausted
+    facts = [_facts(s) if whole else set() for s in (one, two)]
+    # What a search that was cut did not find, it may have missed.
+    differ = (
+        (one.exhausted and (states[1] - states[0] or facts[1] - facts[0]))
+        or (two.exhausted and (states[0] - states[1] or facts[0] - facts[1]))
+    )
     if differ:
         only = " and ".join(
-            f"{len(mine - other)} final states only in {name}"
-            for name, mine, other in (("z3", states[0], states[1]), ("enumerate", states[1], states[0]))
+            " ".join((f"{len(states[mine] - states[1 - mine])} final states", *sorted(facts[mine] - facts[1 - mine])))
+            + f" only in {name}"
+            for mine, name in enumerate(("z3", "enumerate"))
         )
         raise _bug(test, f"the engines disagree: {only}")
+
+
+def _facts(search: Search) -> set[str]:
+    named = {"bounded": search.bounded, "deadlock": search.deadlock, "undefined": search.undefined is not None}
+    return search.flags | {name for name, holds in named.items() if holds}
 
 
 def _bug(test: Test, message: str) -> PtxmmError:
@@ -197,7 +213,7 @@ def _notes(model: Model, search: Search, verdict: Verdict, limits: Limits) -> tu
         ends = "some execution waits" if search.found else "no execution was found to reach its end: threads wait"
         notes.append(Note("deadlock", f"{ends} for ever at a barrier"))
     if "vacuous" in verdict.flags:
-        notes.append(Note("vacuous", "no execution is consistent with the model: every statement holds of nothing"))
+        notes.append(Note("vacuous", "no consistent execution reaches its end: every statement holds of nothing"))
     return tuple(notes)
 
 

@@ -19,16 +19,17 @@ class Verdict:
     flags: tuple[str, ...]
 
 
-def decide(search: Search, quantifier: str | None, satisfying: bool, falsifying: bool) -> Verdict:
+def decide(search: Search, quantifier: str | None, satisfying: bool, falsifying: bool, partial: bool = False) -> Verdict:
     """The verdict on the statement ``quantifier`` over the final states of ``search``.
 
     ``satisfying``, ``falsifying``: some final state found satisfies the proposition, some does not. A statement that
     a longer search could change gives None: one witness settles ``exists``, one counterexample ``forall``, and
     everything else needs a search that is neither cut by the unrolling bound nor by the deadline. A search for one
-    state that satisfies the proposition and one that does not settles as much as one for all states.
+    state that satisfies the proposition and one that does not settles as much as one for all states. ``partial``:
+    the search stopped at ``Limits.states``, so that there may be further states.
     """
     status = _status(search)
-    final = status == "complete"
+    final = status == "complete" and not partial
     states = satisfying or falsifying or bool(search.found)
     flags = set(search.flags)
     if search.deadlock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from io import TextIOWrapper
 from typing import Annotated, Any
@@ -39,12 +40,15 @@ def application() -> typer.Typer:
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line (of this process, or ``arguments``) and exit with ``SystemExit``, whatever happens."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before the start
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (for as long as the process lives)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files need not be text
     try:
         # typer itself turns a usage error into exit code 2, which is also ours.
-        application()(arguments)
+        application()(arguments, prog_name="ptxmm")
     except (Exception, KeyboardInterrupt) as error:
         sys.exit(_report(error))
 
@@ -60,7 +64,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
         except typer.Exit as end:
             try:
                 sys.stdout.flush()
-            except BrokenPipeError as error:
+            except OSError as error:
                 raise typer.Exit(_report(error)) from end
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -73,12 +77,17 @@ def _report(error: BaseException) -> int:
     """Tell the user on stderr what ended the program; the exit code."""
     match error:
         case BrokenPipeError():
-            # Nobody reads on; without this, the interpreter would complain again when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_output()
             return Exit.BROKEN_PIPE
         case KeyboardInterrupt():
             print("interrupted", file=sys.stderr)
             return Exit.INTERRUPTED
+        case OSError():
+            # Files of the input are read elsewhere: this is standard output on a full disk, or the like.
+            with suppress(OSError):
+                print(f"error: {error.strerror or type(error).__name__}", file=sys.stderr)
+            _discard_output()
+            return Exit.BAD_INPUT
         case PtxmmError():
             complain(str(error))
             return {"internal": Exit.BUG, "timeout": Exit.INCONCLUSIVE}.get(error.kind, Exit.BAD_INPUT)
@@ -86,6 +95,15 @@ def _report(error: BaseException) -> int:
             print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
             print("this is a bug in ptxmm; please report it with the input that caused it", file=sys.stderr)
             return Exit.BUG
+
+
+def _discard_output() -> None:
+    """Nobody takes what is still to be written; without this, the interpreter would complain when it flushes at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+            continue
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _version(value: bool) -> None:

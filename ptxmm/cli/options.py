@@ -71,6 +71,8 @@ class Settings:
 
 
 MOST = 1000
+LONGEST = 10**8
+"""Seconds that every clock of the operating system can count."""
 
 
 def settings(
@@ -83,6 +85,8 @@ def settings(
     listing: str,
 ) -> Settings:
     """Check the options that can be wrong for every test alike. Raises ``PtxmmError`` (kinds ``usage``, ``model``)."""
+    if not timeout <= LONGEST:  # nor is it nan
+        raise PtxmmError(f"--timeout {timeout:g}: at most {LONGEST} seconds", kind="usage")
     pairs: dict[str, str] = {}
     for item in readings or ():
         key, sign, value = item.partition("=")

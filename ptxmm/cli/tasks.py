@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ptxmm.analysis.outcomes import check, check_listed, timed_out
-from ptxmm.analysis.result import Failure, Report, Result
+from ptxmm.analysis.result import Failure, Report
 from ptxmm.cat import Model, load
 from ptxmm.cli.inputs import Job, bug, failure
 from ptxmm.cli.options import MOST, Settings
@@ -30,7 +31,7 @@ def run(job: Job, settings: Settings) -> Report:
     try:
         model = _model(job.model, settings.readings)
         if settings.listing == "some":
-            return check_listed(
+            result = check_listed(
                 job.test,
                 model,
                 MOST,
@@ -39,15 +40,18 @@ def run(job: Job, settings: Settings) -> Report:
                 expectation=job.expectation,
                 all_state=settings.all_state,
             )
-        return check(
-            job.test,
-            model,
-            engine=engine,
-            limits=limits,
-            expectation=job.expectation,
-            all_state=settings.all_state,
-            enumerate_all=settings.listing == "all",
-        )
+        else:
+            result = check(
+                job.test,
+                model,
+                engine=engine,
+                limits=limits,
+                expectation=job.expectation,
+                all_state=settings.all_state,
+                enumerate_all=settings.listing == "all",
+            )
+        # A model of the user's own is called by its path: its stem may be the name of a shipped one.
+        return replace(result, model=job.model)
     except Timeout:
         return _timed_out(job, settings)
     except PtxmmError as error:
@@ -57,13 +61,8 @@ def run(job: Job, settings: Settings) -> Report:
 
 
 def run_here(entries: Iterator[Job | Failure], settings: Settings) -> Iterator[Report]:
-    """Each entry in this process. A watchdog ends what does not notice its deadline.
-
-    Raises ``KeyboardInterrupt`` also where Z3 took the interrupt for itself, which looks like a time limit before
-    its time.
-    """
+    """Each entry in this process. A watchdog ends what does not notice its deadline."""
     for entry in entries:
-        start = time.monotonic()
         if isinstance(entry, Failure):
             yield entry
             continue
@@ -72,9 +71,6 @@ def run_here(entries: Iterator[Job | Failure], settings: Settings) -> Iterator[R
                 report = run(entry, settings)
         except Timeout:
             report = _timed_out(entry, settings)
-        cut = isinstance(report, Result) and report.status == "timeout"
-        if cut and time.monotonic() < start + 0.9 * settings.timeout:  # Z3 may be a little early by itself
-            raise KeyboardInterrupt
         yield report
 
 

@@ -69,7 +69,7 @@ def chunks(layout: Layout, cell: Cell, domains: Domains | None) -> tuple[tuple[i
 class Candidates:
     """The search for reads-from, read by read, part by part."""
 
-    __slots__ = ("_constraints", "_dependencies", "_items", "_judge", "_layout", "_open", "_options", "_values")
+    __slots__ = ("_constraints", "_items", "_judge", "_layout", "_makes_values", "_open", "_options", "_values")
 
     def __init__(
         self, layout: Layout, paths: Sequence[Path], judge: Judge, tear: bool, domains: Domains | None
@@ -77,7 +77,7 @@ class Candidates:
         self._layout = layout
         self._judge = judge
         self._constraints = [(t, node, value) for t, path in enumerate(paths) for node, value in path.constraints]
-        self._dependencies = layout.dependencies()
+        self._makes_values = layout.makes_values()
         self._items: list[tuple[int, int, int]] = []
         self._options: list[list[int]] = []
         for r in layout.reads:
@@ -125,7 +125,7 @@ class Candidates:
         n = self._layout.algebra.n
         for w in self._options[k]:
             rf = state.rf | 1 << (w * n + r)
-            if rf != state.rf and not self._layout.algebra.acyclic(rf | self._dependencies):
+            if rf != state.rf and not self._layout.algebra.acyclic(rf | self._makes_values):
                 continue
             sources = {**state.sources, r: [*state.sources.get(r, ()), (first, size, w)]}
             following = Candidate(rf, sources, state.values.copy(), [x.copy() for x in state.leaves], 0, False)

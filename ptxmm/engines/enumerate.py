@@ -46,7 +46,7 @@ def search(
     task = _Task(test, model, observed, limits, proposition)
     try:
         task.run()
-        task.result.exhausted = True
+        task.result.exhausted = not task.full()
     except _Enough:
         pass
     except Timeout:
@@ -117,6 +117,10 @@ class _Task:
                     layouts = {shape: known}  # only meetings of the same paths come again
                 self._search(case, *known, domains)
 
+    def full(self) -> bool:
+        """Whether as many final states have been found as are asked for."""
+        return self.proposition is None and len(self.result.found) == self.limits.states
+
     def _traces(self) -> tuple[list[list[Trace]], Domains | None]:
         """The paths of each thread, with domains where a choice or torn reads need them."""
         ready = programs(self.test)
@@ -156,7 +160,7 @@ class _Task:
             return result.bounded
         if case.deadlocked:
             return result.deadlock
-        return case.undefined is not None
+        return case.undefined is not None or (self.full() and {f.name for f in self.rules.flags} <= result.flags)
 
     def _search(
         self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None
@@ -209,7 +213,9 @@ class _Task:
     def _news(
         self, layout: Layout, finals: Finals, candidate: Candidate, registers: Mapping[tuple[int, str], int]
     ) -> bool:
-        """Whether the reads-from may end in a state that is not known."""
+        """Whether the reads-from may end in a state that is not known and asked for."""
+        if self.full():
+            return False
         choices = [
             [w for w in layout.writes[c] if not layout.algebra.successors(candidate.co, w)] for c in finals.cells
         ]
@@ -245,7 +251,7 @@ class _Task:
             self._note(case)
             return
         key = self._key(state)
-        if key in self.known:
+        if key in self.known or self.full():
             return
         self.known.add(key)
         shown = restrict(

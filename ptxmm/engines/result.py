@@ -13,10 +13,12 @@ from ptxmm.program.test import EventId
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``unroll``: how often each backward branch is taken at most; ``deadline``: on ``time.monotonic()``, or None."""
+    """``unroll``: how often each backward branch is taken at most; ``deadline``: on ``time.monotonic()``, or None;
+    ``states``: how many final states are listed at most, or None; it bounds nothing else that ``Search`` reports."""
 
     unroll: int = 3
     deadline: float | None = None
+    states: int | None = None
 
     def check(self) -> None:
         """Raise ``Timeout`` once the deadline has passed."""
@@ -79,7 +81,8 @@ class Found:
 class Search:
     """The answer of an engine.
 
-    ``found``: distinct final states. ``exhausted``: no further one exists up to the unrolling bound. ``bounded``:
+    ``found``: distinct final states. ``exhausted``: no further one exists up to the unrolling bound; False where
+    ``Limits.states`` were found, and where the search was only for states that decide a proposition. ``bounded``:
     some consistent execution takes a backward branch more often than the bound. ``deadlock``: some consistent
     execution waits for ever at a barrier. ``timeout``: the deadline ended the search (then nothing else is claimed
     beyond ``found``). ``undefined``: why the program has no meaning in some consistent execution, or None.

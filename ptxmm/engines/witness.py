@@ -36,7 +36,7 @@ class _Known:
 
     layout: Layout
     evaluator: Evaluator[int, int]
-    dependencies: int
+    makes_values: int
     finals: dict[Observed, Finals]
 
 
@@ -71,8 +71,8 @@ class Confirmer:
         co = _coherence(known.layout, witness)
         fsc = self._fence_sc(known.layout, witness)
         algebra = known.layout.algebra
-        if not algebra.acyclic(rf | known.dependencies):
-            raise Unconfirmed("a value depends on itself")
+        if not algebra.acyclic(rf | known.makes_values):
+            raise Unconfirmed("a value is made of itself")
         base = known.layout.base(rf, co, fsc, known.layout.barphase(witness.phases))
         for axiom, value in known.evaluator.changed(_DYNAMIC, base).axioms(flags=False):
             if not algebra.satisfies(axiom.kind, axiom.negated, value):
@@ -109,7 +109,7 @@ class Confirmer:
             evaluator: Evaluator[int, int] = Evaluator(self._model, layout.algebra, layout.base(0, 0, 0, 0))
             for _ in evaluator.axioms(flags=False):
                 pass  # fills in what the witness does not decide
-            known = self._known[key] = _Known(layout, evaluator, layout.dependencies(), {})
+            known = self._known[key] = _Known(layout, evaluator, layout.makes_values(), {})
         return known
 
     def _check_phases(self, traces: Sequence[Trace], witness: Witness) -> None:

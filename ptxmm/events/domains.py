@@ -1,7 +1,9 @@
 """Which values the cells of memory may ever hold: an over-approximation, by rounds from the initial values.
 
-Values out of thin air are excluded (PTX ISA 8.10.4), so a value passes each write at most once. It starts with a
-constant; one round for that and one for each write of what reads decide reach all of them.
+No value is made of itself: reads-from with what decides the values and the addresses of writes has no cycle. So a
+value passes each write at most once. It starts with a constant; one round for that and one for each write of what
+reads decide reach all of them. Whether a write is executed is another matter: a model may let a guard hold because of
+what it guards.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Domains:
 
     def _read(self, trace: Trace, number: int) -> frozenset[int] | None:
         cell = trace.reads[number].cell
-        return None if cell is None else self.cell(cell)
+        return frozenset((0,)) if cell is None else self.cell(cell)
 
     def values_of(self, node: Node, trace: Trace, chosen: bool = True) -> frozenset[int] | None:
         """The values of an expression over the reads of ``trace``; None: too many.
@@ -115,7 +117,7 @@ def _combined(node: Node, operands: Sequence[frozenset[int] | None]) -> frozense
     if node.op in COMPARISONS:
         return frozenset((0, 1))
     if node.op == "and" and any(len(c) == 1 for c in choices):
-        mask = next(iter(min(choices, key=len)))
+        mask = next(next(iter(c)) for c in choices if len(c) == 1)
         if mask.bit_count() <= 12:
             return frozenset(_parts(mask))
     return None
@@ -143,22 +145,22 @@ def possible_values(
         writes = 0
         for program in programs:
             # Both ways of every branch: what comes after a branch has joined does not depend on it (A21), so its
-            # writes may be what the branch reads.
+            # writes may be what the branch reads; and only the model says whether those inside may be.
             paths = traces(program, domains, unroll, simplify, check, prune=False)
-            writes += max((sum(_open(e) for e in t.events) for t in paths), default=0)
+            writes += max((t.lost + sum(map(_open, t.events)) for t in paths), default=0)
             for trace in paths:
                 _write_all(test, trace, domains, grown)
         if tear:
             grown = {cell: _mixed(values, cell[2]) for cell, values in grown.items()}
         rounds += 1
-        if grown == cells or rounds > writes + 1:
+        if grown == cells or rounds > writes:
             return Domains(test, grown)
         cells = grown
 
 
 def _open(event: Event) -> bool:
-    """Whether ``event`` writes what reads decide."""
-    return event.kind == "W" and event.value is not None and event.value.value is None
+    """Whether ``event`` writes what reads decide, or where."""
+    return event.kind == "W" and event.value is not None and (event.value.value is None or event.addr != 0)
 
 
 def _write_all(test: Test, trace: Trace, domains: Domains, into: dict[Cell, frozenset[int] | None]) -> None:

@@ -193,9 +193,12 @@ class Layout:
         both = algebra.restrict(self._get("FSC"), both, self._get("FSC"))
         return [(a, b) for a, b in algebra.pairs(both) if a < b]
 
-    def dependencies(self) -> int:
-        """``addr | data | ctrl | rmw``."""
-        return self._get("addr") | self._get("data") | self._get("ctrl") | self._get("rmw")
+    def makes_values(self) -> int:
+        """``addr | data``: what with reads-from makes the values of an execution, so that it can't be cyclic.
+
+        Whether ``ctrl`` and ``rmw`` can be is for the model to say (PTX ISA 8.10.4).
+        """
+        return self._get("addr") | self._get("data")
 
     def base(self, rf: int, co: int, fsc: int, barphase: int) -> Callable[[str], int | None]:
         """The base sets and relations of an execution, by name."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ptxmm.errors import PtxmmError
 from ptxmm.events.expressions import Expressions, Node
 from ptxmm.events.trace import Cell, Event, Trace
-from ptxmm.program.control import ControlFlow, control_flow
+from ptxmm.program.control import SPINS, ControlFlow, around, control_flow
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import (
     Address,
@@ -59,11 +59,13 @@ argument says so); None: not known."""
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A thread ready to run: with its number, its control flow and where addresses lie."""
+    """A thread ready to run: its number, its control flow (``around``: which backward branches are around each
+    instruction) and where addresses lie."""
 
     test: Test
     thread: int
     control: ControlFlow
+    around: list[tuple[int, ...]]
     ranges: tuple[tuple[int, int, str, str], ...]
 
     def locate(self, address: int, size: int) -> tuple[Cell, Cell] | None:
@@ -79,7 +81,7 @@ def programs(test: Test) -> tuple[Program, ...]:
     ranges = tuple(
         (o.address, o.address + o.size, o.key, o.physical) for o in test.objects.values() if o.virtual == o.key
     )
-    return tuple(Program(test, i, control_flow(t), ranges) for i, t in enumerate(test.threads))
+    return tuple(Program(test, i, control_flow(t), around(t), ranges) for i, t in enumerate(test.threads))
 
 
 def run(
@@ -98,7 +100,8 @@ def run(
     ``values``: what each read returns (then nothing is open). ``domain`` narrows choices, and is needed where an
     address or a barrier operand is open (else ``Undecided``). ``unroll``: bound of each backward branch.
     ``simplify``: dep=sem. ``spinning``: go round spin loops as well. ``prune``: narrow choices between true and false
-    by ``domain`` too. Raises ``Missing`` where ``values`` lacks a read.
+    by ``domain`` too; without, what a read outside every object returns stays open as well, since ``domain`` may not
+    have its address yet. Raises ``Missing`` where ``values`` lacks a read.
     """
     machine = _Machine(program, decisions, values, domain, unroll, simplify, spinning, prune)
     return machine.run()
@@ -140,6 +143,7 @@ class _Machine:
         self.last_write = -1
         self.visited: dict[int, int] = {}
         self.rounds: dict[int, int] = {}
+        self.spins: dict[int, int] = {}
 
     def run(self) -> Trace:
         trace = self.trace
@@ -271,14 +275,17 @@ class _Machine:
         """Count a backward branch; false if the run ends here."""
         spin = self.program.control.spin.get(self.pc)
         if spin is not None and not self.spinning and self.last_write < self.visited[spin]:
-            self.trace.end = "spin"
-            return False
+            count = self.spins.get(self.pc, 0)
+            if count >= SPINS:
+                self.trace.end = "spin"
+                return False
+            self.spins[self.pc] = count + 1
+            return True
         count = self.rounds.get(self.pc, 0)
         if count >= self.unroll:
             self.trace.end = "cut"
             return False
         self.rounds[self.pc] = count + 1
-        self.trace.rounds += 1
         return True
 
     # Instructions.
@@ -340,7 +347,8 @@ class _Machine:
                 self.registers[dst.name] = self.expressions.joined(self._register(dst.name), guard.reads)
             return
         ctrl = self.ctrl | (0 if guard is None else guard.reads)
-        identity = (self.trace.thread, self.pc, self.trace.rounds)
+        around = self.program.around[self.pc]
+        identity = (self.trace.thread, self.pc, sum(self.rounds.get(b, 0) + self.spins.get(b, 0) for b in around))
         if isinstance(op, Load):
             cells, reads = self._address(op, op.address, op.type.bytes)
             value = self._read(identity, op, cells, reads, ctrl)
@@ -350,6 +358,8 @@ class _Machine:
             value = self._stored(op.value, op.type)
             if cells is not None:
                 self._add(Event(identity, "W", op, *cells, value=value, addr=reads, data=value.reads, ctrl=ctrl))
+            else:
+                self._lose()
         elif isinstance(op, Atomic):
             self._atomic(op, guard, identity, ctrl)
         elif isinstance(op, Barrier):
@@ -368,13 +378,15 @@ class _Machine:
         if op.op == "cas":
             equal = expressions.operation("eq", op.type, old, operands[0])
             writes = self._decide(equal, (0, 1)) != 0
-            new, data, control = operands[1], operands[1].reads, ctrl | operands[0].reads
+            new, ctrl = operands[1], ctrl | equal.reads
         else:
             new = operands[0] if op.op == "exch" else expressions.operation(op.op, op.type, old, *operands)
-            data, control = operands[0].reads, ctrl
-        if writes and cells is not None:
-            self._add(Event(identity, "W", op, *cells, value=new, addr=addr, data=data, ctrl=control))
-            self.last_write = self.step
+        if writes:
+            if cells is not None:
+                self._add(Event(identity, "W", op, *cells, value=new, addr=addr, data=new.reads, ctrl=ctrl))
+                self.last_write = self.step
+            else:
+                self._lose()
         if op.dst is not None:
             self._assign(op.dst, self._returned(op.dst, op.type, old), guard)
 
@@ -400,7 +412,7 @@ class _Machine:
         self, identity: EventId, op: Load | Atomic, cells: tuple[Cell, Cell] | None, addr: int, ctrl: int
     ) -> Node:
         """Add a read, which returns a leaf; outside every object there is no event, and 0 is returned."""
-        if cells is None:
+        if cells is None and (self.prune or not addr):
             return self.expressions.constant(0)
         value = None
         if self.values is not None:
@@ -409,9 +421,11 @@ class _Machine:
                 raise Missing(identity)
         number = len(self.trace.reads)
         leaf = self.expressions.leaf(number, value)
-        event = Event(identity, "R", op, *cells, leaf, number, addr, 0, ctrl)
+        cell, place = (None, None) if cells is None else cells
+        event = Event(identity, "R", op, cell, place, leaf, number, addr, 0, ctrl)
         self.trace.reads.append(event)
-        self._add(event)
+        if cells is not None:
+            self._add(event)
         return leaf
 
     def _returned(self, register: Reg, type_: Type, node: Node) -> Node:
@@ -429,6 +443,12 @@ class _Machine:
         elif node.value is not None and node.value >> type_.bits:
             return self.expressions.constant(node.value & ((1 << type_.bits) - 1))
         return node
+
+    def _lose(self) -> None:
+        """A write outside every object. While the domains are computed it may be one inside in the end."""
+        self.trace.lost += 1
+        if not self.prune:
+            self.last_write = self.step
 
     def _add(self, event: Event) -> None:
         self.trace.events.append(event)

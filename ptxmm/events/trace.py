@@ -43,7 +43,7 @@ class Trace:
     went round without effect); ``impossible`` (no value is left for a choice). ``reads``: the reads by number.
     ``constraints``: expressions, the values they must have, and how many events came before the choice. ``outside``:
     the first access outside every object, in words, and how many events came before it, or None. ``forks``: the
-    decisions of paths not taken here. ``rounds``: backward branches taken.
+    decisions of paths not taken here. ``lost``: writes outside every object.
     """
 
     thread: int
@@ -54,4 +54,4 @@ class Trace:
     end: str = "end"
     outside: tuple[str, int] | None = None
     forks: list[tuple[int, ...]] = field(default_factory=list)
-    rounds: int = 0
+    lost: int = 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from ptxmm.errors import PtxmmError
-from ptxmm.formats.text import decode
+from ptxmm.formats.text import MAX_BYTES, decode
 from ptxmm.program.test import Test
 
 SUFFIXES = {".litmus": "litmus", ".test": "nvlitmus"}
@@ -21,10 +22,16 @@ def read(path: str | Path) -> list[Test]:
     """
     file = os.fspath(path)
     try:
-        data = Path(path).read_bytes()
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe or a device may never end
+            raise PtxmmError("the file can't be read: Not a regular file", kind="io", file=file)
+        with open(path, "rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise PtxmmError(f"the file can't be read: {reason}", kind="io", file=file) from None
+    if len(data) > MAX_BYTES:
+        raise PtxmmError(f"the file has more than {MAX_BYTES} bytes", kind="format", file=file)
     return parse(decode(data, file), file)
 
 

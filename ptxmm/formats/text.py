@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ptxmm.errors import PtxmmError, Span
 
 MAX_CHARACTERS = 1_000_000
+MAX_BYTES = 4 * MAX_CHARACTERS
 
 _COMMENT = re.compile(r"\(\*|/\*|//")
 _OCAML = re.compile(r"\(\*|\*\)")

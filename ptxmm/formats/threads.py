@@ -318,7 +318,7 @@ def _placement(text: Text, masked: str, start: int, end: int) -> Placement:
             raise _bad_level(text, begin, stop, level)
         found[level] = int(number)
     if host is not None and found:
-        raise text.error("a host thread has no place in the GPU", host.start, host.end, hint="write ` P0 @ host`")
+        raise text.error("a host thread has no place in the GPU", host.start, host.end, hint="write `P0 @ host`")
     return Placement(
         found.get("gpu", 0),
         found.get("grid", 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ptxmm.program.layout import error
@@ -30,7 +31,7 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
         raise error(message, span, kind="type", hint=f"declare one: `s @ {op.proxy} aliases {item.name};`")
     if not 0 <= offset <= item.size - op.type.bytes:
         message = f"the access at {item.name}{offset:+d} of {op.type.bytes} bytes is outside {item.name}"
-        raise error(message, span, kind="type", hint=f"{item.name} has {item.size} bytes")
+        raise error(message, span, kind="type", hint=_size_hint(op, item))
     if offset % op.type.bytes:
         message = f"the access at {item.name}{offset:+d} is not aligned to its {op.type.bytes} bytes"
         raise error(message, span, kind="type", hint="PTX accesses are aligned to their size")
@@ -42,6 +43,13 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
         raise error(message, span, kind="type", hint=f"write .{item.space}")
     if item.owner is not None:
         _check_owner(op, item, placement)
+
+
+def _size_hint(op: Op, item: MemoryObject) -> str:
+    hint = f"{item.name} has {item.size} bytes"
+    if item.size < 8 and not re.search(r"\.[bsuf][0-9]", op.source.text):
+        return f"{hint}; the access has no type, which stands for 64 bits: write `.{item.type.name}`"
+    return hint
 
 
 def _check_owner(op: Load | Store | Atomic, item: MemoryObject, placement: Placement) -> None:

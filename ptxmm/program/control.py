@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
+SPINS = 1
+"""How often the branch of a spin loop is taken without a write, beside what the bound allows. No final state needs
+it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ControlFlow:
     """What both event layers need to know of the branches of a thread; pcs are indices into its body.
@@ -47,8 +52,8 @@ def control_flow(thread: Thread) -> ControlFlow:
     2. no register that is written in the loop and live on entry to ``h``, where all registers are live at the end
        of the thread, because the final state shows them. A predicated write does not end a live range.
 
-    The engines then drop every execution that takes the branch at ``t`` although no ``cas`` has succeeded since
-    the thread was last at ``h``. This loses no final state and adds none:
+    The engines then drop every execution that takes the branch at ``t`` more than ``SPINS`` times although no ``cas``
+    has succeeded since the thread was last at ``h``. This loses no final state and adds none:
 
     - It adds none, since it only drops executions.
     - It loses none. Take a consistent execution that ends, and the last part of some thread from ``h`` to ``t`` and
@@ -86,6 +91,31 @@ def control_flow(thread: Thread) -> ControlFlow:
             assigned[pc] = frozenset().union(*(written[i] for i in region if i < len(body)))
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
     return ControlFlow(join, assigned, backward, _spin_loops(thread, graph, backward, written) if backward else {})
+
+
+def around(thread: Thread) -> list[tuple[int, ...]]:
+    """For each pc the backward branches at or after it that jump to it or before it, and none for the end.
+
+    Whoever comes to a pc a second time has taken one of them in between, so how often they have been taken tells
+    the executions of an instruction apart.
+    """
+    backward = [(pc, op.target) for pc, op in enumerate(thread.body) if isinstance(op, Branch) and op.target <= pc]
+    return [tuple(b for b, target in backward if target <= pc <= b) for pc in range(len(thread.body) + 1)]
+
+
+def components(thread: Thread) -> list[int]:
+    """For each pc and the end the number of its strongly connected component, in topological order of control."""
+    body = thread.body
+    if not any(isinstance(op, Branch) and op.target <= pc for pc, op in enumerate(body)):
+        return list(range(len(body) + 1))
+    import networkx as nx
+
+    found = [0] * (len(body) + 1)
+    condensed = nx.condensation(_graph(body))
+    for number, component in enumerate(nx.topological_sort(condensed)):
+        for pc in condensed.nodes[component]["members"]:
+            found[pc] = number
+    return found
 
 
 def live_operands(thread: Thread) -> list[list[str]]:

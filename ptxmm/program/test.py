@@ -8,8 +8,9 @@ from ptxmm.program.condition import Condition, Proposition, Term
 from ptxmm.ptx.ops import Op, Type
 
 EventId = tuple[int, int, int]
-"""A dynamic memory access, fence or barrier: (thread index, index of the instruction in the body, number of backward
-branches that the thread took before it). The read and the write of one atomic share it."""
+"""A dynamic memory access, fence or barrier: (thread index, index of the instruction in the body, round). The round is
+how often the thread has taken the backward branches around the instruction (``control.around``) before. The read and
+the write of one atomic share the id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ Formula = int
 TRUE: Formula = 1
 FALSE: Formula = -1
 
+FLAT = 8
+"""Conjunctions of up to so many parts are one node, so that the conditions of paths show their contradictions."""
+
 
 class Formulas:
     """A table of formulas. Node 1 is the constant true; every other node is a variable or an and-node."""
@@ -135,10 +138,23 @@ class Formulas:
                     return other
                 if other in inner and len(inner) == 2:
                     return self.both(other, -inner[0] if inner[1] == other else -inner[1])
-        choice = self._choice.get(a)
-        if choice is not None and self._choice.get(b) == choice:
-            return FALSE
-        return self._node((a, b))
+        parts = {*self._parts(a), *self._parts(b)}
+        if len(parts) > FLAT:
+            return self._node((a, b))
+        for part in parts:
+            if -part in parts:
+                return FALSE
+        chosen: dict[int, Formula] = {}
+        for part in parts:
+            choice = self._choice.get(part)
+            if choice is not None and chosen.setdefault(choice, part) != part:
+                return FALSE
+        return self._node(tuple(sorted(parts)))
+
+    def _parts(self, formula: Formula) -> tuple[Formula, ...]:
+        """What ``formula`` is the conjunction of."""
+        inner = self.arguments[abs(formula)]
+        return inner if inner is not None and formula > 0 else (formula,)
 
 
 class Clauses:

@@ -43,6 +43,7 @@ class SymbolicAlgebra:
     def __init__(self, formulas: Formulas, presence: list[Formula]) -> None:
         self.formulas = formulas
         self.size = len(presence)
+        self._presence = presence
         self._universe = self.event_set(enumerate(presence))
         self._identity = self.identity(self._universe)
         self._no_rows = [0] * self.size
@@ -218,21 +219,20 @@ class SymbolicAlgebra:
         return _normal(must, may)
 
     def plus(self, a: Relation) -> Relation:
-        reach = closure(a.must)
-        if not a.may:
-            return Relation(reach, {})
+        fixed, may = self._settled(a)
+        reach = closure(fixed)
         formulas = self.formulas
         reflexive = [row | 1 << x for x, row in enumerate(reach)]
-        tails = [x for x, row in a.may.items() if row]
-        after: dict[int, dict[int, Formula]] = {}  # one edge of may from a tail, then must edges
+        tails = [x for x, row in may.items() if row]
+        after: dict[int, dict[int, Formula]] = {}  # one edge of may from a tail, then settled ones
         for u in tails:
             found: dict[int, list[Formula]] = {}
-            for v, f in a.may[u].items():
+            for v, f in may[u].items():
                 for z in bits(reflexive[v]):
                     found.setdefault(z, []).append(f)
             after[u] = {z: formulas.any(fs) if len(fs) > 1 else fs[0] for z, fs in found.items()}
         self._close(tails, after)
-        may: dict[int, dict[int, Formula]] = {}
+        must, result = self._executed(reach)
         for x in range(self.size):
             firsts = [u for u in tails if reflexive[x] >> u & 1]
             if not firsts:
@@ -242,9 +242,39 @@ class SymbolicAlgebra:
                 for z, f in after[u].items():
                     if not reach[x] >> z & 1:
                         found.setdefault(z, []).append(f)
-            if found:
-                may[x] = {z: formulas.any(fs) if len(fs) > 1 else fs[0] for z, fs in found.items()}
-        return _normal(reach, may)
+            row = result.setdefault(x, {})
+            for z, fs in found.items():
+                row[z] = formulas.all([formulas.any(fs), self._presence[x], self._presence[z]])
+        return _normal(must, result)
+
+    def _settled(self, a: Relation) -> tuple[list[int], dict[int, dict[int, Formula]]]:
+        """The pairs of ``a`` that hold whenever both events are executed, as bit rows, and all others.
+
+        Only if those pairs are transitive, as program order is: then a path through events that are not executed
+        can do without them, and their presence need not be asked for on the way.
+        """
+        if not a.may or not self._universe.may:
+            return a.must, a.may
+        fixed = list(a.must)
+        rest: dict[int, dict[int, Formula]] = {}
+        presence, both = self._presence, self.formulas.both
+        for x, entries in a.may.items():
+            for y, f in entries.items():
+                if f == both(presence[x], presence[y]):
+                    fixed[x] |= 1 << y
+                else:
+                    rest.setdefault(x, {})[y] = f
+        return (fixed, rest) if closure(fixed) == fixed else (a.must, a.may)
+
+    def _executed(self, rows: list[int]) -> tuple[list[int], dict[int, dict[int, Formula]]]:
+        """``rows`` where both events are executed: the pairs of events that always are, and the others."""
+        always = self._universe.must
+        must = [row & always if always >> x & 1 else 0 for x, row in enumerate(rows)]
+        may: dict[int, dict[int, Formula]] = {}
+        for x, row in enumerate(rows):
+            for y in bits(row & ~must[x]):
+                may.setdefault(x, {})[y] = self.formulas.both(self._presence[x], self._presence[y])
+        return must, may
 
     def _close(self, tails: list[int], after: dict[int, dict[int, Formula]]) -> None:
         """Warshall's algorithm over the tails of may edges; ``after`` becomes reachability by one or more of them."""

@@ -27,6 +27,15 @@ def ring(threads: int) -> str:
     return columns(f"SB-ring-{threads}", [f".global .u32 x{i} = 0;" for i in range(threads)], bodies, condition)
 
 
+def readers(count: int) -> str:
+    """Two threads that read one location ``count`` times while a third one writes to it: the number of final states
+    grows exponentially."""
+    loads = [f"ld.relaxed.gpu.global.u32 r{i}, [x]" for i in range(count)]
+    stores = [f"st.relaxed.gpu.global.u32 [x], {i + 1}" for i in range(count)]
+    shown = "locations [" + "".join(f"P{t}:r{i}; " for t in range(2) for i in range(count)) + "]"
+    return columns(f"readers-{count}", [".global .u32 x = 0;"], [loads, loads, stores], shown)
+
+
 def message(threads: int) -> str:
     """Message passing along a chain of release-acquire pairs: the last thread sees the data."""
     last = threads - 1

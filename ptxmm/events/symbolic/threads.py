@@ -13,19 +13,19 @@ from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.events.symbolic.instructions import Instructions
 from ptxmm.events.symbolic.machine import Control, Machine, State
 from ptxmm.events.symbolic.values import Reads, Value, merge, only
-from ptxmm.program.control import ControlFlow, control_flow, live_operands
+from ptxmm.program.control import SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.test import EventId, Thread
 from ptxmm.ptx.ops import Branch, Exit
 from ptxmm.relations.formula import FALSE, TRUE, Formula
-
-SPINS = 1
-"""How often the branch of a spin loop is taken without a write, beside what the bound allows. No final state needs
-it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
 
 
 def run(machine: Machine, index: int) -> ThreadEvents:
     """Execute the thread with ``index``; its events are added to those of ``machine``."""
     return _Run(machine, index, machine.test.threads[index]).run()
+
+
+_Node = tuple[int, int, int, tuple[int, ...]]
+"""Component of control, number of backward branches taken in it, pc, how often each backward branch was taken."""
 
 
 class _Run:
@@ -39,6 +39,8 @@ class _Run:
         self.cut: list[Formula] = []
         self.backward = {pc: i for i, pc in enumerate(sorted(self.flow.backward))}
         self.spins = {pc: len(self.backward) + i for i, pc in enumerate(sorted(self.flow.spin))}
+        self.around = around(thread)
+        self.component = components(thread)
         self.headers = set(self.flow.spin.values())
         self.instructions = Instructions(machine, index, thread, self.headers)
         self.operands = live_operands(thread) if self.flow.join or self.flow.backward else []
@@ -48,26 +50,28 @@ class _Run:
         registers = dict.fromkeys(self.thread.registers, zero)
         for name, initial in self.thread.initial.items():
             registers[name] = Value(only(initial), self.machine.expressions.constant(initial), {})
-        start = State(TRUE, registers)
-        counts = (0,) * (len(self.backward) + len(self.spins))
-        waiting: dict[tuple[int, int, tuple[int, ...]], list[State]] = {(0, 0, counts): [start]}
-        queue = [(0, 0, counts)]
+        waiting: dict[_Node, list[State]] = {}
+        queue: list[_Node] = []
+
+        def arrive(pc: int, counts: tuple[int, ...], state: State) -> None:
+            node = self._node(pc, counts)
+            if node not in waiting:
+                waiting[node] = []
+                heappush(queue, node)
+            waiting[node].append(state)
+
+        arrive(0, (0,) * (len(self.backward) + len(self.spins)), State(TRUE, registers))
         while queue:
             self.machine.check()
             node = heappop(queue)
-            taken, pc, counts = node
-            for state in self._merged(pc, taken, waiting.pop(node)):
+            _, _, pc, counts = node
+            for state in self._merged(pc, counts, waiting.pop(node)):
                 if pc >= len(self.thread.body):
                     self.ends.append(state)
                     continue
-                for target, successor in self._step(pc, taken, counts, state):
-                    if successor.guard == FALSE:
-                        continue
-                    key = target
-                    if key not in waiting:
-                        waiting[key] = []
-                        heappush(queue, key)
-                    waiting[key].append(successor)
+                for target, taken, successor in self._step(pc, counts, state):
+                    if successor.guard != FALSE:
+                        arrive(target, taken, successor)
         registers_at_end = {
             name: merge(self.formulas, [(s.guard, s.registers[name].domain) for s in self.ends])
             if len(self.ends) > 1
@@ -81,7 +85,25 @@ class _Run:
             registers_at_end,
         )
 
-    def _merged(self, pc: int, taken: int, states: list[State]) -> list[State]:
+    def _node(self, pc: int, counts: tuple[int, ...]) -> _Node:
+        """The node of a thread's unrolled control flow; nodes come in topological order.
+
+        A branch that can't be reached any more from ``pc`` does not count, so that paths meet behind a loop.
+        """
+        component = self.component[pc]
+        kept = [0] * len(counts)
+        for numbers in (self.backward, self.spins):
+            for branch, i in numbers.items():
+                if self.component[branch] >= component:
+                    kept[i] = counts[i]
+        return component, sum(kept), pc, tuple(kept)
+
+    def _round(self, pc: int, counts: tuple[int, ...]) -> int:
+        return sum(
+            counts[self.backward[b]] + (counts[self.spins[b]] if b in self.spins else 0) for b in self.around[pc]
+        )
+
+    def _merged(self, pc: int, counts: tuple[int, ...], states: list[State]) -> list[State]:
         """Close the branches that join at ``pc``, then merge the states that no later rewrite can tell apart."""
         for state in states:
             closing = state.controls.get(pc)
@@ -90,7 +112,7 @@ class _Run:
             state.controls = {join: c for join, c in state.controls.items() if join != pc}
             for name in closing.assigned:
                 value = state.registers[name]
-                leaf = self.machine.expressions.number("join", pc, taken, name)
+                leaf = self.machine.expressions.number("join", pc, counts, name)
                 state.registers[name] = Value(value.domain, leaf, self.machine.union(value.reads, closing.reads))
         if len(states) == 1:
             return states
@@ -132,9 +154,7 @@ class _Run:
                 found.setdefault(read, []).append(self.formulas.both(guard, when))
         return {read: self.formulas.any(when) for read, when in found.items()}
 
-    def _step(
-        self, pc: int, taken: int, counts: tuple[int, ...], state: State
-    ) -> list[tuple[tuple[int, int, tuple[int, ...]], State]]:
+    def _step(self, pc: int, counts: tuple[int, ...], state: State) -> list[tuple[int, tuple[int, ...], State]]:
         op = self.thread.body[pc]
         if pc in self.headers:
             state.wrote = {**state.wrote, pc: FALSE}
@@ -147,8 +167,7 @@ class _Run:
             known = self.machine.expressions.value_of(predicate.expression) is not None
             reads = {} if known else predicate.reads
             condition = self.machine.either_way(condition, reads)
-        here: EventId = (self.index, pc, taken)
-        following = (taken, pc + 1, counts)
+        here: EventId = (self.index, pc, self._round(pc, counts))
         if isinstance(op, Branch):
             if op.condition is not None:
                 compared = self.instructions.operation(
@@ -163,16 +182,16 @@ class _Run:
                 if self.machine.expressions.value_of(compared.expression) is None:
                     reads, known = self.machine.union(reads, compared.reads), False
                     condition = self.machine.either_way(condition, reads)
-            return self._branch(pc, op, condition, reads, known, counts, taken, state)
+            return self._branch(pc, op, condition, reads, known, counts, state)
         if isinstance(op, Exit):
             ends = replace(state, guard=self.formulas.both(state.guard, condition))
             if ends.guard != FALSE:
                 self.ends.append(ends)
             left = self.formulas.both(state.guard, -condition)
             stays = replace(state, guard=left, registers=dict(state.registers))
-            return [(following, self._open(pc, stays, reads, known))]
+            return [(pc + 1, counts, self._open(pc, stays, reads, known))]
         self.instructions.execute(op, here, state, condition, reads)
-        return [(following, state)]
+        return [(pc + 1, counts, state)]
 
     def _open(self, pc: int, state: State, reads: Reads, known: bool) -> State:
         """``state`` after the conditional branch at ``pc``, inside its region of control."""
@@ -191,29 +210,28 @@ class _Run:
         reads: Reads,
         known: bool,
         counts: tuple[int, ...],
-        taken: int,
         state: State,
-    ) -> list[tuple[tuple[int, int, tuple[int, ...]], State]]:
+    ) -> list[tuple[int, tuple[int, ...], State]]:
         formulas = self.formulas
         jump = replace(state, guard=formulas.both(state.guard, condition), registers=dict(state.registers))
         stay = replace(state, guard=formulas.both(state.guard, -condition), registers=dict(state.registers))
         jump, stay = (self._open(pc, s, reads, known) for s in (jump, stay))
-        result = [((taken, pc + 1, counts), stay)]
+        result = [(pc + 1, counts, stay)]
         if pc not in self.backward:
-            return [*result, ((taken, op.target, counts), jump)]
+            return [*result, (op.target, counts, jump)]
         header = self.flow.spin.get(pc)
         if header is not None:
             wrote = state.wrote.get(header, FALSE)
             spins = replace(jump, guard=formulas.both(jump.guard, -wrote), registers=dict(jump.registers))
             jump.guard = formulas.both(jump.guard, wrote)
             if counts[self.spins[pc]] < SPINS:
-                result.append(((taken + 1, op.target, _increased(counts, self.spins[pc])), spins))
+                result.append((op.target, _increased(counts, self.spins[pc]), spins))
         if jump.guard == FALSE:
             return result
         if counts[self.backward[pc]] >= self.machine.unroll:
             self.cut.append(jump.guard)
             return result
-        return [*result, ((taken + 1, op.target, _increased(counts, self.backward[pc])), jump)]
+        return [*result, (op.target, _increased(counts, self.backward[pc]), jump)]
 
 
 def _increased(counts: tuple[int, ...], which: int) -> tuple[int, ...]:
