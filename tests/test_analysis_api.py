@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 import ptxmm
+import ptxmm.analysis.outcomes as outcomes_module
 from ptxmm.analysis.outcomes import check_listed
 from ptxmm.engines.result import Limits
 from tests.benchmarks.programs import readers
@@ -59,3 +61,23 @@ def test_a_list_that_is_cut_settles_nothing_it_does_not_show(engine: str) -> Non
     assert (cut.holds, cut.observation, cut.listed) == (None, None, False)
     listed = check_listed(test, model, 2, engine=engine)
     assert (listed.holds, listed.observation, listed.listed) == (False, "never", False)
+
+
+def test_states_that_there_is_no_time_to_confirm_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    (test,) = ptxmm.parse(readers(2) + "exists (P0:r0 == 1)\n")
+    monkeypatch.setattr(outcomes_module, "_LAST_STATES", -60.0)
+    result = ptxmm.check(test, ptxmm.load_model("sc"), limits=Limits(deadline=time.monotonic() + 60))
+    assert (result.status, result.outcomes, result.holds, result.listed) == ("timeout", (), None, False)
+
+
+@pytest.mark.parametrize("engine", ["z3", "enumerate"])
+def test_an_undefined_execution_has_no_flags(engine: str) -> None:
+    text = """PTX t
+{ .global .u32 x = 0; }
+P0 @ cta 0 { st.global.u32 [x], 1; }
+P1 @ cta 1 { st.global.u32 [2], 1; ld.global.u32 r1, [x]; }
+exists (P1:r1 == 0)
+"""
+    (test,) = ptxmm.parse(text)
+    result = ptxmm.check(test, ptxmm.load_model("ptx-8.5"), engine=engine)
+    assert (result.status, result.flags) == ("undefined", ())

@@ -137,8 +137,10 @@ def test_expectations() -> None:
     stated = expectations(a_test("ptx-6.0:never ptx-8.5:sometimes+deadlock"), KNOWN)
     assert stated == {"ptx-6.0": Expectation("never", False), "ptx-8.5": Expectation("sometimes", True)}
     assert expectations(a_test("none"), KNOWN) == {"ptx-8.5": Expectation("none", False)}
-    unwritten = Test("t", (), {}, None, info=(("Expect", "holds"),), default_model="ptx-7.5", file="t.test")
-    assert expectations(unwritten, KNOWN) == {"ptx-7.5": Expectation("holds", None)}
+    assert expectations(a_test("holds sc:holds"), KNOWN) == {
+        "ptx-8.5": Expectation("holds", None),
+        "sc": Expectation("holds", None),
+    }
     assert expectations(a_test(), KNOWN) == {}
 
 
@@ -161,7 +163,7 @@ def test_expectation_for() -> None:
         (
             "ptx-6.0:nevr",
             "t.litmus:2:8: error: 'nevr' is not an expectation\n  Expect=ptx-6.0:nevr\n         ^^^^^^^^^^^^\n"
-            "  hint: one of never, sometimes, always, undefined, none, with an optional +deadlock",
+            "  hint: one of never, sometimes, always, undefined, none, with an optional +deadlock; or holds",
         ),
         (
             "sc:never ptx-8:never",
@@ -169,14 +171,15 @@ def test_expectation_for() -> None:
             "                  ^^^^^^^^^^^\n  hint: did you mean ptx-8.5?",
         ),
         (
-            "holds",
-            "t.litmus:2:8: error: 'holds' is not an expectation\n  Expect=holds\n         ^^^^^\n"
-            "  hint: one of never, sometimes, always, undefined, none, with an optional +deadlock",
+            "holds+deadlock",
+            "t.litmus:2:8: error: 'holds+deadlock' is not an expectation\n  Expect=holds+deadlock\n"
+            "         ^^^^^^^^^^^^^^\n"
+            "  hint: one of never, sometimes, always, undefined, none, with an optional +deadlock; or holds",
         ),
         (
             "sc:never+dead",
             "t.litmus:2:8: error: 'never+dead' is not an expectation\n  Expect=sc:never+dead\n         ^^^^^^^^^^^^^\n"
-            "  hint: one of never, sometimes, always, undefined, none, with an optional +deadlock",
+            "  hint: one of never, sometimes, always, undefined, none, with an optional +deadlock; or holds",
         ),
         (
             "sc:never sc:always",

@@ -173,7 +173,8 @@ assert (r1 == 1 && not (r0 == 0 || r1 == 2)) as q;
     assert typed.filter == test.filter and typed.condition is not None and test.condition is not None
     assert typed.condition.proposition == test.condition.proposition
     assert "ld.acquire.gpu.global.s64 r0, [f]" in convert(test, "litmus")
-    assert ("Expect", "holds") not in typed.info
+    assert typed.info == (("Expect", "ptx-7.5:holds"),)
+    assert one(convert(test, "dialect")).info == test.info
 
 
 def test_compare_and_branch() -> None:

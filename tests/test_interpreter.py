@@ -192,9 +192,10 @@ def test_addresses_fork_over_the_values_memory_may_hold() -> None:
     assert lost.outside is not None and lost.outside[0] == "P0 line 7: access outside every object (address 0x0)"
 
 
-def test_loops_are_cut_and_spin_loops_keep_their_last_round() -> None:
+def test_loops_are_cut_and_spin_loops_keep_their_last_two_rounds() -> None:
     _, found = only(thread("L:", "ld.u32 r0, [x]", "setp.eq.u32 p, r0, 0", "@p bra L", "st.u32 [y], 1"))
-    assert sorted(t.end for t in found) == ["end", "spin"]
+    assert sorted((t.end, len(t.reads)) for t in found) == [("end", 1), ("end", 2), ("spin", 2)]
+    assert {t.events[-1].id for t in found if t.end == "end"} == {(0, 3, 0)}  # behind the loop rounds do not count
     _, found = only(thread("L:", "ld.u32 r0, [x]", "st.u32 [y], 1", "setp.eq.u32 p, r0, 0", "@p bra L"))
     assert sorted((t.end, len(t.reads)) for t in found) == [("cut", 4), *(("end", n) for n in (1, 2, 3, 4))]
     assert found[-1].events[0].id == (0, 0, 0)

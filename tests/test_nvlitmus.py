@@ -77,7 +77,7 @@ def test_message_passing() -> None:
     test = one(MP)
     assert test.name == "t.outcome"
     assert test.dialect and test.default_model == "ptx-7.5"
-    assert test.info == (("Query", "assert"), ("Expect", "holds"))
+    assert test.info == (("Query", "assert"), ("Expect", "ptx-7.5:holds"))
     assert [t.name for t in test.threads] == ["P0", "P1"]
     assert {t.placement for t in test.threads} == {Placement(gpu=0, cta=0)}
     assert test.threads[1].registers == {"r0": S64, "r1": S64}

@@ -95,6 +95,13 @@ CASES = [
         "P0:r0 == 1 /\\ P0:r1 == 1 /\\ P1:r2 == 1", "", {"rmw", "data"},
     ),
     (
+        "a bitwise or whose result is all ones anyway",
+        "ld.relaxed.gpu.global.u32 r0, [x]; st.relaxed.gpu.global.u32 [y], r0 @A ||"
+        " atom.relaxed.gpu.global.or.b32 r1, [y], 0xffffffff @B ||"
+        " ld.relaxed.gpu.global.u32 r2, [y]; st.relaxed.gpu.global.u32 [x], r2 @C", False,
+        "P0:r0 == 0xffffffff /\\ P1:r1 == 0xffffffff", "", {"rmw", "data"},
+    ),
+    (
         "a compare-and-swap that succeeds because it succeeds",
         COPY + " || atom.cas.rlx.g r1,y,1,1 @B || ld.rlx.g r2,y; st.rlx.g x,r2 @C", True,
         "P0:r0 == 1 /\\ P1:r1 == 1 /\\ P2:r2 == 1", "", {"rmw+ctrl", "data"},
@@ -130,6 +137,43 @@ def test_a_guard_on_the_own_store_through_an_alias(model: str) -> None:
     decide(test, model, ALL, False)
     decide(test, model, ALL - {"ctrl"}, True)
     decide(test, model, NONE, True)
+
+
+WRITES = {
+    "a constant": "st.global.u32 [@], 1",
+    "a constant in a register": "mov.u32 r2, 1; st.global.u32 [@], r2",
+    "a constant at an address in a register": "mov.u64 rd1, @; st.global.u32 [rd1], 1",
+    "a compare-and-swap": "atom.relaxed.gpu.global.cas.b32 r2, [@], 0, 1",
+    "an exchange": "atom.relaxed.gpu.global.exch.b32 r2, [@], 1",
+    "an addition": "atom.relaxed.gpu.global.add.u32 r2, [@], 1",
+}
+
+
+@pytest.mark.parametrize("model", PTX)
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_loops_may_end_because_of_what_follows_them(write: str, model: str) -> None:
+    """What comes behind a loop does not depend on why it ended: both loops end although no value is there before."""
+    loop = "L: ld.global.u32 r0, [{}]; setp.eq.u32 p, r0, 0; @p bra L; "
+    one, other = (loop.format(own) + write.replace("@", to) for own, to in (("x", "y"), ("y", "x")))
+    threads = f"{one} @A || {other} @B"
+    test = parse_one(litmus(threads, "P0:r0 == 1 /\\ P1:r0 == 1", shorthand=False))
+    decide(test, model, ALL, True)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_values_reach_as_far_as_addresses_lead(engine: str) -> None:
+    """Each thread stores through the pointer that the one before it stores, so that each address is known in turn."""
+    cells, count = [f"q{i}" for i in range(6)], 5
+    threads = [f"mov.u64 rd1, {cells[1]}; st.global.u64 [{cells[0]}], rd1"]
+    for i in range(1, count):
+        read, write = f"ld.global.u64 rd0, [{cells[i - 1]}]; setp.eq.u64 p, rd0, 0", "@!p st.global.u64 [rd0], rd1"
+        threads.append(f"{read}; mov.u64 rd1, {cells[i + 1]}; {write}")
+    threads.append(f"ld.global.u64 rd0, [{cells[count - 1]}]")
+    declarations = " ".join(f".global .u64 {c} = 0;" for c in cells)
+    placed = " || ".join(f"{t} @{'ABCD'[i % 4]}" for i, t in enumerate(threads))
+    test = parse_one(litmus(placed, "P5:rd0 != 0", declarations, shorthand=False))
+    # How many of the four pointers are found, one after the other, and whether the last load finds what they lead to.
+    assert len(ask(engine, test, load("ptx-7.5")).states) == count + 1
 
 
 def decide(test: Test, model: str, dependencies: frozenset[str], allowed: bool) -> None:

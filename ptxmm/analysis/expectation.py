@@ -99,17 +99,16 @@ def _item(test: Test, item: str, known: Collection[str]) -> tuple[str, Expectati
     model, colon, text = item.rpartition(":")
     if not colon:
         model = test.default_model
-        if text == "holds" and _place(test, item) is None:
-            return model, Expectation("holds", None)  # said by the reader of a format in which every query is to hold
     elif model not in known:
         close = get_close_matches(model, known, 1)
         hint = f"did you mean {close[0]}?" if close else "models: " + ", ".join(sorted(known))
         raise _error(test, item, f"unknown model {model!r} in `Expect=`", hint)
     word, plus, deadlock = text.partition("+")
+    if text == "holds":
+        return model, Expectation(word, None)
     if word not in WORDS or (plus and deadlock != "deadlock"):
-        raise _error(
-            test, item, f"{text!r} is not an expectation", f"one of {', '.join(WORDS)}, with an optional +deadlock"
-        )
+        hint = f"one of {', '.join(WORDS)}, with an optional +deadlock; or holds"
+        raise _error(test, item, f"{text!r} is not an expectation", hint)
     return model, Expectation(word, bool(plus))
 
 

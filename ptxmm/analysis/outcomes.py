@@ -20,6 +20,8 @@ from ptxmm.program.test import Test
 
 ENGINES = ("auto", "z3", "enumerate", "both")
 _Search = Callable[[Test, Model, Observed, Limits, "Proposition | None"], Search]
+_LAST_STATES = 1.0
+"""Seconds after the deadline in which states that were found before it are confirmed."""
 _TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
 
 
@@ -55,7 +57,7 @@ def check(
     what = observed(test, all_state)
     whole = enumerate_all or engine == "both" or condition is None
     proposition = None if whole or condition is None else condition.proposition
-    searches = [_confirm(test, model, what, _search(name, test, model, what, limits, proposition)) for name in names]
+    searches = [_confirmed(name, test, model, what, limits, proposition) for name in names]
     if engine == "both":
         _compare(test, what, *searches)
     search = searches[0]
@@ -145,10 +147,21 @@ def _search(
         return Search(timeout=True)
 
 
-def _confirm(test: Test, model: Model, what: Observed, search: Search) -> Search:
-    """``search``, every final state of which ends an execution that the interpreter went through again."""
+def _confirmed(
+    name: str, test: Test, model: Model, what: Observed, limits: Limits, proposition: Proposition | None
+) -> Search:
+    """A search, every final state of which ends an execution that the interpreter went through again.
+
+    States that there is no time to confirm are dropped. A search that the deadline ended has its last states
+    confirmed all the same, for a second.
+    """
+    search = _search(name, test, model, what, limits, proposition)
     confirmer = Confirmer(test, model)
-    for found in search.found:
+    for number, found in enumerate(search.found):
+        if limits.deadline is not None and time.monotonic() > limits.deadline + _LAST_STATES:
+            del search.found[number:]
+            search.timeout, search.exhausted = True, False
+            break
         try:
             state = confirmer.confirm(what, found.witness)
         except Unconfirmed as error:
@@ -161,8 +174,7 @@ def _confirm(test: Test, model: Model, what: Observed, search: Search) -> Search
 def _compare(test: Test, what: Observed, one: Search, two: Search) -> None:
     """Raise unless both engines found the same, as far as each of them got."""
     states = [{_values(what, found.state) for found in search.found} for search in (one, two)]
-    whole = one.exhausted and two.exhausted
-    facts = [_facts(s) if whole else set() for s in (one, two)]
+    facts = [_facts(search) for search in (one, two)]
     # What a search that was cut did not find, it may have missed.
     differ = (
         (one.exhausted and (states[1] - states[0] or facts[1] - facts[0]))

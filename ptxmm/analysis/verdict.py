@@ -19,7 +19,9 @@ class Verdict:
     flags: tuple[str, ...]
 
 
-def decide(search: Search, quantifier: str | None, satisfying: bool, falsifying: bool, partial: bool = False) -> Verdict:
+def decide(
+    search: Search, quantifier: str | None, satisfying: bool, falsifying: bool, partial: bool = False
+) -> Verdict:
     """The verdict on the statement ``quantifier`` over the final states of ``search``.
 
     ``satisfying``, ``falsifying``: some final state found satisfies the proposition, some does not. A statement that

@@ -98,7 +98,7 @@ def _report(error: BaseException) -> int:
 
 
 def _discard_output() -> None:
-    """Nobody takes what is still to be written; without this, the interpreter would complain when it flushes at exit."""
+    """Nobody takes what is still to be written; without this, the interpreter would complain at its exit."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()

@@ -202,7 +202,7 @@ class _Task:
                 if self.test.filter is not None and not evaluate(self.test.filter, state):
                     continue
                 self._reached(case, layout, candidate, fsc, co, last, state)
-                if self.rules.flags:
+                if self.rules.flags and case.undefined is None:
                     self.result.flags |= judge.flags(candidate.rf, co, fsc)
             if case.undefined is not None and self.result.undefined is not None:
                 return

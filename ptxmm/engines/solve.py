@@ -7,7 +7,7 @@ from functools import reduce
 from itertools import combinations
 
 from ptxmm.cat.evaluate import Evaluator
-from ptxmm.cat.ir import Axiom, Graph, Model
+from ptxmm.cat.ir import Axiom, Model
 from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
 from ptxmm.engines.sat import Solver
 from ptxmm.errors import PtxmmError, Timeout
@@ -68,7 +68,6 @@ class _Problem:
             unroll=limits.unroll,
             tear=model.readings.get("tear") == "on",
             simplify=model.readings.get("dep") != "syn",
-            grounded=_forbids_dependency_cycles(model),
             check=limits.check,
         )
         self.formulas = program.formulas
@@ -89,7 +88,7 @@ class _Problem:
         if "sync_fence" in model.names():
             self._total_fence_order(base)
         if test.filter is not None:
-            program.constraints.append(self._formula(test.filter))
+            program.constraints.append(self.formulas.either(-program.finished, self._formula(test.filter)))
         self._break_symmetry(named)
         self.solver = Solver(self.formulas, limits)
         for formula in program.constraints:
@@ -254,16 +253,6 @@ class _Problem:
             ),
             deadlocked,
         )
-
-
-def _forbids_dependency_cycles(model: Model) -> bool:
-    """Whether an axiom of ``model`` asks for ``acyclic`` of reads-from with all dependencies, and maybe more."""
-    return any(
-        a.kind == "acyclic"
-        and not (a.negated or a.flag)
-        and {"rf", "addr", "data", "ctrl"} <= {n.name for n in Graph.flatten(a.body, "union") if n.operator == "base"}
-        for a in model.axioms
-    )
 
 
 def _chosen(domain: Domain, value: Callable[[Formula], bool]) -> int:

@@ -82,7 +82,8 @@ def parse_final(text: Text, masked: str, start: int) -> Final:
             cursor.next()
             kind = "~exists"
         if kind not in ("exists", "~exists", "forall", "locations", "filter"):
-            raise cursor.unexpected("`exists`, `~exists`, `forall`, `locations` or `filter`", hint=_connective_hint(cursor))
+            wanted = "`exists`, `~exists`, `forall`, `locations` or `filter`"
+            raise cursor.unexpected(wanted, hint=_connective_hint(cursor))
         cursor.next()
         section = "condition" if kind not in ("locations", "filter") else f"`{kind}`"
         if section in found:

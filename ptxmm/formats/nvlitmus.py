@@ -40,6 +40,7 @@ from ptxmm.ptx.syntax import Instruction
 
 __all__ = ["parse", "write"]
 
+_MODEL = "ptx-7.5"
 S64 = Type("s", 64)
 SPACES = ("global", "shared")
 PROXIES = {"texref": "texture", "surfref": "surface", "conref": "constant"}
@@ -68,7 +69,7 @@ def parse(text: str, file: str = "<text>") -> list[Test]:
     """The tests of a ``.test`` file: for each row of its table (or once) one for each query, in order.
 
     A test is named ``stem.query``, with a table ``stem.query.row`` (rows from 1). Its ``info`` has
-    ``("Expect", "holds")``. Raises ``PtxmmError`` at the place of what is wrong.
+    ``("Expect", "ptx-7.5:holds")``. Raises ``PtxmmError`` at the place of what is wrong.
     """
     source = open_text(text, file)
     try:
@@ -110,9 +111,9 @@ def _instance_tests(instance: Instance) -> list[Test]:
             condition=condition,
             filter=filter_,
             description=" | ".join(instance.cells),
-            info=(("Query", str(kind)), ("Expect", "holds")),
+            info=(("Query", str(kind)), ("Expect", f"{_MODEL}:holds")),
             dialect=True,
-            default_model="ptx-7.5",
+            default_model=_MODEL,
             file=file,
             text=instance.origin.characters,
         )

@@ -44,7 +44,7 @@ def to_typed(test: Test) -> Test:
         test,
         threads=threads,
         objects=_objects(test),
-        info=tuple(i for i in test.info if i not in (("Expect", "holds"), ("Query", i[1]))),
+        info=tuple(i for i in test.info if i[0] != "Query"),
         dialect=False,
         default_model="ptx-8.5",
     )

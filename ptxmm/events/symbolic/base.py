@@ -324,8 +324,13 @@ class Base:
         return self._rows(rows)
 
     def _external(self) -> Relation:
+        """Pairs of different threads; an initial write is apart from every thread but not from other initial writes."""
         full = self.algebra.product(self.algebra.universe(), self.algebra.universe())
-        return self.algebra.difference(full, self._internal())
+        initial = self("IW")
+        assert isinstance(initial, EventSet)
+        return self.algebra.difference(
+            full, self.algebra.union(self._internal(), self.algebra.product(initial, initial))
+        )
 
 
 def _intersect(p: Place, q: Place) -> bool:

@@ -15,11 +15,11 @@ from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.phases import scenarios
 from ptxmm.events.symbolic.possible import Possible, rounds
-from ptxmm.events.symbolic.program import Cell, Program
+from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.threads import run
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import EventId, Test
-from ptxmm.ptx.ops import Op
+from ptxmm.ptx.ops import Atomic, Branch, Op
 from ptxmm.relations.formula import TRUE, Formulas
 from ptxmm.relations.symbolic import SymbolicAlgebra
 
@@ -31,20 +31,16 @@ def build(
     unroll: int,
     tear: bool,
     simplify: bool,
-    grounded: bool,
     check: Callable[[], None],
 ) -> Program:
     """The program of ``test`` with loops unrolled ``unroll`` times.
 
     ``observed``: the memory elements whose final values matter. ``tear``: single accesses may be torn into bytes
-    (A11). ``simplify``: apply the dependency rewrites (A21). ``grounded``: the model forbids cycles of reads-from and
-    all dependencies, so that nothing is written that no guard lets through. Raises ``PtxmmError`` for mixed sizes.
+    (A11). ``simplify``: apply the dependency rewrites (A21). Raises ``PtxmmError`` for mixed sizes.
     """
-    machine, threads = _execute(test, unroll, tear, simplify, grounded, check)
+    machine, threads = _execute(test, unroll, tear, simplify, check)
     formulas = machine.formulas
     cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
-    for term in observed:
-        _observe(test, term, cells)
     initial = {cell: len(machine.events) + i for i, cell in enumerate(cells)}
     presence = [e.presence for e in machine.events] + [TRUE] * len(initial)
     program = Program(
@@ -66,16 +62,17 @@ def build(
 
 
 def _execute(
-    test: Test, unroll: int, tear: bool, simplify: bool, grounded: bool, check: Callable[[], None]
+    test: Test, unroll: int, tear: bool, simplify: bool, check: Callable[[], None]
 ) -> tuple[Machine, list[ThreadEvents]]:
     """Execute all threads until the possible values of all locations and the barriers that can block are known."""
     possible = Possible(test)
     split: frozenset[str] = frozenset()
     stuck: frozenset[EventId] = frozenset()
     executions = 0
+    guarded = any(_guarded(op) for thread in test.threads for op in thread.body)
     while True:
         check()
-        if not grounded:
+        if guarded:
             free = Machine(test, Formulas(), unroll, simplify, possible.of, True, split, stuck, check)
             for index in range(len(test.threads)):
                 run(free, index)
@@ -85,7 +82,7 @@ def _execute(
         machine = Machine(test, Formulas(), unroll, simplify, possible.of, False, split, stuck, check)
         threads = [run(machine, i) for i in range(len(test.threads))]
         executions += 1
-        if grounded and possible.learn(machine) and executions <= rounds(machine):
+        if not guarded and possible.learn(machine) and executions <= rounds(machine):
             continue
         _refuse_mixed_sizes(machine)
         torn = possible.differ_in_several_bytes() - split if tear else set()
@@ -102,6 +99,15 @@ def _execute(
                 stuck, executions = stuck | blocked, 0
                 continue
         return machine, threads
+
+
+def _guarded(op: Op) -> bool:
+    """Whether what is executed may depend on values: then a write may owe its existence to a read of itself."""
+    return (
+        op.guard is not None
+        or (isinstance(op, Branch) and op.condition is not None)
+        or (isinstance(op, Atomic) and op.op == "cas")
+    )
 
 
 def _refuse_mixed_sizes(machine: Machine) -> None:
@@ -128,11 +134,3 @@ def mixed_size_error(test: Test, key: str, one: Op, other: Op) -> PtxmmError:
         width=max(1, second.end_column - second.column),
         hint="mixed-size accesses: give both the same width",
     ).place(test.file, test.text)
-
-
-def _observe(test: Test, term: MemoryTerm, cells: dict[Cell, None]) -> None:
-    """Add a cell for an observed element that nothing accesses."""
-    item = test.objects[term.key]
-    start, size = term.index * item.type.bytes, item.type.bytes
-    if not any(c[0] == item.physical and c[1] < start + size and start < c[1] + c[2] for c in cells):
-        cells[item.physical, start, size] = None

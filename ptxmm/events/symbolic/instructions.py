@@ -288,8 +288,8 @@ class Instructions:
             value, data = new.domain, new.reads
         else:
             presence = read.presence
-            value = apply(self.formulas, lambda a, b: update(op.op, op.type, a, b), old.domain, operands[0].domain)
-            data = operands[0].reads if op.op == "exch" else self.machine.union(old.reads, operands[0].reads)
+            written = self._updated(op, old, operands[0])
+            value, data = written.domain, written.reads
         for header in self.headers:
             state.wrote[header] = self.formulas.either(state.wrote.get(header, FALSE), presence)
         if presence == FALSE:
@@ -297,6 +297,16 @@ class Instructions:
         write = self._event("W", op, here, presence, control)
         write.places, write.value = read.places, value
         write.address, write.data = address.reads, data
+
+    def _updated(self, op: Atomic, old: Value, operand: Value) -> Value:
+        """What an atomic operation other than cas writes."""
+        if op.op == "exch":
+            return operand
+        if op.op not in ("inc", "dec"):
+            return self.operation(op.op, op.type, [old, operand])
+        expression = self.machine.expressions.number(op.op, old.expression, operand.expression)
+        domain = apply(self.formulas, lambda a, b: update(op.op, op.type, a, b), old.domain, operand.domain)
+        return self._value(domain, expression, [old, operand])
 
     def _returned(self, read: Event, places: list[Place], outside: Formula) -> Domain:
         """The domain of what a read returns: variables over the values its cells may hold."""

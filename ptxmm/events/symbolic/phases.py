@@ -28,11 +28,14 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The barrier instructions of one path of a thread, if nothing blocks it; ``ends``: it reaches its end."""
+    """The barrier instructions of one path of a thread, if nothing blocks it.
+
+    ``ends``: whether it reaches its end or the bound; None: neither, it goes round a spin loop for ever.
+    """
 
     when: Formula
     arrivals: tuple[Arrival, ...]
-    ends: bool
+    ends: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Scenario:
 
 def traces(formulas: Formulas, thread: ThreadEvents, check: Callable[[], None]) -> list[Trace]:
     """The traces of a thread: one for each choice of the barrier instructions on its path and of their operands."""
+    lost = formulas.both(-thread.completed, -thread.cut) if thread.barriers else FALSE
     paths: list[tuple[Formula, tuple[Arrival, ...]]] = [(TRUE, ())]
     for event in thread.barriers:
         longer: list[tuple[Formula, tuple[Arrival, ...]]] = []
@@ -68,7 +72,7 @@ def traces(formulas: Formulas, thread: ThreadEvents, check: Callable[[], None]) 
     return [
         Trace(total, arrivals, ends)
         for when, arrivals in paths
-        for ends, how in ((True, thread.completed), (False, thread.cut))
+        for ends, how in ((True, thread.completed), (False, thread.cut), (None, lost))
         if (total := formulas.both(when, how)) != FALSE
     ]
 
@@ -82,9 +86,11 @@ def scenarios(test: Test, formulas: Formulas, threads: list[ThreadEvents], check
         check()
         if formulas.all([t.when for t in choice]) == FALSE:
             continue
-        ends = tuple(t.ends for t in choice)
         for arrivals, phases, stuck, undefined in simulate(test, choice, members, check):
-            found[Scenario(arrivals, phases, stuck, ends, undefined)] = None
+            waiting = {id_[0] for id_ in stuck}
+            ends = tuple(True if t in waiting else trace.ends for t, trace in enumerate(choice))
+            if undefined is not None or None not in ends:
+                found[Scenario(arrivals, phases, stuck, tuple(bool(e) for e in ends), undefined)] = None
     return list(found)
 
 
@@ -192,7 +198,7 @@ class _Run:
     def exited(self, node: _Node, t: int) -> bool:
         """Whether thread ``t`` has reached its end."""
         trace = self.choice[t]
-        return trace.ends and node.position[t] == len(trace.arrivals) and not node.waits[t]
+        return trace.ends is True and node.position[t] == len(trace.arrivals) and not node.waits[t]
 
     def begin(self, node: _Node, t: int) -> _Node:
         """Thread ``t`` begins its next barrier instruction."""

@@ -102,7 +102,7 @@ class Possible:
 
 def rounds(machine: Machine) -> int:
     """After how many executions every value is known that is not out of thin air."""
-    return 2 + sum(1 for e in machine.events if e.kind == "W" and e.data)
+    return 2 + sum(1 for e in machine.events if e.kind == "W" and (e.data or e.address))
 
 
 def _dependent(events: list[Event]) -> set[tuple[EventId, EventId]]:
@@ -113,10 +113,7 @@ def _dependent(events: list[Event]) -> set[tuple[EventId, EventId]]:
         if event.kind not in ("R", "W"):
             continue
         direct = [
-            r
-            for part in (event.address, event.data, event.control)
-            for r, when in part.items()
-            if when == TRUE and r != event.number
+            r for part in (event.address, event.data) for r, when in part.items() if when == TRUE and r != event.number
         ]
         below = {events[r].id for r in direct}.union(*(reads.get(r, set()) for r in direct))
         reads[event.number] = below

@@ -46,11 +46,15 @@ class Program:
     undefined: list[tuple[Formula, str]] = field(default_factory=list)
 
     @property
+    def finished(self) -> Formula:
+        """When every thread reaches its end."""
+        stuck = [-s for scenario, s in self.scenarios if scenario.stuck]
+        return self.formulas.all([*(t.completed for t in self.threads), *stuck])
+
+    @property
     def final(self) -> Formula:
         """When every thread reaches its end and nothing undefined happened."""
-        ends = [t.completed for t in self.threads]
-        stuck = [-s for scenario, s in self.scenarios if scenario.stuck]
-        return self.formulas.all([*ends, *stuck, *(-f for f, _ in self.undefined)])
+        return self.formulas.all([self.finished, *(-f for f, _ in self.undefined)])
 
     @property
     def cut(self) -> Formula:
