@@ -371,7 +371,6 @@ def test_filter_restricts_what_is_undefined() -> None:
     assert verdict(text, "ptx-8.5").status == "complete"
 
 
-@pytest.mark.xfail(strict=True, reason="the simulation of barriers stops at the first misuse that is possible")
 @pytest.mark.parametrize(
     "threads",
     [
@@ -385,7 +384,6 @@ def test_misuse_is_not_an_internal_error(threads: tuple[str, ...]) -> None:
     assert verdict(text, "ptx-8.5", "z3").status == "undefined"
 
 
-@pytest.mark.xfail(strict=True, reason="the simulation of barriers stops at the first misuse that is possible")
 def test_misuse_does_not_hide_a_deadlock() -> None:
     """P1 and P2 may meet first, and then P0 waits for ever; or P0 arrives first: two counts in one phase."""
     wait = "cta 0: R.relaxed.gpu r0 x; setp.eq.u32 p, r0, 0; @p bar.sync 0, 64;"
@@ -394,15 +392,6 @@ def test_misuse_does_not_hide_a_deadlock() -> None:
     assert (result.status, result.flags) == ("undefined", ("deadlock",))
 
 
-@pytest.mark.xfail(strict=True, reason="an execution in which a thread spins for ever is dropped with its deadlock")
-def test_a_spinning_thread_does_not_hide_a_deadlock() -> None:
-    """P0 waits for ever at the barrier, and P1 for what P0 would store after it."""
-    text = program(ONE, "exists (P1:r0 == 1)", "cta 0: bar.sync 0, 64; W.relaxed.gpu x 1;",
-                   "cta 1: L: R.relaxed.gpu r0 x; setp.eq.u32 p, r0, 0; @p bra L;")  # fmt: skip
-    assert "deadlock" in verdict(text, "ptx-8.5").flags
-
-
-@pytest.mark.xfail(strict=True, reason="possible values contain torn ones that no execution reads")
 def test_published_pointer_in_any_order_of_declarations() -> None:
     """Release and acquire are morally strong: the pointer is not torn (8.10.3), and p not accessed through it."""
     text = program(".global .u64 p = 0; .global .u32 z = 5;", "exists (P1:r0 == 5)",
@@ -411,7 +400,6 @@ def test_published_pointer_in_any_order_of_declarations() -> None:
     assert verdict(text, "ptx-8.5").observation == "never"
 
 
-@pytest.mark.xfail(strict=True, reason="z3 takes an initial write to be in another thread than itself")
 def test_no_event_is_in_another_thread_than_itself(tmp_path: Path) -> None:
     path = tmp_path / "ext.cat"
     path.write_text("irreflexive ext\n")
@@ -419,7 +407,6 @@ def test_no_event_is_in_another_thread_than_itself(tmp_path: Path) -> None:
     assert verdict(text, str(path), "z3").observation == "always"
 
 
-@pytest.mark.xfail(strict=True, reason="the explicit engine looks for flags with the least orders only")
 @pytest.mark.parametrize("flag", ["fsc", "co \\ (IW*W)"])
 def test_flags_of_a_model_that_ask_for_pairs(flag: str, tmp_path: Path) -> None:
     """A flag is named if some consistent execution has it (an order of the two fences, of the two stores)."""

@@ -135,7 +135,7 @@ def test_variables() -> None:
     assert test.objects["c"].initial == (255,) and test.objects["c"].space == "const"
     assert test.objects["p"].initial == (a.address + 4,)
     assert test.objects["q"].initial == (test.objects["p"].address,)
-    assert [o.address for o in test.objects.values()] == [0x7000_0000_0000 + k * 0x1_0000_0000 for k in range(8)]
+    assert [o.address for o in test.objects.values()] == [0x7000_0000_0000 + k * 0x1_0100_0000 for k in range(1, 9)]
     assert test.objects["l"].space == "local"
 
 
@@ -281,8 +281,8 @@ def is_(term: RegisterTerm | MemoryTerm, value: int) -> Comparison:
         ("true /\\ false", Conjunction((Conjunction(()), Disjunction(())))),
         ("a[1] != 1", Comparison("!=", MemoryTerm("a", 1, U32), IntegerTerm(1))),
         ("[x] < P0:r0", Comparison("<", MemoryTerm("x", 0, U32), R0)),
-        ("P0:rd >= &a+4", Comparison(">=", RegisterTerm(0, "rd", U64), AddressTerm("a", 4, 0x7001_0000_0004))),
-        ("P0:rd > &a[1]", Comparison(">", RegisterTerm(0, "rd", U64), AddressTerm("a", 4, 0x7001_0000_0004))),
+        ("P0:rd >= &a+4", Comparison(">=", RegisterTerm(0, "rd", U64), AddressTerm("a", 4, 0x7002_0200_0004))),
+        ("P0:rd > &a[1]", Comparison(">", RegisterTerm(0, "rd", U64), AddressTerm("a", 4, 0x7002_0200_0004))),
         ("P0:r0 <= P1:r1", Comparison("<=", R0, R1)),
     ],
 )

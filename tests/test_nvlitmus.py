@@ -107,12 +107,12 @@ def test_layout() -> None:
         ".global z; d0.b0.t0 { ld r0, [x]; } permit (r0 == 0) as q;"
     )
     o = test.objects
-    assert o["x"].address == 0x7000_0000_0000
-    assert o["y"].address == 0x7001_0000_0000 and (o["y"].virtual, o["y"].physical, o["y"].alias_of) == ("y", "x", "x")
+    assert o["x"].address == 0x7001_0100_0000
+    assert o["y"].address == 0x7002_0200_0000 and (o["y"].virtual, o["y"].physical, o["y"].alias_of) == ("y", "x", "x")
     assert o["s"].address == o["y"].address and (o["s"].virtual, o["s"].physical) == ("y", "x")
     assert o["s"].proxy == "surface" and o["c"].proxy == "constant" and o["c"].alias_of == "x"
-    assert o["z"].address == 0x7002_0000_0000
-    assert test.locate(0x7001_0000_0007) == (o["y"], 7)
+    assert o["z"].address == 0x7003_0300_0000
+    assert test.locate(0x7002_0200_0007) == (o["y"], 7)
 
 
 @pytest.mark.parametrize(

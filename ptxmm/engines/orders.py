@@ -49,11 +49,13 @@ class Rules:
 def rules(model: Model) -> Rules:
     """The rules of ``model``."""
     required = tuple(a for a in model.axioms if not a.flag)
+    flags = tuple(a for a in model.axioms if a.flag)
     co = [b for b in lower_bounds(model, "co") if not b[1].depends & _LATE]
     fsc = [b for b in lower_bounds(model, "fsc") if not b[1].depends & {*_FSC, *_CO}]
     co_axioms = {id(axiom) for axiom, _, _ in co}
     fsc_axioms = {id(axiom) for axiom, _, _ in fsc}
-    least_fsc = all(id(a) in fsc_axioms or antitone(model, a, _FSC) for a in required) and all(b[2] for b in fsc)
+    least_fsc = all(id(a) in fsc_axioms or antitone(model, a, _FSC) for a in (*required, *flags))
+    least_fsc = least_fsc and all(b[2] for b in fsc)
     total = "sync_fence" in model.names()
     acyclic = any(
         a.kind == "acyclic" and not a.negated and a.body.operator == "base" and a.body.name in _FSC for a in required
@@ -62,10 +64,10 @@ def rules(model: Model) -> Rules:
         model,
         required,
         tuple(a for a in required if antitone(model, a, WITNESS)),
-        tuple(a for a in model.axioms if a.flag),
+        flags,
         tuple(node for _, node, symmetric in co if not symmetric),
         tuple(node for _, node, symmetric in co if symmetric),
-        all(id(a) in co_axioms or antitone(model, a, _CO) for a in required),
+        all(id(a) in co_axioms or antitone(model, a, _CO) for a in (*required, *flags)),
         tuple(node for _, node, symmetric in fsc if symmetric),
         least_fsc,
         total,

@@ -85,19 +85,17 @@ def _phases(
         check()
         state = stack.pop()
         movable = [t for t in range(len(arrivals)) if simulation.can_move(state, t)]
-        misuse = next(filter(None, (simulation.misuse(state, t) for t in movable)), None)
-        if misuse is not None or not movable:
-            reached = state.reached
+        if not movable:
+            yield Meeting(state.reached, dict(state.phases), state.waiting, None)
+        for t in simulation.branches(movable) if movable else ():
+            misuse = simulation.misuse(state, t)
             if misuse is not None:
-                reached = tuple(
-                    n + (t in movable and simulation.misuse(state, t) == misuse) for t, n in enumerate(reached)
-                )
-            key = (reached, frozenset(state.phases), state.waiting, misuse)
-            if key not in results:
-                results.add(key)
-                yield Meeting(reached, dict(state.phases), state.waiting, misuse)
-            continue
-        for t in simulation.branches(movable):
+                reached = tuple(n + (u == t) for u, n in enumerate(state.reached))
+                key = (reached, frozenset(state.phases), state.waiting, misuse)
+                if key not in results:
+                    results.add(key)
+                    yield Meeting(reached, dict(state.phases), state.waiting, misuse)
+                continue
             following = simulation.arrive(state, t)
             if fixed is not None and fixed.get(following.phases[-1][0]) != following.phases[-1][1]:
                 continue

@@ -32,7 +32,7 @@ from ptxmm.program.condition import (
     RegisterTerm,
     Term,
 )
-from ptxmm.program.layout import ADDRESS_STEP, FIRST_ADDRESS
+from ptxmm.program.layout import address_of
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
 from ptxmm.ptx import isa, parser
 from ptxmm.ptx.ops import Atomic, Load, Op, Reg, Source, Store, Sym, Type
@@ -137,7 +137,7 @@ def _objects(instance: Instance, trees: list[lark.Tree[lark.Token]]) -> dict[str
         if space not in (*SPACES, *PROXIES):
             hint = "declare .global, .shared, .texref, .surfref or .conref"
             raise instance.error(f"unknown state space `.{space}`", *extent(space), hint=hint)
-        address = FIRST_ADDRESS + count * ADDRESS_STEP
+        address = address_of(count)
         count += space in SPACES
         own = MemoryObject(key, key, str(space), S64, 1, False, (0,), address, key, key)
         if len(tokens) == 2:

@@ -11,8 +11,6 @@ from ptxmm.program.source import AddressOf, Alias, Constant, TestSource, Value, 
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Type
 
-FIRST_ADDRESS = 0x7000_0000_0000
-ADDRESS_STEP = 0x1_0000_0000
 MAX_ELEMENTS = 1 << 20
 MAX_VARIABLES = 2_000
 
@@ -25,6 +23,16 @@ class Layout:
 
     objects: dict[str, MemoryObject]
     names: tuple[dict[str, str], ...]
+
+
+def address_of(number: int) -> int:
+    """The address of the object with this number.
+
+    Two bytes of it are the number (from 1), so that a pointer torn into bytes of several addresses, or of one and 0,
+    points nowhere: mixed-size accesses and undefined behaviour are not seen where no such pointer is read.
+    """
+    high, low = divmod(number + 1, 256)
+    return (0x70 + high) << 40 | low << 32 | low << 24
 
 
 def lay_out(
@@ -65,7 +73,7 @@ def lay_out(
             for thread in threads:
                 names[thread][declaration.name] = made.key
     own = (key for key, item in objects.items() if item.virtual == key)
-    addresses = {key: FIRST_ADDRESS + number * ADDRESS_STEP for number, key in enumerate(own)}
+    addresses = {key: address_of(number) for number, key in enumerate(own)}
     objects = {key: replace(item, address=addresses[item.virtual]) for key, item in objects.items()}
     initial = {key: _initial(variable, objects[key], objects) for key, variable in values}
     objects = {key: replace(item, initial=initial[item.physical]) for key, item in objects.items()}
