@@ -15,7 +15,8 @@ UNARY = ("mov", "not", "neg", "abs")
 BINARY = ("add", "sub", "mul.lo", "mul.hi", "mul.wide", "and", "or", "xor", "shl", "shr", "min", "max")
 TERNARY = ("mad.lo", "mad.hi", "mad.wide")
 UPDATES = ("add", "sub", "inc", "dec", "and", "or", "xor", "min", "max", "exch")
-NUMBER = st.one_of(st.integers(0, 70), st.sampled_from([2**k - d for k in (7, 8, 15, 16, 31, 32, 63, 64) for d in (0, 1)]))
+_EDGES = [2**k - d for k in (7, 8, 15, 16, 31, 32, 63, 64) for d in (0, 1)]
+NUMBER = st.one_of(st.integers(0, 70), st.sampled_from(_EDGES))
 
 
 @settings(max_examples=300, deadline=None)
