@@ -317,20 +317,15 @@ class Base:
         return self.algebra.identity(self.algebra.universe())
 
     def _internal(self) -> Relation:
+        """Pairs of one thread; an initial write is of a thread of its own."""
         by_thread = self._by_thread()
-        rows = [0] * self.algebra.size
-        for event in self.program.events:
-            rows[event.number] = by_thread[event.thread]
+        rows = [by_thread[event.thread] for event in self.program.events]
+        rows += [1 << number for number in self.program.initial.values()]
         return self._rows(rows)
 
     def _external(self) -> Relation:
-        """Pairs of different threads; an initial write is apart from every thread but not from other initial writes."""
         full = self.algebra.product(self.algebra.universe(), self.algebra.universe())
-        initial = self("IW")
-        assert isinstance(initial, EventSet)
-        return self.algebra.difference(
-            full, self.algebra.union(self._internal(), self.algebra.product(initial, initial))
-        )
+        return self.algebra.difference(full, self.relation("int"))
 
 
 def _intersect(p: Place, q: Place) -> bool:
