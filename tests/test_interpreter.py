@@ -218,7 +218,7 @@ def test_partial_overlap_is_refused_with_both_lines() -> None:
     trace = traces(programs(test)[0], None, 3, True, lambda: None)[0]
     with pytest.raises(PtxmmError) as caught:
         Layout(Scene(test), [trace.events])
-    assert caught.value.message == "the accesses in lines 4 and 5 overlap partially"
+    assert caught.value.message == "accesses of x in lines 4 and 5 overlap partially"
     assert caught.value.kind == "unsupported" and caught.value.hint is not None
 
 

@@ -102,7 +102,7 @@ def test_accesses_that_overlap_partially_are_refused() -> None:
  P0 @ cta 0 | P1 @ cta 1 ;
  st.global.u64 [x], 1 | ld.global.u32 r, [x+4] ;
 """
-    with pytest.raises(PtxmmError, match="accesses of different size overlap in `x`: lines 4 and 4") as error:
+    with pytest.raises(PtxmmError, match="accesses of x in line 4 overlap partially") as error:
         solved(text)
     assert error.value.kind == "unsupported"
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from ptxmm.errors import PtxmmError
 from ptxmm.events.scopes import Place, places
 from ptxmm.events.trace import Cell, Event
+from ptxmm.program.accesses import partial_overlap
 from ptxmm.program.test import EventId, MemoryObject, Test
 from ptxmm.ptx.ops import Atomic, Barrier, Fence, Load, ProxyFence, Store
 from ptxmm.relations.concrete import Concrete
@@ -87,7 +88,7 @@ class Layout:
         for e in self.events:
             if e.cell is not None and e.cell not in self.cells:
                 self.cells[e.cell] = first + len(self.cells)
-        _refuse_partial_overlap(self.events, self.cells)
+        _refuse_partial_overlap(scene.test, self.events, self.cells)
         if first + len(self.cells) > MOST_EVENTS:
             raise PtxmmError(
                 f"an execution has {first + len(self.cells)} events; at most {MOST_EVENTS} are supported",
@@ -219,23 +220,14 @@ class Layout:
         return lookup
 
 
-def _refuse_partial_overlap(events: Iterable[Event], cells: Mapping[Cell, int]) -> None:
+def _refuse_partial_overlap(test: Test, events: Iterable[Event], cells: Mapping[Cell, int]) -> None:
     """Raise where two cells have common bytes without being equal."""
     ordered = sorted(cells)
     for a, b in pairwise(ordered):
         if a[0] == b[0] and b[1] < a[1] + a[2]:
             first, second = (next(e.op for e in events if e.cell == cell) for cell in (a, b))
             assert first is not None and second is not None
-            lines = sorted((first.source.span.line, second.source.span.line))
-            span = second.source.span
-            raise PtxmmError(
-                f"the accesses in lines {lines[0]} and {lines[1]} overlap partially",
-                kind="unsupported",
-                line=span.line,
-                column=span.column,
-                width=max(1, span.end_column - span.column),
-                hint="mixed-size accesses: give both the same width",
-            )
+            raise partial_overlap(test, a[0], first, second)
 
 
 # The sets.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ptxmm.errors import PtxmmError
 from ptxmm.program.layout import error
-from ptxmm.program.test import MemoryObject, Placement
+from ptxmm.program.test import MemoryObject, Placement, Test
 from ptxmm.ptx.ops import Atomic, Load, Op, Store, Sym
 
 _ALIAS_HINTS = {
@@ -65,3 +66,17 @@ def _check_owner(op: Load | Store | Atomic, item: MemoryObject, placement: Place
     if op.space != "shared::cluster":
         message = f"{item.name} is .shared memory of another CTA of the cluster"
         raise error(message, span, kind="type", hint="write .shared::cluster")
+
+
+def partial_overlap(test: Test, key: str, one: Op, other: Op) -> PtxmmError:
+    """The refusal of two accesses that have bytes of the object ``key`` in common without being of the same ones."""
+    first, second = sorted((one.source.span, other.source.span), key=lambda span: (span.line, span.column))
+    lines = f"line {first.line}" if first.line == second.line else f"lines {first.line} and {second.line}"
+    return PtxmmError(
+        f"accesses of {key} in {lines} overlap partially",
+        kind="unsupported",
+        line=second.line,
+        column=second.column,
+        width=max(1, second.end_column - second.column),
+        hint="mixed-size accesses: give both the same width",
+    ).place(test.file, test.text)

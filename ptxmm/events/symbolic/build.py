@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 
-from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.choices import choose
 from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.events.symbolic.machine import Machine
@@ -17,6 +16,7 @@ from ptxmm.events.symbolic.phases import scenarios
 from ptxmm.events.symbolic.possible import Possible, rounds
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.threads import run
+from ptxmm.program.accesses import partial_overlap
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import Atomic, Branch, Op
@@ -120,17 +120,4 @@ def _refuse_mixed_sizes(machine: Machine) -> None:
         ordered = sorted(found)
         for (offset, size), (other, other_size) in combinations(ordered, 2):
             if other < offset + size:
-                raise mixed_size_error(machine.test, key, found[offset, size], found[other, other_size])
-
-
-def mixed_size_error(test: Test, key: str, one: Op, other: Op) -> PtxmmError:
-    """The refusal of two accesses that overlap partially."""
-    first, second = sorted((one.source.span, other.source.span), key=lambda s: (s.line, s.column))
-    return PtxmmError(
-        f"accesses of different size overlap in `{key}`: lines {first.line} and {second.line}",
-        kind="unsupported",
-        line=second.line,
-        column=second.column,
-        width=max(1, second.end_column - second.column),
-        hint="mixed-size accesses: give both the same width",
-    ).place(test.file, test.text)
+                raise partial_overlap(machine.test, key, found[offset, size], found[other, other_size])
