@@ -147,7 +147,6 @@ def test_constants_and_complements_simplify() -> None:
     assert formulas.both(a, formulas.either(-a, b)) == formulas.both(a, b)
     assert formulas.all([a, b, TRUE]) == formulas.both(b, a)
     assert formulas.any([]) == FALSE
-    assert formulas.choose(a, b, b) == b
 
 
 def test_variables_of_one_choice_exclude_each_other() -> None:

@@ -36,10 +36,6 @@ class Formulas:
             self._choice[node] = choice
         return node
 
-    def is_variable(self, formula: Formula) -> bool:
-        """Whether ``formula`` is a variable or the negation of one."""
-        return abs(formula) > 1 and self.arguments[abs(formula)] is None
-
     def both(self, a: Formula, b: Formula) -> Formula:
         """``a`` and ``b``."""
         if a == b or b == TRUE:
@@ -71,25 +67,11 @@ class Formulas:
             return unique.pop()
         if len(unique) == 2:
             return self.both(*unique)
-        for item in unique:
-            if -item in unique:
-                return FALSE
-        choices: dict[int, Formula] = {}
-        for item in unique:
-            choice = self._choice.get(item)
-            if choice is not None and choices.setdefault(choice, item) != item:
-                return FALSE
-        return self._node(tuple(sorted(unique)))
+        return self._conjunction(unique)
 
     def any(self, items: Iterable[Formula]) -> Formula:
         """The disjunction of ``items``."""
         return -self.all([-item for item in items])
-
-    def choose(self, condition: Formula, then: Formula, otherwise: Formula) -> Formula:
-        """``then`` if ``condition`` else ``otherwise``."""
-        if then == otherwise:
-            return then
-        return self.either(self.both(condition, then), self.both(-condition, otherwise))
 
     def evaluate(self, formula: Formula, values: dict[Formula, bool]) -> bool:
         """The value of ``formula``; ``values`` holds those of variables (default false) and takes those of nodes."""
@@ -141,13 +123,14 @@ class Formulas:
         parts = {*self._parts(a), *self._parts(b)}
         if len(parts) > FLAT:
             return self._node((a, b))
-        for part in parts:
-            if -part in parts:
-                return FALSE
+        return self._conjunction(parts)
+
+    def _conjunction(self, parts: set[Formula]) -> Formula:
+        """The node of several formulas, none of them constant, unless two of them exclude each other."""
         chosen: dict[int, Formula] = {}
         for part in parts:
             choice = self._choice.get(part)
-            if choice is not None and chosen.setdefault(choice, part) != part:
+            if -part in parts or (choice is not None and chosen.setdefault(choice, part) != part):
                 return FALSE
         return self._node(tuple(sorted(parts)))
 

@@ -20,7 +20,7 @@ from ptxmm.program.accesses import partial_overlap
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import Atomic, Branch, Op
-from ptxmm.relations.formula import TRUE, Formulas
+from ptxmm.relations.formula import FALSE, TRUE, Formulas
 from ptxmm.relations.symbolic import SymbolicAlgebra
 
 
@@ -54,9 +54,7 @@ def build(
         machine.read_cells,
         machine.cells,
     )
-    for wrong, index, op, _ in machine.outside:
-        line = f" line {op.source.span.line}" if op.source.span.line else ""
-        program.undefined.append((wrong, f"{test.threads[index].name}{line}: access outside every object"))
+    program.undefined += [(wrong, text) for wrong, text in machine.outside if wrong != FALSE]
     choose(program, machine, observed, check)
     return program
 

@@ -227,13 +227,12 @@ class Instructions:
             found = self.machine.test.locate(number)
             if found is None or found[1] + op.type.bytes > found[0].size:
                 outside.append(when)
+                stray = f"line {op.source.span.line}: access outside every object (address {number:#x})"
+                self.machine.outside.append((self.formulas.both(presence, when), f"{self.thread.name} {stray}"))
                 continue
             item, offset = found
             places.append(Place(when, item.physical, item.virtual, offset, op.type.bytes))
-        wrong = self.formulas.both(presence, self.formulas.any(outside))
-        if wrong != FALSE:
-            self.machine.outside.append((wrong, self.index, op, address.domain))
-        return places, wrong
+        return places, self.formulas.both(presence, self.formulas.any(outside))
 
     def _access(
         self,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from ptxmm.events.symbolic.event import Event, Place
 from ptxmm.events.symbolic.values import Domain, Expressions, Reads, Value, only
 from ptxmm.program.test import EventId, Test
-from ptxmm.ptx.ops import Op
 from ptxmm.relations.formula import Formula, Formulas
 
 
@@ -59,7 +58,7 @@ class Machine:
         self.stuck = stuck
         self.events: list[Event] = []
         self.read_cells: dict[int, dict[tuple[str, int, int], Domain]] = {}
-        self.outside: list[tuple[Formula, int, Op, Domain]] = []
+        self.outside: list[tuple[Formula, str]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}
         self._choices = 0
         self.zero = Value(only(0), self.expressions.constant(0), {})
