@@ -91,10 +91,11 @@ def _phases(
             misuse = simulation.misuse(state, t)
             if misuse is not None:
                 reached = tuple(n + (u == t) for u, n in enumerate(state.reached))
-                key = (reached, frozenset(state.phases), state.waiting, misuse)
+                ended_here = state.waiting | {t}  # the thread goes no further than its misuse
+                key = (reached, frozenset(state.phases), ended_here, misuse)
                 if key not in results:
                     results.add(key)
-                    yield Meeting(reached, dict(state.phases), state.waiting, misuse)
+                    yield Meeting(reached, dict(state.phases), ended_here, misuse)
                 continue
             following = simulation.arrive(state, t)
             if fixed is not None and fixed.get(following.phases[-1][0]) != following.phases[-1][1]:

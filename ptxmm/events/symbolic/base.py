@@ -287,8 +287,6 @@ class Base:
                 halves.setdefault(event.id, {"BA": [], "BW": []})[event.kind].append(event)
         items: list[tuple[int, int, Formula]] = []
         for scenario, selector in self.program.scenarios:
-            if scenario.undefined is not None:
-                continue
             phases = dict(scenario.phases)
             groups: dict[object, list[object]] = {}
             for arrival in scenario.arrivals:

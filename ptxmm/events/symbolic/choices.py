@@ -68,19 +68,15 @@ def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formul
                 count = TRUE if event.count is None else event.count.get(arrival.count or 0, FALSE)
                 when = formulas.all([when, event.barrier.get(arrival.barrier, FALSE), count])
                 passes = machine.passes.get((event.id, event.arrive))
-                if passes is not None and scenario.undefined is None:
+                if passes is not None:
                     parts.append(formulas.either(-when, -passes if event.id in scenario.stuck else passes))
             happens[event.id] = formulas.either(happens.get(event.id, FALSE), when)
-    for id_, when in happens.items():
-        if id_ in arrivals:
-            parts.append(when)
-        elif scenario.undefined is None:
-            parts.append(-when)
-    if scenario.undefined is None:
-        waiting = {i[0] for i in scenario.stuck}
-        for index, thread in enumerate(program.threads):
-            if index not in waiting:
-                parts.append(thread.completed if scenario.ends[index] else thread.cut)
+    parts += [when if id_ in arrivals else -when for id_, when in happens.items()]
+    waiting = {id_[0] for id_ in scenario.stuck}
+    for index, thread in enumerate(program.threads):
+        if index not in waiting:
+            lost = formulas.both(-thread.completed, -thread.cut)
+            parts.append({True: thread.completed, False: thread.cut, None: lost}[scenario.ends[index]])
     return formulas.all(parts)
 
 

@@ -206,14 +206,13 @@ class Instructions:
         count = None if op.count is None else self.operand(state, op.count, type_).domain
         arrive = self._event("BA", op, here, presence, control)
         self.barriers.append(BarrierEvent(here, op, presence, barrier, count, arrive.number))
-        if op.kind != "sync":
-            return
         if here in self.machine.stuck:
             passes = self.formulas.variable()
             self.machine.passes[here, arrive.number] = passes
             state.guard = self.formulas.both(state.guard, self.formulas.either(passes, -presence))
             presence = self.formulas.both(presence, passes)
-        self._event("BW", op, here, presence, control)
+        if op.kind == "sync":
+            self._event("BW", op, here, presence, control)
 
     def _barrier_type(self) -> Type:
         """The type of barrier operands: 64-bit in the dialect, 32-bit in PTX."""

@@ -43,14 +43,14 @@ class Scenario:
     """One way the barriers of a choice of traces turn out.
 
     ``arrivals`` are those that happen, ``phases`` gives the phase of each, None for one that takes part in none;
-    ``stuck``: where threads wait for ever. ``ends``: for each thread whether its trace reaches its end, or the bound.
-    ``undefined``: why the program has no meaning, or None.
+    ``stuck``: where threads wait for ever. ``ends``: for each thread whether its trace reaches its end, or the bound,
+    or (None) neither. ``undefined``: why the program has no meaning, or None; then ``stuck`` is where threads were.
     """
 
     arrivals: frozenset[Arrival]
     phases: tuple[tuple[EventId, int | None], ...]
     stuck: frozenset[EventId]
-    ends: tuple[bool, ...]
+    ends: tuple[bool | None, ...]
     undefined: str | None = None
 
 
@@ -90,7 +90,7 @@ def scenarios(test: Test, formulas: Formulas, threads: list[ThreadEvents], check
             waiting = {id_[0] for id_ in stuck}
             ends = tuple(True if t in waiting else trace.ends for t, trace in enumerate(choice))
             if undefined is not None or None not in ends:
-                found[Scenario(arrivals, phases, stuck, tuple(bool(e) for e in ends), undefined)] = None
+                found[Scenario(arrivals, phases, stuck, ends, undefined)] = None
     return list(found)
 
 
@@ -139,10 +139,6 @@ class _Node:
     phases: frozenset[tuple[EventId, int]] = frozenset()
 
 
-class _Misuse(Exception):
-    """A barrier is used in a way that has no meaning."""
-
-
 def _phases(
     test: Test,
     choice: tuple[Trace, ...],
@@ -165,11 +161,11 @@ def _phases(
             results[run.before(node), tuple(sorted(node.phases)), stuck, None] = None
         for t in ready[:1] if confluent else ready:
             begun = run.begin(node, t)
-            try:
-                settled = run.settle(begun)
-            except _Misuse as reason:
-                results[run.before(begun), (), frozenset(), str(reason)] = None
+            misuse = run.misuse(node, t)
+            if misuse is not None:
+                results[(*run.stopped(begun, t), misuse)] = None
                 continue
+            settled = run.settle(begun)
             if settled not in seen:
                 seen.add(settled)
                 stack.append(settled)
@@ -195,6 +191,18 @@ class _Run:
         ends = zip(self.choice, node.position, strict=True)
         return frozenset(a for trace, end in ends for a in trace.arrivals[:end])
 
+    def stopped(
+        self, node: _Node, last: int
+    ) -> tuple[frozenset[Arrival], tuple[tuple[EventId, int | None], ...], frozenset[EventId]]:
+        """All ends at ``node``: thread ``last`` where it is, who waits there too, others at their next barrier."""
+        stuck = {self.current(node, last)}
+        for t, trace in enumerate(self.choice):
+            if node.waits[t]:
+                stuck.add(self.current(node, t))
+            elif t != last and node.position[t] < len(trace.arrivals):
+                stuck.add(trace.arrivals[node.position[t]])
+        return self.before(node) | stuck, tuple(sorted(node.phases)), frozenset(a.id for a in stuck)
+
     def exited(self, node: _Node, t: int) -> bool:
         """Whether thread ``t`` has reached its end."""
         trace = self.choice[t]
@@ -206,6 +214,23 @@ class _Run:
         position = (*node.position[:t], index + 1, *node.position[t + 1 :])
         waits = (*node.waits[:t], self.choice[t].arrivals[index].sync, *node.waits[t + 1 :])
         return replace(node, position=position, waits=waits, pending=node.pending | {(t, index)})
+
+    def misuse(self, node: _Node, t: int) -> str | None:
+        """Why the next barrier instruction of thread ``t`` has no meaning, or None."""
+        arrival = self.choice[t].arrivals[node.position[t]]
+        cta, warp = self.members[t]
+        state = dict(node.barriers).get((cta, arrival.barrier), _Barrier())
+        pending = [
+            (u, other)
+            for u, index in node.pending
+            if self.members[u][0] == cta and (other := self.choice[u].arrivals[index]).barrier == arrival.barrier
+        ]
+        if warp in state.arrived or any(u == t for u, _ in pending):
+            return f"two arrivals of one warp in one phase of barrier {arrival.barrier}"
+        counts = {other.count for _, other in pending} | ({state.count} if state.arrived else set())
+        if counts - {arrival.count}:
+            return f"two different thread counts in one phase of barrier {arrival.barrier}"
+        return None
 
     def settle(self, node: _Node) -> _Node:
         """Let warps arrive whose threads all did, end the phases that are full and let their threads go on."""
@@ -228,12 +253,7 @@ class _Run:
                 arrivals = [self.choice[t].arrivals[index] for t, index in lanes.items()]
                 key = (self.members[mates[0]][0], barrier)
                 state = dict(node.barriers).get(key, _Barrier())
-                if warp in state.arrived:
-                    raise _Misuse(f"two arrivals of one warp in one phase of barrier {barrier}")
-                counts = {a.count for a in arrivals} | ({state.count} if state.arrived else set())
-                if len(counts) > 1:
-                    raise _Misuse(f"two different thread counts in one phase of barrier {barrier}")
-                joined = _Barrier(state.phase, state.arrived | {warp}, counts.pop())
+                joined = _Barrier(state.phase, state.arrived | {warp}, arrivals[0].count)
                 return replace(
                     node,
                     barriers=frozenset({**dict(node.barriers), key: joined}.items()),
@@ -254,16 +274,19 @@ class _Run:
                 full = 32 * len(state.arrived) >= state.count
             if not full:
                 continue
+            # Threads of a warp that is not there as a whole go on with the phase that they arrived in.
+            early = {(t, n) for t, n in node.pending if key == (self.members[t][0], self.choice[t].arrivals[n].barrier)}
+            phases = node.phases | {(self.choice[t].arrivals[n].id, state.phase) for t, n in early}
             waits = tuple(
                 w
                 and (
                     key != (self.members[t][0], (a := self.current(node, t)).barrier)
-                    or (a.id, state.phase) not in node.phases
+                    or (a.id, state.phase) not in phases
                 )
                 for t, w in enumerate(node.waits)
             )
             barriers = frozenset({**dict(node.barriers), key: _Barrier(state.phase + 1)}.items())
-            return replace(node, waits=waits, barriers=barriers)
+            return replace(node, waits=waits, barriers=barriers, pending=node.pending - early, phases=phases)
         return node
 
 
