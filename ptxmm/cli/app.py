@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from io import TextIOWrapper
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -46,11 +49,23 @@ def run(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files need not be text
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         # typer itself turns a usage error into exit code 2, which is also ours.
         application()(arguments, prog_name="ptxmm")
     except (Exception, KeyboardInterrupt) as error:
         sys.exit(_report(error))
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise ``KeyboardInterrupt``, but not inside Z3's Python layer, where ctypes or a finalizer would lose it."""
+    if frame is not None and str(frame.f_globals.get("__name__", "")).startswith("z3"):
+        retry = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
+        retry.daemon = True
+        retry.start()
+        return
+    raise KeyboardInterrupt
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:

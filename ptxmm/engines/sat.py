@@ -21,6 +21,7 @@ class Solver:
         self._limits = limits
         self._context = z3.main_ctx().ref()
         self._solver = z3.SolverFor("QF_FD")
+        self._solver.set("ctrl_c", False)  # else Z3 would take interrupts for itself, and lose some
         self._declarations: dict[int, object] = {}
         self._values: dict[Formula, bool] = {}
         self._impossible = False
@@ -47,18 +48,27 @@ class Solver:
         self._send()
         if self._impossible:
             return False
-        self._limits.check()
-        if self._limits.deadline is not None:
-            left = max(1, int(1000 * (self._limits.deadline - time.monotonic())))
-            self._solver.set("timeout", min(left, 2**31))
-        answer = self._solver.check(*assumptions)
-        if answer == self._z3.unknown:
-            # Z3 takes an interrupt from the keyboard for itself.
-            raise KeyboardInterrupt if "keyboard" in self._solver.reason_unknown() else Timeout
+        answer = self._check(assumptions)
         if answer == self._z3.unsat:
             return False
         self._read()
         return True
+
+    def _check(self, assumptions: list[object]) -> object:
+        """Z3's answer. It gets ever longer turns, so that Python sees an interrupt from the keyboard between them."""
+        turn = 500
+        while True:
+            self._limits.check()
+            left = turn
+            if self._limits.deadline is not None:
+                left = min(turn, max(1, int(1000 * (self._limits.deadline - time.monotonic()))))
+            self._solver.set("timeout", left)
+            answer = self._solver.check(*assumptions)
+            if answer != self._z3.unknown:
+                return answer
+            if "timeout" not in self._solver.reason_unknown():
+                raise Timeout  # stopped from outside
+            turn = min(2 * turn, 2**30)
 
     def value(self, formula: Formula) -> bool:
         """The value of ``formula`` in the assignment found last."""
