@@ -362,7 +362,7 @@ def test_filter_does_not_hide_a_deadlock() -> None:
     assert "deadlock" in verdict(text, "ptx-8.5", "z3").flags
 
 
-@pytest.mark.xfail(strict=True, reason="the explicit engine does not apply the filter to a misused barrier")
+@pytest.mark.xfail(strict=True, reason="the filter is not applied to executions that misuse a barrier")
 def test_filter_restricts_what_is_undefined() -> None:
     """Only executions with r0 == 1 misuse the barrier, and the filter excludes them."""
     text = program(ONE, "filter (P0:r0 == 0) forall (f == 1)",
