@@ -16,6 +16,7 @@ import pytest
 import ptxmm.cli.tasks as tasks
 from ptxmm import parse
 from ptxmm.analysis.result import Result
+from ptxmm.cli.app import take_interrupt
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine, Settings
 from ptxmm.cli.watchdog import watched
@@ -62,7 +63,7 @@ def test_a_solver_that_never_looks_at_the_clock_is_interrupted() -> None:
 
 def test_the_solver_gives_up_at_an_interrupt() -> None:
     formulas = Formulas()
-    solver = Solver(formulas, Limits())
+    solver = Solver(formulas, Limits(deadline=time.monotonic() + 30))
     holes = 14
     pigeons = [[formulas.variable() for _ in range(holes)] for _ in range(holes + 1)]
     for row in pigeons:
@@ -73,8 +74,12 @@ def test_the_solver_gives_up_at_an_interrupt() -> None:
     alarm = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     alarm.start()
     start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        solver.satisfiable(TRUE)
+    before = signal.signal(signal.SIGINT, take_interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solver.satisfiable(TRUE)
+    finally:
+        signal.signal(signal.SIGINT, before)
     alarm.join()
     assert time.monotonic() - start < 5
 

@@ -50,7 +50,7 @@ def run(arguments: list[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files need not be text
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, take_interrupt)
     try:
         # typer itself turns a usage error into exit code 2, which is also ours.
         application()(arguments, prog_name="ptxmm")
@@ -58,7 +58,7 @@ def run(arguments: list[str] | None = None) -> None:
         sys.exit(_report(error))
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def take_interrupt(number: int, frame: FrameType | None) -> None:
     """Raise ``KeyboardInterrupt``, but not inside Z3's Python layer, where ctypes or a finalizer would lose it."""
     if frame is not None and str(frame.f_globals.get("__name__", "")).startswith("z3"):
         retry = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))

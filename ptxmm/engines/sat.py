@@ -68,6 +68,7 @@ class Solver:
                 return answer
             if "timeout" not in self._solver.reason_unknown():
                 raise Timeout  # stopped from outside
+            time.sleep(0.02)  # outside Z3, where an interrupt that came meanwhile is taken
             turn = min(2 * turn, 2**30)
 
     def value(self, formula: Formula) -> bool:
