@@ -119,10 +119,10 @@ class _Run:
         groups: dict[object, list[State]] = {}
         for state in states:
             key = (
-                tuple(sorted((join, sorted(c.assigned)) for join, c in state.controls.items())),
+                frozenset((join, c.assigned) for join, c in state.controls.items()),
                 tuple(state.registers[name].expression for name in self.operands[pc]),
             )
-            groups.setdefault(str(key), []).append(state)
+            groups.setdefault(key, []).append(state)
         return [self._merge(group) if len(group) > 1 else group[0] for group in groups.values()]
 
     def _merge(self, states: list[State]) -> State:
