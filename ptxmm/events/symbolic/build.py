@@ -15,7 +15,7 @@ from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.phases import scenarios
 from ptxmm.events.symbolic.possible import Possible, rounds
 from ptxmm.events.symbolic.program import Program
-from ptxmm.events.symbolic.threads import run
+from ptxmm.events.symbolic.threads import outline, run
 from ptxmm.program.accesses import partial_overlap
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import EventId, Test
@@ -67,18 +67,19 @@ def _execute(
     split: frozenset[str] = frozenset()
     stuck: frozenset[EventId] = frozenset()
     executions = 0
+    outlines = [outline(thread) for thread in test.threads]
     guarded = any(_guarded(op) for thread in test.threads for op in thread.body)
     while True:
         check()
         if guarded:
             free = Machine(test, Formulas(), unroll, simplify, possible.of, True, split, stuck, check)
-            for index in range(len(test.threads)):
-                run(free, index)
+            for index, known in enumerate(outlines):
+                run(free, index, known)
             executions += 1
             if possible.learn(free) and executions <= rounds(free):
                 continue
         machine = Machine(test, Formulas(), unroll, simplify, possible.of, False, split, stuck, check)
-        threads = [run(machine, i) for i in range(len(test.threads))]
+        threads = [run(machine, i, known) for i, known in enumerate(outlines)]
         executions += 1
         if not guarded and possible.learn(machine) and executions <= rounds(machine):
             continue

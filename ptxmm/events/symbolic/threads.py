@@ -6,7 +6,7 @@ as variables over the possible values of their locations; ``choices`` ties them 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from ptxmm.events.symbolic.event import ThreadEvents
@@ -19,9 +19,26 @@ from ptxmm.ptx.ops import Branch, Exit
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
-def run(machine: Machine, index: int) -> ThreadEvents:
-    """Execute the thread with ``index``; its events are added to those of ``machine``."""
-    return _Run(machine, index, machine.test.threads[index]).run()
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What the control flow of a thread gives to every execution of it; see ``program.control``."""
+
+    flow: ControlFlow
+    around: list[tuple[int, ...]]
+    component: list[int]
+    operands: list[list[str]]
+
+
+def outline(thread: Thread) -> Outline:
+    """The outline of ``thread``."""
+    flow = control_flow(thread)
+    operands = live_operands(thread) if flow.join or flow.backward else []
+    return Outline(flow, around(thread), components(thread), operands)
+
+
+def run(machine: Machine, index: int, known: Outline) -> ThreadEvents:
+    """Execute the thread with ``index`` and its outline; its events are added to those of ``machine``."""
+    return _Run(machine, index, known).run()
 
 
 _Node = tuple[int, int, int, tuple[int, ...]]
@@ -29,21 +46,21 @@ _Node = tuple[int, int, int, tuple[int, ...]]
 
 
 class _Run:
-    def __init__(self, machine: Machine, index: int, thread: Thread) -> None:
+    def __init__(self, machine: Machine, index: int, known: Outline) -> None:
         self.machine = machine
         self.formulas = machine.formulas
         self.index = index
-        self.thread = thread
-        self.flow: ControlFlow = control_flow(thread)
+        self.thread = machine.test.threads[index]
+        self.flow = known.flow
         self.ends: list[State] = []
         self.cut: list[Formula] = []
         self.backward = {pc: i for i, pc in enumerate(sorted(self.flow.backward))}
         self.spins = {pc: len(self.backward) + i for i, pc in enumerate(sorted(self.flow.spin))}
-        self.around = around(thread)
-        self.component = components(thread)
+        self.around = known.around
+        self.component = known.component
         self.headers = set(self.flow.spin.values())
-        self.instructions = Instructions(machine, index, thread, self.headers)
-        self.operands = live_operands(thread) if self.flow.join or self.flow.backward else []
+        self.instructions = Instructions(machine, index, self.thread, self.headers)
+        self.operands = known.operands
 
     def run(self) -> ThreadEvents:
         zero = self.machine.zero
