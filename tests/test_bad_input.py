@@ -174,6 +174,7 @@ def test_a_megabyte_of_anything_ends_soon(name: str) -> None:
 
 FRAGMENTS = [
     "PTX t\n", "{", "}", "|", ";", "\n", " ", '"', "(*", "*)", "/*", "*/", "//", "P0", "P1", "@", "cta 0", ",", "gpu 1",
+    "overlap", "mbarrier(", "tensormap(", ".v2", ".f32", ".b128", "1.0", "0f3F800000",
     "warp 0", "host", "x", "y", "= 0", "=", ":", "r0", "%p", "[", "]", ".global", ".shared", ".u32", ".b64", ".align 4",
     "ld", "st", "atom", ".relaxed", ".gpu", ".add", ".cas", ".weak", "fence.sc.gpu", "bar.cta.sync 0", "goto", "L:",
     "beq r0, 0, L", "exists", "~exists", "forall", "locations", "filter", "/\\", "\\/", "~", "not", "==", "!=", "<",

@@ -144,7 +144,7 @@ ERRORS = [
     ("let x = pp", "1:9: error: unknown name `pp`", None),
     ("let x = poloc", "1:9: error: unknown name `poloc`", "did you mean `po-loc` or `loc` or `vloc`?"),
     ("let x = rel", "1:9: error: unknown name `rel`", "did you mean `REL`?"),
-    ("let causal = po\nempty cause", "2:7: error: unknown name `cause`", "did you mean `causal`?"),
+    ("let causal = po\nempty cause", "2:7: error: unknown name `cause`", "did you mean `causal` or `cluphase`?"),
     ("show po, q", "1:10: error: unknown name `q`", None),
     ("let x = R; po", "1:9: error: `;` needs a relation, `R` is a set", "`[S]` makes a relation of a set"),
     ("let x = R+", "1:9: error: `+` needs a relation, `R` is a set", "`[S]` makes a relation of a set"),

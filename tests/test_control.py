@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -17,15 +18,21 @@ from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (
     Address,
     Alu,
+    AsyncWait,
     Atomic,
     Barrier,
     Branch,
+    ClusterBarrier,
     Compare,
+    CopyAsync,
     Exit,
     Fence,
     Guard,
     Imm,
     Load,
+    MbarrierArrive,
+    MbarrierInitFence,
+    MbarrierWait,
     Op,
     Operand,
     ProxyFence,
@@ -34,11 +41,13 @@ from ptxmm.ptx.ops import (
     Store,
     Sym,
     Type,
+    WarpBarrier,
 )
 
 S64 = Type("s", 64)
 PRED = Type("pred", 1)
 SRC = Source(Span(1, 1, 2), "")
+MBARRIER = Address(Sym("b"))
 
 
 def _operand(value: int | str) -> Operand:
@@ -47,21 +56,22 @@ def _operand(value: int | str) -> Operand:
 
 def ld(dst: str, at: str = "x", guard: Guard | None = None) -> Load:
     base = Reg(at) if at.startswith("r") else Sym(at)
-    return Load(Reg(dst), Address(base), S64, "relaxed", "gpu", None, SRC, guard)
+    return Load((Reg(dst),), Address(base), S64, "relaxed", "gpu", None, SRC, guard)
 
 
 def sto(value: int | str = 1) -> Store:
-    return Store(Address(Sym("x")), _operand(value), S64, "relaxed", "gpu", None, SRC)
+    return Store(Address(Sym("x")), (_operand(value),), S64, "relaxed", "gpu", None, SRC)
 
 
 def cas(dst: str | None, new: int | str = 1) -> Atomic:
     reg = Reg(dst) if dst else None
-    return Atomic(reg, "cas", Address(Sym("x")), (Imm(0), _operand(new)), S64, "acquire", "gpu", None, True, SRC)
+    values = ((Imm(0), _operand(new)),)
+    return Atomic((reg,), "cas", Address(Sym("x")), values, S64, "acquire", "gpu", None, True, SRC)
 
 
 def atomic(op: str, dst: str | None) -> Atomic:
-    reg = Reg(dst) if dst else None
-    return Atomic(reg, op, Address(Sym("x")), (Imm(1),), S64, "relaxed", "gpu", None, dst is not None, SRC)
+    returned = (Reg(dst),) if dst else ()
+    return Atomic(returned, op, Address(Sym("x")), ((Imm(1),),), S64, "relaxed", "gpu", None, dst is not None, SRC)
 
 
 def mov(dst: str, value: int | str, guard: Guard | None = None) -> Alu:
@@ -212,11 +222,24 @@ def test_fences_are_allowed() -> None:
         atomic("exch", None),
         Barrier("sync", Imm(0), None, None, SRC),
         Barrier("arrive", Imm(0), Imm(64), None, SRC),
+        WarpBarrier(Imm(1), SRC),
+        ClusterBarrier("arrive", "release", SRC),
+        MbarrierArrive(None, MBARRIER, None, None, "release", "cta", False, False, None, SRC),
+        CopyAsync(Address(Sym("s")), Address(Sym("x")), 4, None, None, False, SRC),
+        AsyncWait("cp.async", 0, False, SRC),
     ],
 )
 def test_writes_and_barriers_are_not(inside: Op) -> None:
     got = flow(ld("r0"), inside, beq("r0", 0, 0))
     assert got.spin == {} and got.backward == {2}
+
+
+@pytest.mark.parametrize("kind", ["test_wait", "try_wait"])
+def test_waiting_for_an_mbarrier_is_a_spin(kind: Literal["test_wait", "try_wait"]) -> None:
+    wait = MbarrierWait(kind, Reg("p"), MBARRIER, None, Imm(0), "acquire", "cta", SRC)
+    registers = {"p": PRED}
+    assert flow(wait, bra(0, Guard("p", True)), registers=registers).spin == {1: 0}
+    assert flow(wait, MbarrierInitFence(SRC), bra(0, Guard("p", True)), registers=registers).spin == {2: 0}
 
 
 def test_a_store_on_a_path_of_the_loop() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ptxmm.errors import PtxmmError
 from ptxmm.events.arithmetic import compute, convert
 from ptxmm.events.barriers import Meeting, meetings
 from ptxmm.events.domains import possible_values, traces
 from ptxmm.events.execution import Layout, Scene
 from ptxmm.events.expressions import Expressions
 from ptxmm.events.interpreter import Missing, Undecided, programs, run
+from ptxmm.events.readings import Readings
 from ptxmm.events.trace import Trace
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Type
@@ -124,10 +124,10 @@ def only(text: str, **options: bool) -> tuple[Test, list[Trace]]:
     test = parse_one(text)
     program = programs(test)[0]
     try:
-        return test, traces(program, None, 3, options.get("simplify", True), lambda: None)
+        return test, traces(program, None, 3, Readings(simplify=options.get("simplify", True)), lambda: None)
     except Undecided:
-        domains = possible_values(test, programs(test), 3, True, False, lambda: None)
-        return test, traces(program, domains, 3, True, lambda: None)
+        domains = possible_values(test, programs(test), 3, Readings(), lambda: None)
+        return test, traces(program, domains, 3, Readings(), lambda: None)
 
 
 def thread(*lines: str) -> str:
@@ -184,7 +184,7 @@ def test_addresses_fork_over_the_values_memory_may_hold() -> None:
     text = thread("mov.u64 rd1, y", "st.u64 [z], rd1", "ld.u64 rd0, [z]", "st.u32 [rd0], 7")
     test = parse_one(text)
     with pytest.raises(Undecided):
-        traces(programs(test)[0], None, 3, True, lambda: None)
+        traces(programs(test)[0], None, 3, Readings(), lambda: None)
     _, found = only(text)
     stores = [t.events[-1] for t in found if t.outside is None]
     assert [(e.cell, e.addr) for e in stores] == [(("y", 0, 4), 1)]
@@ -195,31 +195,37 @@ def test_addresses_fork_over_the_values_memory_may_hold() -> None:
 def test_loops_are_cut_and_spin_loops_keep_their_last_two_rounds() -> None:
     _, found = only(thread("L:", "ld.u32 r0, [x]", "setp.eq.u32 p, r0, 0", "@p bra L", "st.u32 [y], 1"))
     assert sorted((t.end, len(t.reads)) for t in found) == [("end", 1), ("end", 2), ("spin", 2)]
-    assert {t.events[-1].id for t in found if t.end == "end"} == {(0, 3, 0)}  # behind the loop rounds do not count
+    assert {t.events[-1].id for t in found if t.end == "end"} == {(0, 3, 0, 0)}  # behind the loop rounds do not count
     _, found = only(thread("L:", "ld.u32 r0, [x]", "st.u32 [y], 1", "setp.eq.u32 p, r0, 0", "@p bra L"))
     assert sorted((t.end, len(t.reads)) for t in found) == [("cut", 4), *(("end", n) for n in (1, 2, 3, 4))]
-    assert found[-1].events[0].id == (0, 0, 0)
+    assert found[-1].events[0].id == (0, 0, 0, 0)
 
 
 def test_a_run_with_values_is_an_interpreter() -> None:
     test = parse_one(thread("ld.u32 r0, [x]", "mul.lo.u32 r1, r0, 3", "atom.add.u32 r2, [y], r1", "st.u32 [x], r2"))
     program = programs(test)[0]
-    trace = run(program, values={(0, 0, 0): 5, (0, 2, 0): 100})
+    trace = run(program, values={(0, 0, 0, 0): 5, (0, 2, 0, 0): 100})
     assert {n: v.value for n, v in trace.registers.items()} == {"r0": 5, "r1": 15, "r2": 100}
     assert [e.value.value for e in trace.events if e.kind == "W" and e.value is not None] == [115, 100]
     with pytest.raises(Missing):
-        run(program, values={(0, 0, 0): 5})
+        run(program, values={(0, 0, 0, 0): 5})
 
 
-def test_partial_overlap_is_refused_with_both_lines() -> None:
+def test_cells_are_the_coarsest_parts_of_all_accesses() -> None:
     test = parse_one(
-        "PTX t\n{ .global .u32 x = 0; }\nP0 @ cta 0 {\nst.u32 [x], 1;\nld.u16 r0, [x+2];\n}\nexists (x == 0)\n"
+        "PTX t\n{ .global .u32 x = 0x04030201; .global .u32 y = 0; }\nP0 @ cta 0 {\nst.u32 [x], 1;\nld.u16 r0, [x+2];\n"
+        "st.u32 [y], 1;\n}\nexists (x == 0)\n"
     )
-    trace = traces(programs(test)[0], None, 3, True, lambda: None)[0]
-    with pytest.raises(PtxmmError) as caught:
-        Layout(Scene(test), [trace.events])
-    assert caught.value.message == "accesses of x in lines 4 and 5 overlap partially"
-    assert caught.value.kind == "unsupported" and caught.value.hint is not None
+    trace = traces(programs(test)[0], None, 3, Readings(), lambda: None)[0]
+    layout = Layout(Scene(test), [trace.events])
+    assert list(layout.cells) == [("x", 0, 2), ("x", 2, 2), ("y", 0, 4)] and not layout.simple
+    algebra, initial = layout.algebra, layout.initial_first
+    assert [layout.writes[c] for c in layout.cells] == [[initial, 0], [initial + 1, 0], [initial + 2, 2]]
+    both = {(0, 1), (1, 0)}
+    assert both <= set(algebra.pairs(layout.get("ovl"))) and not both & set(algebra.pairs(layout.get("loc")))
+    # An initial write is of the same address as each access that covers its bytes.
+    assert (initial, 1) not in set(algebra.pairs(layout.get("vloc")))
+    assert {(initial, 0), (initial + 1, 0), (initial + 1, 1)} <= set(algebra.pairs(layout.get("vloc")))
 
 
 # Barriers.
@@ -228,7 +234,7 @@ def test_partial_overlap_is_refused_with_both_lines() -> None:
 def meet(text: str) -> list[Meeting]:
     """How the barriers of a test without forks turn out."""
     test = parse_one(text)
-    paths = [traces(p, None, 3, True, lambda: None)[0] for p in programs(test)]
+    paths = [traces(p, None, 3, Readings(), lambda: None)[0] for p in programs(test)]
     arrivals = [[e for e in t.events if e.kind == "BA"] for t in paths]
     return list(meetings(test, Scene(test).places, arrivals, [True] * len(paths), lambda: None))
 
@@ -245,12 +251,12 @@ def columns(*threads: str, head: str = "P{} @ cta 0", dialect: bool = False) -> 
 
 def test_phases_count_generations() -> None:
     (m,) = meet(columns("bar.sync 0; bar.sync 0", "bar.sync 0; bar.sync 0"))
-    assert m.phases == {(0, 0, 0): 0, (0, 1, 0): 1, (1, 0, 0): 0, (1, 1, 0): 1} and not m.waiting
+    assert m.phases == {(0, 0, 0, 0): 0, (0, 1, 0, 0): 1, (1, 0, 0, 0): 0, (1, 1, 0, 0): 1} and not m.waiting
 
 
 def test_a_barrier_does_not_wait_for_exited_threads() -> None:
     (m,) = meet(columns("bar.sync 0; bar.sync 0", "bar.sync 0"))
-    assert not m.waiting and m.phases[0, 1, 0] == 1
+    assert not m.waiting and m.phases[0, 1, 0, 0] == 1
 
 
 def test_a_barrier_with_a_count_waits_for_exited_threads() -> None:
@@ -265,7 +271,7 @@ def test_different_barriers_deadlock() -> None:
 
 def test_every_pair_of_arrivals_may_form_a_phase() -> None:
     found = meet(columns("bar.sync 0, 64", "bar.sync 0, 64", "bar.sync 0, 64; bar.sync 0, 64"))
-    phases = {(*(m.phases[t, 0, 0] for t in range(3)), m.phases.get((2, 1, 0)), *m.waiting) for m in found}
+    phases = {(*(m.phases[t, 0, 0, 0] for t in range(3)), m.phases.get((2, 1, 0, 0)), *m.waiting) for m in found}
     assert phases == {(0, 1, 0, 1), (1, 0, 0, 1), (0, 0, 1, None, 2)}
 
 

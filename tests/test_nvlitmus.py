@@ -82,11 +82,11 @@ def test_message_passing() -> None:
     assert {t.placement for t in test.threads} == {Placement(gpu=0, cta=0)}
     assert test.threads[1].registers == {"r0": S64, "r1": S64}
     st_, release = test.threads[0].body
-    assert isinstance(st_, Store) and (st_.sem, st_.scope, st_.value) == ("weak", None, Imm(42))
+    assert isinstance(st_, Store) and (st_.sem, st_.scope, st_.values) == ("weak", None, (Imm(42),))
     assert isinstance(release, Store) and (release.sem, release.scope) == ("release", "cta")
     assert release.address == Address(Sym("flag")) and release.type == S64
     acquire, weak = test.threads[1].body
-    assert isinstance(acquire, Load) and (acquire.sem, acquire.scope, acquire.dst) == ("acquire", "cta", Reg("r0"))
+    assert isinstance(acquire, Load) and (acquire.sem, acquire.scope, acquire.dst) == ("acquire", "cta", (Reg("r0"),))
     assert isinstance(weak, Load) and weak.sem == "weak"
     assert test.filter == Comparison("==", RegisterTerm(1, "r0", S64), IntegerTerm(1))
     assert test.condition is not None and test.condition.kind == "forall"
@@ -134,10 +134,10 @@ def test_other_instructions() -> None:
     ).threads[0].body[1:]
     volatile = ops[0]
     assert isinstance(volatile, Store) and volatile.volatile and (volatile.sem, volatile.scope) == ("relaxed", "sys")
-    assert isinstance(ops[2], Store) and ops[2].proxy == "surface" and ops[2].value == Reg("r0")
+    assert isinstance(ops[2], Store) and ops[2].proxy == "surface" and ops[2].values == (Reg("r0"),)
     atom, red, suatom = ops[3], ops[4], ops[5]
     assert isinstance(atom, Atomic) and (atom.op, atom.sem, atom.scope, atom.returns) == ("add", "acq_rel", "gpu", True)
-    assert isinstance(red, Atomic) and not red.returns and red.operands == (Reg("r0"),)
+    assert isinstance(red, Atomic) and not red.returns and red.operands == ((Reg("r0"),),)
     assert isinstance(suatom, Atomic) and suatom.proxy == "surface"
     assert isinstance(ops[6], Fence) and (ops[6].sem, ops[6].scope) == ("sc", "sys")
     assert [o.kind for o in ops[8:] if isinstance(o, ProxyFence)] == ["alias", "alias", "texture"]
@@ -356,14 +356,14 @@ def test_print_refuses() -> None:
 
     source = thread.body[0].source
     memory = MemoryTerm("x", 0, S64)
-    exchange = Atomic(None, "exch", Address(Sym("x")), (Imm(1),), S64, "relaxed", "gpu", None, True, source)
+    exchange = Atomic((None,), "exch", Address(Sym("x")), ((Imm(1),),), S64, "relaxed", "gpu", None, True, source)
     cases = [
         (replace(test, dialect=False), "typed instructions"),
         (replace(test, condition=None), "a test without a condition"),
         (with_body(Fence("sc", "cluster", source)), "this instruction"),
         (with_body(exchange), "this instruction"),
-        (with_body(Store(Address(Reg("r0")), Imm(1), S64, "weak", None, None, source)), "addresses other"),
-        (with_body(Store(Address(Sym("x")), Imm(-1), S64, "weak", None, None, source)), "this value"),
+        (with_body(Store(Address(Reg("r0")), (Imm(1),), S64, "weak", None, None, source)), "addresses other"),
+        (with_body(Store(Address(Sym("x")), (Imm(-1),), S64, "weak", None, None, source)), "this value"),
         (replace(test, threads=(replace(thread, placement=Placement(cta=0, warp=1)),)), "the placement of P0"),
         (replace(test, threads=(replace(thread, initial={"r0": 1}),)), "an initial value of the register P0:r0"),
         (replace(test, objects={"x": replace(test.objects["x"], initial=(1,))}), "the initial value of `x`"),

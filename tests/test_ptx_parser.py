@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxmm.errors import PtxmmError, Span
-from ptxmm.ptx.parser import MAX_CHARACTERS, parse_integer, parse_statements
+from ptxmm.ptx.parser import MAX_CHARACTERS, parse_float, parse_integer, parse_statements
 from ptxmm.ptx.syntax import (
     AddressOf,
     Instruction,
@@ -186,8 +186,11 @@ ERRORS = [
     ("mov.u32 r0, 18446744073709551616", 1, 13, "the integer constant needs more than 64 bits", None),
     ("mov.u32 r0, -9223372036854775809", 1, 14, "the integer constant needs more than 64 bits", None),
     ("mov.u32 r0, 1 + 0xffffffffffffffff", 1, 13, "the integer constant needs more than 64 bits", None),
-    ("mov.f32 r0, 1.5", 1, 13, "floating-point constants are not supported yet", None),
-    ("mov.f32 r0, 0f3F800000", 1, 13, "floating-point constants are not supported yet", None),
+    ("mov.f32 r0, 1e400", 1, 13, "the floating-point constant `1e400` is too large", None),
+    ("mov.f32 r0, -0f3F800000", 1, 13, "`0f3F800000` gives all bits of the constant: no sign before it", None),
+    ("mov.f32 r0, 1.5 + 1", 1, 13, "a floating-point constant takes no offset", None),
+    ("mov.f32 r0, 1.5x", 1, 13, "`1.5x` is not an integer constant", None),
+    ("ld.u32 r0, [1.5]", 1, 13, "an address is no floating-point constant", None),
     ("call (r0), f, (r1)", 1, 1, "`call` is not supported yet", None),
     ("ret; L: @p wmma.mma r, (", 1, 12, "`wmma.mma` is not supported yet", None),
 ]

@@ -34,9 +34,9 @@ BAR = """PTX BAR
 exists (P1:r0 == 1)
 """
 
-W1, W2, W3 = (0, 0, 0), (0, 1, 0), (0, 3, 0)
-F0, F1 = (0, 2, 0), (1, 2, 0)
-R0, R1 = (1, 0, 0), (1, 1, 0)
+W1, W2, W3 = (0, 0, 0, 0), (0, 1, 0, 0), (0, 3, 0, 0)
+F0, F1 = (0, 2, 0, 0), (1, 2, 0, 0)
+R0, R1 = (1, 0, 0, 0), (1, 1, 0, 0)
 
 
 def found(test: Test, accept: Callable[[State], bool]) -> Found:
@@ -69,7 +69,7 @@ FALSE: dict[str, tuple[Callable[[Witness], Witness], str]] = {
     "a value that no source holds": (
         lambda w: replace(w, values={**w.values, R1: 7}), "returns another value than its sources hold"),
     "a source that does not exist": (
-        lambda w: replace(w, reads={**w.reads, R1: x_from((0, 9, 0))}), "there is no write"),
+        lambda w: replace(w, reads={**w.reads, R1: x_from((0, 9, 0, 0))}), "there is no write"),
     "a source of other bytes": (
         lambda w: replace(w, reads={**w.reads, R1: x_from(W2)}), "there is no write"),
     "bytes left out": (
@@ -83,7 +83,7 @@ FALSE: dict[str, tuple[Callable[[Witness], Witness], str]] = {
     "a read without a value": (
         lambda w: replace(w, values={R0: 1}), "has no value"),
     "a value without a read": (
-        lambda w: replace(w, values={**w.values, (1, 7, 0): 1}), "that is not executed has a value"),
+        lambda w: replace(w, values={**w.values, (1, 7, 0, 0): 1}), "that is not executed has a value"),
     "a read without sources": (
         lambda w: replace(w, reads={R0: w.reads[R0]}), "the reads with sources are not those executed"),
     "a forbidden value": (
@@ -132,10 +132,11 @@ def test_phases_must_be_possible() -> None:
     good = found(test, lambda s: True)
     model, what = model_named("ptx-7.5"), everything(test)
     assert confirm(test, model, what, good.witness) == good.state
-    for phases in ({(0, 1, 0): 0, (1, 0, 0): 1}, {(0, 1, 0): 1, (1, 0, 0): 1}, {(0, 1, 0): None, (1, 0, 0): None}):
+    first, second = (0, 1, 0, 0), (1, 0, 0, 0)
+    for phases in ({first: 0, second: 1}, {first: 1, second: 1}, {first: None, second: None}):
         with pytest.raises(Unconfirmed, match="the barriers can't form these phases"):
             confirm(test, model, what, replace(good.witness, phases=phases))
-    stale = replace(good.witness, values={(1, 1, 0): 0}, reads={(1, 1, 0): x_from(None)})
+    stale = replace(good.witness, values={(1, 1, 0, 0): 0}, reads={(1, 1, 0, 0): x_from(None)})
     with pytest.raises(Unconfirmed, match="axiom Causality"):
         confirm(test, model, what, stale)
 
@@ -146,9 +147,9 @@ def test_a_value_is_not_made_of_itself() -> None:
         " ld.global.u32 r0, [x] | ld.global.u32 r0, [y] ;\n st.global.u32 [y], r0 | st.global.u32 [x], r0 ;\n"
         "exists (P0:r0 == 42)\n"
     )
-    reads = {(0, 0, 0): x_from((1, 1, 0)), (1, 0, 0): (Source("y", 0, 4, (0, 1, 0)),)}
-    last = (Source("x", 0, 4, (1, 1, 0)), Source("y", 0, 4, (0, 1, 0)))
-    bogus = Witness({(0, 0, 0): 42, (1, 0, 0): 42}, reads, frozenset(), frozenset(), {}, last)
+    reads = {(0, 0, 0, 0): x_from((1, 1, 0, 0)), (1, 0, 0, 0): (Source("y", 0, 4, (0, 1, 0, 0)),)}
+    last = (Source("x", 0, 4, (1, 1, 0, 0)), Source("y", 0, 4, (0, 1, 0, 0)))
+    bogus = Witness({(0, 0, 0, 0): 42, (1, 0, 0, 0): 42}, reads, frozenset(), frozenset(), {}, last)
     with pytest.raises(Unconfirmed, match="a value is made of itself"):
         confirm(test, model_named("ptx-7.5"), everything(test), bogus)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ptxmm.analysis.result import Conclusion
 from ptxmm.analysis.verdict import Verdict
+from ptxmm.cat import load, specification, split_specification
 from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
 
@@ -30,7 +31,8 @@ class Expectation:
 def expectations(test: Test, known: Collection[str]) -> dict[str, Expectation]:
     """The expectations that ``test`` states in its ``Expect=`` lines, by model, in the order written.
 
-    ``known`` are the names of the models shipped. A bare word is about the test's default model.
+    ``known`` are the names of the models shipped. A bare word is about the test's default model. A model may have
+    readings (``ptx-8.5[dep=syn]:sometimes``); it is then given as ``cat.specification`` writes it.
     Raises ``PtxmmError`` (kind ``format``) at an item that is malformed or said twice.
     """
     found: dict[str, Expectation] = {}
@@ -50,10 +52,14 @@ def expectations(test: Test, known: Collection[str]) -> dict[str, Expectation]:
     return found
 
 
-def expectation_for(test: Test, model: str, stated: dict[str, Expectation]) -> Expectation | None:
-    """The expectation for ``model``; without any ``Expect=``, ``~exists`` and ``forall`` conditions are to hold."""
-    if model in stated:
-        return stated[model]
+def expectation_for(
+    test: Test, model: str, stated: Mapping[str, Expectation], readings: Mapping[str, str] | None = None
+) -> Expectation | None:
+    """The expectation for ``model`` with these ``readings``, or else for ``model`` itself; without any ``Expect=``,
+    ``~exists`` and ``forall`` conditions are to hold."""
+    for known in (specification(model, readings or {}), model):
+        if known in stated:
+            return stated[known]
     if not stated and test.condition is not None and test.condition.kind in ("~exists", "forall"):
         return Expectation("holds", None)
     return None
@@ -97,12 +103,7 @@ def _agrees(word: str, verdict: Verdict, found: Collection[bool | None]) -> bool
 
 def _item(test: Test, item: str, known: Collection[str]) -> tuple[str, Expectation]:
     model, colon, text = item.rpartition(":")
-    if not colon:
-        model = test.default_model
-    elif model not in known:
-        close = get_close_matches(model, known, 1)
-        hint = f"did you mean {close[0]}?" if close else "models: " + ", ".join(sorted(known))
-        raise _error(test, item, f"unknown model {model!r} in `Expect=`", hint)
+    model = _model(test, item, model, known) if colon else test.default_model
     word, plus, deadlock = text.partition("+")
     if text == "holds":
         return model, Expectation(word, None)
@@ -110,6 +111,24 @@ def _item(test: Test, item: str, known: Collection[str]) -> tuple[str, Expectati
         hint = f"one of {', '.join(WORDS)}, with an optional +deadlock; or holds"
         raise _error(test, item, f"{text!r} is not an expectation", hint)
     return model, Expectation(word, bool(plus))
+
+
+def _model(test: Test, item: str, text: str, known: Collection[str]) -> str:
+    """The model, with its readings if it has some, that an item of ``Expect=`` is about."""
+    try:
+        model, readings = split_specification(text)
+    except PtxmmError as error:
+        raise _error(test, item, error.message, error.hint) from None
+    if model not in known:
+        close = get_close_matches(model, known, 1)
+        hint = f"did you mean {close[0]}?" if close else "models: " + ", ".join(sorted(known))
+        raise _error(test, item, f"unknown model {model!r} in `Expect=`", hint)
+    if readings:
+        try:
+            load(model, readings)
+        except PtxmmError as error:
+            raise _error(test, item, error.message, error.hint) from None
+    return specification(model, readings)
 
 
 def _error(test: Test, item: str, message: str, hint: str | None) -> PtxmmError:

@@ -208,7 +208,8 @@ def _values(what: Observed, state: State) -> tuple[int, ...]:
 def _chosen_readings(model: Model) -> list[tuple[str, str]]:
     """The readings of ``model`` that are not the default."""
     shipped = index().models.get(model.name)
-    default = {key: values[0] for key, values in index().readings.items()} | dict(shipped.readings if shipped else {})
+    default = {key: reading.values[0] for key, reading in index().readings.items()}
+    default |= shipped.readings if shipped else {}
     return sorted((key, value) for key, value in model.readings.items() if default.get(key) != value)
 
 

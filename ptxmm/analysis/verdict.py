@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxmm.analysis.result import Observation, Status
+from ptxmm.cat import index
 from ptxmm.engines.result import Search
 
 
@@ -50,7 +51,7 @@ def decide(
 
 
 def _status(search: Search) -> Status:
-    if search.undefined is not None or "mixed-size-race" in search.flags:
+    if search.undefined is not None or search.flags & index().undefined:
         return "undefined"
     if search.timeout:
         return "timeout"

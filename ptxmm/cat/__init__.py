@@ -1,6 +1,6 @@
 """The model language: a subset of herd's cat, with one evaluator over either carrier of the relation algebra."""
 
 from ptxmm.cat.ir import Axiom, Model, Node
-from ptxmm.cat.load import index, load, parse_model
+from ptxmm.cat.load import index, load, parse_model, specification, split_specification
 
-__all__ = ["Axiom", "Model", "Node", "index", "load", "parse_model"]
+__all__ = ["Axiom", "Model", "Node", "index", "load", "parse_model", "specification", "split_specification"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,11 +30,25 @@ class Shipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """A sentence of the PTX ISA that can be understood in several ways.
+
+    ``values``: the ways, the default first; ``section`` and ``text``: the sentence; ``about``: what the values mean.
+    """
+
+    values: tuple[str, ...]
+    section: str
+    text: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
 class Index:
-    """``models/index.toml``: the shipped models and the values of each reading key, the default first."""
+    """``models/index.toml``: the shipped models, the readings by key, and the flags that leave a program undefined."""
 
     models: Mapping[str, Shipped]
-    readings: Mapping[str, tuple[str, ...]]
+    readings: Mapping[str, Reading]
+    undefined: frozenset[str]
 
 
 @cache
@@ -54,16 +69,46 @@ def index() -> Index:
         )
         for name, entry in data["models"].items()
     }
-    return Index(models, {key: tuple(values) for key, values in data["readings"].items()})
+    readings = {
+        key: Reading(tuple(entry["values"]), entry["section"], entry["text"], entry["about"])
+        for key, entry in data["readings"].items()
+    }
+    return Index(models, readings, frozenset(data["undefined"]))
+
+
+def specification(name: str, readings: Mapping[str, str]) -> str:
+    """A model with readings in one text, as ``Expect=`` and ``--model`` take it: ``ptx-8.5[dep=syn,tear=off]``."""
+    chosen = ",".join(f"{key}={value}" for key, value in sorted(readings.items()))
+    return f"{name}[{chosen}]" if chosen else name
+
+
+def split_specification(text: str) -> tuple[str, dict[str, str]]:
+    """The name and the readings of a ``specification``. Raises ``PtxmmError`` (kind ``usage``) if it is malformed."""
+    match = re.fullmatch(r"(.*)\[([^\[\]]*)\]", text)
+    if match is None:
+        return text, {}
+    readings: dict[str, str] = {}
+    for item in match[2].split(","):
+        key, sign, value = (part.strip() for part in item.partition("="))
+        if not (key and sign and value):
+            hint = "readings are written ptx-8.5[key=value,key=value]"
+            raise PtxmmError(f"`{item}` in `{text}` is not a reading", kind="usage", hint=hint)
+        if readings.setdefault(key, value) != value:
+            raise PtxmmError(f"two values of the reading `{key}` in `{text}`", kind="usage")
+    return match[1], readings
 
 
 def load(name_or_path: str | Path, readings: Mapping[str, str] | None = None) -> Model:
     """The model of that name (``ptx-8.5``), or the one in a file whose name ends in ``.cat``.
 
-    ``readings`` overrides the default of reading keys. Raises ``PtxmmError``: kind ``usage`` for an unknown model,
-    reading key or value, ``io`` for a file that can't be read, ``model`` for a wrong text.
+    The name may have readings (``ptx-8.5[dep=syn]``). ``readings`` overrides those and the defaults. Raises
+    ``PtxmmError``: kind ``usage`` for an unknown model, reading key or value, ``io`` for a file that can't be read,
+    ``model`` for a wrong text.
     """
-    chosen = dict(readings or {})
+    chosen: dict[str, str] = {}
+    if isinstance(name_or_path, str):
+        name_or_path, chosen = split_specification(name_or_path)
+    chosen |= readings or {}
     known = index()
     shipped = known.models.get(str(name_or_path))
     if shipped is not None:
@@ -97,7 +142,7 @@ def _load_shipped(name: str, readings: tuple[tuple[str, str], ...]) -> Model:
 def _build(
     name: str, source: check.Source, coverage: Coverage, own: Mapping[str, str], chosen: dict[str, str]
 ) -> Model:
-    legal = index().readings
+    legal = {key: reading.values for key, reading in index().readings.items()}
     for key, value in chosen.items():
         if key in legal and value not in legal[key]:
             hint = f"values: {', '.join(legal[key])}"

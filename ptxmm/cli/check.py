@@ -10,6 +10,7 @@ import typer
 from ptxmm.cli.console import complain, style
 from ptxmm.cli.exits import exit_code
 from ptxmm.cli.options import (
+    AllReadings,
     AllState,
     Bundled,
     Engine,
@@ -37,13 +38,16 @@ def check(
     jobs: Jobs = None,
     json: Json = False,
     all_state: AllState = False,
+    all_readings: AllReadings = False,
 ) -> None:
     """Decide the condition of each litmus test and compare with what the test expects.
 
     Exit code: 0 all as expected, 1 an expectation contradicted, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
     start = time.perf_counter()
-    chosen = settings(model, reading, engine, unroll, timeout, all_state, "some" if json else "none")
+    chosen = settings(
+        model, reading, engine, unroll, timeout, all_state, "some" if json else "none", all_readings
+    )
     run = session(files, bundled, chosen, jobs)
     if json:
         from ptxmm.render.document import document
@@ -61,7 +65,7 @@ def check(
         print(verdict_line(report, out, run.width, entry.several))
         if isinstance(report, Failure):
             complain(report.text)
-        elif report.conclusion != "expected" or report.status != "complete":
+        elif report.conclusion != "expected" or report.status != "complete" or all_readings:
             for line in note_lines(report):
                 print(line)
     if len(reports) > 1:

@@ -10,7 +10,7 @@ from pathlib import Path
 import ptxmm
 from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
 from ptxmm.analysis.result import Failure
-from ptxmm.cat import index
+from ptxmm.cat import index, split_specification
 from ptxmm.cli.options import Settings
 from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
@@ -90,8 +90,12 @@ def jobs(entry: Path | Failure, settings: Settings) -> Iterator[Job | Failure]:
         except PtxmmError as error:
             yield failure(error, test.file, test.name)
             continue
-        for model in settings.models or tuple(stated) or (test.default_model,):
-            yield Job(test, model, expectation_for(test, model, stated), len(tests) > 1)
+        readings = dict(settings.readings)
+        # Readings of the command line take the place of those that the test speaks of.
+        models = {split_specification(m)[0]: None for m in stated} if readings else dict.fromkeys(stated)
+        for model in settings.models or tuple(models) or (test.default_model,):
+            expectation = expectation_for(test, model, stated, readings)
+            yield Job(test, model, expectation, len(tests) > 1)
 
 
 def failure(error: PtxmmError, file: str, test: str | None = None, model: str | None = None) -> Failure:

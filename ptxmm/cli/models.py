@@ -26,5 +26,7 @@ def models(
         print(f"{known:9} {covered.summary}")
         proxies = [*covered.proxies, *(["virtual aliases"] if covered.aliases else [])]
         print(f"{'':9} scopes: {' '.join(covered.scopes)}; proxies: {', '.join(proxies)}")
-    readings = "; ".join(f"{key}={'|'.join(values)}" for key, values in index().readings.items())
-    print(f"readings  {readings}")
+    print("readings (--reading KEY=VALUE, the default first; --model 'NAME[KEY=VALUE]'):")
+    for key, reading in index().readings.items():
+        print(f"  {key}={'|'.join(reading.values)}")
+        print(f"      {reading.section}: {reading.about}")

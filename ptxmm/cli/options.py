@@ -51,6 +51,10 @@ Jobs = Annotated[
     typer.Option("--jobs", "-j", min=1, max=1024, metavar="N", help="Processes. [default: the CPUs]"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+AllReadings = Annotated[
+    bool,
+    typer.Option("--all-readings", help="Change one reading of the model's text at a time; say which matter."),
+]
 AllState = Annotated[
     bool, typer.Option("--all-state", help="List every register written and every location, not just those named.")
 ]
@@ -68,6 +72,7 @@ class Settings:
     timeout: float
     all_state: bool
     listing: str
+    all_readings: bool = False
 
 
 MOST = 1000
@@ -83,6 +88,7 @@ def settings(
     timeout: float,
     all_state: bool,
     listing: str,
+    all_readings: bool = False,
 ) -> Settings:
     """Check the options that can be wrong for every test alike. Raises ``PtxmmError`` (kinds ``usage``, ``model``)."""
     if not timeout <= LONGEST:  # nor is it nan
@@ -101,7 +107,7 @@ def settings(
 
         for name in names:
             load(name, pairs)
-    return Settings(names, tuple(sorted(pairs.items())), engine, unroll, timeout, all_state, listing)
+    return Settings(names, tuple(sorted(pairs.items())), engine, unroll, timeout, all_state, listing, all_readings)
 
 
 def processes(jobs: int | None) -> int:

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ptxmm.analysis.outcomes import check, check_listed, timed_out
-from ptxmm.analysis.result import Failure, Report
+from ptxmm.analysis.readings import rests_on, vary
+from ptxmm.analysis.result import Failure, Note, Report, Result
 from ptxmm.cat import Model, load
 from ptxmm.cli.inputs import Job, bug, failure
 from ptxmm.cli.options import MOST, Settings
@@ -50,6 +51,8 @@ def run(job: Job, settings: Settings) -> Report:
                 all_state=settings.all_state,
                 enumerate_all=settings.listing == "all",
             )
+        if settings.all_readings:
+            result = replace(result, notes=(*result.notes, *_readings(job, settings, result, limits)))
         # A model of the user's own is called by its path: its stem may be the name of a shipped one.
         return replace(result, model=job.model)
     except Timeout:
@@ -58,6 +61,16 @@ def run(job: Job, settings: Settings) -> Report:
         return failure(error.place(job.test.file, job.test.text), job.test.file, job.test.name, job.model)
     except Exception as error:
         return failure(bug(error), job.test.file, job.test.name, job.model)
+
+
+def _readings(job: Job, settings: Settings, result: Result, limits: Limits) -> tuple[Note, ...]:
+    """The remarks on what the verdict rests on; every variation has to be decided by the deadline of the job."""
+
+    def changed(key: str, value: str) -> Result:
+        model = _model(job.model, tuple(sorted((dict(settings.readings) | {key: value}).items())))
+        return check(job.test, model, engine=settings.engine.value, limits=limits, enumerate_all=False)
+
+    return rests_on(result, vary(_model(job.model, settings.readings), changed))
 
 
 def run_here(entries: Iterator[Job | Failure], settings: Settings) -> Iterator[Report]:

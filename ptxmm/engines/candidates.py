@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ptxmm.engines.orders import Judge
 from ptxmm.events.domains import Domains
-from ptxmm.events.execution import Layout, initial_value
+from ptxmm.events.execution import Layout, ReadsFrom, initial_value
 from ptxmm.events.expressions import Node, evaluate
 from ptxmm.events.trace import Cell, Trace
+from ptxmm.program.test import EventId
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +27,36 @@ class Path:
         return [(node, value) for node, value, position in self.trace.constraints if position <= self.length]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes of a read that come from one write: ``size`` bytes from ``offset`` of the object on, in ``cell``."""
+
+    read: int
+    cell: Cell
+    offset: int
+    size: int
+
+
 @dataclass(slots=True)
 class Candidate:
     """A complete reads-from that the model does not reject outright.
 
-    ``rf`` as a relation; ``sources[r]`` the writes of the chunks of read r; ``values`` by event number; ``leaves`` by
-    thread and number of the read; ``co`` coherence order as far as it follows already; ``flagging``: some flag that
+    ``rf`` as relations; ``sources[r]`` the writes of the parts of read r; ``values`` by event number; ``leaves`` by
+    thread and number of the leaf; ``co`` coherence order as far as it follows already; ``flagging``: some flag that
     is not known yet may hold.
     """
 
-    rf: int
-    sources: dict[int, list[tuple[int, int, int]]]
+    rf: ReadsFrom
+    sources: dict[int, list[tuple[Part, int]]]
     values: list[int | None]
     leaves: list[list[int | None]]
     co: int
     flagging: bool
+
+
+def value_in(value: int, of: Cell, first: int, size: int) -> int:
+    """``size`` bytes from ``first`` on (in the object) of a ``value`` of the bytes ``of``."""
+    return value >> 8 * (first - of[1]) & ((1 << 8 * size) - 1)
 
 
 def chunks(layout: Layout, cell: Cell, domains: Domains | None) -> tuple[tuple[int, int], ...]:
@@ -52,9 +68,11 @@ def chunks(layout: Layout, cell: Cell, domains: Domains | None) -> tuple[tuple[i
     values: set[int] = set()
     for w in layout.writes[cell]:
         event = layout.events[w]
-        if event.value is None or event.value.value is not None:
-            value = initial_value(layout.scene.test, cell) if event.value is None else event.value.value
-            values.add(value or 0)
+        assert event.cell is not None
+        if event.value is None:
+            values.add(initial_value(layout.scene.test, cell))
+        elif event.value.value is not None:
+            values.add(value_in(event.value.value, event.cell, cell[1], size))
         else:
             possible = None if domains is None else domains.cell(cell)
             if possible is None:
@@ -67,31 +85,46 @@ def chunks(layout: Layout, cell: Cell, domains: Domains | None) -> tuple[tuple[i
 
 
 class Candidates:
-    """The search for reads-from, read by read, part by part."""
+    """The search for reads-from, read by read, part by part.
 
-    __slots__ = ("_constraints", "_items", "_judge", "_layout", "_makes_values", "_open", "_options", "_values")
+    ``tokens``: what arrivals on mbarriers return.
+    """
+
+    __slots__ = (
+        "_constraints", "_judge", "_layout", "_makes_values", "_open", "_options", "_parts", "_tokens", "_values",
+    )  # fmt: skip
 
     def __init__(
-        self, layout: Layout, paths: Sequence[Path], judge: Judge, tear: bool, domains: Domains | None
+        self,
+        layout: Layout,
+        paths: Sequence[Path],
+        judge: Judge,
+        tear: bool,
+        domains: Domains | None,
+        tokens: Mapping[EventId, int],
     ) -> None:
         self._layout = layout
         self._judge = judge
         self._constraints = [(t, node, value) for t, path in enumerate(paths) for node, value in path.constraints]
         self._makes_values = layout.makes_values()
-        self._items: list[tuple[int, int, int]] = []
+        self._tokens = [(t, number, tokens[id_]) for t, number, id_ in layout.tokens if id_ in tokens]
+        self._parts: list[Part] = []
         self._options: list[list[int]] = []
+        divided: dict[Cell, tuple[tuple[int, int], ...]] = {}
         for r in layout.reads:
-            cell = layout.events[r].cell
-            assert cell is not None
-            parts = chunks(layout, cell, domains) if tear and len(layout.writes[cell]) > 1 else ((0, cell[2]),)
             own = layout.numbers.get((layout.events[r].id, "W"))
-            for first, size in parts:
-                self._items.append((r, first, size))
-                self._options.append([w for w in layout.writes[cell] if w != own])
+            for cell in layout.made_of[r]:
+                torn = tear and len(layout.writes[cell]) > 1 and not layout.events[r].opaque
+                if torn and cell not in divided:
+                    divided[cell] = chunks(layout, cell, domains)
+                for first, size in divided[cell] if torn else ((0, cell[2]),):
+                    self._parts.append(Part(r, cell, cell[1] + first, size))
+                    self._options.append([w for w in layout.writes[cell] if w != own])
         self._open: list[tuple[int, int, Node]] = []  # writes of values that reads decide
         self._values: list[int | None] = [None] * len(layout.events)
         for i, e in enumerate(layout.events):
-            if e.op is None and e.cell is not None:
+            if i >= layout.initial_first:
+                assert e.cell is not None
                 self._values[i] = initial_value(layout.scene.test, e.cell)
             elif e.kind == "W" and e.value is not None:
                 self._values[i] = e.value.value
@@ -101,33 +134,45 @@ class Candidates:
     def search(self, found_flags: set[str]) -> Iterator[Candidate]:
         """Every candidate. ``found_flags``: flags known already (read while the search runs)."""
         self._drop_impossible()
-        leaves: list[list[int | None]] = [[None] * len(reads) for reads in self._layout.leaves]
-        state = Candidate(0, {}, self._values.copy(), leaves, 0, False)
+        leaves: list[list[int | None]] = [[None] * len(numbers) for numbers in self._layout.leaves]
+        state = Candidate(ReadsFrom(), {}, self._values.copy(), leaves, 0, False)
+        for t, number, value in self._tokens:
+            leaves[t][number] = value
+        if self._tokens:
+            self._evaluate_writes(state)
         if self._meets(state):
             yield from self._extend(0, state, found_flags)
 
+    def _added(self, rf: ReadsFrom, part: Part, w: int) -> ReadsFrom:
+        """``rf`` with ``part`` read from the write ``w``."""
+        pair = 1 << (w * self._layout.algebra.n + part.read)
+        if self._layout.simple:
+            return ReadsFrom(rf.union | pair)
+        return ReadsFrom(rf.union | pair, {**rf.cells, part.cell: rf.cells.get(part.cell, 0) | pair})
+
     def _drop_impossible(self) -> None:
         """Leave out writes that no reads-from at all can take: with two reads the search itself is as quick."""
-        n = self._layout.algebra.n
-        if len(self._items) > 2:
-            for (r, _, _), options in zip(self._items, self._options, strict=True):
-                options[:] = [w for w in options if self._judge.partial(1 << (w * n + r)) is not None]
+        if len(self._parts) > 2:
+            for part, options in zip(self._parts, self._options, strict=True):
+                options[:] = [
+                    w for w in options if self._judge.partial(self._added(ReadsFrom(), part, w)) is not None
+                ]
 
     def _extend(self, k: int, state: Candidate, found_flags: set[str]) -> Iterator[Candidate]:
         self._judge.check()
-        if not self._items:
-            judged = self._judge.partial(0)
+        if not self._parts:
+            judged = self._judge.partial(state.rf)
             if judged is not None:
                 state.co, state.flagging = judged[0], self._judge.may_flag(judged[1], found_flags)
                 yield state
             return
-        r, first, size = self._items[k]
-        n = self._layout.algebra.n
+        part = self._parts[k]
+        r = part.read
         for w in self._options[k]:
-            rf = state.rf | 1 << (w * n + r)
-            if rf != state.rf and not self._layout.algebra.acyclic(rf | self._makes_values):
+            rf = self._added(state.rf, part, w)
+            if rf.union != state.rf.union and not self._layout.algebra.acyclic(rf.union | self._makes_values):
                 continue
-            sources = {**state.sources, r: [*state.sources.get(r, ()), (first, size, w)]}
+            sources = {**state.sources, r: [*state.sources.get(r, ()), (part, w)]}
             following = Candidate(rf, sources, state.values.copy(), [x.copy() for x in state.leaves], 0, False)
             self._propagate(following)
             if not self._meets(following):
@@ -135,7 +180,7 @@ class Candidates:
             judged = self._judge.partial(rf)
             if judged is None:
                 continue
-            if k + 1 < len(self._items):
+            if k + 1 < len(self._parts):
                 yield from self._extend(k + 1, following, found_flags)
             else:
                 following.co, following.flagging = judged[0], self._judge.may_flag(judged[1], found_flags)
@@ -149,27 +194,32 @@ class Candidates:
             changed = False
             for t, reads in enumerate(layout.leaves):
                 for i, r in enumerate(reads):
-                    if state.values[r] is None and r in state.sources and self._complete(r, state):
+                    if r >= 0 and state.values[r] is None and r in state.sources and self._complete(r, state):
                         value = self._read_value(r, state)
                         if value is not None:
                             state.values[r] = state.leaves[t][i] = value
                             changed = True
             if changed:
-                for i, t, node in self._open:
-                    if state.values[i] is None:
-                        state.values[i] = evaluate(node, state.leaves[t])
+                self._evaluate_writes(state)
+
+    def _evaluate_writes(self, state: Candidate) -> None:
+        for i, t, node in self._open:
+            if state.values[i] is None:
+                state.values[i] = evaluate(node, state.leaves[t])
 
     def _complete(self, r: int, state: Candidate) -> bool:
-        event = self._layout.events[r]
-        return event.cell is not None and sum(s for _, s, _ in state.sources[r]) == event.cell[2]
+        cell = self._layout.events[r].cell
+        return cell is not None and sum(part.size for part, _ in state.sources[r]) == cell[2]
 
     def _read_value(self, r: int, state: Candidate) -> int | None:
+        cell = self._layout.events[r].cell
+        assert cell is not None
         value = 0
-        for first, size, w in state.sources[r]:
-            written = state.values[w]
-            if written is None:
+        for part, w in state.sources[r]:
+            written, of = state.values[w], self._layout.events[w].cell
+            if written is None or of is None:
                 return None
-            value |= (written >> 8 * first & ((1 << 8 * size) - 1)) << 8 * first
+            value |= value_in(written, of, part.offset, part.size) << 8 * (part.offset - cell[1])
         return value
 
     def _meets(self, state: Candidate) -> bool:

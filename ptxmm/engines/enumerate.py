@@ -13,15 +13,17 @@ from math import prod
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.candidates import Candidate, Candidates, Path
-from ptxmm.engines.final import Finals, element, memory_terms, pieces, restrict
+from ptxmm.engines.final import Finals, memory_terms, restrict
 from ptxmm.engines.orders import Judge, Rules, rules
 from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
 from ptxmm.errors import Timeout
 from ptxmm.events.barriers import Meeting, meetings
 from ptxmm.events.domains import Domains, possible_values, traces
-from ptxmm.events.execution import Layout, Scene
+from ptxmm.events.execution import Layout, ReadsFrom, Scene
 from ptxmm.events.expressions import evaluate as evaluate_expression
+from ptxmm.events.expressions import leaves_of
 from ptxmm.events.interpreter import Undecided, programs
+from ptxmm.events.readings import readings
 from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.condition import Proposition, RegisterTerm, State, evaluate, terms
 from ptxmm.program.test import EventId, Test
@@ -40,8 +42,8 @@ def search(
     """All final states of ``test`` under ``model``, restricted to ``observed``, each with an execution.
 
     With ``proposition``, whose terms ``observed`` must contain, the search may end (not ``exhausted``) once one state
-    satisfies it and another does not. Raises ``PtxmmError`` (kind ``unsupported``) for accesses that overlap
-    partially and for addresses that may take too many values.
+    satisfies it and another does not. Raises ``PtxmmError`` (kind ``unsupported``) for instructions that are not
+    supported and for addresses that may take too many values.
     """
     task = _Task(test, model, observed, limits, proposition)
     try:
@@ -58,12 +60,12 @@ def search(
 class _Case:
     """A choice of paths and of a meeting of barriers.
 
-    ``undefined``: why it has no meaning, or None. ``complete``: every
-    thread ends, so there is a final state.
+    ``meeting``: phases, tokens and completed mbarriers. ``undefined``: why it has no meaning, or None. ``complete``:
+    every thread ends, so there is a final state.
     """
 
     paths: tuple[Path, ...]
-    phases: Mapping[EventId, int | None]
+    meeting: Meeting
     bounded: bool
     deadlocked: bool
     undefined: str | None
@@ -84,8 +86,7 @@ class _Task:
         self.result = Search()
         self.scene = Scene(test)
         self.rules: Rules = rules(model)
-        self.simplify = model.readings.get("dep", "sem") == "sem"
-        self.tear = model.readings.get("tear", "off") == "on"
+        self.readings = readings(model.readings)
         self.known: set[tuple[int, ...]] = set()
         self.verdicts: set[bool] = set()
         self.wanted = list(dict.fromkeys((*observed.memory, *memory_terms(test.filter))))
@@ -103,7 +104,7 @@ class _Task:
                 if self._settled(case):
                     continue
                 # Threads that end early have a beginning in common on many paths: see each only once.
-                key = (*map(_beginning, case.paths), frozenset(case.phases.items()), case.undefined)
+                key = (*map(_beginning, case.paths), *_outcome(case.meeting), case.undefined)
                 if key in done:
                     continue
                 done.add(key)
@@ -111,7 +112,7 @@ class _Task:
                 known = layouts.get(shape)
                 if known is None:
                     layout = Layout(self.scene, [p.trace.events[: p.length] for p in case.paths])
-                    known = layout, Evaluator(self.model, layout.algebra, layout.base(0, 0, 0, 0))
+                    known = layout, Evaluator(self.model, layout.algebra, layout.base(ReadsFrom(), 0, 0, {}))
                     for _ in known[1].axioms():
                         pass  # fills in what no witness decides
                     layouts = {shape: known}  # only meetings of the same paths come again
@@ -123,23 +124,26 @@ class _Task:
 
     def _traces(self) -> tuple[list[list[Trace]], Domains | None]:
         """The paths of each thread, with domains where a choice or torn reads need them."""
-        ready = programs(self.test)
+        ready = programs(self.test, self.readings)
         unroll, check = self.limits.unroll, self.limits.check
         domains = None
         try:
-            found = [traces(p, None, unroll, self.simplify, check) for p in ready]
-            needed = any(len(f) > 1 for f in found) or (self.tear and _open_writes(found))
+            found = [traces(p, None, unroll, self.readings, check) for p in ready]
+            needed = any(len(f) > 1 for f in found) or (self.readings.tear and _open_writes(found))
         except Undecided:
             needed = True
         if needed:
-            domains = possible_values(self.test, ready, unroll, self.simplify, self.tear, check)
-            found = [traces(p, domains, unroll, self.simplify, check) for p in ready]
+            domains = possible_values(self.test, ready, unroll, self.readings, check)
+            found = [traces(p, domains, unroll, self.readings, check) for p in ready]
         return [[t for t in f if t.end != "impossible"] for f in found], domains
 
     def _cases(self, choice: tuple[Trace, ...]) -> Iterator[_Case]:
-        arrivals = [[e for e in t.events if e.kind == "BA"] for t in choice]
+        steps = [t.steps for t in choice]
         ended = [t.end == "end" for t in choice]
-        for meeting in meetings(self.test, self.scene.places, arrivals, ended, self.limits.check):
+        tokens = {i for t in choice for i in self._needed_tokens(t)}
+        for meeting in meetings(
+            self.test, self.scene.places, steps, ended, self.limits.check, observed=tokens
+        ):
             paths = tuple(_path(t, meeting) for t in choice)
             going = [p for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
             if meeting.misuse is None and any(p.trace.end == "spin" for p in going):
@@ -149,7 +153,17 @@ class _Task:
             undefined = meeting.misuse or (outside[0] if outside else None)
             stuck = bool(meeting.waiting) and meeting.misuse is None and not bounded
             complete = meeting.misuse is None and not bounded and not stuck
-            yield _Case(paths, meeting.phases, bounded, stuck, undefined, complete)
+            yield _Case(paths, meeting, bounded, stuck, undefined, complete)
+
+    def _needed_tokens(self, trace: Trace) -> Iterator[EventId]:
+        """The arrivals of a path whose tokens decide anything: a choice, a value written or a register observed."""
+        if not trace.tokens:
+            return
+        nodes = [node for node, _, _ in trace.constraints]
+        nodes += [e.value for e in trace.events if e.kind == "W" and e.value is not None]
+        nodes += [trace.registers[n] for t, n in self.registers if t == trace.thread and n in trace.registers]
+        needed = {number for node in nodes for number in leaves_of(node)}
+        yield from (i for i, number in trace.tokens.items() if number in needed)
 
     def _settled(self, case: _Case) -> bool:
         """Whether nothing that ``case`` could show is still unknown."""
@@ -165,8 +179,9 @@ class _Task:
     def _search(
         self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None
     ) -> None:
-        judge = Judge(self.rules, layout, static, layout.barphase(case.phases), self.limits.check)
-        candidates = Candidates(layout, case.paths, judge, self.tear, domains)
+        phases = layout.phase_relations(case.meeting.phases)
+        judge = Judge(self.rules, layout, static, phases, self.readings.transitive, self.limits.check)
+        candidates = Candidates(layout, case.paths, judge, self.readings.tear, domains, case.meeting.tokens)
         finals = Finals(self.test, layout, self.wanted)
         for candidate in candidates.search(self.result.flags):
             if case.complete:
@@ -194,36 +209,33 @@ class _Task:
             assert value is not None
             registers[t, name] = value
         searching = case.undefined is not None or candidate.flagging
-        if not searching and not self._news(layout, finals, candidate, registers):
+        completed = case.meeting.completed
+        if not searching and not self._news(case, finals, candidate, registers):
             return
         for fsc, co in judge.orders(candidate.rf):
-            for last in _lasts(layout, finals, co):
-                state = State(registers, finals.memory({c: candidate.values[w] or 0 for c, w in last.items()}))
+            for last in finals.lasts(co, candidate.values):
+                state = State(registers, finals.memory(last, candidate.values, completed))
                 if self.test.filter is not None and not evaluate(self.test.filter, state):
                     continue
-                self._reached(case, layout, candidate, fsc, co, last, state)
+                self._reached(case, layout, candidate, fsc, co, finals, last, state)
                 if self.rules.flags and case.undefined is None:
                     self.result.flags |= judge.flags(candidate.rf, co, fsc)
             if case.undefined is not None and self.result.undefined is not None:
                 return
             candidate.flagging = candidate.flagging and not {f.name for f in self.rules.flags} <= self.result.flags
-            if not candidate.flagging and not self._news(layout, finals, candidate, registers):
+            if not candidate.flagging and not self._news(case, finals, candidate, registers):
                 return
 
     def _news(
-        self, layout: Layout, finals: Finals, candidate: Candidate, registers: Mapping[tuple[int, str], int]
+        self, case: _Case, finals: Finals, candidate: Candidate, registers: Mapping[tuple[int, str], int]
     ) -> bool:
         """Whether the reads-from may end in a state that is not known and asked for."""
         if self.full():
             return False
-        choices = [
-            [w for w in layout.writes[c] if not layout.algebra.successors(candidate.co, w)] for c in finals.cells
-        ]
-        if prod(map(len, choices)) > _SHORTCUT:
+        if prod(map(len, finals.options(candidate.co))) > _SHORTCUT:
             return True
-        for selection in product(*choices):
-            values = {c: candidate.values[w] or 0 for c, w in zip(finals.cells, selection, strict=True)}
-            state = State(registers, finals.memory(values))
+        for last in finals.lasts(candidate.co, candidate.values):
+            state = State(registers, finals.memory(last, candidate.values, case.meeting.completed))
             if self._key(state) not in self.known and (
                 self.test.filter is None or evaluate(self.test.filter, state)
             ):
@@ -243,6 +255,7 @@ class _Task:
         candidate: Candidate,
         fsc: int,
         co: int,
+        finals: Finals,
         last: Mapping[Cell, int],
         state: State,
     ) -> None:
@@ -259,14 +272,21 @@ class _Task:
             [(t.thread, t.register) for t in self.observed.registers],
             [(t.key, t.index) for t in self.observed.memory],
         )
-        self.result.found.append(Found(shown, self._witness(case, layout, candidate, fsc, co, last)))
+        self.result.found.append(Found(shown, self._witness(case, layout, candidate, fsc, co, finals, last)))
         if self.proposition is not None:
             self.verdicts.add(evaluate(self.proposition, shown))
             if len(self.verdicts) == 2:
                 raise _Enough
 
     def _witness(
-        self, case: _Case, layout: Layout, candidate: Candidate, fsc: int, co: int, last: Mapping[Cell, int]
+        self,
+        case: _Case,
+        layout: Layout,
+        candidate: Candidate,
+        fsc: int,
+        co: int,
+        finals: Finals,
+        last: Mapping[Cell, int],
     ) -> Witness:
         events = layout.events
 
@@ -275,21 +295,23 @@ class _Task:
 
         reads: dict[EventId, tuple[Source, ...]] = {}
         for r, parts in candidate.sources.items():
-            cell = events[r].cell
-            assert cell is not None
-            reads[events[r].id] = tuple(Source(cell[0], cell[1] + first, size, write(w)) for first, size, w in parts)
+            reads[events[r].id] = tuple(Source(p.cell[0], p.offset, p.size, write(w)) for p, w in parts)
         ends: dict[Source, None] = {}
-        for term in self.wanted:
-            for part in pieces(element(self.test, term), layout.cells):
-                w = None if part.cell is None else write(last[part.cell])
+        for parts_of in finals.pieces.values():
+            for part in parts_of:
+                w = None if part.slot is None else write(last[part.slot])
                 ends.setdefault(Source(part.key, part.offset, part.size, w))
         between = [(a, b) for a, b in layout.algebra.pairs(co) if a < layout.initial_first]
+        values = {events[r].id: candidate.values[r] or 0 for r in layout.reads}
+        values |= {id_: case.meeting.tokens[id_] for _, _, id_ in layout.tokens}
+        for path in case.paths:
+            values |= path.trace.waits
         return Witness(
-            {events[r].id: candidate.values[r] or 0 for r in layout.reads},
+            values,
             reads,
             frozenset((events[a].id, events[b].id) for a, b in between),
             frozenset((events[a].id, events[b].id) for a, b in layout.algebra.pairs(fsc)),
-            dict(case.phases),
+            dict(case.meeting.phases),
             tuple(ends),
         )
 
@@ -304,13 +326,23 @@ def _open_writes(found: Sequence[Sequence[Trace]]) -> bool:
     )
 
 
+_EVENT_AT_BLOCK = ("bar.sync", "bar.arrive", "warp.sync")
+"""Steps whose arrival happens although the thread waits for ever at them."""
+
+
 def _path(trace: Trace, meeting: Meeting) -> Path:
     """What of ``trace`` is executed: up to the barrier where the thread waits, or which it never comes to."""
-    arrivals = [i for i, e in enumerate(trace.events) if e.kind == "BA"]
     reached = meeting.reached[trace.thread]
+    steps = trace.steps
     if trace.thread in meeting.waiting:
-        return Path(trace, arrivals[reached - 1] + 1)
-    return Path(trace, arrivals[reached] if reached < len(arrivals) else len(trace.events))
+        step = steps[reached - 1]
+        return Path(trace, step.event + (step.kind in _EVENT_AT_BLOCK))
+    return Path(trace, steps[reached].event if reached < len(steps) else len(trace.events))
+
+
+def _outcome(meeting: Meeting) -> tuple[frozenset[tuple[object, object]], ...]:
+    """What tells two meetings of the same paths apart."""
+    return tuple(frozenset(m.items()) for m in (meeting.phases, meeting.tokens, meeting.completed))
 
 
 def _beginning(path: Path) -> tuple[object, ...]:
@@ -318,14 +350,7 @@ def _beginning(path: Path) -> tuple[object, ...]:
     if path.length == len(path.trace.events):
         return id(path.trace), path.length
     return (
-        tuple((e.id, e.kind, e.cell, e.barrier) for e in path.trace.events[: path.length]),
+        tuple((e.id, e.kind, e.cell, e.barrier, e.mbarrier) for e in path.trace.events[: path.length]),
         len(path.constraints),
         tuple(value for _, value in path.constraints),
     )
-
-
-def _lasts(layout: Layout, finals: Finals, co: int) -> Iterator[dict[Cell, int]]:
-    """Every choice of a co-maximal write for each cell that the final state shows."""
-    choices = [[w for w in layout.writes[c] if not layout.algebra.successors(co, w)] for c in finals.cells]
-    for selection in product(*choices):
-        yield dict(zip(finals.cells, selection, strict=True))

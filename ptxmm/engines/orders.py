@@ -7,13 +7,13 @@ each pair of the symmetric kind. Otherwise every partial order is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ptxmm.cat import Axiom, Model, Node
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.polarity import antitone, lower_bounds
-from ptxmm.events.execution import PHASES, WITNESS, Layout
+from ptxmm.events.execution import PHASES, WITNESS, Layout, ReadsFrom
 from ptxmm.relations.concrete import Concrete
 
 _FSC = ("fsc", "sync_fence")
@@ -77,53 +77,71 @@ def rules(model: Model) -> Rules:
 
 
 class Judge:
-    """Decides executions of one layout with given barrier phases."""
+    """Decides executions of one layout with given phases of barriers (``Layout.phase_relations``).
+
+    ``transitive``: coherence order is closed. Two writes that do not overlap are related by transitivity only.
+    """
 
     __slots__ = (
-        "_algebra", "_allowed_co", "_barphase", "_evaluator", "_initial", "_pairs", "_rules", "check", "layout",
+        "_algebra", "_allowed_co", "_evaluator", "_initial", "_pairs", "_phases", "_rules", "_transitive", "check",
+        "layout",
     )  # fmt: skip
 
     def __init__(
-        self, rules: Rules, layout: Layout, static: Evaluator[int, int], barphase: int, check: Callable[[], None]
+        self,
+        rules: Rules,
+        layout: Layout,
+        static: Evaluator[int, int],
+        phases: Mapping[str, int],
+        transitive: bool,
+        check: Callable[[], None],
     ) -> None:
         self._rules = rules
         self.layout = layout
         self.check = check
         self._algebra: Concrete = layout.algebra
-        self._barphase = barphase
+        self._phases = phases
+        self._transitive = transitive
         self._initial = layout.initial_order()
-        self._evaluator = static.changed(PHASES, layout.base(0, 0, 0, barphase))
+        self._evaluator = static.changed(PHASES, layout.base(ReadsFrom(), 0, 0, phases))
         self._pairs = layout.fence_sc_pairs() if rules.uses_fsc else []
-        writes = [[w for w in ws if w < layout.initial_first] for ws in layout.writes.values()]
         self._allowed_co = self._initial | self._algebra.relation(
-            (a, b) for ws in writes for a in ws for b in ws if a != b
+            pair for a, b in overlapping_writes(layout) for pair in ((a, b), (b, a))
         )
 
-    def _at(self, rf: int, co: int, fsc: int) -> Evaluator[int, int]:
-        return self._evaluator.changed(WITNESS, self.layout.base(rf, co, fsc, self._barphase))
+    def _at(self, rf: ReadsFrom, co: int, fsc: int) -> Evaluator[int, int]:
+        return self._evaluator.changed(WITNESS, self.layout.base(rf, co, fsc, self._phases))
+
+    def _later(self, evaluator: Evaluator[int, int], rf: ReadsFrom, co: int, fsc: int) -> Evaluator[int, int]:
+        """``evaluator`` with the coherence order ``co``."""
+        return evaluator.changed(_LATE, self.layout.base(rf, co, fsc, self._phases))
+
+    def _closed(self, co: int) -> int | None:
+        """The least coherence order that contains ``co``, or None if there is none."""
+        closed = self._algebra.plus(co)
+        if not self._algebra.irreflexive(closed):
+            return None
+        return closed if self._transitive else co
 
     def _least_co(self, evaluator: Evaluator[int, int]) -> int | None:
         """Coherence order as far as the model asks for it outright; None if no order contains it."""
         co = self._initial
         for node in self._rules.co_below:
             co |= evaluator.value(node)
-        if co & ~self._allowed_co:
-            return None
-        co = self._algebra.plus(co)
-        return co if self._algebra.irreflexive(co) else None
+        return None if co & ~self._allowed_co else self._closed(co)
 
     def _holds(self, evaluator: Evaluator[int, int], axioms: tuple[Axiom, ...]) -> bool:
         satisfies = self._algebra.satisfies
         return all(satisfies(a.kind, a.negated, evaluator.value(a.body)) for a in axioms)
 
-    def partial(self, rf: int) -> tuple[int, Evaluator[int, int]] | None:
+    def partial(self, rf: ReadsFrom) -> tuple[int, Evaluator[int, int]] | None:
         """Coherence order so far and an evaluator, or None if no reads-from that contains ``rf`` is allowed."""
         evaluator = self._at(rf, 0, 0)
         co = self._least_co(evaluator)
         if co is None:
             return None
         if co:
-            evaluator = evaluator.changed(_LATE, self.layout.base(rf, co, 0, self._barphase))
+            evaluator = self._later(evaluator, rf, co, 0)
         return (co, evaluator) if self._holds(evaluator, self._rules.early) else None
 
     def may_flag(self, evaluator: Evaluator[int, int], names: set[str]) -> bool:
@@ -138,13 +156,13 @@ class Judge:
                 return True
         return False
 
-    def flags(self, rf: int, co: int, fsc: int) -> set[str]:
+    def flags(self, rf: ReadsFrom, co: int, fsc: int) -> set[str]:
         """The flags that hold."""
         evaluator = self._at(rf, co, fsc)
         satisfies = self._algebra.satisfies
         return {f.name for f in self._rules.flags if satisfies(f.kind, f.negated, evaluator.value(f.body))}
 
-    def orders(self, rf: int) -> Iterator[tuple[int, int]]:
+    def orders(self, rf: ReadsFrom) -> Iterator[tuple[int, int]]:
         """Every Fence-SC and coherence order (``fsc``, ``co``) to try that makes a consistent execution."""
         for fsc in self._fence_orders(rf):
             evaluator = self._at(rf, 0, fsc)
@@ -152,11 +170,11 @@ class Judge:
             if co is not None:
                 for order in self._coherence_orders(evaluator, rf, co, fsc):
                     self.check()
-                    final = evaluator.changed(_LATE, self.layout.base(rf, order, fsc, self._barphase))
+                    final = self._later(evaluator, rf, order, fsc)
                     if self._holds(final, self._rules.required):
                         yield fsc, order
 
-    def _fence_orders(self, rf: int) -> Iterator[int]:
+    def _fence_orders(self, rf: ReadsFrom) -> Iterator[int]:
         if not self._pairs:
             yield 0
             return
@@ -187,7 +205,7 @@ class Judge:
 
         yield from extend(0, 0)
 
-    def _possible(self, rf: int, fsc: int) -> bool:
+    def _possible(self, rf: ReadsFrom, fsc: int) -> bool:
         """Whether Fence-SC orders that contain ``fsc`` may still be allowed."""
         if self._rules.fsc_total and not self._algebra.acyclic(fsc):
             return False
@@ -195,10 +213,10 @@ class Judge:
         co = self._least_co(evaluator)
         if co is None:
             return False
-        evaluator = evaluator.changed(_LATE, self.layout.base(rf, co, fsc, self._barphase))
+        evaluator = self._later(evaluator, rf, co, fsc)
         return self._holds(evaluator, self._rules.early)
 
-    def _coherence_orders(self, evaluator: Evaluator[int, int], rf: int, co: int, fsc: int) -> Iterator[int]:
+    def _coherence_orders(self, evaluator: Evaluator[int, int], rf: ReadsFrom, co: int, fsc: int) -> Iterator[int]:
         """The orders that contain ``co`` (closed) and relate what must be related; all of them if not ``least_co``."""
         n = self._algebra.n
         between = 0
@@ -206,14 +224,12 @@ class Judge:
             between |= evaluator.value(node)
         if between & ~(self._allowed_co | self._algebra.inverse(self._allowed_co)):
             return
-        least = self._rules.least_co
+        least = self._rules.least_co or not self._transitive
         pairs = []
-        for ws in self.layout.writes.values():
-            for i, a in enumerate(ws[1:], 1):
-                for b in ws[i + 1 :]:
-                    either = 1 << (a * n + b) | 1 << (b * n + a)
-                    if between & either or not least:
-                        pairs.append((a, b, either, bool(between & either)))
+        for a, b in overlapping_writes(self.layout):
+            either = 1 << (a * n + b) | 1 << (b * n + a)
+            if between & either or not least:
+                pairs.append((a, b, either, bool(between & either)))
 
         def extend(order: int, apart: int, rest: list[tuple[int, int, int, bool]]) -> Iterator[int]:
             rest = [p for p in rest if not order & p[2]]
@@ -222,15 +238,24 @@ class Judge:
                 return
             a, b, _, needed = rest[0]
             for x, y in ((a, b), (b, a)):
-                following = self._algebra.plus(order | 1 << (x * n + y))
-                if following & apart:
+                following = self._closed(order | 1 << (x * n + y))
+                if following is None or following & apart:
                     continue
-                if len(rest) > 1:
-                    later = evaluator.changed(_LATE, self.layout.base(rf, following, fsc, self._barphase))
-                    if not self._holds(later, self._rules.early):
-                        continue
+                later = self._later(evaluator, rf, following, fsc) if len(rest) > 1 else None
+                if later is not None and not self._holds(later, self._rules.early):
+                    continue
                 yield from extend(following, apart, rest[1:])
             if not needed:
                 yield from extend(order, apart | rest[0][2], rest[1:])
 
         yield from extend(co, 0, pairs)
+
+
+def overlapping_writes(layout: Layout) -> list[tuple[int, int]]:
+    """Pairs (a < b) of writes of threads that have bytes in common."""
+    found: dict[tuple[int, int], None] = {}
+    for ws in layout.writes.values():
+        for i, a in enumerate(ws[1:], 1):
+            for b in ws[i + 1 :]:
+                found.setdefault((a, b))
+    return list(found)

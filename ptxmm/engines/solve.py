@@ -13,6 +13,7 @@ from ptxmm.engines.sat import Solver
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.symbolic.base import Base
 from ptxmm.events.symbolic.build import build
+from ptxmm.events.symbolic.machine import Reading
 from ptxmm.events.symbolic.symmetry import interchangeable
 from ptxmm.events.symbolic.values import Domain, only
 from ptxmm.program.condition import (
@@ -64,11 +65,16 @@ class _Problem:
         memory = tuple(dict.fromkeys([*observed.memory, *(t for t in named if isinstance(t, MemoryTerm))]))
         program = self.program = build(
             test,
-            memory,
-            unroll=limits.unroll,
-            tear=model.readings.get("tear") == "on",
-            simplify=model.readings.get("dep") != "syn",
-            check=limits.check,
+            (*memory, *observed.registers, *named),
+            Reading(
+                unroll=limits.unroll,
+                tear=model.readings.get("tear") == "on",
+                simplify=model.readings.get("dep") != "syn",
+                split128=model.readings.get("b128") == "split",
+                cas_writes=model.readings.get("cas-failure") == "write",
+                direct=model.readings.get("co") == "direct",
+            ),
+            limits.check,
         )
         self.formulas = program.formulas
         self.elements = {term: program.element(term) for term in memory}
@@ -77,6 +83,8 @@ class _Problem:
         program.constraints += acyclicity(
             algebra, reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data")])
         )
+        if model.readings.get("co") == "direct":
+            program.constraints += acyclicity(algebra, base.relation("co"))
         evaluator: Evaluator[EventSet, Relation] = Evaluator(model, algebra, base)
         self.flags: list[tuple[str, Formula]] = []
         for axiom, value in evaluator.axioms():
@@ -238,6 +246,8 @@ class _Problem:
         for scenario, selector in program.scenarios:
             if value(selector):
                 phases = dict(scenario.phases)
+                values.update(scenario.tokens)
+                values.update((s.id, int(s.outcome)) for s in scenario.arrivals if s.outcome is not None)
                 deadlocked = frozenset(i[0] for i in scenario.stuck)
         return Witness(
             values,

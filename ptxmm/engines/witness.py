@@ -13,10 +13,13 @@ from itertools import product
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.final import Finals, memory_terms
+from ptxmm.engines.orders import overlapping_writes
 from ptxmm.engines.result import Observed, Source, Witness
 from ptxmm.events import barriers
-from ptxmm.events.execution import PHASES, WITNESS, Layout, Scene, initial_value
+from ptxmm.events.barriers import Meeting
+from ptxmm.events.execution import PHASES, WITNESS, Layout, ReadsFrom, Scene, initial_value
 from ptxmm.events.interpreter import Missing, programs, run
+from ptxmm.events.readings import readings
 from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.condition import State, evaluate
 from ptxmm.program.test import EventId, Test
@@ -43,15 +46,14 @@ class _Known:
 class Confirmer:
     """Confirms witnesses of one test under one model; keeps what does not change between them."""
 
-    __slots__ = ("_filter", "_known", "_model", "_programs", "_scene", "_simplify", "_tear", "_test", "_total")
+    __slots__ = ("_filter", "_known", "_model", "_programs", "_readings", "_scene", "_test", "_total")
 
     def __init__(self, test: Test, model: Model) -> None:
         self._test = test
         self._model = model
         self._scene = Scene(test)
-        self._programs = programs(test)
-        self._simplify = model.readings.get("dep", "sem") == "sem"
-        self._tear = model.readings.get("tear", "off") == "on"
+        self._readings = readings(model.readings)
+        self._programs = programs(test, self._readings)
         self._total = "sync_fence" in model.names()
         self._filter = memory_terms(test.filter)
         self._known: dict[object, _Known] = {}
@@ -65,27 +67,27 @@ class Confirmer:
             raise Unconfirmed("an execution in which a thread waits for ever has no final state")
         traces = self._run(witness)
         known = self._layout(traces)
-        self._check_phases(traces, witness)
+        meeting = self._meeting(traces, witness)
         written = self._written(known.layout, traces)
         rf = self._reads_from(known.layout, written, witness)
-        co = _coherence(known.layout, witness)
+        co = self._coherence(known.layout, witness)
         fsc = self._fence_sc(known.layout, witness)
         algebra = known.layout.algebra
-        if not algebra.acyclic(rf | known.makes_values):
+        if not algebra.acyclic(rf.union | known.makes_values):
             raise Unconfirmed("a value is made of itself")
-        base = known.layout.base(rf, co, fsc, known.layout.barphase(witness.phases))
+        base = known.layout.base(rf, co, fsc, known.layout.phase_relations(meeting.phases))
         for axiom, value in known.evaluator.changed(_DYNAMIC, base).axioms(flags=False):
             if not algebra.satisfies(axiom.kind, axiom.negated, value):
                 raise Unconfirmed(f"axiom {axiom.name} of {self._model.name} does not hold")
-        return self._state(known, traces, written, co, observed, witness)
+        return self._state(known, traces, written, co, observed, witness, meeting)
 
     def _run(self, witness: Witness) -> list[Trace]:
         traces = []
-        reads = 0
+        given = 0
         for program in self._programs:
             try:
                 trace = run(
-                    program, values=witness.values, unroll=_UNROLL, simplify=self._simplify, spinning=True
+                    program, values=witness.values, unroll=_UNROLL, readings=self._readings, spinning=True
                 )
             except Missing as missing:
                 raise Unconfirmed(f"the read {missing.args[0]} has no value") from None
@@ -93,43 +95,51 @@ class Confirmer:
                 raise Unconfirmed(f"thread {trace.thread} does not reach its end")
             if trace.outside is not None:
                 raise Unconfirmed(trace.outside[0])
-            reads += len(trace.reads)
+            given += len(trace.reads) + len(trace.waits)
             traces.append(trace)
-        if reads != len(witness.values):
-            raise Unconfirmed("a read that is not executed has a value")
+        if given != len(witness.values):
+            raise Unconfirmed("a read or wait that is not executed has a value")
         return traces
 
     def _layout(self, traces: Sequence[Trace]) -> _Known:
         key = tuple(
-            (e.id, e.kind, e.cell, e.place, e.addr, e.data, e.ctrl, e.barrier) for t in traces for e in t.events
+            (e.id, e.kind, e.cell, e.place, e.addr, e.data, e.ctrl, e.barrier, e.mbarrier, e.completes)
+            for t in traces
+            for e in t.events
         )
         known = self._known.get(key)
         if known is None:
             layout = Layout(self._scene, [t.events for t in traces])
-            evaluator: Evaluator[int, int] = Evaluator(self._model, layout.algebra, layout.base(0, 0, 0, 0))
+            evaluator: Evaluator[int, int] = Evaluator(self._model, layout.algebra, layout.base(ReadsFrom(), 0, 0, {}))
             for _ in evaluator.axioms(flags=False):
                 pass  # fills in what the witness does not decide
             known = self._known[key] = _Known(layout, evaluator, layout.makes_values(), {})
         return known
 
-    def _check_phases(self, traces: Sequence[Trace], witness: Witness) -> None:
-        arrivals = [[e for e in t.events if e.kind == "BA"] for t in traces]
-        ids = {e.id for events in arrivals for e in events}
-        if ids != set(witness.phases):
+    def _meeting(self, traces: Sequence[Trace], witness: Witness) -> Meeting:
+        """The run of the barriers that has the phases of the witness, with its tokens and results of waits."""
+        steps = [t.steps for t in traces]
+        everyone = tuple(map(len, steps))
+        if not {s.id for mine in steps for s in mine} >= set(witness.phases):
             raise Unconfirmed("the phases are not those of the barriers executed")
-        if not ids:
-            return
-        everyone = tuple(len(a) for a in arrivals)
+        tokens = {i: witness.values[i] for t in traces for i in t.tokens}
         for meeting in barriers.meetings(
-            self._test, self._scene.places, arrivals, [True] * len(traces), _no_check, witness.phases
+            self._test,
+            self._scene.places,
+            steps,
+            [True] * len(traces),
+            _no_check,
+            witness.phases,
+            tokens=tokens,
         ):
             if (
                 meeting.misuse is None
                 and not meeting.waiting
                 and meeting.reached == everyone
                 and meeting.phases == witness.phases
+                and all(meeting.tokens.get(i) == value for i, value in tokens.items())
             ):
-                return
+                return meeting
         raise Unconfirmed("the barriers can't form these phases")
 
     def _written(self, layout: Layout, traces: Sequence[Trace]) -> list[int]:
@@ -139,35 +149,65 @@ class Confirmer:
         ]
         return values + [initial_value(self._test, cell) for cell in layout.cells]
 
-    def _reads_from(self, layout: Layout, written: Sequence[int], witness: Witness) -> int:
-        n = layout.algebra.n
-        rf = 0
+    def _reads_from(self, layout: Layout, written: Sequence[int], witness: Witness) -> ReadsFrom:
         if len(witness.reads) != len(layout.reads):
             raise Unconfirmed("the reads with sources are not those executed")
+        cells: dict[Cell, int] = {}
         for r in layout.reads:
             event = layout.events[r]
-            sources = witness.reads.get(event.id)
+            sources = sorted(witness.reads.get(event.id, ()), key=_offset)
             if not sources or event.cell is None:
                 raise Unconfirmed(f"the read {event.id} has no source")
-            key, position, size = event.cell
-            end, value = position + size, 0
-            writes = set()
-            for source in sorted(sources, key=_offset):
-                if source.key != key or source.offset != position or source.size <= 0:
-                    raise Unconfirmed(f"the sources of the read {event.id} do not cover its bytes once")
-                w = _write(layout, event.cell, source.write)
-                shift = 8 * (position - event.cell[1])
-                value |= (written[w] >> shift & ((1 << 8 * source.size) - 1)) << shift
-                position += source.size
-                writes.add(w)
-                rf |= 1 << (w * n + r)
-            if position != end:
-                raise Unconfirmed(f"the sources of the read {event.id} do not cover its bytes once")
-            if len(writes) > 1 and not self._tear:
-                raise Unconfirmed(f"the read {event.id} takes bytes of several writes")
+            _check_cover(event.id, event.cell, sources)
+            value = 0
+            for cell in layout.made_of[r]:
+                writes = set()
+                for source in sources:
+                    first = max(source.offset, cell[1])
+                    size = min(source.offset + source.size, cell[1] + cell[2]) - first
+                    if size <= 0:
+                        continue
+                    w = _write(layout, cell, source.write)
+                    of = layout.events[w].cell
+                    assert of is not None
+                    part = written[w] >> 8 * (first - of[1]) & ((1 << 8 * size) - 1)
+                    value |= part << 8 * (first - event.cell[1])
+                    writes.add(w)
+                    cells[cell] = cells.get(cell, 0) | 1 << (w * layout.algebra.n + r)
+                if len(writes) > 1 and (event.opaque or not self._readings.tear):
+                    raise Unconfirmed(f"the read {event.id} takes bytes of several writes")
             if value != witness.values[event.id]:
                 raise Unconfirmed(f"the read {event.id} returns another value than its sources hold")
-        return rf
+        union = 0
+        for relation in cells.values():
+            union |= relation
+        return ReadsFrom(union, cells)
+
+    def _coherence(self, layout: Layout, witness: Witness) -> int:
+        """Coherence order with the initial writes, checked to be a strict partial order.
+
+        Writes that do not overlap are related only through others.
+        """
+        algebra = layout.algebra
+        numbers: Mapping[tuple[EventId, str], int] = layout.numbers
+        pairs = []
+        for a, b in witness.co:
+            x, y = numbers.get((a, "W")), numbers.get((b, "W"))
+            if x is None or y is None:
+                raise Unconfirmed(f"coherence order can't relate {a} and {b}")
+            pairs.append((x, y))
+        overlapping = {pair for a, b in overlapping_writes(layout) for pair in ((a, b), (b, a))}
+        co = algebra.relation(pairs)
+        direct = algebra.relation(p for p in pairs if p in overlapping)
+        closed = algebra.plus(direct)
+        if not algebra.irreflexive(closed):
+            raise Unconfirmed("coherence order is not a strict partial order")
+        if self._readings.transitive and closed != algebra.plus(co):
+            raise Unconfirmed("coherence order can't relate writes that do not overlap")
+        if co != (closed if self._readings.transitive else direct):
+            raise Unconfirmed("coherence order is not a strict partial order")
+        initial = layout.initial_order()
+        return algebra.plus(co | initial) if self._readings.transitive else co | initial
 
     def _fence_sc(self, layout: Layout, witness: Witness) -> int:
         if not witness.fence_sc and not self._total:
@@ -195,40 +235,54 @@ class Confirmer:
         co: int,
         observed: Observed,
         witness: Witness,
+        meeting: Meeting,
     ) -> State:
         layout = known.layout
         finals = known.finals.get(observed)
         if finals is None:
             wanted = list(dict.fromkeys((*observed.memory, *self._filter)))
             finals = known.finals[observed] = Finals(self._test, layout, wanted)
-        registers = {(t.thread, n): v.value or 0 for t in traces for n, v in t.registers.items()}
-        chosen: dict[Cell, int] = {}
-        shown: set[tuple[str, int]] = set()
-        for source in witness.last:
-            end = source.offset + source.size
-            shown.update((source.key, i) for i in range(source.offset, end))
-            for cell in finals.cells:
-                if cell[0] == source.key and cell[1] < end and source.offset < cell[1] + cell[2]:
-                    w = _write(layout, cell, source.write)
-                    if layout.algebra.successors(co, w):
-                        raise Unconfirmed(f"the last write of {cell[0]} is not maximal in coherence order")
-                    if chosen.setdefault(cell, w) != w:
-                        raise Unconfirmed(f"two last writes for one cell of {cell[0]}")
-        for term in observed.memory:
-            for part in finals.pieces[term]:
-                if any((part.key, part.offset + i) not in shown for i in range(part.size)):
-                    raise Unconfirmed(f"no last write for {term.key}")
-        open_cells = [c for c in finals.cells if c not in chosen]
-        choices = [[w for w in layout.writes[c] if not layout.algebra.successors(co, w)] for c in open_cells]
-        for selection in product(*choices):
-            writes = {**chosen, **dict(zip(open_cells, selection, strict=True))}
-            memory = finals.memory({c: written[w] for c, w in writes.items()})
+        chosen = _last_writes(layout, finals, co, observed, witness)
+        registers = self._registers(traces, meeting)
+        open_slots = [slot for slot in finals.slots if slot not in chosen]
+        for selection in product(*finals.options(co, open_slots)):
+            last = {**chosen, **dict(zip(open_slots, selection, strict=True))}
+            memory = finals.memory(last, written, meeting.completed)
             if self._test.filter is None or evaluate(self._test.filter, State(registers, memory)):
                 return State(
                     {(r.thread, r.register): registers.get((r.thread, r.register), 0) for r in observed.registers},
                     {(m.key, m.index): memory[m.key, m.index] for m in observed.memory},
                 )
         raise Unconfirmed("the final state fails the filter of the test")
+
+    def _registers(self, traces: Sequence[Trace], meeting: Meeting) -> dict[tuple[int, str], int]:
+        """The final registers: every leaf has a value in a run with given values."""
+        return {(t.thread, n): v.value or 0 for t in traces for n, v in t.registers.items()}
+
+
+def _last_writes(
+    layout: Layout, finals: Finals, co: int, observed: Observed, witness: Witness
+) -> dict[Cell, int]:
+    """The last write of each slot that the witness names; every observed byte must be among them."""
+    allowed = dict(zip(finals.slots, finals.options(co), strict=True))
+    chosen: dict[Cell, int] = {}
+    shown: set[tuple[str, int]] = set()
+    for source in witness.last:
+        end = source.offset + source.size
+        shown.update((source.key, i) for i in range(source.offset, end))
+        for slot, writes in allowed.items():
+            if slot[0] != source.key or slot[1] >= end or source.offset >= slot[1] + slot[2]:
+                continue
+            w = None if source.write is None else layout.numbers.get((source.write, "W"))
+            if w is None or w not in writes:
+                raise Unconfirmed(f"the last write of {slot[0]} is not maximal in coherence order")
+            if chosen.setdefault(slot, w) != w:
+                raise Unconfirmed(f"two last writes for one location of {slot[0]}")
+    for term in observed.memory:
+        for part in finals.pieces.get(term, ()):
+            if any((part.key, part.offset + i) not in shown for i in range(part.size)):
+                raise Unconfirmed(f"no last write for {term.key}")
+    return chosen
 
 
 def confirm(test: Test, model: Model, observed: Observed, witness: Witness) -> State:
@@ -244,27 +298,19 @@ def _offset(source: Source) -> int:
     return source.offset
 
 
+def _check_cover(read: EventId, cell: Cell, sources: Sequence[Source]) -> None:
+    """Raise unless the ``sources``, in order, cover the bytes of a read once."""
+    ends = [cell[1], *(s.offset + s.size for s in sources)]
+    joined = all(s.key == cell[0] and s.size > 0 and s.offset == end for s, end in zip(sources, ends, strict=False))
+    if not joined or ends[-1] != cell[1] + cell[2]:
+        raise Unconfirmed(f"the sources of the read {read} do not cover its bytes once")
+
+
 def _write(layout: Layout, cell: Cell, write: EventId | None) -> int:
     """The number of the write ``write`` (None: the initial one) of ``cell``."""
     if write is None:
         return layout.cells[cell]
     found = layout.numbers.get((write, "W"))
-    if found is None or layout.events[found].cell != cell or layout.events[found].op is None:
+    if found is None or found not in layout.writes[cell]:
         raise Unconfirmed(f"there is no write {write} of these bytes of {cell[0]}")
     return found
-
-
-def _coherence(layout: Layout, witness: Witness) -> int:
-    """Coherence order with the initial writes, checked to be a strict partial order on each cell."""
-    algebra = layout.algebra
-    numbers: Mapping[tuple[EventId, str], int] = layout.numbers
-    pairs = []
-    for a, b in witness.co:
-        x, y = numbers.get((a, "W")), numbers.get((b, "W"))
-        if x is None or y is None or layout.events[x].cell != layout.events[y].cell:
-            raise Unconfirmed(f"coherence order can't relate {a} and {b}")
-        pairs.append((x, y))
-    co = algebra.relation(pairs)
-    if not algebra.irreflexive(co) or algebra.plus(co) != co:
-        raise Unconfirmed("coherence order is not a strict partial order")
-    return co | layout.initial_order()

@@ -1,10 +1,11 @@
-"""Integer arithmetic of PTX on plain unsigned Python integers (PTX ISA 9.7.1, 9.7.6, 9.7.8, 9.7.9.21, 9.7.13.5)."""
+"""Arithmetic of PTX on plain unsigned Python integers (PTX ISA 9.7.1, 9.7.6, 9.7.8, 9.7.9.21, 9.7.13.5)."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
 
+from ptxmm.events import floats
 from ptxmm.ptx.ops import Type
 
 U32 = (1 << 32) - 1
@@ -88,9 +89,12 @@ def compute(op: str, type_: Type, *args: int) -> int:
     """``op`` in ``type_`` on unsigned operands, as an unsigned value of ``result_bits`` bits.
 
     ``op``: an operation of ``ptx.ops.Alu`` or ``Atomic`` (``inc``, ``dec``, ``exch`` take the old value first), or a
-    comparison of ``SetPredicate``. Shift amounts are unsigned 32-bit numbers and clamp at the width. Raises
-    ``KeyError`` for an operation that does not exist.
+    comparison of ``SetPredicate``. Shift amounts are unsigned 32-bit numbers and clamp at the width. Values of
+    floating-point types are bit patterns (``floats.operate``). Raises ``KeyError`` for an operation that does not
+    exist.
     """
+    if type_.kind in ("f", "bf") and op in floats.OPERATIONS:
+        return floats.operate(op, type_, *args)
     if op in _COMPARE:
         return int(_COMPARE[op](number(args[0], type_), number(args[1], type_)))
     if op == "mul.wide":

@@ -13,9 +13,10 @@ from itertools import product
 from math import prod
 
 from ptxmm.events.arithmetic import COMPARISONS
-from ptxmm.events.execution import initial_value
+from ptxmm.events.execution import initial_value, split
 from ptxmm.events.expressions import Node, apply, evaluate, leaves_of
 from ptxmm.events.interpreter import Program, run
+from ptxmm.events.readings import Readings
 from ptxmm.events.trace import Cell, Event, Trace
 from ptxmm.program.test import Test
 
@@ -27,7 +28,7 @@ def traces(
     program: Program,
     domains: Domains | None,
     unroll: int,
-    simplify: bool,
+    readings: Readings,
     check: Callable[[], None],
     prune: bool = True,
 ) -> list[Trace]:
@@ -40,28 +41,78 @@ def traces(
     domain = None if domains is None else domains.values_of
     while work:
         check()
-        trace = run(program, work.pop(), domain=domain, unroll=unroll, simplify=simplify, prune=prune)
+        trace = run(program, work.pop(), domain=domain, unroll=unroll, readings=readings, prune=prune)
         work += trace.forks
         found.append(trace)
     return found
 
 
 class Domains:
-    """The values that each cell may hold; a cell that nothing writes holds its initial value."""
+    """The values that memory may hold: of each range that some write writes, those it may write; elsewhere the initial
+    ones. ``tear``: a read may mix the bytes of several writes."""
 
-    __slots__ = ("_cells", "_test")
+    __slots__ = ("_held", "_overlapping", "_tear", "_test", "_written")
 
-    def __init__(self, test: Test, cells: Mapping[Cell, frozenset[int] | None]) -> None:
+    def __init__(self, test: Test, written: Mapping[Cell, frozenset[int] | None], tear: bool) -> None:
         self._test = test
-        self._cells = cells
+        self._written = written
+        self._tear = tear
+        self._held: dict[Cell, frozenset[int] | None] = {}
+        self._overlapping: dict[str, list[Cell]] = {}
+        for cell in written:
+            self._overlapping.setdefault(cell[0], []).append(cell)
 
     def cell(self, cell: Cell) -> frozenset[int] | None:
         """The values of ``cell``; None where they are too many."""
-        return self._cells[cell] if cell in self._cells else frozenset((initial_value(self._test, cell),))
+        if cell not in self._held:
+            self._held[cell] = self._values(cell)
+        return self._held[cell]
+
+    def _values(self, cell: Cell) -> frozenset[int] | None:
+        key, first, size = cell
+        end = first + size
+        writes = [w for w in self._overlapping.get(key, ()) if w[1] < end and first < w[1] + w[2]]
+        initial = initial_value(self._test, cell)
+        if not writes:
+            return frozenset((initial,))
+        if all(w[1] <= first and end <= w[1] + w[2] for w in writes):
+            return self._covered(cell, writes, initial)
+        # Writes of other sizes: each part between their borders by itself.
+        inside = [(key, max(first, w[1]), min(end, w[1] + w[2]) - max(first, w[1])) for w in writes]
+        found = frozenset((0,))
+        position = first
+        for part in [*sorted(split(inside)), (key, end, 0)]:
+            gap = part[1] - position
+            if gap > 0:
+                found = frozenset(v | self._initial(key, position, gap, first) for v in found)
+            position = part[1] + part[2]
+            if part[2]:
+                values = self.cell(part)
+                if values is None or len(values) * len(found) > LIMIT:
+                    return None
+                shift = 8 * (part[1] - first)
+                found = frozenset(v | x << shift for v in found for x in values)
+        return found
+
+    def _initial(self, key: str, position: int, size: int, first: int) -> int:
+        return initial_value(self._test, (key, position, size)) << 8 * (position - first)
+
+    def _covered(self, cell: Cell, writes: Sequence[Cell], initial: int) -> frozenset[int] | None:
+        """The values of a cell that each of ``writes`` covers."""
+        mask = (1 << 8 * cell[2]) - 1
+        found = {initial}
+        for w in writes:
+            values = self._written[w]
+            if values is None:
+                return None
+            found |= {v >> 8 * (cell[1] - w[1]) & mask for v in values}
+        return _mixed(frozenset(found), cell[2]) if self._tear else frozenset(found)
 
     def _read(self, trace: Trace, number: int) -> frozenset[int] | None:
-        cell = trace.reads[number].cell
-        return frozenset((0,)) if cell is None else self.cell(cell)
+        read = trace.reads[number]
+        if read.kind != "R":
+            return None  # a token of an mbarrier
+        return frozenset((0,)) if read.cell is None else self.cell(read.cell)
 
     def values_of(self, node: Node, trace: Trace, chosen: bool = True) -> frozenset[int] | None:
         """The values of an expression over the reads of ``trace``; None: too many.
@@ -133,28 +184,26 @@ def _parts(mask: int) -> Iterator[int]:
 
 
 def possible_values(
-    test: Test, programs: Iterable[Program], unroll: int, simplify: bool, tear: bool, check: Callable[[], None]
+    test: Test, programs: Iterable[Program], unroll: int, readings: Readings, check: Callable[[], None]
 ) -> Domains:
-    """The domains of all cells. ``tear``: a read may mix the bytes of several writes."""
+    """The domains of all memory."""
     programs = tuple(programs)
     cells: dict[Cell, frozenset[int] | None] = {}
     rounds = 0
     while True:
-        domains = Domains(test, cells)
+        domains = Domains(test, cells, readings.tear)
         grown: dict[Cell, frozenset[int] | None] = dict(cells)
         writes = 0
         for program in programs:
             # Both ways of every branch: what comes after a branch has joined does not depend on it (A21), so its
             # writes may be what the branch reads; and only the model says whether those inside may be.
-            paths = traces(program, domains, unroll, simplify, check, prune=False)
+            paths = traces(program, domains, unroll, readings, check, prune=False)
             writes += max((t.lost + sum(map(_open, t.events)) for t in paths), default=0)
             for trace in paths:
-                _write_all(test, trace, domains, grown)
-        if tear:
-            grown = {cell: _mixed(values, cell[2]) for cell, values in grown.items()}
+                _write_all(trace, domains, grown)
         rounds += 1
         if grown == cells or rounds > writes:
-            return Domains(test, grown)
+            return Domains(test, grown, readings.tear)
         cells = grown
 
 
@@ -163,12 +212,12 @@ def _open(event: Event) -> bool:
     return event.kind == "W" and event.value is not None and (event.value.value is None or event.addr != 0)
 
 
-def _write_all(test: Test, trace: Trace, domains: Domains, into: dict[Cell, frozenset[int] | None]) -> None:
+def _write_all(trace: Trace, domains: Domains, into: dict[Cell, frozenset[int] | None]) -> None:
     """Add what the writes of ``trace`` may write."""
     for event in trace.events:
         if event.kind != "W" or event.cell is None or event.value is None:
             continue
-        held = into.get(event.cell, frozenset((initial_value(test, event.cell),)))
+        held = into.get(event.cell, frozenset())
         values = domains.values_of(event.value, trace)
         union = None if held is None or values is None else held | values
         into[event.cell] = None if union is None or len(union) > LIMIT else union

@@ -7,14 +7,16 @@ for a choice of paths, lazily and by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events.scopes import Place, places
+from ptxmm.events.scopes import Place, owner_place, places
+from ptxmm.events.structure import BUILDERS
+from ptxmm.events.tags import SETS, tags
 from ptxmm.events.trace import Cell, Event
-from ptxmm.program.accesses import partial_overlap
 from ptxmm.program.test import EventId, MemoryObject, Test
-from ptxmm.ptx.ops import Atomic, Barrier, Fence, Load, ProxyFence, Store
+from ptxmm.ptx.ops import AsyncStore, Barrier, BulkCopy
 from ptxmm.relations.concrete import Concrete
 
 MOST_EVENTS = 2048
@@ -23,16 +25,17 @@ MOST_EVENTS = 2048
 WITNESS = frozenset(("rf", "co", "fr", "fsc", "sync_fence"))
 """The base relations that the order-finding part of a witness decides."""
 
-PHASES = frozenset(("barphase", "syncbar", "sync_barrier"))
+PHASES = frozenset(("barphase", "syncbar", "sync_barrier", "warpphase", "cluphase", "mbphase"))
 """The base relations that the phases of barriers decide."""
 
-_PROXY = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
+PHASE_BITS = 20
+"""The phase of an operation on an mbarrier has its initialisation above these bits."""
 
 
 class Scene:
     """The threads of a test, placed; shared by all its executions."""
 
-    __slots__ = ("includes", "places", "scopes", "test")
+    __slots__ = ("places", "scopes", "test")
 
     def __init__(self, test: Test) -> None:
         self.test = test
@@ -48,6 +51,18 @@ class Scene:
             self.scopes[thread, scope] = found
         return found
 
+    def place_of_owner(self, item: MemoryObject, thread: int) -> Place:
+        """The place of the CTA that the shared ``item`` lies in, which ``thread`` accesses."""
+        return owner_place(item.owner, self.places[thread])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadsFrom:
+    """Reads-from: ``union`` over all bytes, and, where accesses overlap partially, by cell."""
+
+    union: int = 0
+    cells: Mapping[Cell, int] = field(default_factory=dict)
+
 
 def initial_bytes(item: MemoryObject) -> bytes:
     """The bytes of an object at the start (little-endian)."""
@@ -60,17 +75,39 @@ def initial_value(test: Test, cell: Cell) -> int:
     return int.from_bytes(initial_bytes(test.objects[key])[offset : offset + size], "little")
 
 
+def split(ranges: Iterable[Cell]) -> list[Cell]:
+    """The coarsest cells that every one of ``ranges`` is made of."""
+    by_object: dict[str, set[Cell]] = {}
+    for cell in ranges:
+        by_object.setdefault(cell[0], set()).add(cell)
+    found: list[Cell] = []
+    for key, members in by_object.items():
+        ordered = sorted(members)
+        if all(a[1] + a[2] <= b[1] for a, b in pairwise(ordered)):
+            found += ordered
+            continue
+        borders = sorted({end for _, first, size in ordered for end in (first, first + size)})
+        found += [
+            (key, a, b - a)
+            for a, b in pairwise(borders)
+            if any(first <= a and b <= first + size for _, first, size in ordered)
+        ]
+    return found
+
+
 class Layout:
     """The events of one choice of paths, numbered, and what follows from them alone.
 
     ``threads`` gives each thread's events in program order. Numbers go through the threads in order, then come the
-    initial writes, one for each accessed cell. ``leaves[t][i]`` is the number of the read that thread t calls i.
-    Raises ``PtxmmError`` (kind ``unsupported``) where two accesses overlap partially or the events are too many.
+    initial writes, one for each of ``cells``, the coarsest parts that all accesses are made of. ``made_of[i]`` are the
+    cells of access i, ``writes`` the writes that cover a cell, the initial one first. ``leaves[t][i]`` is the number
+    of the read that thread t calls i, or -1. ``simple``: no two accesses overlap partially. ``places[i]``: where
+    event i counts as performed. Raises ``PtxmmError`` (kind ``unsupported``) where the events are too many.
     """
 
     __slots__ = (
-        "_sets", "_static", "algebra", "cells", "events", "leaves", "numbers", "reads", "scene", "spans", "thread_of",
-        "writes",
+        "_covering", "_groups", "_sets", "_static", "algebra", "cells", "events", "leaves", "made_of", "numbers",
+        "places", "reads", "scene", "simple", "spans", "thread_of", "tokens", "writes",
     )  # fmt: skip
 
     def __init__(self, scene: Scene, threads: Sequence[Sequence[Event]]) -> None:
@@ -79,37 +116,84 @@ class Layout:
         self.thread_of = [e.id[0] for e in self.events]
         self.spans: list[tuple[int, int]] = []
         self.leaves: list[list[int]] = []
+        self.tokens: list[tuple[int, int, EventId]] = []
         first = 0
-        for events in threads:
+        for t, events in enumerate(threads):
             self.spans.append((first, first + len(events)))
-            self.leaves.append([first + i for i, e in enumerate(events) if e.kind == "R"])
+            self.leaves.append(_leaves(events, first))
+            self.tokens += [(t, e.leaf, e.id) for e in events if e.kind == "MBA" and e.leaf >= 0]
             first += len(events)
-        self.cells: dict[Cell, int] = {}
-        for e in self.events:
-            if e.cell is not None and e.cell not in self.cells:
-                self.cells[e.cell] = first + len(self.cells)
-        _refuse_partial_overlap(scene.test, self.events, self.cells)
+        self._set_cells(first)
         if first + len(self.cells) > MOST_EVENTS:
             raise PtxmmError(
                 f"an execution has {first + len(self.cells)} events; at most {MOST_EVENTS} are supported",
                 kind="unsupported",
             )
-        self.events += [Event((-1, i, 0), "W", None, cell) for i, cell in enumerate(self.cells)]
+        self.events += [Event((-1, i, 0, 0), "W", None, cell, cell) for i, cell in enumerate(self.cells)]
         self.algebra = Concrete(len(self.events))
         self.numbers: dict[tuple[EventId, str], int] = {(e.id, e.kind): i for i, e in enumerate(self.events)}
         self.reads = [i for i, e in enumerate(self.events) if e.kind == "R"]
-        self.writes: dict[Cell, list[int]] = {cell: [initial] for cell, initial in self.cells.items()}
-        for i in range(first):
-            e = self.events[i]
-            if e.kind == "W" and e.cell is not None:
-                self.writes[e.cell].append(i)
+        self.places = [self._place(e) for e in self.events[:first]]
+        self._covering: dict[Cell, int] = {}
+        self._groups: dict[Place, int] = {}
         self._sets: dict[str, int] | None = None
         self._static: dict[str, int] = {}
+
+    def _set_cells(self, first: int) -> None:
+        accessed = dict.fromkeys(e.cell for e in self.events if e.cell is not None)
+        cells = split(accessed)
+        self.simple = all(c in accessed for c in cells) and len(cells) == len(accessed)
+        self.cells: dict[Cell, int] = {}
+        parts: dict[Cell, tuple[Cell, ...]] = {}
+        if self.simple:
+            parts = {c: (c,) for c in accessed}
+            self.cells = {c: first + i for i, c in enumerate(accessed)}
+        else:
+            self.cells = {c: first + i for i, c in enumerate(cells)}
+            for key, begin, size in accessed:
+                inside = (c for c in cells if c[0] == key and begin <= c[1] and c[1] + c[2] <= begin + size)
+                parts[key, begin, size] = tuple(sorted(inside))
+        self.made_of: list[tuple[Cell, ...]] = [() if e.cell is None else parts[e.cell] for e in self.events]
+        self.made_of += [(c,) for c in self.cells]
+        self.writes: dict[Cell, list[int]] = {cell: [initial] for cell, initial in self.cells.items()}
+        for i, e in enumerate(self.events):
+            if e.kind == "W":
+                for cell in self.made_of[i]:
+                    self.writes[cell].append(i)
+
+    def _place(self, event: Event) -> Place:
+        """The completion of a copy counts as performed by the CTA that owns the mbarrier (semantics A32)."""
+        thread = event.id[0]
+        if event.kind == "MBA" and event.mbarrier is not None and isinstance(event.op, BulkCopy | AsyncStore):
+            return self.scene.place_of_owner(self.scene.test.objects[event.mbarrier[0]], thread)
+        return self.scene.places[thread]
 
     @property
     def initial_first(self) -> int:
         """The number of the first initial write; those of threads are smaller."""
         return len(self.thread_of)
+
+    def covering(self, cell: Cell) -> int:
+        """The set of the accesses of threads that cover ``cell``."""
+        found = self._covering.get(cell)
+        if found is None:
+            found = 0
+            for i in range(self.initial_first):
+                if cell in self.made_of[i]:
+                    found |= 1 << i
+            self._covering[cell] = found
+        return found
+
+    def within(self, place: Place, scope: str) -> int:
+        """The events that ``scope`` of an operation at ``place`` contains."""
+        if not self._groups:
+            for i, other in enumerate(self.places):
+                self._groups[other] = self._groups.get(other, 0) | 1 << i
+        found = 0
+        for other, mask in self._groups.items():
+            if place.includes(scope, other):
+                found |= mask
+        return found
 
     # Base sets and relations.
 
@@ -132,36 +216,45 @@ class Layout:
             return algebra.identity(algebra.universe())
         if name == "sr":
             strong = self._sets["STRONG"]
-            scoped = self._get("inscope")
+            scoped = self.get("inscope")
             return algebra.restrict(strong, scoped & algebra.inverse(scoped), strong)
         if name == "po-loc":
-            return self._get("po") & self._get("loc")
+            return self.get("po") & self.get("loc")
         if name == "ext":
-            return algebra.product(algebra.universe(), algebra.universe()) & ~self._get("int")
-        build = _BUILDERS.get(name)
+            return algebra.product(algebra.universe(), algebra.universe()) & ~self.get("int")
+        build = BUILDERS.get(name)
         return None if build is None else algebra.from_rows(build(self))
 
-    def _get(self, name: str) -> int:
+    def get(self, name: str) -> int:
+        """``static(name)`` of a name that is known."""
         value = self.static(name)
         assert value is not None
         return value
 
     def _tags(self) -> dict[str, int]:
-        sets = dict.fromkeys(_SETS, 0)
+        sets = dict.fromkeys(SETS, 0)
+        objects = self.scene.test.objects
         for i, event in enumerate(self.events):
             bit = 1 << i
-            for tag in _event_tags(event):
+            for tag in tags(event):
                 sets[tag] |= bit
             if i < self.initial_first and self.scene.test.threads[event.id[0]].placement.host:
                 sets["HOST"] |= bit
+            if event.mbarrier is not None and event.kind != "MBI" and not _initialised(objects, event.mbarrier):
+                sets["MBX"] |= bit
         return sets
 
     # The relations of a witness.
 
-    def fr(self, rf: int, co: int) -> int:
-        """From-reads, summed over the bytes: no two cells overlap partially, so cells will do."""
+    def fr(self, rf: ReadsFrom, co: int) -> int:
+        """From-reads, summed over the bytes: byte by byte from the write that was read to later writes of that byte."""
         algebra = self.algebra
-        return algebra.sequence(algebra.inverse(rf), co)
+        if self.simple:
+            return algebra.sequence(algebra.inverse(rf.union), co)
+        result = 0
+        for cell, part in rf.cells.items():
+            result |= algebra.restrict(None, algebra.sequence(algebra.inverse(part), co), self.covering(cell))
+        return result
 
     def initial_order(self) -> int:
         """Coherence order that always holds: initial writes before the others of their cell."""
@@ -172,26 +265,49 @@ class Layout:
                 result |= 1 << (ws[0] * n + w)
         return result
 
-    def barphase(self, phases: Mapping[EventId, int | None]) -> int:
-        """Arrivals related to the waits of the same phase of the same barrier."""
+    def phase_relations(self, phases: Mapping[EventId, int | None]) -> dict[str, int]:
+        """The relations of ``PHASES``: arrivals related to the waits of the same phase of the same barrier, of an
+        mbarrier to the waits for that phase or a later one of the same initialisation."""
+        if not phases:
+            return dict.fromkeys(PHASES, 0)
         groups: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
+        mbarriers: dict[object, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
         for i, event in enumerate(self.events):
-            if event.kind not in ("BA", "BW") or event.barrier is None:
-                continue
             phase = phases.get(event.id)
             if phase is None:
                 continue
-            assert isinstance(event.op, Barrier)
-            key = (self.scene.places[event.id[0]].cta, event.op.instance, event.barrier[0], phase)
-            groups.setdefault(key, ([], []))[event.kind == "BW"].append(i)
-        return self.algebra.relation((a, b) for ba, bw in groups.values() for a in ba for b in bw)
+            place = self.places[i] if i < self.initial_first else None
+            if place is None:
+                continue
+            if event.kind in ("MBA", "MBW") and event.mbarrier is not None:
+                mbarriers.setdefault((event.mbarrier, phase >> PHASE_BITS), ([], []))[event.kind == "MBW"].append(
+                    (phase, i)
+                )
+                continue
+            key: tuple[object, ...]
+            if event.kind in ("CA", "CW"):
+                key = ("cluphase", place.cluster, phase)
+            elif event.barrier is None:
+                continue
+            elif isinstance(event.op, Barrier):
+                key = ("barphase", place.cta, event.op.instance, event.barrier[0], phase)
+            else:
+                key = ("warpphase", place.warp, event.barrier[0], phase)
+            groups.setdefault(key, ([], []))[event.kind in ("BW", "CW")].append(i)
+        found = dict.fromkeys(PHASES, 0)
+        for key, (arrivals, waits) in groups.items():
+            found[str(key[0])] |= self.algebra.relation((a, w) for a in arrivals for w in waits)
+        for before, after in mbarriers.values():
+            found["mbphase"] |= self.algebra.relation((a, w) for p, a in before for q, w in after if p < q)
+        found["syncbar"] = found["sync_barrier"] = found["barphase"]
+        return found
 
     def fence_sc_pairs(self) -> list[tuple[int, int]]:
         """Pairs (a < b) of fence.sc events that are mutually in scope: those Fence-SC order may relate."""
         algebra = self.algebra
-        scoped = self._get("inscope")
+        scoped = self.get("inscope")
         both = scoped & algebra.inverse(scoped)
-        both = algebra.restrict(self._get("FSC"), both, self._get("FSC"))
+        both = algebra.restrict(self.get("FSC"), both, self.get("FSC"))
         return [(a, b) for a, b in algebra.pairs(both) if a < b]
 
     def makes_values(self) -> int:
@@ -199,198 +315,36 @@ class Layout:
 
         Whether ``ctrl`` and ``rmw`` can be is for the model to say (PTX ISA 8.10.4).
         """
-        return self._get("addr") | self._get("data")
+        return self.get("addr") | self.get("data")
 
-    def base(self, rf: int, co: int, fsc: int, barphase: int) -> Callable[[str], int | None]:
+    def base(self, rf: ReadsFrom, co: int, fsc: int, phases: Mapping[str, int]) -> Callable[[str], int | None]:
         """The base sets and relations of an execution, by name."""
 
         def lookup(name: str) -> int | None:
             if name == "rf":
-                return rf
+                return rf.union
             if name == "co":
                 return co
             if name == "fr":
                 return self.fr(rf, co)
             if name in ("fsc", "sync_fence"):
                 return fsc
-            if name in PHASES:
-                return barphase
-            return self.static(name)
+            return phases.get(name, 0) if name in PHASES else self.static(name)
 
         return lookup
 
 
-def _refuse_partial_overlap(test: Test, events: Iterable[Event], cells: Mapping[Cell, int]) -> None:
-    """Raise where two cells have common bytes without being equal."""
-    ordered = sorted(cells)
-    for a, b in pairwise(ordered):
-        if a[0] == b[0] and b[1] < a[1] + a[2]:
-            first, second = (next(e.op for e in events if e.cell == cell) for cell in (a, b))
-            assert first is not None and second is not None
-            raise partial_overlap(test, a[0], first, second)
+def _leaves(events: Sequence[Event], first: int) -> list[int]:
+    """For each leaf of a thread the number of its read, or -1 for what is no read of this execution."""
+    found = [-1] * (max((e.leaf for e in events), default=-1) + 1)
+    for i, e in enumerate(events):
+        if e.kind == "R" and e.leaf >= 0:
+            found[e.leaf] = first + i
+    return found
 
 
-# The sets.
-
-_SETS = (
-    "R", "W", "M", "IW", "F", "FSC", "FAR", "PF", "AF", "BA", "BW", "B", "STRONG", "REL", "ACQ", "NORET", "AMO",
-    "GEN", "SUR", "TEX", "CON", "ASY", "TMP", "RLX", "ACQ_REL", "SC", "WEAK", "VOL", "MMIO", "ALIAS", "CTA",
-    "CLUSTER", "GPU", "SYS", "HOST", "CA", "CW", "MBA", "MBW", "MBI", "FMBI", "TMREL", "TMACQ", "ISS",
-)  # fmt: skip
-
-
-def _event_tags(event: Event) -> tuple[str, ...]:
-    """The base sets that contain ``event`` (semantics 1.1, section 3)."""
-    op = event.op
-    if op is None:
-        return ("W", "M", "IW")
-    if isinstance(op, Load | Store):
-        tags = (event.kind, "M", _PROXY[op.proxy])
-        if op.scope is None:
-            return (*tags, "WEAK")
-        order = {"relaxed": "RLX", "acquire": "ACQ", "release": "REL"}[op.sem]
-        extra = ("VOL",) * op.volatile + ("MMIO",) * op.mmio
-        return (*tags, "STRONG", op.scope.upper(), order, *extra)
-    if isinstance(op, Atomic):
-        return (event.kind, "M", _PROXY[op.proxy], "STRONG", op.scope.upper(), "AMO", *_atomic_order(event.kind, op))
-    if isinstance(op, Fence):
-        kinds = ("FSC", "SC") if op.sem == "sc" else ("FAR", "ACQ_REL")
-        return ("F", "GEN", "STRONG", op.scope.upper(), *kinds)
-    if isinstance(op, ProxyFence):
-        if op.kind == "alias":
-            return ("F", "AF", "ALIAS")
-        return ("F", "PF") if op.kind == "generic" else ("F", "PF", _PROXY[op.kind])
-    return (event.kind, "B")
-
-
-def _atomic_order(kind: str, op: Atomic) -> tuple[str, ...]:
-    """A read acquires, a write releases; the read of a release also heads a release pattern (A14)."""
-    acquires = kind == "R" and op.sem in ("acquire", "acq_rel")
-    releases = op.sem in ("release", "acq_rel")
-    relaxed = not acquires and not (releases and kind == "W") and op.sem != "acq_rel"
-    silent = kind == "R" and not op.returns
-    return ("ACQ",) * acquires + ("REL",) * releases + ("RLX",) * relaxed + ("NORET",) * silent
-
-
-# The relations that follow from the events, row by row.
-
-
-def _po(layout: Layout) -> list[int]:
-    rows = [0] * len(layout.events)
-    for first, end in layout.spans:
-        for i in range(first, end):
-            rows[i] = (1 << end) - (1 << (i + 1))
-    return rows
-
-
-def _rmw(layout: Layout) -> list[int]:
-    rows = [0] * len(layout.events)
-    for i in layout.reads:
-        other = layout.numbers.get((layout.events[i].id, "W"))
-        if other is not None:
-            rows[i] = 1 << other
-    return rows
-
-
-def _dependency(which: str) -> Callable[[Layout], list[int]]:
-    def build(layout: Layout) -> list[int]:
-        rows = [0] * len(layout.events)
-        for i in range(layout.initial_first):
-            reads = getattr(layout.events[i], which)
-            if reads:
-                leaves = layout.leaves[layout.thread_of[i]]
-                for number, leaf in enumerate(leaves):
-                    if reads >> number & 1:
-                        rows[leaf] |= 1 << i
-        return rows
-
-    return build
-
-
-def _threads_of(layout: Layout, threads: Iterable[int]) -> int:
-    """The events of the given threads."""
-    result = 0
-    for t in threads:
-        first, end = layout.spans[t]
-        result |= (1 << end) - (1 << first)
-    return result
-
-
-def _inscope(layout: Layout) -> list[int]:
-    rows = [0] * len(layout.events)
-    for i in range(layout.initial_first):
-        op = layout.events[i].op
-        scope = op.scope if isinstance(op, Load | Store | Atomic | Fence) else None
-        if scope is not None:
-            rows[i] = _threads_of(layout, layout.scene.threads_in(layout.thread_of[i], scope))
-    return rows
-
-
-def _scta(layout: Layout) -> list[int]:
-    rows = [0] * len(layout.events)
-    for i in range(layout.initial_first):
-        rows[i] = _threads_of(layout, layout.scene.threads_in(layout.thread_of[i], "cta"))
-    return rows
-
-
-def _int(layout: Layout) -> list[int]:
-    return [
-        _threads_of(layout, (layout.thread_of[i],)) if i < layout.initial_first else 1 << i
-        for i in range(len(layout.events))
-    ]
-
-
-def _loc(layout: Layout) -> list[int]:
-    members: dict[Cell, int] = {}
-    for i, e in enumerate(layout.events):
-        if e.cell is not None:
-            members[e.cell] = members.get(e.cell, 0) | 1 << i
-    return [0 if e.cell is None else members[e.cell] for e in layout.events]
-
-
-def _vloc(layout: Layout) -> list[int]:
-    members: dict[Cell, int] = {}
-    for i, e in enumerate(layout.events):
-        if e.place is not None and e.cell is not None:
-            members[e.place] = members.get(e.place, 0) | 1 << i
-    physical = _loc(layout)
-    rows = [0] * len(layout.events)
-    for i, e in enumerate(layout.events):
-        if e.cell is None:
-            continue
-        # An initial write is of the same address as every access of its bytes, through whatever alias.
-        rows[i] = physical[i] if e.op is None else members[e.place] | 1 << layout.cells[e.cell]  # type: ignore[index]
-    return rows
-
-
-def _pfence(layout: Layout) -> list[int]:
-    rows = [0] * len(layout.events)
-    for i, e in enumerate(layout.events):
-        if isinstance(e.op, ProxyFence) and e.op.kind != "alias":
-            for j, access in enumerate(layout.events):
-                if isinstance(access.op, Load | Store | Atomic) and access.op.proxy == e.op.kind:
-                    rows[i] |= 1 << j
-    return rows
-
-
-def _empty(layout: Layout) -> list[int]:
-    return [0] * len(layout.events)
-
-
-_BUILDERS: Mapping[str, Callable[[Layout], list[int]]] = {
-    "po": _po,
-    "rmw": _rmw,
-    "addr": _dependency("addr"),
-    "data": _dependency("data"),
-    "ctrl": _dependency("ctrl"),
-    "inscope": _inscope,
-    "scta": _scta,
-    "int": _int,
-    "loc": _loc,
-    "ovl": _loc,
-    "vloc": _vloc,
-    "vovl": _vloc,
-    "pfence": _pfence,
-    "warpphase": _empty,
-    "api": _empty,
-}
+def _initialised(objects: Mapping[str, MemoryObject], place: tuple[str, int]) -> bool:
+    """Whether the mbarrier at ``place`` is initialised before the program."""
+    item = objects[place[0]]
+    index, rest = divmod(place[1], item.type.bytes)
+    return rest == 0 and index < len(item.mbarrier) and item.mbarrier[index] is not None

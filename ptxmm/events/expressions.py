@@ -15,13 +15,15 @@ from ptxmm.ptx.ops import Type
 
 class Node:
     """An expression. ``op``: ``constant``, ``leaf`` (``number`` counts the reads of the thread), ``select`` (of
-    predicate, a, b), ``cvt`` (``frm``, ``saturate``), ``joined`` (one operand, with more reads) or an operation.
+    predicate, a, b), ``cvt`` (``frm``, ``saturate``), ``joined`` (one operand, with more reads), ``fields`` (bits of
+    its operands put together; ``fields`` gives for each its lowest bit there, how many, and its lowest bit in the
+    result) or an operation.
 
     ``reads``: a bit for each read (by number) that occurs in it. ``value``: its value where it is known without the
     values of open reads, else None. ``constant``: no read occurs in it and no join went into it.
     """
 
-    __slots__ = ("args", "constant", "frm", "number", "op", "reads", "saturate", "type", "value")
+    __slots__ = ("args", "constant", "fields", "frm", "number", "op", "reads", "saturate", "type", "value")
 
     def __init__(self, op: str, type_: Type | None, args: tuple[Node, ...], reads: int, value: int | None) -> None:
         self.op = op
@@ -33,6 +35,7 @@ class Node:
         self.number = -1
         self.frm: Type | None = None
         self.saturate = False
+        self.fields: tuple[tuple[int, int, int], ...] = ()
 
 
 class Expressions:
@@ -58,6 +61,28 @@ class Expressions:
         node = Node("leaf", None, (), 1 << number, value)
         node.number = number
         return node
+
+    def result(self, number: int, value: int | None) -> Node:
+        """What an operation that is no read returns (a token of an mbarrier, the result of a wait): no read is in it,
+        and it is no constant to the rewrites either."""
+        node = Node("leaf", None, (), 0, value)
+        node.number = number
+        return node
+
+    def fields(self, parts: Sequence[tuple[Node, int, int, int]]) -> Node:
+        """Bits of expressions put together: (expression, its lowest bit, how many bits, lowest bit in the result)."""
+        if all(node.constant for node, _, _, _ in parts):
+            return self.constant(_joined_fields([p[1:] for p in parts], [p[0].value or 0 for p in parts]))
+        key = ("fields", *((id(node), *field) for node, *field in parts))
+        result = self._nodes.get(key)
+        if result is None:
+            reads = 0
+            for node, _, _, _ in parts:
+                reads |= node.reads
+            result = self._nodes[key] = Node("fields", None, tuple(p[0] for p in parts), reads, None)
+            result.fields = tuple(p[1:] for p in parts)
+            result.value = apply(result, [p[0].value for p in parts])
+        return result
 
     def joined(self, node: Node, reads: int) -> Node:
         """The value of ``node``, which control flow made depend on ``reads`` too; equal only to itself."""
@@ -129,6 +154,13 @@ class Expressions:
         return None
 
 
+def _joined_fields(fields: Sequence[tuple[int, int, int]], values: Sequence[int]) -> int:
+    result = 0
+    for (first, bits, position), value in zip(fields, values, strict=True):
+        result |= (value >> first & ((1 << bits) - 1)) << position
+    return result
+
+
 def apply(node: Node, values: Sequence[int | None]) -> int | None:
     """The value of ``node`` where its operands have ``values``, or None if one that matters is open."""
     if node.op == "select":
@@ -138,6 +170,8 @@ def apply(node: Node, values: Sequence[int | None]) -> int | None:
     known = cast("Sequence[int]", values)
     if node.op == "joined":
         return known[0]
+    if node.op == "fields":
+        return _joined_fields(node.fields, known)
     assert node.type is not None
     if node.op == "cvt":
         assert node.frm is not None

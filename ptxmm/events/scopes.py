@@ -39,3 +39,16 @@ def places(test: Test) -> tuple[Place, ...]:
         warp = alone if p.warp is None else ("warp", cta, p.warp)
         found.append(Place(warp, cta, cluster, ("gpu", p.gpu)))
     return tuple(found)
+
+
+def owner_place(owner: tuple[int, int, int | None, int | None] | None, user: Place) -> Place:
+    """The place of the CTA that shared memory with this ``owner`` lies in; ``user`` accesses it.
+
+    Only its own thread accesses the memory of a CTA without a number.
+    """
+    if owner is None or owner[3] is None:
+        return user
+    gpu, grid, cluster, cta = owner
+    here = ("cta", gpu, grid, cluster, cta)
+    around = ("cluster", here) if cluster is None else ("cluster", gpu, grid, cluster)
+    return Place(("warp", here, None), here, around, ("gpu", gpu))

@@ -14,7 +14,6 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats.text import Text
 from ptxmm.formats.tokens import Cursor
 from ptxmm.program.source import (
-    Constant,
     NameTerm,
     RawComparison,
     RawCondition,
@@ -173,7 +172,7 @@ def _term(cursor: Cursor) -> RawTerm:
     if cursor.at("&"):
         return cursor.address()
     if cursor.at("-") or (token.kind == "number" and not cursor.at(":", 1)):
-        return Constant(cursor.number().value, cursor.span(token, cursor.previous()))
+        return cursor.constant()
     if token.kind == "name" or token.kind == "number" or cursor.at("["):
         return cursor.term()
     raise cursor.unexpected("a register, a location or an integer")

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxmm.errors import PtxmmError
+from ptxmm.formats.initializers import MAX_ELEMENTS, at_token, take_initial, take_type, take_value
 from ptxmm.formats.text import Text
 from ptxmm.formats.tokens import Cursor, Token
-from ptxmm.program.source import Alias, Path, RegisterEntry, Value, Variable
+from ptxmm.program.initial import TENSORMAP_BYTES
+from ptxmm.program.source import Alias, Constant, Initial, Path, RegisterEntry, TensorMapValue, Variable
 from ptxmm.ptx.ops import Type
 
-MAX_ELEMENTS = 65_536
-
 _PROXIES = ("generic", "surface", "texture", "constant")
-_SPACES = (".global", ".shared", ".const", ".local", ".shared::cta")
-_OTHER_SPACES = (".param", ".tex", ".sreg", ".shared::cluster")
-_TYPES = {
-    f".{kind}{bits}": Type(kind, bits) for kind in "bus" for bits in (8, 16, 32, 64)
-} | {".pred": Type("pred", 1)}
-_LATER_TYPES = (".f16", ".f16x2", ".bf16", ".bf16x2", ".f32", ".f64", ".b128", ".v2", ".v4", ".v8")
+_SPACES = {
+    ".global": "global", ".shared": "shared", ".shared::cta": "shared", ".const": "const", ".local": "local",
+    ".param": "param", ".param::entry": "param",
+}  # fmt: skip
+_OTHER_SPACES = (".tex", ".sreg", ".shared::cluster", ".param::func")
 _C_TYPES = {
     "int": ".s32", "int32_t": ".s32", "uint32_t": ".u32", "unsigned": ".u32",
     "long": ".s64", "int64_t": ".s64", "uint64_t": ".u64", "char": ".s8", "short": ".s16",
 }  # fmt: skip
+
+
+_Shape = tuple[Type | None, int | None]
+"""The type of the elements, and how many of them are a vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def parse_initial(text: Text, masked: str, start: int, end: int) -> InitialState
             if token.text == ".reg":
                 registers += parse_registers(cursor, None)
                 if len(registers) > MAX_ELEMENTS:
-                    raise _at_token(cursor, token, f"more than {MAX_ELEMENTS} registers are declared")
+                    raise at_token(cursor, token, f"more than {MAX_ELEMENTS} registers are declared")
             else:
                 declarations += _variables(cursor)
         elif token.kind in ("name", "number") and cursor.at(":", 1):
@@ -67,7 +69,7 @@ def parse_initial(text: Text, masked: str, start: int, end: int) -> InitialState
 def parse_registers(cursor: Cursor, thread: str | None) -> list[RegisterEntry]:
     """Take ``.reg .b32 r0, %p<4>`` up to its ``;``: of ``thread``, or with ``P0:`` before each name if that is None."""
     cursor.need(".reg")
-    type_ = _type(cursor, ("the type of the registers", True))
+    type_, _ = take_type(cursor, "the type of the registers", True)
     entries: list[RegisterEntry] = []
     while True:
         first = cursor.peek()
@@ -83,7 +85,7 @@ def parse_registers(cursor: Cursor, thread: str | None) -> list[RegisterEntry]:
         if cursor.at("<"):
             names = _parameterized(cursor, names[0])
         span = cursor.span(first, cursor.previous())
-        initial = _value(cursor) if cursor.take("=") else None
+        initial = take_value(cursor) if cursor.take("=") else None
         entries += [RegisterEntry(owner, name, span, type_, initial) for name in names]
         if not cursor.take(","):
             return entries
@@ -109,29 +111,7 @@ def _register(cursor: Cursor) -> RegisterEntry:
             "a register has no elements", cursor.previous().start, cursor.previous().end, kind="name"
         )
     cursor.need("=")
-    return RegisterEntry(target.thread or "", target.name, target.span, None, _value(cursor))
-
-
-def _value(cursor: Cursor) -> Value:
-    """An integer, or the address ``x``, ``&x``, ``&x+4`` or ``generic(x)`` (PTX ISA 5.4.4)."""
-    token = cursor.peek()
-    if token.kind == "number" or cursor.at("-"):
-        return cursor.number()
-    if cursor.at("generic") and cursor.at("(", 1):
-        cursor.next()
-        cursor.next()
-        value = cursor.address()
-        cursor.need(")")
-    elif token.kind == "name" or cursor.at("&"):
-        if cursor.at("(", 1) and token.text == "mbarrier":
-            message = "mbarrier objects are not supported yet"
-            raise cursor.text.error(message, token.start, token.end, kind="unsupported")
-        value = cursor.address()
-    else:
-        raise cursor.unexpected("an integer or an address")
-    if value.target.thread is not None or value.target.index is not None:
-        raise _at_token(cursor, token, "an initial value is an integer or the address of a variable")
-    return value
+    return RegisterEntry(target.thread or "", target.name, target.span, None, take_value(cursor))
 
 
 def _untyped(cursor: Cursor) -> Variable | Alias:
@@ -140,13 +120,13 @@ def _untyped(cursor: Cursor) -> Variable | Alias:
     if name.text in _C_TYPES and cursor.peek().kind in ("name", "sign") and not cursor.at("="):
         other = cursor.peek().text if cursor.peek().kind == "name" else "x"
         hint = f"write `.global {_C_TYPES[name.text]} {other} = 0;`"
-        raise _at_token(cursor, name, f"`{name.text}` is not a type of PTX", hint)
+        raise at_token(cursor, name, f"`{name.text}` is not a type of PTX", hint)
     if cursor.take("@"):
         return _alias(cursor, name)
     count = _dimension(cursor)
     if not cursor.take("="):
         raise cursor.unexpected("`=`, `@` or `[`", hint="a declaration is `.global .u32 x = 0;` or `x = 0;`")
-    return _declared(cursor, name, ".global", None, count, None)
+    return _declared(cursor, name, "global", (None, None), count, None)
 
 
 def _alias(cursor: Cursor, name: Token) -> Alias:
@@ -163,76 +143,43 @@ def _variables(cursor: Cursor) -> list[Variable]:
     """``.global .align 8 .u32 x = 0, a[2]``."""
     first = cursor.peek()
     space = _space(cursor)
-    type_ = _type(cursor, (f"the type of the {space} variable", False))
+    type_, vector = take_type(cursor, f"the type of the {first.text} variable", False)
     found: list[Variable] = []
     while True:
         name = cursor.need_kind("name", "the name of a variable")
         if name.text.startswith("%"):
-            raise _at_token(cursor, name, "`%` starts the name of a register, not of a variable")
+            raise at_token(cursor, name, "`%` starts the name of a register, not of a variable")
         count = _dimension(cursor)
         owner: Path | None = None
         if cursor.take("@"):
             owner = cursor.path()
             _check_owner(cursor, first, space, owner)
         if cursor.take("="):
-            found.append(_declared(cursor, name, space, type_, count, owner))
+            found.append(_declared(cursor, name, space, (type_, vector), count, owner))
         elif count == 0:
-            raise _at_token(cursor, name, f"the array {name.text} has neither a size nor initial values")
+            raise at_token(cursor, name, f"the array {name.text} has neither a size nor initial values")
         else:
-            found.append(Variable(name.text, cursor.span(name), space[1:], type_, count, None, owner))
+            total = _total(count, vector)
+            found.append(Variable(name.text, cursor.span(name), space, type_, total, None, owner))
         if not cursor.take(","):
             return found
 
 
 def _check_owner(cursor: Cursor, first: Token, space: str, owner: Path) -> None:
-    if space != ".shared":
-        raise _at_token(cursor, first, f"a {space} variable does not belong to a CTA", "only .shared variables do")
+    if space != "shared":
+        raise at_token(cursor, first, f"a .{space} variable does not belong to a CTA", "only .shared variables do")
     if any(level == "warp" for level, _ in owner.levels):
-        raise _at_token(cursor, cursor.previous(), "a .shared variable belongs to a CTA, not to a warp")
+        raise at_token(cursor, cursor.previous(), "a .shared variable belongs to a CTA, not to a warp")
 
 
 def _space(cursor: Cursor) -> str:
     token = cursor.next()
-    space = ".shared" if token.text == ".shared::cta" else token.text
-    if space in _SPACES:
-        return space
+    if token.text in _SPACES:
+        return _SPACES[token.text]
     if token.text in _OTHER_SPACES:
-        raise _at_token(cursor, token, f"{token.text} variables are not supported", kind="unsupported")
-    hint = "a declaration is `.global .u32 x = 0;`; the state spaces are .global .shared .const .local"
-    raise _at_token(cursor, token, f"`{token.text}` is not a state space", hint)
-
-
-def _type(cursor: Cursor, what: tuple[str, bool]) -> Type:
-    """Take a type and ``.align N`` in any order; ``what`` is the noun for errors and whether ``.pred`` is legal."""
-    noun, predicate = what
-    found: Type | None = None
-    while cursor.peek().kind == "directive":
-        token = cursor.next()
-        if token.text == ".align" and not predicate:
-            _alignment(cursor)
-        elif token.text in _TYPES and found is None and (predicate or token.text != ".pred"):
-            found = _TYPES[token.text]
-        elif token.text in _LATER_TYPES:
-            raise _at_token(cursor, token, f"{token.text} variables are not supported yet", kind="unsupported")
-        elif token.text in _TYPES and found is not None:
-            raise _at_token(cursor, token, "a second type")
-        else:
-            raise _at_token(cursor, token, f"`{token.text}` is not {noun}", f"the types are {_type_names(predicate)}")
-    if found is None:
-        raise cursor.unexpected(noun, hint=f"the types are {_type_names(predicate)}")
-    return found
-
-
-def _type_names(predicate: bool) -> str:
-    return " ".join(name for name in _TYPES if predicate or name != ".pred")
-
-
-def _alignment(cursor: Cursor) -> None:
-    """Every object starts at a multiple of 2**32, so a legal alignment holds already (PTX ISA 5.4.5)."""
-    token = cursor.peek()
-    value = cursor.number("an alignment in bytes").value
-    if value <= 0 or value & (value - 1) or value > 1 << 31:
-        raise _at_token(cursor, token, f"an alignment is a power of two, not {value}")
+        raise at_token(cursor, token, f"{token.text} variables are not supported", kind="unsupported")
+    hint = "a declaration is `.global .u32 x = 0;`; the state spaces are .global .shared .const .local .param"
+    raise at_token(cursor, token, f"`{token.text}` is not a state space", hint)
 
 
 def _dimension(cursor: Cursor) -> int | None:
@@ -245,41 +192,62 @@ def _dimension(cursor: Cursor) -> int | None:
     token = cursor.peek()
     count = cursor.number("a number of elements").value
     if not 0 < count <= MAX_ELEMENTS:
-        raise _at_token(cursor, token, f"an array has 1 to {MAX_ELEMENTS} elements, not {count}")
+        raise at_token(cursor, token, f"an array has 1 to {MAX_ELEMENTS} elements, not {count}")
     cursor.need("]")
     if cursor.at("["):
-        raise _at_token(cursor, cursor.peek(), "arrays have one dimension here", kind="unsupported")
+        raise at_token(cursor, cursor.peek(), "arrays have one dimension here", kind="unsupported")
     return count
 
 
 def _declared(
-    cursor: Cursor, name: Token, space: str, type_: Type | None, count: int | None, owner: Path | None
+    cursor: Cursor, name: Token, space: str, shape: _Shape, count: int | None, owner: Path | None
 ) -> Variable:
     """A variable whose value follows."""
     opening = cursor.peek()
-    values: list[Value] = []
+    type_, vector = shape
+    total = _total(count, vector)
+    values: list[Initial] = []
     if cursor.take("{"):
-        if count is None:
+        if total is None:
             message = f"{name.text} is not an array, so it has one initial value"
-            raise _at_token(cursor, opening, message, f"declare {name.text}[N], or write one value without braces")
-        while not cursor.at("}"):
-            values.append(_value(cursor))
-            if not cursor.take(","):
-                break
-        cursor.need("}", "`,` or `}`")
-        count = count or len(values)
-        if count == 0 or len(values) > count:
-            message = f"{len(values)} initial values for {count or 'no'} elements"
+            raise at_token(cursor, opening, message, f"declare {name.text}[N], or write one value without braces")
+        values = _elements(cursor, vector if count is not None else None)
+        total = total or len(values) + -len(values) % (vector or 1)
+        if total == 0 or len(values) > total:
+            message = f"{len(values)} initial values for {total or 'no'} elements"
             raise cursor.text.error(message, opening.start, cursor.previous().end)
     else:
-        values.append(_value(cursor))
-        if count is not None:
-            message = f"the initial values of the array {name.text} are written in braces"
-            raise _at_token(cursor, opening, message, f"write `{name.text}[{count or ''}] = {{...}}`")
-    return Variable(name.text, cursor.span(name), space[1:], type_, count, tuple(values), owner)
+        values.append(take_initial(cursor))
+        if total is not None and not isinstance(values[0], TensorMapValue):
+            what, size = ("vector", "") if count is None else ("array", f"[{count or ''}]")
+            message = f"the initial values of the {what} {name.text} are written in braces"
+            raise at_token(cursor, opening, message, f"write `{name.text}{size} = {{...}}`")
+        if total == 0 and type_ is not None:
+            total = TENSORMAP_BYTES // type_.bytes
+    return Variable(name.text, cursor.span(name), space, type_, total, tuple(values), owner)
 
 
-def _at_token(
-    cursor: Cursor, token: Token, message: str, hint: str | None = None, *, kind: str = "syntax"
-) -> PtxmmError:
-    return cursor.text.error(message, token.start, token.end, kind=kind, hint=hint)
+def _total(count: int | None, vector: int | None) -> int | None:
+    """The number of elements of an array, a vector or an array of vectors; 0 for ``[]``, None for a scalar."""
+    if count is None and vector is None:
+        return None
+    return (1 if count is None else count) * (vector or 1)
+
+
+def _elements(cursor: Cursor, vector: int | None) -> list[Initial]:
+    """The values up to the ``}``; those of an array of vectors may stand in braces, vector by vector."""
+    values: list[Initial] = []
+    while not cursor.at("}"):
+        opening = cursor.peek()
+        if vector is not None and cursor.take("{"):
+            inner = _elements(cursor, None)
+            if not 0 < len(inner) <= vector or len(values) % vector:
+                message = f"{len(inner)} initial values for a vector of {vector}"
+                raise cursor.text.error(message, opening.start, cursor.previous().end)
+            values += [*inner, *[Constant(0, cursor.span(opening))] * (vector - len(inner))]
+        else:
+            values.append(take_initial(cursor))
+        if not cursor.take(","):
+            break
+    cursor.need("}", "`,` or `}`")
+    return values

@@ -250,14 +250,14 @@ def _instruction(
     if not equals:
         return op, None
     at = start + len(code)
-    if not isinstance(op, Load | Atomic) or op.dst is None:
+    if not isinstance(op, Load | Atomic) or not op.dst or op.dst[0] is None:
         raise instance.error("only what a load or an atomic returns can be expected", at, end)
     word = expected.strip()
     value = _integer(word)
     if value is None:
         hint = "write ld r0, [x] == 1;"
         raise instance.error("an expected value is an integer of at most 64 bits", at, end, hint=hint)
-    return op, _Expectation(op.dst.name, value, at, end, f"== {word}")
+    return op, _Expectation(op.dst[0].name, value, at, end, f"== {word}")
 
 
 def _integer(word: str) -> int | None:

@@ -28,6 +28,7 @@ from ptxmm.ptx.ops import Address, Atomic, Fence, Imm, Load, Op, Operand, ProxyF
 MAX_CLAUSES = 64
 LOADS = {"generic": "ld", "texture": "tld", "surface": "suld", "constant": "ldc"}
 STORES = {"generic": "st", "surface": "sust"}
+PROXY_FENCES = ("alias", "generic", "surface", "texture", "constant")
 REFERENCES = {"texture": "texref", "surface": "surfref", "constant": "conref"}
 
 Literal = tuple[str, Term, Term]
@@ -56,9 +57,9 @@ def write(test: Test) -> str:
             _refuse(f"an initial value of the register {thread.name}:{min(thread.initial)}")
         lines.append(f"d{places[index][0]}.b{places[index][1]}.t{places[index][2]} {{")
         current: dict[str, str] = {}
-        last = {op.dst.name: pc for pc, op in enumerate(thread.body) if isinstance(op, Load | Atomic) and op.dst}
+        last = {name: pc for pc, op in enumerate(thread.body) if (name := _returned(op)) is not None}
         for pc, op in enumerate(thread.body):
-            register = op.dst.name if isinstance(op, Load | Atomic) and op.dst else None
+            register = _returned(op)
             text = _instruction(test, op, current, names)
             if register and last[register] == pc and (index, register) in wanted:
                 text += f" == {wanted.pop((index, register))}"
@@ -143,24 +144,29 @@ def _names(test: Test) -> Iterator[str]:
     return (name for name in (f"r{n}" for n in range(1 << 30)) if name not in used)
 
 
+def _returned(op: Op) -> str | None:
+    """The register that a load or an atomic of one element writes."""
+    return op.dst[0].name if isinstance(op, Load | Atomic) and op.dst and op.dst[0] is not None else None
+
+
 def _instruction(test: Test, op: Op, current: dict[str, str], names: Iterator[str]) -> str:
     """The text of ``op``; ``current`` gives the name of each register's last definition and is brought up to date."""
     if op.guard is not None:
         _refuse("predicates", op=op)
     match op:
-        case Load(proxy=proxy) if not op.mmio:
+        case Load(dst=(_,), proxy=proxy) if not op.mmio:
             text = f"{LOADS[proxy]}.{_order(op)}"
-            return f"{text} {_define(test, op.dst, current, names)}, {_address(op, op.address)}"
-        case Store(proxy=proxy) if proxy in STORES and not op.mmio:
-            return f"{STORES[proxy]}.{_order(op)} {_address(op, op.address)}, {_value(op, op.value, current)}"
-        case Atomic(op="add", proxy=proxy) if proxy in STORES:
-            value = _value(op, op.operands[0], current)
+            return f"{text} {_define(test, op.dst[0], current, names)}, {_address(op, op.address)}"
+        case Store(proxy=proxy, values=(value,)) if proxy in STORES and not op.mmio:
+            return f"{STORES[proxy]}.{_order(op)} {_address(op, op.address)}, {_value(op, value, current)}"
+        case Atomic(op="add", proxy=proxy, operands=((operand,),)) if proxy in STORES:
+            added = _value(op, operand, current)
             tail = f"{'su' if proxy == 'surface' else ''}{'atom' if op.returns else 'red'}.add.{_order(op)}"
-            to = f"{_define(test, op.dst, current, names)}, " if op.returns else ""
-            return f"{tail} {to}{_address(op, op.address)}, {value}"
-        case Fence() if op.scope != "cluster":
+            to = f"{_define(test, op.dst[0], current, names)}, " if op.returns else ""
+            return f"{tail} {to}{_address(op, op.address)}, {added}"
+        case Fence(sem="sc" | "acq_rel") if op.scope != "cluster":
             return f"fence.{op.sem}.{op.scope}"
-        case ProxyFence(kind=kind):
+        case ProxyFence(kind=kind) if kind in PROXY_FENCES:
             return f"fence.proxy.{kind}"
     _refuse("this instruction", "it has loads, stores, add atomics and fences", op)
 

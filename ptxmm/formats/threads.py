@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.conditions import START
-from ptxmm.formats.declarations import MAX_ELEMENTS, parse_registers
+from ptxmm.formats.declarations import parse_registers
+from ptxmm.formats.initializers import MAX_ELEMENTS
 from ptxmm.formats.text import Text, at, blank, closing_brace
 from ptxmm.formats.tokens import Cursor
 from ptxmm.program.source import LEVELS, RegisterEntry, ThreadSource
@@ -27,6 +28,7 @@ _WORD = re.compile(r"\S")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REG = re.compile(r"(?<![^\s;{}:])\.reg\b[^;]*(;|\Z)")
 _ITEM = re.compile(r"([A-Za-z_]+)\s*(.*)", re.DOTALL)
+_OVERLAP = re.compile(r"([0-9]{1,9})\s+overlap")
 _MEMORY = re.compile(r"(?:ld|st|atom|red|tld|suld|sust|cold|suatom|sured)(?![A-Za-z0-9_$])")
 _INSTRUCTION = re.compile(r"(?:[A-Za-z_$][\w$]*\s*:(?!:)\s*)*(?:@!?\s*%?[\w$]+\s+)?([A-Za-z_][\w.:]*)")
 _TYPE = re.compile(r"(?:[busf](?:8|16|32|64)|b128|f16|f16x2|bf16|bf16x2|pred)")
@@ -299,6 +301,7 @@ def _head(text: Text, masked: str, start: int, end: int) -> tuple[str, Span, Pla
 def _placement(text: Text, masked: str, start: int, end: int) -> Placement:
     found: dict[str, int] = {}
     host: Part | None = None
+    overlap = False
     position = start
     for piece in masked[start:end].split(","):
         begin = position + len(piece) - len(piece.lstrip())
@@ -311,9 +314,10 @@ def _placement(text: Text, masked: str, start: int, end: int) -> Placement:
             continue
         if level in found:
             raise text.error(f"a second `{level}`", begin, stop)
-        if level == "grid" and re.fullmatch(r"[0-9]+\s+overlap", number):
-            message = "programmatic launches (`overlap`) are not supported yet"
-            raise text.error(message, begin, stop, kind="unsupported")
+        if (launch := _OVERLAP.fullmatch(number)) is not None:
+            if level != "grid":
+                raise text.error("only a grid is launched with `overlap`", begin, stop, hint="write `grid 1 overlap`")
+            number, overlap = launch[1], True
         if level not in LEVELS or not re.fullmatch(r"[0-9]{1,9}", number):
             raise _bad_level(text, begin, stop, level)
         found[level] = int(number)
@@ -326,6 +330,7 @@ def _placement(text: Text, masked: str, start: int, end: int) -> Placement:
         found.get("cta"),
         found.get("warp"),
         host is not None,
+        overlap,
     )
 
 

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.text import Text
-from ptxmm.program.source import LEVELS, AddressOf, Constant, NameTerm, Path
+from ptxmm.program.floats import is_real
+from ptxmm.program.source import LEVELS, AddressOf, Constant, NameTerm, Path, Real
 from ptxmm.ptx.parser import parse_integer
 
 MAX_TOKENS = 100_000
 
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<directive>\.[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z0-9_]+)?)|(?P<name>%?[A-Za-z_$][A-Za-z0-9_$]*)"
-    r"|(?P<number>[0-9][A-Za-z0-9_]*)|(?P<sign>/\\|\\/|==|!=|<=|>=|[-+=<>()\[\]{}:;,&@~*])"
+    r"|(?P<number>[0-9]++\.[0-9]*+(?:[eE][-+]?[0-9]+)?|[0-9]++[eE][-+]?[0-9]+|[0-9][A-Za-z0-9_]*)"
+    r"|(?P<sign>/\\|\\/|==|!=|<=|>=|[-+=<>()\[\]{}:;,&@~*])"
 )
+_BITS = ("0x", "0X", "0b", "0B")
+_WIDE = re.compile(r"(?:0[xX][0-9a-fA-F]{1,40}|[1-9][0-9]{0,44})U?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,25 @@ class Cursor:
             if re.fullmatch(r"0[0-9]+", token.text):
                 hint = "a constant with a leading 0 is octal"
             raise self.text.error(message, token.start, token.end, hint=hint)
-        return Constant(-value if negative else value, self.span(first, token))
+        return Constant(-value if negative else value, self.span(first, token), token.text[:2] in _BITS)
+
+    def constant(self) -> Constant | Real:
+        """Take a value: an integer of at most 128 bits or a floating-point constant, with or without ``-``."""
+        first = self.peek()
+        token = self.peek(1) if self.at("-") else first
+        if token.kind == "number":
+            wide = _WIDE.fullmatch(token.text) and parse_integer(token.text) is None
+            if wide or is_real(token.text):
+                sign = "-" if self.take("-") else ""
+                self.next()
+                span = self.span(first, token)
+                if not wide:
+                    return Real(sign + token.text, span)
+                value = int(token.text.removesuffix("U"), 0)
+                if value < 1 << 128:
+                    return Constant(-value if sign else value, span, token.text[:2] in _BITS)
+                raise self.text.error("an integer has at most 128 bits", token.start, token.end)
+        return self.number()
 
     def path(self) -> Path:
         """Take ``gpu 1, cta 0``; numbers may follow their level without a blank (``cta0``)."""

@@ -13,10 +13,12 @@ from ptxmm.ptx.ops import (
     Atomic,
     Barrier,
     Branch,
+    Convert,
     Guard,
     Imm,
     Load,
     Op,
+    Operand,
     ProxyFence,
     Reg,
     SetPredicate,
@@ -69,12 +71,13 @@ def _instruction(test: Test, op: Op, barrier: Barrier | None, predicate: str) ->
             base = op.address.base
             space = test.objects[base.name].space if isinstance(base, Sym) and op.space is None else op.space
             if isinstance(op, Atomic) and op.op == "sub":
-                if not isinstance(op.operands[0], Imm):
+                ((subtrahend,),) = op.operands
+                if not isinstance(subtrahend, Imm):
                     raise refuse("PTX has no atomic `sub`, and only a constant can be added negated", op)
-                negated = Imm(-op.operands[0].value % (1 << 64))
+                negated = Imm(-subtrahend.value % (1 << 64))
                 if negated.value >= 1 << 63:
                     negated = Imm(negated.value - (1 << 64))
-                op = replace(op, op="add", operands=(negated,))
+                op = replace(op, op="add", operands=((negated,),))
             if isinstance(op, Atomic):
                 return [replace(op, space=space, type=_legal(op, ATOMIC_TYPES.get(op.op, ())))]
             return [replace(op, space=space)]
@@ -107,10 +110,28 @@ def _objects(test: Test) -> dict[str, MemoryObject]:
         operand.name
         for thread in test.threads
         for op in thread.body
-        for operand in (getattr(op, "value", None), *getattr(op, "sources", ()), *getattr(op, "operands", ()))
+        for operand in _values(op)
         if isinstance(operand, Sym)
     }
     return {k: o for k, o in test.objects.items() if o.proxy == "generic" or k in named}
+
+
+def _values(op: Op) -> list[Operand]:
+    """The operands that ``op`` reads besides its address."""
+    match op:
+        case Store(values=values):
+            return list(values)
+        case Atomic(operands=operands):
+            return [value for values in operands for value in values]
+        case Alu(sources=sources):
+            return list(sources)
+        case SetPredicate(a=a, b=b):
+            return [a, b]
+        case Convert(value=value):
+            return [value]
+        case Branch(condition=condition) if condition is not None:
+            return [condition.a, condition.b]
+    return []
 
 
 def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:

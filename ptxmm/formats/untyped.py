@@ -14,19 +14,23 @@ from ptxmm.ptx.ops import (
     Branch,
     Compare,
     Convert,
+    Exit,
     Fence,
     Imm,
     Load,
     Op,
+    ProxyFence,
     Select,
     SetPredicate,
     Store,
     Type,
+    access_bytes,
 )
 
 S64 = Type("s", 64)
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 _ORDERED_OPS = ("min", "max", "shr")
+_REAL = ("f", "bf")
 _WARP = 32
 
 
@@ -97,7 +101,7 @@ def _thread(index: int, thread: Thread, changed: dict[tuple[int, int], Barrier])
         elif isinstance(op, Branch) and isinstance(before, SetPredicate) and _fused(before, op):
             assert op.guard is not None
             cmp = _NEGATED[before.cmp] if op.guard.negated else before.cmp
-            if cmp not in ("eq", "ne") and before.type != S64:
+            if before.type.kind in _REAL or (cmp not in ("eq", "ne") and before.type != S64):
                 raise refuse(f"the dialect compares signed integers, not .{before.type.name}", before)
             condition = Compare(cmp, S64, before.a, before.b)
             chunks.append([Branch(op.target, condition, op.source)])
@@ -132,14 +136,20 @@ def _instruction(op: Op, barrier: Barrier | None) -> Op:
         raise refuse("the dialect has no clusters", op)
     match op:
         case Load() | Store() | Atomic():
+            if access_bytes(op) != op.type.bytes:
+                raise refuse("the dialect has no vectors", op)
             _wide(op, op.type)
             if op.space not in (None, "global"):
                 raise refuse(f"locations of the dialect are .global, not .{op.space}", op)
+            if isinstance(op, Atomic) and op.type.kind in _REAL:
+                raise refuse("the dialect has no floating-point arithmetic", op)
             if isinstance(op, Atomic) and op.op in _ORDERED_OPS and op.type != S64:
                 raise refuse(f"`{op.op}` of the dialect is signed, not .{op.type.name}", op)
             return replace(op, type=S64, space=None)
         case Alu():
             _wide(op, op.type)
+            if op.op != "mov" and op.type.kind in _REAL:
+                raise refuse("the dialect has no floating-point arithmetic", op)
             if op.op in _ORDERED_OPS and op.type != S64:
                 raise refuse(f"`{op.op}` of the dialect is signed, not .{op.type.name}", op)
             return replace(op, type=S64)
@@ -148,7 +158,9 @@ def _instruction(op: Op, barrier: Barrier | None) -> Op:
             return barrier
         case Convert() | Select():
             raise refuse("the dialect has no `cvt` and no `selp`", op)
-    return op
+        case Fence(sem="sc" | "acq_rel") | ProxyFence(kind="alias") | Branch() | Exit():
+            return op
+    raise refuse(f"the dialect has no `{op.source.text.split()[0]}`", op)
 
 
 def _wide(op: Op, type_: Type) -> None:

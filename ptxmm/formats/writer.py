@@ -18,10 +18,12 @@ from ptxmm.program.condition import (
     Proposition,
     RegisterTerm,
     Term,
+    comparison_type,
 )
+from ptxmm.program.floats import real_text
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
 from ptxmm.ptx.isa import S64, definitions, uses
-from ptxmm.ptx.ops import Branch, SetPredicate, Source, Type
+from ptxmm.ptx.ops import Branch, Source, Type
 from ptxmm.ptx.printer import instruction_text
 
 _NOWHERE = Source(Span(1, 1, 2), "")
@@ -41,7 +43,7 @@ def write(test: Test) -> str:
     lines.append("}")
     heads = [_head(thread) for thread in test.threads]
     bodies = [_body(test, thread) for thread in test.threads]
-    if any(isinstance(op, SetPredicate) and op.complement is not None for t in test.threads for op in t.body):
+    if any("|" in row for body in bodies for row in body):
         for head, body in zip(heads, bodies, strict=True):
             lines += [f"{head} {{", *(f"  {row}" if row.endswith(":") else f"  {row};" for row in body), "}"]
     else:
@@ -64,7 +66,14 @@ def proposition_text(item: Proposition, test: Test) -> str:
     """``item`` as it is written in a litmus file, with as few parentheses as its structure needs."""
     match item:
         case Comparison(op, left, right):
-            return f"{term_text(left, test)} {op} {term_text(right, test)}"
+            type_ = comparison_type(item)
+            words = [
+                real_text(term.value, type_)
+                if isinstance(term, IntegerTerm) and type_ is not None and type_.kind == "f"
+                else term_text(term, test)
+                for term in (left, right)
+            ]
+            return f"{words[0]} {op} {words[1]}"
         case Conjunction(items):
             if len(items) == 1:
                 return proposition_text(items[0], test)
@@ -140,15 +149,29 @@ def _owner(item: MemoryObject) -> str:
 
 def _initial(item: MemoryObject, test: Test) -> str:
     """The initial value, or nothing where it is 0 and may be left out."""
+    if item.tensormap is not None:
+        made = item.tensormap
+        return f"tensormap({made.target}, {made.type.name}, {made.count})"
     if item.is_array:
-        values = list(item.initial)
-        while len(values) > 1 and values[-1] == 0:
+        values = [_element(item, index, test) for index in range(item.count)]
+        while len(values) > 1 and values[-1] == "0":
             values.pop()
-        return "{" + ", ".join(_value(v, item.type, test) for v in values) + "}"
-    return _value(item.initial[0], item.type, test)
+        return "{" + ", ".join(values) + "}"
+    return _element(item, 0, test)
+
+
+def _element(item: MemoryObject, index: int, test: Test) -> str:
+    """The initial value of one element."""
+    state = item.mbarrier[index] if item.mbarrier else None
+    if state is None:
+        return _value(item.initial[index], item.type, test)
+    pending, tx = state
+    return f"mbarrier({pending}, {tx})" if tx else f"mbarrier({pending})"
 
 
 def _value(value: int, type_: Type, test: Test) -> str:
+    if type_.kind == "f":
+        return real_text(value, type_)
     if type_.bits == 64:
         place = test.locate(value)
         if place is not None and place[0].key == place[0].name:
@@ -196,9 +219,11 @@ def placement_text(place: Placement) -> str:
     """``warp 0, cta 0, cluster 0, grid 0, gpu 0`` without the levels that say nothing, or ``host``."""
     if place.host:
         return "host"
-    levels = [("warp", place.warp), ("cta", place.cta), ("cluster", place.cluster), ("grid", place.grid or None)]
-    levels.append(("gpu", place.gpu if place.gpu or place.cta is not None else None))
-    return ", ".join(f"{level} {number}" for level, number in levels if number is not None)
+    grid = place.grid if place.grid or place.overlap else None
+    gpu = place.gpu if place.gpu or place.cta is not None else None
+    levels = (("warp", place.warp), ("cta", place.cta), ("cluster", place.cluster), ("grid", grid), ("gpu", gpu))
+    words = [f"{level} {number}" for level, number in levels if number is not None]
+    return ", ".join(f"{word} overlap" if place.overlap and word.startswith("grid") else word for word in words)
 
 
 def _body(test: Test, thread: Thread) -> list[str]:

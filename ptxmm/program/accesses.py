@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ptxmm.errors import PtxmmError
-from ptxmm.program.layout import error
-from ptxmm.program.test import MemoryObject, Placement, Test
-from ptxmm.ptx.ops import Atomic, Load, Op, Store, Sym
+from ptxmm.program.initial import TENSORMAP_BYTES
+from ptxmm.program.mbarriers import MBARRIER_BYTES, mbarriers
+from ptxmm.program.naming import error
+from ptxmm.program.symbols import symbols
+from ptxmm.program.test import MemoryObject, Placement, Test, Thread
+from ptxmm.ptx.ops import (
+    Address,
+    AsyncStore,
+    Atomic,
+    BulkCopy,
+    CopyAsync,
+    CopyAsyncArrive,
+    Discard,
+    Imm,
+    Load,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierTx,
+    MbarrierWait,
+    Op,
+    Store,
+    Sym,
+    TensormapCopyFence,
+    TensormapFence,
+    TensormapReplace,
+    access_bytes,
+)
 
+_BULK_ALIGNMENT = 16
+_TENSORMAP_SPACES = ("global", "const", "param")
+_READ_ONLY = ("const", "param")
 _ALIAS_HINTS = {
     "surface": "a surface is read by suld and written by sust",
     "texture": "a texture is read by tld",
@@ -17,55 +45,205 @@ _ALIAS_HINTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """The bytes that one address operand stands for.
+
+    ``size`` and ``alignment`` in bytes, ``size`` None where only the execution knows it. ``space``: the state space
+    that the instruction says or has at this operand, None where it takes a generic address. ``what``: the operand in
+    an error (an access otherwise); ``role``: ``data``, ``mbarrier`` or ``tensormap``.
+    """
+
+    address: Address
+    size: int | None
+    alignment: int
+    space: str | None
+    writes: bool
+    what: str = "access"
+    role: str = "data"
+
+
+def touches(op: Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
+    """The address operands of ``op``; ``objects`` gives the box of a tensor map that is named."""
+    match op:
+        case Load() | Store() | Atomic():
+            size = access_bytes(op)
+            yield Touch(op.address, size, size, op.space, not isinstance(op, Load))
+        case MbarrierInit() | MbarrierWait() | CopyAsyncArrive():
+            yield _mbarrier(op.address, "shared::cta")
+        case MbarrierArrive() | MbarrierTx():
+            yield _mbarrier(op.address, op.space or "shared::cta")
+        case AsyncStore():
+            size = op.type.bytes * len(op.values)
+            yield Touch(op.address, size, size, "shared::cluster", True, "destination")
+            yield _mbarrier(op.mbarrier, "shared::cluster")
+        case CopyAsync():
+            yield Touch(op.dst, op.size, op.size, "shared::cta", True, "destination")
+            yield Touch(op.src, op.size, op.size, "global", False, "source")
+        case BulkCopy():
+            yield from _bulk(op, objects)
+        case TensormapFence(address=address) if address is not None:
+            yield Touch(address, TENSORMAP_BYTES, _BULK_ALIGNMENT, None, False, "tensor map", "tensormap")
+        case TensormapReplace():
+            yield Touch(op.address, TENSORMAP_BYTES, _BULK_ALIGNMENT, op.space, True, "tensor map")
+        case TensormapCopyFence():
+            yield Touch(op.dst, TENSORMAP_BYTES, TENSORMAP_BYTES, "global", True, "destination")
+            yield Touch(op.src, TENSORMAP_BYTES, TENSORMAP_BYTES, "shared::cta", False, "source")
+        case Discard():
+            yield Touch(op.address, op.size, op.size, "global", True)
+
+
+def _mbarrier(address: Address, space: str) -> Touch:
+    return Touch(address, MBARRIER_BYTES, MBARRIER_BYTES, space, True, "mbarrier operand", "mbarrier")
+
+
+def _bulk(op: BulkCopy, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
+    size = op.size.value if isinstance(op.size, Imm) else None
+    if op.tensormap is not None:
+        yield Touch(op.tensormap, TENSORMAP_BYTES, _BULK_ALIGNMENT, None, False, "tensor map", "tensormap")
+        base = op.tensormap.base
+        tensor = objects[base.name].tensormap if isinstance(base, Sym) else None
+        size = tensor.count * tensor.type.bytes if tensor is not None else None
+    if op.dst is not None:
+        yield Touch(op.dst, size, _BULK_ALIGNMENT, op.dst_space, True, "destination")
+    if op.src is not None:
+        yield Touch(op.src, size, _BULK_ALIGNMENT, op.src_space, False, "source")
+    if op.mbarrier is not None:
+        # The destination may be in another CTA, and the mbarrier with it (9.7.8.24.6).
+        yield _mbarrier(op.mbarrier, "shared::cluster")
+
+
 def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:
-    """Refuse what can't be meant of a static access of a thread at ``placement``. Raises ``PtxmmError``."""
-    if not isinstance(op, Load | Store | Atomic) or not isinstance(op.address.base, Sym):
+    """Refuse what can't be meant of the operands of ``op``, of a thread at ``placement``, that name a variable.
+
+    Raises ``PtxmmError`` (kind ``type``, or ``unsupported`` for a tensor copy whose tensor map is not declared).
+    """
+    if not isinstance(op, Load | Store | Atomic):
+        for name in symbols(op):
+            _check_reach(op, objects[name], placement)
+    owners: set[object] = set()
+    for touch in touches(op, objects):
+        base = touch.address.base
+        if not isinstance(base, Sym):
+            continue
+        item = objects[base.name]
+        _check_proxy(op, item)
+        _check_place(op, touch, item, base.offset + touch.address.offset)
+        _check_space(op, touch, item)
+        if item.owner is not None:
+            _check_owner(op, touch, item, placement)
+        if touch.role == "tensormap" and isinstance(op, BulkCopy) and item.tensormap is None:
+            hint = f"declare it: `.global .align 64 .b8 {item.name}[128] = tensormap(g, u32, 4);`"
+            message = f"what box the tensor map {item.name} describes is not known"
+            raise error(message, op.source.span, kind="unsupported", hint=hint)
+        if touch.role == "mbarrier" and item.space == "shared" and item.type.bytes != MBARRIER_BYTES:
+            message = f"an mbarrier has the type .b64, but {item.name} is .{item.type.name}"
+            raise error(message, op.source.span, kind="type", hint=f"declare it `.shared .b64 {item.name}`")
+        if isinstance(op, AsyncStore):
+            if item.owner == _path(placement):
+                message = f"{item.name} is in the CTA of this thread"
+                hint = "the destination and the mbarrier of an asynchronous store are in another CTA of the cluster"
+                raise error(message, op.source.span, kind="type", hint=hint)
+            owners.add(item.owner)
+    if len(owners) > 1:
+        message = "the destination and the mbarrier are in different CTAs"
+        raise error(message, op.source.span, kind="type", hint="they must be in one CTA of the cluster (9.7.8.12)")
+
+
+def check_mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> None:
+    """Refuse other accesses that name an mbarrier: its content is opaque, and its memory is of no other use before
+    ``mbarrier.inval`` (9.7.14.15.3), after which it is not supported. Raises ``PtxmmError`` (kind ``unsupported``)."""
+    found = mbarriers(threads, objects)
+    if not found:
         return
-    item = objects[op.address.base.name]
+    for thread in threads:
+        for op in thread.body:
+            for touch in touches(op, objects):
+                base = touch.address.base
+                if touch.role != "mbarrier" and isinstance(base, Sym) and base.name in found:
+                    item = objects[base.name]
+                    message = f"{item.name} is an mbarrier, so this instruction can't access it"
+                    hint = "its memory can't be used for anything else, not even after mbarrier.inval"
+                    raise error(message, op.source.span, kind="unsupported", hint=hint)
+
+
+def _check_proxy(op: Op, item: MemoryObject) -> None:
+    """A proxy alias is accessed by the instructions of its proxy, and by no others."""
+    proxy = getattr(op, "proxy", "generic")
+    if proxy == item.proxy:
+        return
+    if item.proxy != "generic":
+        message = f"{item.name} is a {item.proxy} alias, so this instruction can't access it"
+        raise error(message, op.source.span, kind="type", hint=_ALIAS_HINTS[item.proxy])
+    message = f"{item.name} is no {proxy} alias, so this instruction can't access it"
+    raise error(message, op.source.span, kind="type", hint=f"declare one: `s @ {proxy} aliases {item.name};`")
+
+
+def _check_place(op: Op, touch: Touch, item: MemoryObject, offset: int) -> None:
+    """The bytes lie in the variable and at a multiple of the alignment."""
     span = op.source.span
-    offset = op.address.base.offset + op.address.offset
-    if op.proxy != item.proxy:
-        if item.proxy != "generic":
-            message = f"{item.name} is a {item.proxy} alias, so this instruction can't access it"
-            raise error(message, span, kind="type", hint=_ALIAS_HINTS[item.proxy])
-        message = f"{item.name} is no {op.proxy} alias, so this instruction can't access it"
-        raise error(message, span, kind="type", hint=f"declare one: `s @ {op.proxy} aliases {item.name};`")
-    if not 0 <= offset <= item.size - op.type.bytes:
-        message = f"the access at {item.name}{offset:+d} of {op.type.bytes} bytes is outside {item.name}"
+    size = "?" if touch.size is None else touch.size
+    if not 0 <= offset <= item.size - (touch.size or 1):
+        message = f"the {touch.what} at {item.name}{offset:+d} of {size} bytes is outside {item.name}"
         raise error(message, span, kind="type", hint=_size_hint(op, item))
-    if offset % op.type.bytes:
-        message = f"the access at {item.name}{offset:+d} is not aligned to its {op.type.bytes} bytes"
-        raise error(message, span, kind="type", hint="PTX accesses are aligned to their size")
-    if item.space == "const" and not isinstance(op, Load):
-        raise error(f"{item.name} is in .const, which is read-only", span, kind="type")
-    space = None if op.space is None else op.space.partition("::")[0]
-    if space is not None and space != item.space:
-        message = f"{item.name} is in .{item.space}, but the access is to .{op.space}"
+    if offset % touch.alignment:
+        if touch.alignment == touch.size:
+            message = f"the {touch.what} at {item.name}{offset:+d} is not aligned to its {touch.size} bytes"
+            hint = "PTX accesses are aligned to their size"
+        else:
+            message = f"the {touch.what} at {item.name}{offset:+d} is not aligned to {touch.alignment} bytes"
+            hint = None
+        raise error(message, span, kind="type", hint=hint)
+    if item.space in _READ_ONLY and touch.writes:
+        raise error(f"{item.name} is in .{item.space}, which is read-only", span, kind="type")
+
+
+def _check_space(op: Op, touch: Touch, item: MemoryObject) -> None:
+    """The variable is in the state space of the operand."""
+    span = op.source.span
+    if touch.role == "tensormap" and item.space not in _TENSORMAP_SPACES:
+        message = f"a tensor map is in .global, .const or .param memory, but {item.name} is in .{item.space}"
+        raise error(message, span, kind="type")
+    space = None if touch.space is None else touch.space.partition("::")[0]
+    if space is None or space == item.space:
+        return
+    if touch.what == "access":
+        message = f"{item.name} is in .{item.space}, but the access is to .{touch.space}"
         raise error(message, span, kind="type", hint=f"write .{item.space}")
-    if item.owner is not None:
-        _check_owner(op, item, placement)
+    raise error(f"the {touch.what} is .{touch.space} memory, but {item.name} is in .{item.space}", span, kind="type")
 
 
 def _size_hint(op: Op, item: MemoryObject) -> str:
     hint = f"{item.name} has {item.size} bytes"
-    if item.size < 8 and not re.search(r"\.[bsuf][0-9]", op.source.text):
+    if item.size < 8 and not re.search(r"\.[bsuf][0-9]", op.source.text) and isinstance(op, Load | Store | Atomic):
         return f"{hint}; the access has no type, which stands for 64 bits: write `.{item.type.name}`"
     return hint
 
 
-def _check_owner(op: Load | Store | Atomic, item: MemoryObject, placement: Placement) -> None:
-    """A .shared variable of another CTA is within reach as .shared::cluster in the same cluster only."""
-    path = (placement.gpu, placement.grid, placement.cluster, placement.cta)
-    if path == item.owner and not placement.host:
-        return
-    span = op.source.span
-    same_cluster = placement.cluster is not None and not placement.host and path[:3] == (item.owner or ())[:3]
-    if not same_cluster:
+def _path(placement: Placement) -> tuple[int, int, int | None, int | None]:
+    return (placement.gpu, placement.grid, placement.cluster, placement.cta)
+
+
+def _check_reach(op: Op, item: MemoryObject, placement: Placement) -> bool:
+    """Refuse the name of a .shared variable in another cluster; whether it is in the CTA of the thread."""
+    path = _path(placement)
+    if item.owner is None or (path == item.owner and not placement.host):
+        return True
+    if placement.cluster is None or placement.host or path[:3] != item.owner[:3]:
         message = f"{item.name} is .shared memory of another CTA"
-        raise error(message, span, kind="type", hint="only CTAs of one cluster share it: `cluster 0, cta 0`")
-    if op.space != "shared::cluster":
+        hint = "only CTAs of one cluster share it: `cluster 0, cta 0`"
+        raise error(message, op.source.span, kind="type", hint=hint)
+    return False
+
+
+def _check_owner(op: Op, touch: Touch, item: MemoryObject, placement: Placement) -> None:
+    """A .shared variable of another CTA is within reach as .shared::cluster in the same cluster only."""
+    if not _check_reach(op, item, placement) and touch.space != "shared::cluster":
+        span = op.source.span
         message = f"{item.name} is .shared memory of another CTA of the cluster"
-        raise error(message, span, kind="type", hint="write .shared::cluster")
+        free = isinstance(op, Load | Store | Atomic | MbarrierArrive | MbarrierTx)
+        hint = "write .shared::cluster" if free else f"the {touch.what} here is in the CTA of the thread"
+        raise error(message, span, kind="type", hint=hint)
 
 
 def partial_overlap(test: Test, key: str, one: Op, other: Op) -> PtxmmError:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ptxmm.program import layout, propositions
-from ptxmm.program.accesses import check_access
+from ptxmm.program import propositions
+from ptxmm.program.accesses import check_access, check_mbarriers
 from ptxmm.program.condition import Condition
-from ptxmm.program.layout import Layout, did_you_mean, error, lay_out
+from ptxmm.program.initial import evaluate
+from ptxmm.program.layout import Layout, lay_out
+from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.placement import check_placements
 from ptxmm.program.registers import register_types
 from ptxmm.program.source import AddressOf, RegisterEntry, TestSource, ThreadSource, Variable
@@ -16,7 +18,7 @@ from ptxmm.program.symbols import access, rename, symbols, with_base
 from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.ptx import syntax
 from ptxmm.ptx.isa import S64, definitions, resolve
-from ptxmm.ptx.ops import Op, ProxyFence, Reg, Sym, Type
+from ptxmm.ptx.ops import Atomic, Load, Op, ProxyFence, Reg, Store, Sym, Type
 
 _PROXIES = ("surface", "texture", "constant")
 
@@ -42,6 +44,7 @@ def build(source: TestSource) -> Test:
         _thread(thread, [rename(op, keys) for op in body], thread_entries, found, source.dialect)
         for thread, body, keys, thread_entries in zip(source.threads, bodies, found.names, entries, strict=True)
     )
+    check_mbarriers(threads, found.objects)
     names = propositions.names_of(threads, found.objects)
     condition = None
     if source.condition is not None:
@@ -148,7 +151,8 @@ def _access_types(bodies: Sequence[Sequence[Op]]) -> dict[str, Type]:
             place = access(op)
             if place is None or not isinstance(place.base, Sym):
                 continue
-            entry = (op.source.span.line, op.source.span.column, op.type if hasattr(op, "type") else S64)
+            type_ = op.type if isinstance(op, Load | Store | Atomic) else S64
+            entry = (op.source.span.line, op.source.span.column, type_)
             name = place.base.name
             if name not in found or entry[:2] < found[name][:2]:
                 found[name] = entry
@@ -184,7 +188,7 @@ def _thread(
     for entry in entries:
         if entry.initial is None:
             continue
-        value = layout.evaluate(entry.initial, types[entry.name], found.objects)
+        value = evaluate(entry.initial, types[entry.name], found.objects)
         if value:
             initial[entry.name] = value
     return Thread(thread.name, thread.placement, tuple(body), types, initial)

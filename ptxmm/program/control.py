@@ -11,7 +11,29 @@ from typing import TYPE_CHECKING
 
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.ptx.ops import Atomic, Barrier, Branch, Exit, Op, Store
+from ptxmm.ptx.ops import (
+    Alu,
+    Atomic,
+    Branch,
+    Convert,
+    CtaRank,
+    Exit,
+    Fence,
+    IsSpace,
+    Load,
+    Mapa,
+    MbarrierInitFence,
+    MbarrierWait,
+    Nothing,
+    Op,
+    Pack,
+    PendingCount,
+    ProxyFence,
+    Select,
+    SetPredicate,
+    TensormapFence,
+    Unpack,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -20,6 +42,11 @@ if TYPE_CHECKING:
 SPINS = 1
 """How often the branch of a spin loop is taken without a write, beside what the bound allows. No final state needs
 it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
+
+_LOOKS = (
+    Load, Fence, ProxyFence, TensormapFence, MbarrierInitFence, MbarrierWait, PendingCount, Mapa, CtaRank, IsSpace,
+    Alu, Convert, SetPredicate, Select, Pack, Unpack, Nothing, Branch, Exit,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +75,8 @@ def control_flow(thread: Thread) -> ControlFlow:
     **Spin loops.** A backward branch at ``t`` with target ``h`` closes a spin loop iff ``h`` dominates ``t`` and
     the natural loop of the edge (``h`` and every pc that reaches ``t`` without passing ``h``) has
 
-    1. no instruction that must write or synchronize with a count: no store, no atomic but ``cas``, no barrier;
+    1. no instruction but those that read, order or compute (``_only_looks``): no store, no atomic but ``cas``, no
+       barrier, no arrival, no copy; ``mbarrier.test_wait`` and ``try_wait`` are among those that read;
     2. no register that is written in the loop and live on entry to ``h``, where all registers are live at the end
        of the thread, because the final state shows them. A predicated write does not end a live range.
 
@@ -59,7 +87,8 @@ def control_flow(thread: Thread) -> ControlFlow:
     - It loses none. Take a consistent execution that ends, and the last part of some thread from ``h`` to ``t`` and
       back to ``h`` in which no ``cas`` succeeded. Since ``h`` dominates ``t``, and the part does not pass ``h`` in
       between, it lies within the natural loop (also if it contains whole rounds of an inner loop, and if other
-      branches go back to ``h``: each of them ends a part of its own). So its events are reads and fences, by (1).
+      branches go back to ``h``: each of them ends a part of its own). So its events are reads, fences and waits of
+      mbarriers, by (1).
       Take them out. The thread is at ``h`` before and after; the registers that differ are written in the loop,
       so nobody reads them before they are written again, by (2), and the rest of the thread runs as before, with
       the same reads and the same final registers. No write and no barrier is lost, so all other threads and the
@@ -205,7 +234,7 @@ def _spin_loops(
         if not _dominates(dominator, op.target, pc):
             continue
         loop = _reach(backwards, [pc], op.target) | {op.target}
-        if any(_writes_or_waits(body[i]) for i in loop):
+        if not all(_only_looks(body[i]) for i in loop):
             continue
         if not any(live[op.target] & written[i] for i in loop):
             spin[pc] = op.target
@@ -221,9 +250,9 @@ def _dominates(dominator: dict[int, int], header: int, pc: int) -> bool:
     return pc == header
 
 
-def _writes_or_waits(op: Op) -> bool:
-    """Whether ``op`` keeps a loop from being a spin loop."""
-    return isinstance(op, Store | Barrier) or (isinstance(op, Atomic) and op.op != "cas")
+def _only_looks(op: Op) -> bool:
+    """Whether ``op`` may be in a spin loop: nobody else notices that it has been executed (a ``cas`` may fail)."""
+    return isinstance(op, _LOOKS) or (isinstance(op, Atomic) and op.op == "cas")
 
 
 def _live_in(thread: Thread, graph: nx.DiGraph, written: list[frozenset[str]]) -> list[set[str]]:

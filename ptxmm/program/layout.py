@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ptxmm.errors import PtxmmError, Span
+from ptxmm.program.initial import initial_state, with_state
+from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.placement import Cta, find_cta, short_names
-from ptxmm.program.source import AddressOf, Alias, Constant, TestSource, Value, Variable
+from ptxmm.program.source import Alias, TestSource, Variable
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Type
 
@@ -15,6 +16,7 @@ MAX_ELEMENTS = 1 << 20
 MAX_VARIABLES = 2_000
 
 _DEFAULT_ZERO = ("global", "const")
+_SHARED_BY_ALL = (*_DEFAULT_ZERO, "param")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,79 +77,9 @@ def lay_out(
     own = (key for key, item in objects.items() if item.virtual == key)
     addresses = {key: address_of(number) for number, key in enumerate(own)}
     objects = {key: replace(item, address=addresses[item.virtual]) for key, item in objects.items()}
-    initial = {key: _initial(variable, objects[key], objects) for key, variable in values}
-    objects = {key: replace(item, initial=initial[item.physical]) for key, item in objects.items()}
+    initial = {key: initial_state(variable, objects[key], objects) for key, variable in values}
+    objects = {key: with_state(item, initial[item.physical]) for key, item in objects.items()}
     return Layout(objects, names)
-
-
-def error(message: str, span: Span, *, kind: str = "name", hint: str | None = None) -> PtxmmError:
-    """An error of kind ``name`` (or another) at ``span``."""
-    width = max(1, span.end_column - span.column)
-    return PtxmmError(message, kind=kind, line=span.line, column=span.column, width=width, hint=hint)
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str | None:
-    """A hint that names what ``name`` may be a slip for."""
-    from difflib import get_close_matches
-
-    matches = get_close_matches(name[:60], known[:1000], 1)
-    return f"did you mean `{matches[0]}`?" if matches else None
-
-
-def find_object(objects: Mapping[str, MemoryObject], name: str, span: Span) -> MemoryObject:
-    """The one object with this name as written; raises ``PtxmmError`` if there is none or several."""
-    if name in objects and objects[name].name == name:
-        # The key is the name itself where there is only one object.
-        return objects[name]
-    found = [item for item in objects.values() if item.name == name]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        hint = did_you_mean(name, [item.name for item in objects.values()])
-        raise error(f"no variable is called `{name}`", span, hint=hint)
-    keys = ", ".join(f"`{item.key}`" for item in found[:4])
-    raise error(f"`{name}` exists {len(found)} times: {keys}", span, hint="name the one that is meant")
-
-
-def constant(value: int, type_: Type, span: Span) -> int:
-    """``value`` as an unsigned integer of ``type_``; raises ``PtxmmError`` (kind ``type``) if it does not fit."""
-    if not -(1 << (type_.bits - 1)) <= value < 1 << type_.bits:
-        raise error(f"{value} does not fit in {type_.bits} bits (.{type_.name})", span, kind="type")
-    return value & ((1 << type_.bits) - 1)
-
-
-def evaluate(value: Value, type_: Type, objects: Mapping[str, MemoryObject]) -> int:
-    """The unsigned integer of ``type_`` that ``value`` stands for. Raises ``PtxmmError``."""
-    if isinstance(value, Constant):
-        return constant(value.value, type_, value.span)
-    return address(value, type_, objects)[1]
-
-
-def address(value: AddressOf, type_: Type | None, objects: Mapping[str, MemoryObject]) -> tuple[MemoryObject, int]:
-    """The object and the address that ``value`` means, to be held in ``type_``. Raises ``PtxmmError``."""
-    target = value.target
-    if target.path is not None:
-        found = [item for item in objects.values() if item.name == target.name and lies_in(item, target.path.levels)]
-        if len(found) != 1:
-            raise error(f"no variable is called `{target.path.text}:{target.name}`", value.span)
-        item = found[0]
-    else:
-        item = find_object(objects, target.name, target.span)
-    if type_ is not None and type_.bits != 64:
-        message = f"the address of {item.name} has 64 bits and does not fit in .{type_.name}"
-        raise error(message, value.span, kind="type")
-    index = 0 if target.index is None else target.index
-    if not 0 <= index * item.type.bytes + value.offset <= item.size:
-        raise error(f"the address is outside {item.name}, which has {item.size} bytes", value.span, kind="type")
-    return item, item.address + index * item.type.bytes + value.offset
-
-
-def lies_in(item: MemoryObject, levels: Sequence[tuple[str, int]]) -> bool:
-    """Whether ``item`` lies in a CTA with these ``levels`` of its path."""
-    if item.owner is None:
-        return False
-    numbers = dict(zip(("gpu", "grid", "cluster", "cta"), item.owner, strict=True))
-    return all(numbers.get(level) == number for level, number in levels)
 
 
 def _through_aliases(names: set[str], variables: Mapping[str, Variable | Alias]) -> set[str]:
@@ -182,12 +114,12 @@ def _instances(
         return MemoryObject(key, name, variable.space, type_, count, is_array, (), 0, key, key, path)
 
     everyone = list(range(len(source.threads)))
-    if variable.space in _DEFAULT_ZERO:
-        return [(make(name, None), everyone)]
-    if variable.initial is None:
+    if variable.initial is None and variable.space not in _DEFAULT_ZERO:
         hint = f"give it one: `.{variable.space} .{type_.name} {name} = 0;`"
         message = f"the .{variable.space} variable {name} has no initial value"
         raise error(message, variable.span, kind="unsupported", hint=hint)
+    if variable.space in _SHARED_BY_ALL:
+        return [(make(name, None), everyone)]
     users = [i for i in everyone if name in used[i]]
     if variable.space == "local":
         if not users:
@@ -235,8 +167,3 @@ def _alias(
     return replace(
         target, key=alias.name, name=alias.name, virtual=virtual, proxy=alias.proxy, alias_of=alias.target
     )
-
-
-def _initial(variable: Variable, item: MemoryObject, objects: Mapping[str, MemoryObject]) -> tuple[int, ...]:
-    given = [evaluate(value, item.type, objects) for value in variable.initial or ()]
-    return (*given, *[0] * (item.count - len(given)))

@@ -12,6 +12,7 @@ from ptxmm.program.test import Placement
 
 WARP_SIZE = 32
 CTA_SIZE = 1024
+CLUSTER_SIZE = 16
 
 OwnerPath = tuple[int, int, int | None, int | None]
 
@@ -39,9 +40,10 @@ def cta_of(placements: Sequence[Placement]) -> list[Cta | None]:
 
 
 def check_placements(threads: Sequence[ThreadSource]) -> list[Cta | None]:
-    """The CTA of each thread, after checking names, warps and sizes. Raises ``PtxmmError`` (kind ``name``).
+    """The CTA of each thread, after checking names, warps, clusters, grids and sizes.
 
-    A warp is identified by its number within its CTA; it has at most 32 threads, a CTA at most 1024.
+    A warp is identified by its number within its CTA; it has at most 32 threads, a CTA at most 1024, a cluster at most
+    16 CTAs. Raises ``PtxmmError`` (kind ``name``).
     """
     seen: dict[str, ThreadSource] = {}
     for thread in threads:
@@ -70,7 +72,36 @@ def check_placements(threads: Sequence[ThreadSource]) -> list[Cta | None]:
         warps[cta, number] += 1
         if warps[cta, number] > WARP_SIZE:
             raise _error(f"more than {WARP_SIZE} threads in warp {number}", thread)
+    _check_clusters(threads, ctas)
+    _check_grids(threads)
     return ctas
+
+
+def _check_clusters(threads: Sequence[ThreadSource], ctas: Sequence[Cta | None]) -> None:
+    """A cluster, which is in one grid, has at most 16 CTAs."""
+    clusters: defaultdict[tuple[int, int, int], set[Cta]] = defaultdict(set)
+    for thread, cta in zip(threads, ctas, strict=True):
+        if cta is None:
+            continue
+        gpu, grid, cluster, _ = cta.path
+        if cluster is None:
+            continue
+        clusters[gpu, grid, cluster].add(cta)
+        if len(clusters[gpu, grid, cluster]) > CLUSTER_SIZE:
+            raise _error(f"more than {CLUSTER_SIZE} CTAs in cluster {cluster}", thread)
+
+
+def _check_grids(threads: Sequence[ThreadSource]) -> None:
+    """All threads of a grid say the same about how it is launched."""
+    first: dict[tuple[int, int], ThreadSource] = {}
+    for thread in threads:
+        place = thread.placement
+        if place.host:
+            continue
+        other = first.setdefault((place.gpu, place.grid), thread)
+        if other.placement.overlap != place.overlap:
+            message = f"{other.name} and {thread.name} are in grid {place.grid}, but only one of them says `overlap`"
+            raise _error(message, thread, hint=f"write `grid {place.grid} overlap` for every thread of the grid")
 
 
 def find_cta(path: Path, ctas: Sequence[Cta | None]) -> Cta:

@@ -19,7 +19,8 @@ from ptxmm.program.condition import (
     Term,
     comparison_type,
 )
-from ptxmm.program.layout import address, did_you_mean, error, find_object, lies_in
+from ptxmm.program.initial import number, real
+from ptxmm.program.naming import address, did_you_mean, error, find_object, lies_in
 from ptxmm.program.source import (
     AddressOf,
     Constant,
@@ -30,8 +31,10 @@ from ptxmm.program.source import (
     RawNegation,
     RawProposition,
     RawTerm,
+    Real,
 )
 from ptxmm.program.test import MemoryObject, Thread
+from ptxmm.ptx.ops import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +125,61 @@ def _element(raw: NameTerm, item: MemoryObject) -> MemoryTerm:
 
 
 def _comparison(raw: RawComparison, names: Names) -> Comparison:
-    found = Comparison(raw.op, _term(raw.left, names), _term(raw.right, names))
+    parts = (raw.left, raw.right)
+    found = Comparison(raw.op, *(_term(part, names) for part in parts))
     type_ = comparison_type(found)
     if type_ is None:
+        for part in parts:
+            if isinstance(part, Real):
+                raise error(f"{part.text} is compared with no register or location", part.span, kind="type")
         return found
-    for part in (raw.left, raw.right):
+    if type_.kind == "f":
+        return _float_comparison(raw, found, type_)
+    for part in parts:
         if isinstance(part, AddressOf) and type_.bits != 64:
             message = f"an address has 64 bits and is compared with .{type_.name}"
             raise error(message, part.span, kind="type")
         if isinstance(part, Constant) and not -(1 << (type_.bits - 1)) <= part.value < 1 << type_.bits:
             message = f"{part.value} does not fit in the {type_.bits} bits it is compared with"
             raise error(message, part.span, kind="type")
-    return found
+    left, right = (_number(part, term, type_) for part, term in zip(parts, (found.left, found.right), strict=True))
+    return Comparison(raw.op, left, right)
+
+
+def _float_comparison(raw: RawComparison, found: Comparison, type_: Type) -> Comparison:
+    """A comparison of bit patterns: constants become those of their numbers."""
+    parts = (raw.left, raw.right)
+    if raw.op not in ("==", "!="):
+        span = next(part.span for part in parts if isinstance(part, NameTerm))
+        message = f"the order of .{type_.name} values is not supported in conditions"
+        raise error(message, span, kind="unsupported", hint="compare with == or !=, which compare the bits")
+    for part, term in zip(parts, (found.left, found.right), strict=True):
+        if isinstance(part, AddressOf):
+            raise error(f"an address is compared with .{type_.name}", part.span, kind="type")
+        if isinstance(term, RegisterTerm | MemoryTerm) and term.type.bits != type_.bits:
+            message = f"this has {term.type.bits} bits and is compared with .{type_.name}"
+            raise error(message, part.span, kind="type")
+    left, right = (_number(part, term, type_) for part, term in zip(parts, (found.left, found.right), strict=True))
+    return Comparison(raw.op, left, right)
+
+
+def _number(raw: RawTerm, term: Term, type_: Type) -> Term:
+    """``term``, or the value in ``type_`` of the floating-point constant or the number that ``raw`` is."""
+    match raw:
+        case Real():
+            return IntegerTerm(real(raw, type_))
+        case Constant() if type_.kind == "f":
+            return IntegerTerm(number(raw, type_))
+        case _:
+            return term
 
 
 def _term(raw: RawTerm, names: Names) -> Term:
     match raw:
         case Constant(value):
             return IntegerTerm(value)
+        case Real():
+            return IntegerTerm(0)  # its bits depend on what it is compared with
         case AddressOf(target, offset):
             item, value = address(raw, None, names.objects)
             step = 0 if target.index is None else target.index * item.type.bytes

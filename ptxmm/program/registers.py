@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxmm.errors import PtxmmError, Span
-from ptxmm.program.layout import did_you_mean, error
+from ptxmm.program.mbarriers import operands
+from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.source import RegisterEntry, ThreadSource
-from ptxmm.program.symbols import access
-from ptxmm.ptx.isa import PREDICATE, S64, definitions, uses
+from ptxmm.program.symbols import addresses
+from ptxmm.ptx.isa import ADDRESS, PREDICATE, S64, definitions, uses
 from ptxmm.ptx.ops import Convert, Load, Op, Reg, Source, Store, Type
 
 
@@ -68,10 +69,10 @@ def _entries(entries: Sequence[RegisterEntry]) -> tuple[dict[str, Type], dict[st
 
 
 def _never_written(thread: ThreadSource, op: Op, name: str, known: list[str]) -> PtxmmError:
-    place = access(op)
-    if place is not None and place.base == Reg(name):
+    if _is_base(op, name):
         message = f"`{name}` is neither a variable nor a register with a value"
-        hint = f"declare the variable: `.global .u32 {name} = 0;`"
+        mbarrier = any(place.base == Reg(name) for place in operands(op))
+        hint = f"declare the variable: `{'.shared .b64' if mbarrier else '.global .u32'} {name} = 0;`"
     else:
         message = f"the register `{name}` of {thread.name} never gets a value"
         hint = did_you_mean(name, known) or f"give it one before the threads: `{thread.name}:{name} = 0;`"
@@ -85,9 +86,25 @@ def _check(op: Op, found: dict[str, Type], declared: dict[str, Type], places: di
         if not _fits(found[name], type_, wider):
             raise _mismatch(op, name, type_, found, declared, places, "writes")
     for name, type_ in uses(op):
-        wider = isinstance(op, Store | Convert) and found[name] != PREDICATE
+        wider = isinstance(op, Store | Convert) and found[name] != PREDICATE and not _is_base(op, name)
         if not _fits(found[name], type_, wider):
             raise _mismatch(op, name, type_, found, declared, places, "reads")
+    if not declared:
+        return
+    for name, type_ in (*definitions(op), *uses(op)):
+        if name in declared and not _compatible(found[name], type_):
+            message = f"`{name}` is declared .{found[name].name}, but this instruction uses it as .{type_.name}"
+            raise error(message, op.source.span, kind="type", hint=f"declare it .b{found[name].bits}")
+
+
+def _is_base(op: Op, name: str) -> bool:
+    """Whether the register is the base of an address of ``op``."""
+    return any(place.base == Reg(name) for place in addresses(op))
+
+
+def _compatible(register: Type, used: Type) -> bool:
+    """Integers and floating-point numbers do not mix, untyped bits are either (PTX ISA 9.4, table of operand types)."""
+    return {register.kind, used.kind} not in ({"f", "s"}, {"f", "u"})
 
 
 def _fits(register: Type, used: Type, wider: bool) -> bool:
@@ -113,8 +130,7 @@ def _mismatch(
     where = " as declared" if name in declared else f" since line {places[name].span.line}"
     message = f"`{name}` is {one}{where}, but this {verb} it as {other}"
     hint = "use another register, or cvt"
-    place = access(op)
-    if place is not None and place.base == Reg(name):
+    if _is_base(op, name) and verb == "reads" and now.bits == ADDRESS.bits:
         message = f"`{name}` is {one}{where}, but an address has 64 bits"
         hint = f"take the address with `mov.u64 {name}, x`"
     return error(message, op.source.span, kind="type", hint=hint)

@@ -15,10 +15,11 @@ LEVELS = ("gpu", "grid", "cluster", "cta", "warp")
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """An integer."""
+    """An integer; ``bits`` if it is written as ``0x...`` or ``0b...``: in a floating-point type those are its bits."""
 
     value: int
     span: Span
+    bits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,36 @@ class AddressOf:
     span: Span
 
 
-Value = Constant | AddressOf
-RawTerm = NameTerm | Constant | AddressOf
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A floating-point constant as written (PTX ISA 4.5.2): ``-1.0``, ``0f3F800000``, ``0d...``."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierState:
+    """``mbarrier(pending, tx)``: an mbarrier initialised in phase 0 that misses so many arrivals and bytes."""
+
+    pending: int
+    tx: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapValue:
+    """``tensormap(target, type, count)``: a tensor map of rank 1 with a box of ``count`` elements."""
+
+    target: NameTerm
+    type: Type
+    count: int
+    span: Span
+
+
+Value = Constant | AddressOf | Real
+Initial = Value | MbarrierState | TensorMapValue
+RawTerm = NameTerm | Constant | AddressOf | Real
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +122,15 @@ RawProposition = RawComparison | RawConjunction | RawDisjunction | RawNegation
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A declared variable. ``type`` is None in ``x = 0``; ``count`` None unless it is an array; ``initial`` None where
-    no value is written; ``owner`` the CTA of ``.shared .u32 s @ cta 1``."""
+    """A declared variable. ``type`` is None in ``x = 0``; ``count``, the number of elements, None unless it is an array
+    or a vector; ``initial`` None where no value is written; ``owner`` the CTA of ``.shared .u32 s @ cta 1``."""
 
     name: str
     span: Span
     space: str
     type: Type | None = None
     count: int | None = None
-    initial: tuple[Value, ...] | None = None
+    initial: tuple[Initial, ...] | None = None
     owner: Path | None = None
 
 

@@ -2,90 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any, cast
 
-from ptxmm.ptx.ops import (
-    Address,
-    Alu,
-    Atomic,
-    Barrier,
-    Branch,
-    Convert,
-    Load,
-    Op,
-    Operand,
-    Select,
-    SetPredicate,
-    Store,
-    Sym,
-)
+from ptxmm.ptx.ops import Address, Atomic, Compare, Load, Op, Operand, Store, Sym
 
-
-def operands(op: Op) -> list[Operand]:
-    """Every operand that ``op`` reads, the base of its address included."""
-    match op:
-        case Load(_, address):
-            return [address.base]
-        case Store(address, value):
-            return [address.base, value]
-        case Atomic(_, _, address, values):
-            return [address.base, *values]
-        case Barrier(_, barrier, count):
-            return [barrier] if count is None else [barrier, count]
-        case Alu(_, _, _, sources):
-            return list(sources)
-        case Convert(_, value):
-            return [value]
-        case SetPredicate(a=a, b=b) | Select(a=a, b=b):
-            return [a, b]
-        case Branch(_, condition):
-            return [] if condition is None else [condition.a, condition.b]
-        case _:
-            return []
+_NO_OPERANDS = frozenset(("source", "guard", "type", "sem", "scope", "space", "proxy"))
 
 
 def symbols(op: Op) -> list[str]:
-    """The variables that ``op`` names, in order."""
-    return [item.name for item in operands(op) if isinstance(item, Sym)]
+    """The variables that ``op`` names, in the order of its operands."""
+    return [name for field in _fields(op) for name in _symbols_in(getattr(op, field))]
+
+
+def _fields(op: Op) -> tuple[str, ...]:
+    """The fields of ``op`` that may hold operands: all but those that never do."""
+    return _operand_fields(cast("Hashable", type(op)))
+
+
+@cache
+def _operand_fields(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name not in _NO_OPERANDS)
+
+
+def _symbols_in(value: object) -> Sequence[str]:
+    match value:
+        case Sym(name) | Address(Sym(name)):
+            return (name,)
+        case tuple():
+            return [name for item in value for name in _symbols_in(item)]
+        case Compare(a=a, b=b):
+            return _symbols_in((a, b))
+    return ()
 
 
 def access(op: Op) -> Address | None:
-    """The address of a memory access, None for every other instruction."""
+    """The address of a memory access by ``ld``, ``st``, ``atom`` or ``red``, None for every other instruction."""
     return op.address if isinstance(op, Load | Store | Atomic) else None
+
+
+def addresses(op: Op) -> list[Address]:
+    """Every address operand of ``op``."""
+    values = (getattr(op, field) for field in _fields(op))
+    return [value for value in values if isinstance(value, Address)]
 
 
 def rename(op: Op, keys: Mapping[str, str]) -> Op:
     """``op`` with the name of every variable replaced by its key."""
-    names = symbols(op)
-    if all(keys[name] == name for name in names):
+    if all(keys[name] == name for name in symbols(op)):
         return op
+    changed = {field: _renamed(getattr(op, field), keys) for field in _fields(op)}
+    return replace(op, **changed)  # type: ignore[arg-type]
 
-    def key(item: Operand) -> Operand:
-        return Sym(keys[item.name], item.offset) if isinstance(item, Sym) else item
 
-    def place(address: Address) -> Address:
-        return Address(key(address.base), address.offset)
-
-    match op:
-        case Load(_, address):
-            return replace(op, address=place(address))
-        case Store(address, value):
-            return replace(op, address=place(address), value=key(value))
-        case Atomic(_, _, address, values):
-            return replace(op, address=place(address), operands=tuple(map(key, values)))
-        case Barrier(_, barrier, count):
-            return replace(op, barrier=key(barrier), count=None if count is None else key(count))
-        case Alu(_, _, _, sources):
-            return replace(op, sources=tuple(map(key, sources)))
-        case Convert(_, value):
-            return replace(op, value=key(value))
-        case SetPredicate(a=a, b=b) | Select(a=a, b=b):
-            return replace(op, a=key(a), b=key(b))
-        case Branch(_, condition) if condition is not None:
-            return replace(op, condition=replace(condition, a=key(condition.a), b=key(condition.b)))
+def _renamed(value: object, keys: Mapping[str, str]) -> object:
+    match value:
+        case Sym(name, offset):
+            return Sym(keys[name], offset)
+        case Address(Sym(name, inner), offset):
+            return Address(Sym(keys[name], inner), offset)
+        case Compare():
+            return Compare(value.cmp, value.type, *(_operand(item, keys) for item in (value.a, value.b)))
+        case tuple():
+            return tuple(_renamed(item, keys) for item in value)
         case _:
-            return op
+            return value
+
+
+def _operand(item: Operand, keys: Mapping[str, str]) -> Operand:
+    return Sym(keys[item.name], item.offset) if isinstance(item, Sym) else item
 
 
 def with_base(op: Op, base: Operand) -> Op:

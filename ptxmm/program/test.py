@@ -7,10 +7,18 @@ from dataclasses import dataclass, field
 from ptxmm.program.condition import Condition, Proposition, Term
 from ptxmm.ptx.ops import Op, Type
 
-EventId = tuple[int, int, int]
-"""A dynamic memory access, fence or barrier: (thread index, index of the instruction in the body, round). The round is
-how often the thread has taken the backward branches around the instruction (``control.around``) before. The read and
-the write of one atomic share the id."""
+EventId = tuple[int, int, int, int]
+"""An event: (thread index, index of the instruction in the body, round, part). With its kind it is unique.
+
+The round is how often the thread has taken the backward branches around the instruction (``control.around``) before.
+The part tells the accesses of one instruction apart: the offset in bytes from its address; for the destination side of
+an asynchronous copy ``(1 + k) * DESTINATION`` plus the offset, where k counts its destinations (multicast), and
+``TENSORMAP`` for its read of a tensor map. All else is part 0; of the implicit proxy fences of a bulk copy the one
+after its reads is 0 and the one after its writes is 1. The read and the write of one atomic access share the id. The
+start of a thread is at index -1, its end at the length of its body."""
+
+DESTINATION = 1 << 24
+TENSORMAP = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +27,8 @@ class Placement:
 
     A thread without ``cta`` is in a CTA of its own; one without ``warp`` is a warp of its own; a CTA without
     ``cluster`` is its own cluster. A CTA is identified by (gpu, grid, cluster, cta). ``host`` threads have none.
+    Grids of one GPU run one after the other in the order of their numbers; one that is launched with ``overlap`` may
+    run before the earlier ones end (programmatic launch, semantics 6.4).
     """
 
     gpu: int = 0
@@ -27,6 +37,7 @@ class Placement:
     cta: int | None = None
     warp: int | None = None
     host: bool = False
+    overlap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,18 @@ class Thread:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMap:
+    """The initial content of a tensor map of rank 1: a box of ``count`` elements of ``type`` in the object ``target``.
+
+    The first 8 bytes of the 128 of the object hold the global address, and with them all that ptxmm reads of it.
+    """
+
+    target: str
+    type: Type
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryObject:
     """A variable or an alias of one.
 
@@ -53,7 +76,10 @@ class MemoryObject:
     ``address`` is the virtual address of its first byte. ``owner`` is the placement path (gpu, grid, cluster, cta) of
     the CTA a ``.shared`` object lies in. ``virtual`` and ``physical`` are keys: a plain variable has its own key in
     both; ``y @ generic aliases x`` has its own virtual key and x's physical key; ``s @ surface aliases x`` has x's
-    virtual and physical keys, x's address, and ``proxy`` surface.
+    virtual and physical keys, x's address, and ``proxy`` surface. ``mbarrier`` is empty, or has for each element that
+    is an mbarrier initialised in phase 0 before the program (pending arrivals, pending bytes), else None; the value of
+    any mbarrier in a final state is the number of phases that it has completed. The ``target`` of a ``tensormap`` is a
+    key. ``unknown``: it has no initial value that the program may rely on.
     """
 
     key: str
@@ -69,6 +95,9 @@ class MemoryObject:
     owner: tuple[int, int, int | None, int | None] | None = None
     proxy: str = "generic"
     alias_of: str | None = None
+    mbarrier: tuple[tuple[int, int] | None, ...] = ()
+    tensormap: TensorMap | None = None
+    unknown: bool = False
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.syntax import (
     AddressOf,
+    Float,
     Guard,
     Instruction,
     Label,
@@ -34,14 +36,15 @@ MAX_INSTRUCTIONS = 10_000
 MAX_INSTRUCTION_CHARACTERS = 20_000
 
 _INTEGER = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)U?")
-_FLOAT = re.compile(r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|[0-9]+\.[0-9]+(?:[eE][0-9]+)?|[0-9]+[eE][0-9]+")
-
+_DECIMAL = re.compile(r"[0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+")
+_EXACT = re.compile(r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}")
 _OPCODE = re.compile(r"\s*(?:[\w$%]+:\s*)*(?:@!?\s*[\w$%]+\s+)?([A-Za-z]\w*)((?:\.[\w:]+)?)")
 
 _DESCRIPTIONS = {
     "IDENT": "a name",
     "QUALIFIER": "a qualifier",
     "NUMBER": "an integer constant",
+    "FLOAT": "a floating-point constant",
     "SIGN": "`+` or `-`",
     "AT": "a guard `@p`",
     "NOT": "`!`",
@@ -56,7 +59,7 @@ _DESCRIPTIONS = {
     "AMPERSAND": "`&`",
     "$END": "the end",
 }
-_OPERAND_START = {"IDENT", "NUMBER", "LSQB", "LBRACE", "AMPERSAND", "NOT"}
+_OPERAND_START = {"IDENT", "NUMBER", "FLOAT", "LSQB", "LBRACE", "AMPERSAND", "NOT"}
 
 
 def parse_statements(text: str, line: int = 1, column: int = 1, *, dialect: bool = False) -> list[Statement]:
@@ -86,6 +89,20 @@ def parse_integer(text: str) -> int | None:
     else:
         value = int(digits, 8 if digits.startswith("0") else 10)
     return value if value < 1 << 64 else None
+
+
+def parse_float(text: str) -> tuple[int, bool] | None:
+    """The bits of an unsigned floating-point constant (PTX ISA 4.5.2) and whether they are of single precision
+    (``0f3F800000``) rather than double (``0d3FF0000000000000``, ``1.5``, ``1e-3``); None if ``text`` is not one or is
+    too large for double precision."""
+    if len(text) > 80:
+        return None
+    if _EXACT.fullmatch(text):
+        return int(text[2:], 16), text[1] in "fF"
+    if not _DECIMAL.fullmatch(text):
+        return None
+    bits: int = struct.unpack("<Q", struct.pack("<d", float(text)))[0]
+    return None if bits == 0x7FF0 << 48 else (bits, False)
 
 
 @cache
@@ -209,12 +226,7 @@ def _operand(origin: _Origin, node: Tree[Token]) -> Operand:
         case "value":
             return _value(origin, node)
         case "memory":
-            value, *rest = (c for c in node.children if isinstance(c, Tree))
-            item = _value(origin, value)
-            extra = str(tokens[-1])[1:] if tokens[-1].type == "QUALIFIER" else "coordinates" if rest else None
-            if isinstance(item, Sum):
-                return Memory(item.base, item.offset, span, extra)
-            return Memory(item, 0, span, extra)
+            return _memory(origin, node, span)
         case "address_of":
             name = _tokens(cast("Tree[Token]", node.children[1]))
             return AddressOf(_name(origin, name[0], "".join(name[1:])), _offset(origin, node.children[2:]), span)
@@ -227,10 +239,33 @@ def _operand(origin: _Origin, node: Tree[Token]) -> Operand:
             return Vector(items, span)
 
 
-def _value(origin: _Origin, node: Tree[Token]) -> Name | Number | Sum:
+def _memory(origin: _Origin, node: Tree[Token], span: Span) -> Memory:
+    first, *rest = (c for c in node.children if isinstance(c, Tree))
+    last = node.children[-1]
+    extra = str(last)[1:] if isinstance(last, Token) and last.type == "QUALIFIER" else None
+    coordinates: Vector | None = None
+    if rest:
+        found = _operand(origin, rest[0])
+        if len(rest) == 1 and isinstance(found, Vector):
+            coordinates = found
+        else:
+            extra = "coordinates"
+    item = _value(origin, first)
+    if isinstance(item, Float):
+        raise _at(item.span, "an address is no floating-point constant")
+    if isinstance(item, Sum):
+        return Memory(item.base, item.offset, span, extra, coordinates)
+    return Memory(item, 0, span, extra, coordinates)
+
+
+def _value(origin: _Origin, node: Tree[Token]) -> Name | Number | Float | Sum:
     base = cast("Tree[Token]", node.children[0])
     tokens = _tokens(node)
     span = origin.span(tokens[0], tokens[-1])
+    if base.data == "float":
+        if len(node.children) > 1:
+            raise _at(span, "a floating-point constant takes no offset")
+        return _float(origin, base, span)
     offset = _offset(origin, node.children[1:])
     if base.data == "integer":
         return Number(_in_range(_integer(origin, base) + offset, span), span)
@@ -253,13 +288,27 @@ def _integer(origin: _Origin, node: Tree[Token]) -> int:
     value = parse_integer(text)
     span = origin.span(number)
     if value is None:
-        if _FLOAT.fullmatch(text):
-            raise _at(span, "floating-point constants are not supported yet", kind="unsupported")
         if _INTEGER.fullmatch(text):
             raise _at(span, "the integer constant needs more than 64 bits")
         hint = "a constant with a leading 0 is octal" if re.fullmatch(r"0[0-9]+U?", text) else None
         raise _at(span, f"`{_clip(text)}` is not an integer constant", hint=hint)
     return _in_range(-value if sign and sign[0] == "-" else value, span)
+
+
+def _float(origin: _Origin, node: Tree[Token], span: Span) -> Float:
+    *sign, number = _tokens(node)
+    text = str(number)
+    found = parse_float(text)
+    if found is None:
+        raise _at(span, f"the floating-point constant `{_clip(text)}` is too large")
+    bits, single = found
+    exact = _EXACT.fullmatch(text) is not None
+    if sign:
+        if exact:
+            raise _at(span, f"`{_clip(text)}` gives all bits of the constant: no sign before it")
+        if sign[0] == "-":
+            bits |= 1 << 63
+    return Float(bits, single, exact, span)
 
 
 def _in_range(value: int, span: Span) -> int:
@@ -322,6 +371,8 @@ def _syntax_error(origin: _Origin, error: UnexpectedInput, dialect: bool) -> Ptx
         return origin.error(f"expected an operand after `,`, found {found}", position, width)
     if re.search(r"@!?\s*[\w$%]+$", stripped):
         return origin.error(f"expected an instruction after the guard, found {found}", position, width)
+    if "NUMBER" in accepts:
+        accepts.discard("FLOAT")
     wanted = [_DESCRIPTIONS.get(name, name) for name in _DESCRIPTIONS if name in accepts]
     if {"IDENT", "LSQB", "NUMBER"} <= accepts:
         wanted = ["an operand"]

@@ -30,6 +30,17 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
+class Float:
+    """A floating-point constant (PTX ISA 4.5.2). ``bits`` are those of its binary format: single precision for
+    ``0f3F800000`` (``single``), else double precision (``0d3FF0000000000000``, ``1.0``; ``exact`` for the first)."""
+
+    bits: int
+    single: bool
+    exact: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Sum:
     """A name plus a constant: ``x+4``."""
 
@@ -45,17 +56,6 @@ class AddressOf:
     base: Name
     offset: int
     span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """``[base]`` or ``[base+offset]``. ``extra`` is what instructions that are not modelled yet write beside it:
-    further operands inside the brackets (tensor coordinates) or a qualifier after them (``.unified``)."""
-
-    base: Name | Number
-    offset: int
-    span: Span
-    extra: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,24 @@ class Negated:
 class Vector:
     """``{a, b}``, a vector of operands."""
 
-    items: tuple[Name | Number | Sum, ...]
+    items: tuple[Name | Number | Float | Sum, ...]
     span: Span
 
 
-Operand = Name | Number | Sum | AddressOf | Memory | Pair | Negated | Vector
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """``[base]`` or ``[base+offset]``. ``extra`` is a qualifier after it (``.unified``), or ``coordinates`` where
+    instructions that are not modelled have further operands inside the brackets; ``coordinates`` is the vector of a
+    tensor access, ``[map, {c0, c1}]``."""
+
+    base: Name | Number
+    offset: int
+    span: Span
+    extra: str | None = None
+    coordinates: Vector | None = None
+
+
+Operand = Name | Number | Float | Sum | AddressOf | Memory | Pair | Negated | Vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,19 @@ Sources: PTX ISA 8.2 (overlap), 8.4 (operation types), 8.5 (scopes), 8.6 (proxie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, pairwise
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events.symbolic.event import Event, Place
+from ptxmm.events.symbolic.event import Place
 from ptxmm.events.symbolic.phases import cta_key
 from ptxmm.events.symbolic.program import Program
-from ptxmm.events.symbolic.scopes import in_scope, scope_of
+from ptxmm.events.symbolic.relations import RELATIONS, Item, unready_mbarriers
+from ptxmm.events.symbolic.scopes import in_scope, includes, scope_of, thread_site
 from ptxmm.events.symbolic.tags import TAGS, tags_of
-from ptxmm.ptx.ops import Atomic, Load, ProxyFence, Store
+from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation, bits
-
-EMPTY_SETS = ("ASY", "TMP", "CA", "CW", "MBA", "MBW", "MBI", "FMBI", "TMREL", "TMACQ", "ISS", "emptyset")
-EMPTY_RELATIONS = ("warpphase", "api", "0")
 
 
 class Base:
@@ -51,10 +49,8 @@ class Base:
             "addr": lambda: self._dependency("address"),
             "data": lambda: self._dependency("data"),
             "ctrl": lambda: self._dependency("control"),
-            "barphase": self._barphase,
-            "syncbar": self._barphase,
-            "sync_barrier": self._barphase,
-            "pfence": self._pfence,
+            "syncbar": lambda: self.relation("barphase"),
+            "sync_barrier": lambda: self.relation("barphase"),
             "id": self._identity,
             "int": self._internal,
             "ext": self._external,
@@ -78,12 +74,16 @@ class Base:
     def _make(self, name: str) -> EventSet | Relation:
         if name in ("_", "E"):
             return self.algebra.universe()
-        if name in EMPTY_SETS:
+        if name == "emptyset":
             return self.algebra.empty_set()
-        if name in EMPTY_RELATIONS:
+        if name == "0":
             return self.algebra.empty_relation()
         if name in self._relations:
             return self._relations[name]()
+        if name in RELATIONS:
+            return self._executed(RELATIONS[name](self.program))
+        if name == "MBX":
+            return self.algebra.event_set(unready_mbarriers(self.program))
         if self._tags is None:
             self._tags = self._tagged()
         if name not in self._tags:
@@ -127,12 +127,28 @@ class Base:
                 tags[tag] |= 1 << number
         return tags
 
+    def _executed(self, items: Iterable[Item]) -> Relation:
+        """The relation with the given pairs, between executed events."""
+        presence, all_of = self.program.presence, self.formulas.all
+        found = [(a, b, all_of([when, presence[a], presence[b]])) for a, b, when in items]
+        return self.algebra.relation(found) if found else self.algebra.empty_relation()
+
     def _po(self) -> Relation:
         rows = [0] * self.algebra.size
         seen: dict[int, int] = {}
-        for event in reversed(self.program.events):
-            rows[event.number] = seen.get(event.thread, 0)
-            seen[event.thread] = rows[event.number] | 1 << event.number
+        ordered = [e for e in reversed(self.program.events) if not e.asynchronous]
+        for _, parts in groupby(ordered, key=lambda e: e.id[:3]):
+            group = list(parts)  # the last part first
+            after = seen.get(group[0].thread, 0)
+            everything = after
+            for i, event in enumerate(group):
+                row = after
+                for later in group[:i]:
+                    if later.id == event.id or later.stage > event.stage:
+                        row |= 1 << later.number
+                rows[event.number] = row
+                everything |= 1 << event.number
+            seen[group[0].thread] = everything
         return self._rows(rows)
 
     def _rf(self) -> Relation:
@@ -154,12 +170,18 @@ class Base:
         return found
 
     def _co(self) -> Relation:
-        first = [
-            (self.program.initial[cell], write, when)
-            for cell, writes in self._writes().items()
-            for write, when in writes.items()
-        ]
-        return self.algebra.relation([*first, *((a, b, f) for (a, b), f in self.program.co.items())])
+        both = self.formulas.both
+        items: list[tuple[int, int, Formula]] = []
+        for cell, writes in self._writes().items():
+            initial = self.program.initial[cell]
+            items += [(initial, write, when) for write, when in writes.items()]
+            if cell[0] in self.program.mixed:
+                items += [
+                    (initial, b, both(writes[a], f))
+                    for (a, b), f in self.program.co.items()
+                    if a in writes and b not in writes
+                ]
+        return self.algebra.relation([*items, *((a, b, f) for (a, b), f in self.program.co.items())])
 
     def _fr(self) -> Relation:
         both, co = self.formulas.both, self.program.co
@@ -183,26 +205,27 @@ class Base:
         return self.algebra.relation(
             (a.number, b.number, b.presence)
             for a, b in pairwise(events)
-            if a.kind == "R" and b.kind == "W" and a.id == b.id and a.op is b.op
+            if a.kind == "R" and b.kind == "W" and a.id == b.id and isinstance(a.op, Atomic | BulkCopy | AsyncStore)
         )
-
-    def _pairwise(self, related: Callable[[Event, Event], bool]) -> Relation:
-        rows = [0] * self.algebra.size
-        for a in self.program.events:
-            for b in self.program.events:
-                if related(a, b):
-                    rows[a.number] |= 1 << b.number
-        return self._rows(rows)
 
     def _inscope(self) -> Relation:
         test = self.program.test
-        by_thread = self._by_thread()
+        moved = [e for e in self.program.events if e.home is not None]
+        away = sum(1 << e.number for e in moved)
+        by_thread = {thread: mask & ~away for thread, mask in self._by_thread().items()}
+        sites = {thread: thread_site(test, thread) for thread in by_thread}
         rows = [0] * self.algebra.size
         for event in self.program.events:
-            if scope_of(event) is not None:
-                for thread, mask in by_thread.items():
-                    if in_scope(test, event, thread):
-                        rows[event.number] |= mask
+            scope = scope_of(event)
+            if scope is None:
+                continue
+            for thread, mask in by_thread.items():
+                mine = event.home is None and event.thread == thread
+                if mine or (event.home is None and includes(scope, sites[event.thread], sites[thread])):
+                    rows[event.number] |= mask
+            for other in self.program.events if event.home is not None else moved:
+                if in_scope(test, event, other):
+                    rows[event.number] |= 1 << other.number
         return self._rows(rows)
 
     def _same_scope(self) -> Relation:
@@ -279,37 +302,6 @@ class Base:
                 if read != event.number:
                     items.append((read, event.number, self.formulas.all([when, events[read].presence, event.presence])))
         return self.algebra.relation(items)
-
-    def _barphase(self) -> Relation:
-        halves: dict[object, dict[str, list[Event]]] = {}
-        for event in self.program.events:
-            if event.kind in ("BA", "BW"):
-                halves.setdefault(event.id, {"BA": [], "BW": []})[event.kind].append(event)
-        items: list[tuple[int, int, Formula]] = []
-        for scenario, selector in self.program.scenarios:
-            phases = dict(scenario.phases)
-            groups: dict[object, list[object]] = {}
-            for arrival in scenario.arrivals:
-                phase = phases.get(arrival.id)
-                if phase is not None:
-                    cta = cta_key(self.program.test, arrival.id[0])
-                    groups.setdefault((cta, arrival.instance, arrival.barrier, phase), []).append(arrival.id)
-            for ids in groups.values():
-                for a in (e for i in ids for e in halves[i]["BA"]):
-                    for w in (e for i in ids for e in halves[i]["BW"]):
-                        items.append((a.number, w.number, self.formulas.all([selector, a.presence, w.presence])))
-        return self.algebra.relation(items)
-
-    def _pfence(self) -> Relation:
-        return self._pairwise(
-            lambda a, b: (
-                a.kind == "PF"
-                and isinstance(a.op, ProxyFence)
-                and b.kind in ("R", "W")
-                and isinstance(b.op, Load | Store | Atomic)
-                and a.op.kind == b.op.proxy
-            )
-        )
 
     def _identity(self) -> Relation:
         return self.algebra.identity(self.algebra.universe())

@@ -6,39 +6,38 @@ reached after as many rounds as there are writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import combinations
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from itertools import pairwise
 
 from ptxmm.events.symbolic.choices import choose
-from ptxmm.events.symbolic.event import ThreadEvents
-from ptxmm.events.symbolic.machine import Machine
-from ptxmm.events.symbolic.phases import scenarios
+from ptxmm.events.symbolic.event import Event, ThreadEvents
+from ptxmm.events.symbolic.machine import Assumed, Machine, Reading
+from ptxmm.events.symbolic.phases import Scenario, scenarios
 from ptxmm.events.symbolic.possible import Possible, rounds
 from ptxmm.events.symbolic.program import Program
+from ptxmm.events.symbolic.refusals import refuse, refuse_written
 from ptxmm.events.symbolic.threads import outline, run
-from ptxmm.program.accesses import partial_overlap
-from ptxmm.program.condition import MemoryTerm
-from ptxmm.program.test import EventId, Test
-from ptxmm.ptx.ops import Atomic, Branch, Op
-from ptxmm.relations.formula import FALSE, TRUE, Formulas
+from ptxmm.program.chunks import Chunks
+from ptxmm.program.condition import MemoryTerm, RegisterTerm, Term
+from ptxmm.program.mbarriers import mbarriers
+from ptxmm.program.test import TENSORMAP, EventId, Test
+from ptxmm.ptx.ops import Atomic, Branch, CopyAsync, Op, TensormapCopyFence, TensormapReplace
+from ptxmm.relations.formula import FALSE, TRUE
 from ptxmm.relations.symbolic import SymbolicAlgebra
 
 
-def build(
-    test: Test,
-    observed: tuple[MemoryTerm, ...],
-    *,
-    unroll: int,
-    tear: bool,
-    simplify: bool,
-    check: Callable[[], None],
-) -> Program:
-    """The program of ``test`` with loops unrolled ``unroll`` times.
+def build(test: Test, observed: Iterable[Term], reading: Reading, check: Callable[[], None]) -> Program:
+    """The program of ``test``, read as ``reading`` says.
 
-    ``observed``: the memory elements whose final values matter. ``tear``: single accesses may be torn into bytes
-    (A11). ``simplify``: apply the dependency rewrites (A21). Raises ``PtxmmError`` for mixed sizes.
+    ``observed``: the registers and memory elements whose final values matter. Raises ``PtxmmError`` for what is not
+    modelled.
     """
-    machine, threads = _execute(test, unroll, tear, simplify, check)
+    refuse(test)
+    terms = list(dict.fromkeys(observed))
+    shown = {(t.thread, t.register) for t in terms if isinstance(t, RegisterTerm)}
+    machine, threads, found = _execute(test, reading, shown, check)
+    refuse_written(machine)
     formulas = machine.formulas
     cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
     initial = {cell: len(machine.events) + i for i, cell in enumerate(cells)}
@@ -53,51 +52,105 @@ def build(
         threads,
         machine.read_cells,
         machine.cells,
+        tear=reading.tear,
+        mbarriers=mbarriers(test.threads, test.objects),
+        mixed=frozenset(_borders(machine)),
+        operations=machine.operations,
     )
     program.undefined += [(wrong, text) for wrong, text in machine.outside if wrong != FALSE]
-    choose(program, machine, observed, check)
+    choose(program, machine, found, tuple(t for t in terms if isinstance(t, MemoryTerm)), check)
     return program
 
 
 def _execute(
-    test: Test, unroll: int, tear: bool, simplify: bool, check: Callable[[], None]
-) -> tuple[Machine, list[ThreadEvents]]:
-    """Execute all threads until the possible values of all locations and the barriers that can block are known."""
+    test: Test, reading: Reading, shown: Collection[tuple[int, str]], check: Callable[[], None]
+) -> tuple[Machine, list[ThreadEvents], list[Scenario]]:
+    """Execute all threads until what one execution supposes is what it leads to.
+
+    That is the possible values of all locations, how they are divided, the steps that can block, and the states that
+    mbarrier arrivals return.
+    """
     possible = Possible(test)
-    split: frozenset[str] = frozenset()
-    stuck: frozenset[EventId] = frozenset()
+    assumed = Assumed()
     executions = 0
+    chunks = _chunks(test, reading.split128)
     outlines = [outline(thread) for thread in test.threads]
     guarded = any(_guarded(op) for thread in test.threads for op in thread.body)
     while True:
         check()
         if guarded:
-            free = Machine(test, Formulas(), unroll, simplify, possible.of, True, split, stuck, check)
+            free = Machine(test, reading, possible.of, True, assumed, chunks, shown, check)
             for index, known in enumerate(outlines):
                 run(free, index, known)
             executions += 1
             if possible.learn(free) and executions <= rounds(free):
                 continue
-        machine = Machine(test, Formulas(), unroll, simplify, possible.of, False, split, stuck, check)
+        machine = Machine(test, reading, possible.of, False, assumed, chunks, shown, check)
         threads = [run(machine, i, known) for i, known in enumerate(outlines)]
         executions += 1
         if not guarded and possible.learn(machine) and executions <= rounds(machine):
             continue
-        _refuse_mixed_sizes(machine)
-        torn = possible.differ_in_several_bytes() - split if tear else set()
-        if torn:
-            for key in torn:
-                possible.forget(key)
-            split, executions = split | torn, 0
+        borders = _borders(machine)
+        opaque = {p.physical for e in machine.events if e.kind == "R" and _is_map_access(e) for p in e.places}
+        for key, points in possible.torn().items() if reading.tear else ():
+            if key not in opaque:
+                borders.setdefault(key, set()).update(points)
+        grown = {key: points - set(assumed.borders.get(key, ())) for key, points in borders.items()}
+        if any(grown.values()):
+            merged = dict(assumed.borders)
+            for key, points in grown.items():
+                if points:
+                    possible.forget(key)
+                    merged[key] = tuple(sorted({*points, *merged.get(key, ())}))
+            assumed, executions = replace(assumed, borders=merged), 0
             continue
-        if any(t.barriers for t in threads):
-            blocked = frozenset(
-                s for scenario in scenarios(test, machine.formulas, threads, check) for s in scenario.stuck
-            )
-            if blocked - stuck:
-                stuck, executions = stuck | blocked, 0
-                continue
-        return machine, threads
+        if not any(t.barriers for t in threads):
+            return machine, threads, []
+        found = scenarios(test, machine.formulas, threads, check)
+        stuck = assumed.stuck.union(*(s.stuck for s in found))
+        tokens = _tokens(assumed, found)
+        if stuck == assumed.stuck and tokens == assumed.tokens:
+            return machine, threads, found
+        assumed, executions = replace(assumed, stuck=stuck, tokens=tokens), 0
+
+
+def _chunks(test: Test, split: bool) -> Callable[[str, int, int], tuple[tuple[int, int], ...]]:
+    """How the test divides copies and vectors, worked out when it is first asked for."""
+    made: list[Chunks] = []
+
+    def of(key: str, offset: int, size: int) -> tuple[tuple[int, int], ...]:
+        if not made:
+            made.append(Chunks(test, split))
+        return made[0].of(key, offset, size)
+
+    return of
+
+
+def _tokens(assumed: Assumed, found: list[Scenario]) -> dict[EventId, tuple[int, ...]]:
+    """The states that mbarrier arrivals may return: those supposed so far and those of the scenarios."""
+    tokens = {id_: set(values) for id_, values in assumed.tokens.items()}
+    for scenario in found:
+        for id_, value in scenario.tokens:
+            tokens.setdefault(id_, set()).add(value)
+    return {id_: tuple(sorted(values)) for id_, values in tokens.items()}
+
+
+def _borders(machine: Machine) -> dict[str, set[int]]:
+    """Where the accesses begin and end, for every object in which two may overlap partially."""
+    ranges: dict[str, set[tuple[int, int]]] = {}
+    for event in machine.events:
+        for place in event.places:
+            ranges.setdefault(place.physical, set()).add((place.offset, place.offset + place.size))
+    return {
+        key: {point for one in found for point in one}
+        for key, found in ranges.items()
+        if len(found) > 1 and any(b[0] < a[1] for a, b in pairwise(sorted(found)))
+    }
+
+
+def _is_map_access(event: Event) -> bool:
+    """Whether ``event`` accesses a tensor map as a whole: the map is opaque, so a torn one would mean nothing."""
+    return isinstance(event.op, TensormapReplace | TensormapCopyFence) or event.id[3] == TENSORMAP
 
 
 def _guarded(op: Op) -> bool:
@@ -106,17 +159,5 @@ def _guarded(op: Op) -> bool:
         op.guard is not None
         or (isinstance(op, Branch) and op.condition is not None)
         or (isinstance(op, Atomic) and op.op == "cas")
+        or (isinstance(op, CopyAsync) and op.ignore is not None)
     )
-
-
-def _refuse_mixed_sizes(machine: Machine) -> None:
-    """Raise an error if two accesses may overlap partially."""
-    ranges: dict[str, dict[tuple[int, int], Op]] = {}
-    for event in machine.events:
-        for place in event.places:
-            ranges.setdefault(place.physical, {}).setdefault((place.offset, place.size), event.op)
-    for key, found in ranges.items():
-        ordered = sorted(found)
-        for (offset, size), (other, other_size) in combinations(ordered, 2):
-            if other < offset + size:
-                raise partial_overlap(machine.test, key, found[offset, size], found[other, other_size])

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from ptxmm.events.symbolic.values import Domain, Reads
 from ptxmm.program.test import EventId, MemoryObject
-from ptxmm.ptx.ops import Barrier, Op
-from ptxmm.relations.formula import Formula
+from ptxmm.ptx.ops import Op
+from ptxmm.relations.formula import TRUE, Formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,20 @@ class Place:
         return key == self.physical and self.offset <= offset and offset + size <= self.offset + self.size
 
 
+Mbarrier = tuple[str, int]
+"""An mbarrier: the physical key of its object and the byte offset in it."""
+
+
 @dataclass(slots=True)
 class Event:
-    """An event of a thread. ``kind``: R W F PF AF BA BW. ``value``: what a write writes (of the access's width).
+    """An event of a thread. ``kind``: R W F PF AF BA BW CA CW MBI MBA MBW ISS AW API. ``value``: what a write writes,
+    or a read returns (of the access's width).
 
-    ``address``, ``data``, ``control`` are the reads it depends on.
+    ``address``, ``data``, ``control`` are the reads it depends on. ``operation``: the asynchronous operation that the
+    event belongs to, its issue included, or -1. ``stage`` orders the parts of one instruction in program order.
+    ``covers``: the bytes that an acquire fence of the tensormap proxy is for.
+    ``after``: the events of asynchronous operations that complete before it. ``mbarriers``: those an mbarrier event
+    may act on, and when. ``home``: the CTA (as ``MemoryObject.owner``) that takes the place of its thread in scopes.
     """
 
     number: int
@@ -44,25 +53,78 @@ class Event:
     address: Reads = field(default_factory=dict)
     data: Reads = field(default_factory=dict)
     control: Reads = field(default_factory=dict)
+    operation: int = -1
+    stage: int = 0
+    covers: list[Place] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)
+    mbarriers: dict[Mbarrier, Formula] = field(default_factory=dict)
+    home: tuple[int, int, int | None, int | None] | None = None
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether it is performed by an asynchronous operation, out of program order."""
+        return self.operation >= 0 and self.kind != "ISS"
 
 
 @dataclass(slots=True)
-class BarrierEvent:
-    """A barrier instruction on some path: its events and the possible barrier ids and counts."""
+class Operation:
+    """An asynchronous operation on some path: its issue and the events that perform it, by number.
+
+    ``kind``: cp.async bulk store arrive. ``grouped``: whether a commit of its kind puts it into a group.
+    """
+
+    kind: str
+    thread: int
+    issue: int
+    grouped: bool
+    events: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SyncEvent:
+    """A step of a thread that takes part in the simulation of barriers, on some path, with its possible operands.
+
+    ``kind``: bar.sync bar.arrive warp.sync cluster.arrive cluster.wait mb.init mb.inval mb.arrive mb.drop mb.expect
+    mb.complete mb.increment mb.wait. ``number`` is its own among all steps of the program; it tells steps with the same
+    id apart that are on paths which were not merged. ``(id, kind)`` is one step of an execution.
+
+    ``barrier``: the id of a CTA barrier. ``count``: how many threads of a CTA barrier (None: all), or arrivals of
+    mb.init, mb.arrive and mb.drop. ``mask``: the lanes of warp.sync. ``place``: the mbarrier of all mb kinds.
+    ``amount``: the bytes of mb.expect and mb.complete, and those an arrival with ``.expect_tx`` expects first.
+    mb.wait has either ``parity`` or ``state``, and ``outcome``, the formula under which it returns True;
+    ``state_of``: the mb.arrive or mb.drop of this thread whose token ``state`` is, None where it is not that plain.
+    ``tokens``: for an arrival that writes a register, its candidate tokens and when each is the one.
+    ``counted``: whether anything but a wait looks at them; if not, scenarios leave out all but one pending count.
+    ``no_complete``: the arrival must not complete the phase. ``asynchronous``: it happens any time after the steps
+    of the thread before it, and those after it do not wait for it.
+    """
 
     id: EventId
-    op: Barrier
+    kind: str
+    op: Op
     presence: Formula
-    barrier: Domain
-    count: Domain | None
-    arrive: int
+    number: int
+    barrier: Domain | None = None
+    count: Domain | None = None
+    instance: int | None = None
+    mask: Domain | None = None
+    place: dict[Mbarrier, Formula] = field(default_factory=dict)
+    amount: Domain | None = None
+    parity: Domain | None = None
+    state: Domain | None = None
+    state_of: EventId | None = None
+    outcome: Formula = TRUE
+    tokens: Domain | None = None
+    no_complete: bool = False
+    asynchronous: bool = False
+    counted: bool = True
 
 
 @dataclass(slots=True)
 class ThreadEvents:
     """What one thread may do: when it ends (``completed``, or ``cut`` by the bound) and with which registers."""
 
-    barriers: list[BarrierEvent]
+    barriers: list[SyncEvent]
     completed: Formula
     cut: Formula
     registers: dict[str, Domain]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from ptxmm.events.symbolic.event import Event, Place
+from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.values import Domain, Expressions, Reads, Value, only
 from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import GridControl
 from ptxmm.relations.formula import Formula, Formulas
 
 
@@ -19,55 +21,105 @@ class Control:
     reads: Reads
 
 
+Queue = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
+"""The committed groups of asynchronous operations, oldest first, and the operations that are in no group yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What an execution of the program supposes, until later executions know better.
+
+    ``borders``: for an object whose accesses are divided, the offsets where. ``stuck``: the steps at which a thread may
+    wait for ever. ``tokens``: for each mbarrier arrival the states that it may return.
+    """
+
+    borders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    stuck: frozenset[EventId] = frozenset()
+    tokens: Mapping[EventId, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a program is read: ``unroll`` bounds loops, ``tear`` splits accesses into bytes where that may be seen (A11),
+    ``simplify`` drops dependencies (A21), ``split128`` makes two accesses of 16 bytes (A13), by ``cas_writes`` a
+    compare-and-swap that fails writes the old value (A14), by ``direct`` coherence order is not transitive (A5)."""
+
+    unroll: int
+    tear: bool
+    simplify: bool
+    split128: bool = False
+    cas_writes: bool = False
+    direct: bool = False
+
+
 @dataclass(slots=True)
 class State:
+    """One path: when it is taken, what it knows. ``queues``: for each kind its groups of asynchronous operations."""
+
     guard: Formula
     registers: dict[str, Value]
     controls: dict[int, Control] = field(default_factory=dict)
     wrote: dict[int, Formula] = field(default_factory=dict)
+    queues: dict[str, Queue] = field(default_factory=dict)
 
 
 class Machine:
     """Executes the threads of ``test``; events are numbered across threads. ``check`` may raise ``Timeout``.
 
-    ``possible`` gives the values that a read may find in a cell (physical key, offset, size) with their support,
-    ``cells`` how a range splits into cells. ``free``: guards that depend on reads may go either way, to see what would
-    be written if they did. ``stuck`` are the barrier instructions at which a thread may wait for ever.
+    ``possible`` gives the values that a read may find in a cell (physical key, offset, size) with their support.
+    ``free``: guards that depend on reads may go either way, to see what would be written if they did. ``chunks``
+    divides copies (``program.chunks``); ``shown``: the registers, by thread, whose final values are asked for.
     """
 
     def __init__(
         self,
         test: Test,
-        formulas: Formulas,
-        unroll: int,
-        simplify: bool,
+        reading: Reading,
         possible: Callable[[tuple[str, int, int], EventId], dict[int, int]],
         free: bool,
-        split: frozenset[str],
-        stuck: frozenset[EventId],
+        assumed: Assumed,
+        chunks: Callable[[str, int, int], tuple[tuple[int, int], ...]],
+        shown: Collection[tuple[int, str]],
         check: Callable[[], None],
     ) -> None:
         self.check = check
         self.test = test
-        self.formulas = formulas
-        self.unroll = unroll
-        self.expressions = Expressions(simplify)
+        self.formulas = Formulas()
+        self.unroll = reading.unroll
+        self.split128 = reading.split128
+        self.cas_writes = reading.cas_writes
+        self.direct = reading.direct
+        self.api = _several_grids(test)
+        self.expressions = Expressions(reading.simplify)
         self.possible = possible
         self.free = free
-        self.split = split
-        self.stuck = stuck
+        self.borders = assumed.borders
+        self.stuck = assumed.stuck
+        self.tokens = assumed.tokens
+        self.chunks = chunks
+        self.shown = shown
         self.events: list[Event] = []
+        self.operations: list[Operation] = []
         self.read_cells: dict[int, dict[tuple[str, int, int], Domain]] = {}
         self.outside: list[tuple[Formula, str]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}
         self._choices = 0
+        self._steps = 0
         self.zero = Value(only(0), self.expressions.constant(0), {})
 
     def cells(self, place: Place) -> list[tuple[str, int, int]]:
         """The cells of the byte range of ``place``."""
-        if place.physical in self.split:
-            return [(place.physical, place.offset + i, 1) for i in range(place.size)]
-        return [(place.physical, place.offset, place.size)]
+        key, start, end = place.physical, place.offset, place.offset + place.size
+        borders = self.borders.get(key)
+        if borders is None:
+            return [(key, start, place.size)]
+        points = [start, *(b for b in borders if start < b < end), end]
+        return [(key, a, b - a) for a, b in pairwise(points)]
+
+    def new_step(self) -> int:
+        """A fresh number for a step of the simulation of barriers."""
+        self._steps += 1
+        return self._steps
 
     def new_choice(self) -> int:
         """A fresh number for a set of mutually exclusive variables."""
@@ -88,3 +140,11 @@ class Machine:
     def either_way(self, condition: Formula, reads: Reads) -> Formula:
         """``condition``, or where it depends on ``reads`` and guards are free, a new variable."""
         return self.formulas.variable() if self.free and reads else condition
+
+
+def _several_grids(test: Test) -> bool:
+    """Whether starts and ends of threads matter: some GPU runs several grids, or a thread waits for those before it."""
+    places = [t.placement for t in test.threads if not t.placement.host]
+    return len({(p.gpu, p.grid) for p in places}) > len({p.gpu for p in places}) or any(
+        isinstance(op, GridControl) and op.kind == "wait" for t in test.threads for op in t.body
+    )

@@ -11,7 +11,7 @@ from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.program import Cell, initial_value
 from ptxmm.program.test import EventId, Test
-from ptxmm.ptx.ops import Imm, Store, Sym
+from ptxmm.ptx.ops import Imm, Store, Sym, elements
 from ptxmm.relations.formula import TRUE
 
 
@@ -28,12 +28,14 @@ class Possible:
         self._bits: dict[EventId, int] = {}
         for index, thread in enumerate(test.threads):
             for pc, op in enumerate(thread.body):
-                if isinstance(op, Store) and isinstance(op.value, Imm) and isinstance(op.address.base, Sym):
+                if not isinstance(op, Store) or len(op.values) > 1 or not isinstance(op.address.base, Sym):
+                    continue
+                if isinstance(op.values[0], Imm) and len(elements(op, True)) == 1:
                     item = test.objects[op.address.base.name]
                     offset = op.address.base.offset + op.address.offset
                     if 0 <= offset <= item.size - op.type.bytes:
-                        value = op.value.value & ((1 << op.type.bits) - 1)
-                        site = (index, pc, 0)
+                        value = op.values[0].value & ((1 << op.type.bits) - 1)
+                        site = (index, pc, 0, 0)
                         self._cell((item.physical, offset, op.type.bytes))[site] = {value: self._bit(site)}
 
     def of(self, cell: Cell, read: EventId) -> dict[int, int]:
@@ -50,17 +52,22 @@ class Possible:
         for cell in [c for c in self._values if c[0] == key]:
             del self._values[cell]
 
-    def differ_in_several_bytes(self) -> set[str]:
-        """The objects some cell of which may hold values that differ from each other in more than one byte (A11)."""
-        found = set()
-        for cell, writes in self._values.items():
+    def torn(self) -> dict[str, set[int]]:
+        """Where to divide the cells whose values differ from each other in more than one byte, for each object.
+
+        If they differ in one byte only, it makes no difference whether accesses are torn (A11).
+        """
+        found: dict[str, set[int]] = {}
+        for (key, offset, size), writes in self._values.items():
             values = {v for w in writes.values() for v in w}
             first = next(iter(values))
             differing = 0
             for value in values:
                 differing |= value ^ first
-            if sum(1 for i in range(cell[2]) if differing >> 8 * i & 0xFF) > 1:
-                found.add(cell[0])
+            if differing & (differing - 1):
+                places = [offset + i for i in range(size) if differing >> 8 * i & 0xFF]
+                if len(places) > 1:
+                    found.setdefault(key, set()).update(places[1:])
         return found
 
     def learn(self, machine: Machine) -> bool:

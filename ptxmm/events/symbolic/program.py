@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ptxmm.events.symbolic.event import Event, Place, ThreadEvents, initial_values
+from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents, initial_values
 from ptxmm.events.symbolic.phases import Scenario
 from ptxmm.events.symbolic.values import Domain, apply, merge, only
 from ptxmm.program.condition import MemoryTerm
@@ -25,6 +25,8 @@ class Program:
     ``rf[cell][r][w]``, ``co[w1, w2]``, ``fsc[f1, f2]``, ``last[range][w]`` (w = -1: initial) are the choices;
     ``scenarios`` pairs the barrier scenarios with the formula that selects each. ``constraints`` all hold in an
     execution, and no two formulas of an ``exclusive`` pair (apart, since formulas are simplified by what is in it).
+    ``tear``: cells may be read from different writes wherever they meet. ``mbarriers``: the objects that are
+    mbarriers. ``mixed``: the objects in which accesses may overlap partially.
     """
 
     test: Test
@@ -44,6 +46,14 @@ class Program:
     constraints: list[Formula] = field(default_factory=list)
     exclusive: list[tuple[Formula, Formula]] = field(default_factory=list)
     undefined: list[tuple[Formula, str]] = field(default_factory=list)
+    tear: bool = True
+    mbarriers: frozenset[str] = frozenset()
+    mixed: frozenset[str] = frozenset()
+    operations: list[Operation] = field(default_factory=list)
+
+    def operation(self, event: Event) -> Operation:
+        """The asynchronous operation that ``event`` belongs to."""
+        return self.operations[event.operation]
 
     @property
     def finished(self) -> Formula:
@@ -77,6 +87,8 @@ class Program:
     def element(self, term: MemoryTerm) -> Domain:
         """The final value of a memory element."""
         item = self.test.objects[term.key]
+        if term.key in self.mbarriers:
+            return self._completed((item.physical, term.index * item.type.bytes))
         start, size = term.index * item.type.bytes, item.type.bytes
         value = only(0)
         byte = start
@@ -91,6 +103,17 @@ class Program:
             value = apply(self.formulas, lambda low, high, shift=shift: low | high << shift, value, part)
             byte += step
         return value
+
+    def _completed(self, mbarrier: Mbarrier) -> Domain:
+        """How many phases an mbarrier has completed in the end."""
+        arms = [
+            (selector, only(dict(scenario.completed).get(mbarrier, 0)))
+            for scenario, selector in self.scenarios
+            if scenario.undefined is None and not scenario.stuck
+        ]
+        if len(arms) <= 1:
+            return arms[0][1] if arms else only(0)
+        return merge(self.formulas, arms)
 
     def written(self, write: int, cell: Cell) -> Domain:
         """What a write (or the initial write) writes to ``cell``."""

@@ -6,71 +6,102 @@ from collections.abc import Iterable
 
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.scopes import scope_of
-from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Atomic, Barrier, Fence, Load, ProxyFence, Store
+from ptxmm.program.test import TENSORMAP, Test
+from ptxmm.ptx.ops import (
+    AsyncStore,
+    Atomic,
+    BulkCopy,
+    ClusterBarrier,
+    Fence,
+    Load,
+    MbarrierArrive,
+    MbarrierInitFence,
+    MbarrierTx,
+    MbarrierWait,
+    ProxyFence,
+    Store,
+    TensormapFence,
+)
 
 PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
+FENCES = {"sc": ("FSC", "SC"), "acq_rel": ("FAR", "ACQ_REL"), "acquire": ("FA",), "release": ("FL",)}
 
 TAGS = (
-    "R",
-    "W",
-    "M",
-    "IW",
-    "F",
-    "FSC",
-    "FAR",
-    "PF",
-    "AF",
-    "BA",
-    "BW",
-    "B",
-    "STRONG",
-    "REL",
-    "ACQ",
-    "NORET",
-    "AMO",
-    "GEN",
-    "SUR",
-    "TEX",
-    "CON",
-    "RLX",
-    "ACQ_REL",
-    "SC",
-    "WEAK",
-    "VOL",
-    "MMIO",
-    "ALIAS",
-    "CTA",
-    "CLUSTER",
-    "GPU",
-    "SYS",
-    "HOST",
-)
+    "R", "W", "M", "IW", "F", "FSC", "FAR", "FA", "FL", "PF", "PFR", "AF", "BA", "BW", "B", "CA", "CW", "MBA", "MBW",
+    "MBI", "FMBI", "TMREL", "TMACQ", "ISS", "AW", "API", "STRONG", "REL", "ACQ", "NORET", "AMO", "GEN", "ASY", "STA",
+    "TMP", "SUR", "TEX", "CON", "RLX", "ACQ_REL", "SC", "WEAK", "VOL", "MMIO", "ALIAS", "CTA", "CLUSTER", "GPU",
+    "SYS", "HOST",
+)  # fmt: skip
 
 
 def tags_of(test: Test, event: Event) -> Iterable[str]:
     """The names of the sets that ``event`` is in (8.4, Table 19)."""
-    op = event.op
     if test.threads[event.thread].placement.host:
         yield "HOST"
     scope = scope_of(event)
     if scope is not None:
         yield "STRONG"
         yield scope.upper()
-    match op:
-        case Fence():
-            yield from ("F", "GEN", *(("FSC", "SC") if op.sem == "sc" else ("FAR", "ACQ_REL")))
-        case ProxyFence():
-            yield "F"
-            if op.kind == "alias":
-                yield from ("AF", "ALIAS")
-            else:
-                yield from ("PF", PROXIES[op.kind])
-        case Barrier():
+    match event.kind:
+        case "R" | "W":
+            yield from (event.kind, "M", *_access(event, scope))
+        case "F":
+            yield from ("F", "GEN", *_fence(event))
+        case "AF":
+            yield from ("F", "AF", "ALIAS")
+        case "PF":
+            yield from ("F", "PF", *_proxy_fence(event))
+        case "BA" | "BW":
             yield from (event.kind, "B")
-        case Load() | Store() | Atomic():
-            yield from (event.kind, "M", PROXIES[op.proxy])
-            yield from _order(event, op)
+        case "CA" | "CW" | "MBA" | "MBW" | "MBI":
+            yield from (event.kind, "GEN", *_synchronizes(event))
+        case _:
+            yield event.kind
+
+
+def _fence(event: Event) -> Iterable[str]:
+    op = event.op
+    if isinstance(op, Fence):
+        return FENCES[op.sem]
+    if isinstance(op, MbarrierInitFence):
+        return ("FMBI",)
+    return ("TMACQ",) if isinstance(op, TensormapFence) and op.sem == "acquire" else ("TMREL",)
+
+
+def _proxy_fence(event: Event) -> Iterable[str]:
+    """The proxy of an explicit fence; the implicit ones of a copy are told by what they fence."""
+    op = event.op
+    if not isinstance(op, ProxyFence):
+        return ("PFR",) if event.id[3] == 0 else ()
+    return () if op.kind == "async" else (PROXIES[op.kind],)
+
+
+def _synchronizes(event: Event) -> Iterable[str]:
+    op = event.op
+    if isinstance(op, ClusterBarrier | MbarrierArrive | MbarrierWait):
+        releases, acquires = op.sem == "release", op.sem == "acquire"
+        return (*(("REL",) if releases else ()), *(("ACQ",) if acquires else ()))
+    return ("REL",) if event.kind == "MBA" and not isinstance(op, MbarrierTx) else ()
+
+
+def _access(event: Event, scope: str | None) -> Iterable[str]:
+    op = event.op
+    if isinstance(op, Load | Store | Atomic):
+        yield PROXIES[op.proxy]
+        yield from _order(event, op)
+        return
+    if isinstance(op, BulkCopy):
+        yield "TMP" if event.id[3] == TENSORMAP else "ASY"
+    else:
+        yield "GEN"
+    if isinstance(op, AsyncStore):
+        yield "STA"
+    if scope is None:
+        yield "WEAK"
+        return
+    yield from ("AMO", "RLX")
+    if event.kind == "R":
+        yield "NORET"
 
 
 def _order(event: Event, op: Load | Store | Atomic) -> Iterable[str]:

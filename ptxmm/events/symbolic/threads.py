@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
+from ptxmm.errors import Span
+from ptxmm.events.symbolic.copies import commit
 from ptxmm.events.symbolic.event import ThreadEvents
-from ptxmm.events.symbolic.instructions import Instructions
+from ptxmm.events.symbolic.executor import Executor
+from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, State
 from ptxmm.events.symbolic.values import Reads, Value, merge, only
 from ptxmm.program.control import SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.test import EventId, Thread
-from ptxmm.ptx.ops import Branch, Exit
+from ptxmm.ptx.ops import AsyncCommit, Branch, Exit, Source
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
@@ -41,6 +44,9 @@ def run(machine: Machine, index: int, known: Outline) -> ThreadEvents:
     return _Run(machine, index, known).run()
 
 
+_BOUNDARY = Exit(Source(Span(0, 0, 0), ""))
+"""Stands for the instruction of the events at the start and the end of a thread."""
+
 _Node = tuple[int, int, int, tuple[int, ...]]
 """Component of control, number of backward branches taken in it, pc, how often each backward branch was taken."""
 
@@ -59,7 +65,7 @@ class _Run:
         self.around = known.around
         self.component = known.component
         self.headers = set(self.flow.spin.values())
-        self.instructions = Instructions(machine, index, self.thread, self.headers)
+        self.executor = Executor(machine, index, self.thread, self.headers)
         self.operands = known.operands
 
     def run(self) -> ThreadEvents:
@@ -77,6 +83,8 @@ class _Run:
                 heappush(queue, node)
             waiting[node].append(state)
 
+        if self.machine.api:
+            self.executor.event("API", _BOUNDARY, (self.index, -1, 0, 0), TRUE, {})
         arrive(0, (0,) * (len(self.backward) + len(self.spins)), State(TRUE, registers))
         while queue:
             self.machine.check()
@@ -95,12 +103,21 @@ class _Run:
             else self.ends[0].registers[name].domain
             for name in (registers if self.ends else ())
         }
+        completed = self.formulas.any([s.guard for s in self.ends])
+        if self.machine.api and completed != FALSE:
+            self._end(completed)
         return ThreadEvents(
-            self.instructions.barriers,
-            self.formulas.any([s.guard for s in self.ends]),
+            self.executor.barriers,
+            completed,
             self.formulas.any(self.cut),
             registers_at_end,
         )
+
+    def _end(self, presence: Formula) -> None:
+        """The end of the thread, after all that its asynchronous operations do."""
+        performed = [e.number for e in self.machine.events if e.thread == self.index and e.asynchronous]
+        event = self.executor.event("API", _BOUNDARY, (self.index, len(self.thread.body), 0, 0), presence, {})
+        event.after = performed
 
     def _node(self, pc: int, counts: tuple[int, ...]) -> _Node:
         """The node of a thread's unrolled control flow; nodes come in topological order.
@@ -138,6 +155,7 @@ class _Run:
             key = (
                 frozenset((join, c.assigned) for join, c in state.controls.items()),
                 tuple(state.registers[name].expression for name in self.operands[pc]),
+                tuple(sorted(state.queues.items())),
             )
             groups.setdefault(key, []).append(state)
         return [self._merge(group) if len(group) > 1 else group[0] for group in groups.values()]
@@ -162,7 +180,7 @@ class _Run:
             header: formulas.any([formulas.both(s.guard, s.wrote.get(header, FALSE)) for s in states])
             for header in self.headers
         }
-        return State(formulas.any([s.guard for s in states]), registers, controls, wrote)
+        return State(formulas.any([s.guard for s in states]), registers, controls, wrote, first.queues)
 
     def _under(self, arms: list[tuple[Formula, Reads]]) -> Reads:
         found: dict[int, list[Formula]] = {}
@@ -184,15 +202,15 @@ class _Run:
             known = self.machine.expressions.value_of(predicate.expression) is not None
             reads = {} if known else predicate.reads
             condition = self.machine.either_way(condition, reads)
-        here: EventId = (self.index, pc, self._round(pc, counts))
+        here: EventId = (self.index, pc, self._round(pc, counts), 0)
         if isinstance(op, Branch):
             if op.condition is not None:
-                compared = self.instructions.operation(
+                compared = self.executor.operation(
                     op.condition.cmp,
                     op.condition.type,
                     [
-                        self.instructions.operand(state, op.condition.a, op.condition.type),
-                        self.instructions.operand(state, op.condition.b, op.condition.type),
+                        self.executor.operand(state, op.condition.a, op.condition.type),
+                        self.executor.operand(state, op.condition.b, op.condition.type),
                     ],
                 )
                 condition = self.formulas.both(condition, compared.domain.get(1, FALSE))
@@ -207,8 +225,22 @@ class _Run:
             left = self.formulas.both(state.guard, -condition)
             stays = replace(state, guard=left, registers=dict(state.registers))
             return [(pc + 1, counts, self._open(pc, stays, reads, known))]
-        self.instructions.execute(op, here, state, condition, reads)
+        if isinstance(op, AsyncCommit):
+            return [(pc + 1, counts, s) for s in self._commit(op, state, condition)]
+        execute(self.executor, op, here, state, condition, reads)
         return [(pc + 1, counts, state)]
+
+    def _commit(self, op: AsyncCommit, state: State, condition: Formula) -> list[State]:
+        """Where a commit is predicated, the paths with it and without it go on apart."""
+        states = []
+        left = self.formulas.both(state.guard, -condition)
+        if left != FALSE:
+            states.append(replace(state, guard=left, registers=dict(state.registers)))
+        state.guard = self.formulas.both(state.guard, condition)
+        if state.guard != FALSE:
+            commit(op, state)
+            states.append(state)
+        return states
 
     def _open(self, pc: int, state: State, reads: Reads, known: bool) -> State:
         """``state`` after the conditional branch at ``pc``, inside its region of control."""

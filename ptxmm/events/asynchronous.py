@@ -1,0 +1,362 @@
+"""Asynchronous copies, stores and reductions, their groups, and tensor maps (PTX ISA 9.7.8.24, 9.7.9.27, 8.9.1.1).
+
+Each has an issue event in program order; its accesses and what follows them are asynchronous (semantics A33 to A39).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ptxmm.events.accesses import operation, part_of
+from ptxmm.events.compute import in_cta
+from ptxmm.events.expressions import Node
+from ptxmm.events.machine import ADDRESS, U32, Copy, Machine, Spot
+from ptxmm.events.synchronization import place
+from ptxmm.program.test import DESTINATION, TENSORMAP
+from ptxmm.ptx.ops import (
+    AsyncCommit,
+    AsyncStore,
+    AsyncWait,
+    BulkCopy,
+    CopyAsync,
+    CopyAsyncArrive,
+    TensormapCopyFence,
+    TensormapReplace,
+    Type,
+)
+
+_MAP_BYTES = 128
+_ADDRESS_BITS = 64
+S32 = Type("s", 32)
+
+
+@dataclass(slots=True)
+class _Operation:
+    """One asynchronous operation while it is put together: positions in the trace of its events."""
+
+    machine: Machine
+    issuer: int
+    reads: list[int] = field(default_factory=list)
+    writes: list[int] = field(default_factory=list)
+    maps: list[int] = field(default_factory=list)
+
+    @property
+    def next(self) -> int:
+        """The position that the next event will have."""
+        return len(self.machine.trace.events)
+
+
+def _issue(machine: Machine) -> _Operation:
+    operation_ = _Operation(machine, len(machine.trace.events))
+    machine.add("ISS")
+    return operation_
+
+
+_Sources = list[tuple[int, int, Node]]
+"""What has been read of a source: offset in it, size, value."""
+
+
+def _read_source(this: _Operation, spot: Spot | None, size: int, addr: int) -> _Sources:
+    """Read ``size`` bytes at ``spot``, one read for each chunk."""
+    found: _Sources = []
+    if spot is None:
+        return found
+    for first, length in this.machine.program.chunks.of(spot.item.physical, spot.offset, size):
+        offset, position = first - spot.offset, this.next
+        node = this.machine.read(spot.cells(offset, length), addr, offset, asynchronous=True, issuer=this.issuer)
+        this.reads.append(position)
+        found.append((offset, length, node))
+    return found
+
+
+def _bytes(machine: Machine, sources: _Sources, first: int, size: int) -> Node:
+    """The value of ``size`` bytes of what was read from ``first`` on; bytes that were not read are 0."""
+    parts = []
+    for offset, length, node in sources:
+        start, end = max(first, offset), min(first + size, offset + length)
+        if start < end:
+            if (start, end) == (offset, offset + length) == (first, first + size):
+                return node
+            parts.append((node, 8 * (start - offset), 8 * (end - start), 8 * (start - first)))
+    return machine.expressions.fields(parts) if parts else machine.expressions.constant(0)
+
+
+def _write(this: _Operation, spot: Spot, base: int, offset: int, size: int, value: Node, addr: int) -> None:
+    """Write ``size`` bytes ``offset`` bytes into a destination, after all reads so far; ``base``: its first part."""
+    position = this.next
+    part = base + offset
+    after = tuple(this.reads)
+    this.machine.write(
+        spot.cells(offset, size), value, addr, part, asynchronous=True, issuer=this.issuer, after=after
+    )
+    this.writes.append(position)
+
+
+def _reduce(
+    this: _Operation, spot: Spot, base: int, op: str, type_: Type, values: Sequence[tuple[int, Node]], addr: int
+) -> None:
+    """Read and write each element of a reduction; ``values``: offset and operand of each."""
+    expressions = this.machine.expressions
+    old = []
+    for offset, _ in values:
+        part = base + offset
+        this.reads.append(this.next)
+        cells = spot.cells(offset, type_.bytes)
+        old.append(this.machine.read(cells, addr, part, asynchronous=True, issuer=this.issuer))
+    for (offset, value), before in zip(values, old, strict=True):
+        new = expressions.operation(op, type_, before, value)
+        _write(this, spot, base, offset, type_.bytes, new, addr)
+
+
+def _complete(this: _Operation, k: int, here: tuple[str, int], size: int, after: Iterable[int]) -> None:
+    """The complete_tx of destination ``k``."""
+    part = k * DESTINATION
+    this.machine.step("mb.complete", part, place=here, number=size, asynchronous=True)
+    this.machine.add(
+        "MBA", part, mbarrier=here, asynchronous=True, issuer=this.issuer, after=tuple(after)
+    )
+
+
+# cp.async and its groups.
+
+
+def copy_async(machine: Machine, op: CopyAsync) -> None:
+    """``cp.async``: bytes past the source size are written as zeros."""
+    size, sizes = op.size, 0
+    if op.source_size is not None:
+        given, sizes = machine.number(op.source_size, U32, "source size of this copy")
+        size = min(size, given)
+    if op.ignore is not None:
+        node = machine.register(op.ignore.name)
+        if bool(machine.decide(node, (0, 1))) is not op.ignore_negated:
+            size = 0
+        sizes |= node.reads
+    dst, dst_addr = machine.address(op.dst, op.size)
+    src, src_addr = machine.address(op.src, size) if size else (None, 0)
+    this = _issue(machine)
+    sources = _read_source(this, src, size, src_addr | sizes)
+    if dst is None:
+        machine.lose()
+    else:
+        _copy_to(this, dst, DESTINATION, sources, op.size, dst_addr | sizes)
+    machine.alone.setdefault("cp.async", []).append(Copy(tuple(this.writes), tuple(this.writes)))
+
+
+def _copy_to(this: _Operation, dst: Spot, base: int, sources: _Sources, size: int, addr: int) -> None:
+    for first, length in this.machine.program.chunks.of(dst.item.physical, dst.offset, size):
+        offset = first - dst.offset
+        _write(this, dst, base, offset, length, _bytes(this.machine, sources, offset, length), addr)
+
+
+def copy_async_arrive(machine: Machine, op: CopyAsyncArrive) -> None:
+    """``cp.async.mbarrier.arrive``: an arrival once all earlier cp.async of the thread are done."""
+    here, _ = place(machine, op.address)
+    if here is None:
+        return
+    copies = [*machine.alone.get("cp.async", ()), *(c for g in machine.groups.get("cp.async", ()) for c in g)]
+    this = _issue(machine)
+    if not op.noinc:
+        machine.step("mb.increment", place=here, number=1)
+    machine.step("mb.arrive", place=here, number=1, asynchronous=True)
+    after = tuple(i for c in copies for i in c.done)
+    machine.add("MBA", mbarrier=here, asynchronous=True, issuer=this.issuer, after=after)
+
+
+def commit(machine: Machine, op: AsyncCommit) -> None:
+    """``commit_group``: a group of the operations that are in none yet, perhaps empty."""
+    if op.kind == "wgmma":
+        raise machine.unsupported("wgmma instructions are not supported yet")
+    machine.groups.setdefault(op.kind, []).append(machine.alone.pop(op.kind, []))
+
+
+def wait(machine: Machine, op: AsyncWait) -> None:
+    """``wait_group`` and ``wait_all``."""
+    if op.kind == "wgmma":
+        raise machine.unsupported("wgmma instructions are not supported yet")
+    groups = machine.groups.get(op.kind, [])
+    if op.pending is None:
+        done = [*groups, machine.alone.get(op.kind, [])]
+    else:
+        done = groups[: max(0, len(groups) - op.pending)]
+    machine.add("AW", completes=tuple(i for g in done for c in g for i in (c.read if op.read else c.done)))
+
+
+# Bulk copies and reductions.
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A destination of a bulk copy: where it writes, and the mbarrier that it completes."""
+
+    spot: Spot | None
+    mbarrier: tuple[str, int] | None
+
+
+def bulk_copy(machine: Machine, op: BulkCopy) -> None:
+    """``cp.async.bulk``, ``cp.reduce.async.bulk`` and their tensor forms of rank 1."""
+    mask = None if op.mask is None else machine.number(op.mask, Type("u", 16), "CTA mask of this copy")[0]
+    shared_addr = op.src if op.dst_space == "global" else op.dst
+    tensor = None if op.tensormap is None else _tensor(machine, op)
+    if tensor is not None:
+        size, sizes = tensor.size, 0
+    else:
+        assert op.size is not None
+        size, sizes = machine.number(op.size, U32, "size of this copy")
+    local = None if shared_addr is None else machine.address(shared_addr, size)
+    mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier)[0]
+    other = op.dst if op.dst_space == "global" else op.src
+    remote = None if other is None else machine.address(other, size)
+    this = _issue(machine)
+    if tensor is not None:
+        remote = tensor.side(this)
+    assert local is not None and remote is not None
+    (src, src_addr), (dst, dst_addr) = (local, remote) if op.dst_space == "global" else (remote, local)
+    sources = _read_source(this, src, size, src_addr | sizes)
+    targets = _targets(machine, op, dst, mbarrier, mask)
+    for k, target in enumerate(targets):
+        base = (1 + k) * DESTINATION
+        if target.spot is None:
+            machine.lose()
+        elif op.reduction is None:
+            _copy_to(this, target.spot, base, sources, size, dst_addr | sizes)
+        else:
+            assert op.type is not None
+            name = "add.ftz" if op.reduction == "add" and op.type.name == "f32" else op.reduction
+            values = [(i, _bytes(machine, sources, i, op.type.bytes)) for i in range(0, size, op.type.bytes)]
+            _reduce(this, target.spot, base, name, op.type, values, dst_addr | sizes)
+    _finish(this, op, size, targets)
+
+
+def _finish(this: _Operation, op: BulkCopy, size: int, targets: Sequence[_Target]) -> None:
+    """The implicit proxy fences, and how the completion is told."""
+    machine = this.machine
+    reads, everything = (*this.maps, *this.reads), (*this.maps, *this.reads, *this.writes)
+    read_done, done = this.next, this.next + 1
+    for part, before in enumerate((reads, everything)):
+        machine.add("PF", part, asynchronous=True, issuer=this.issuer, after=before, covers=before)
+    if op.mbarrier is None:
+        machine.alone.setdefault("bulk", []).append(Copy((read_done,), (done,)))
+    for k, target in enumerate(targets):
+        if target.mbarrier is not None:
+            _complete(this, k, target.mbarrier, size, (done,))
+
+
+def _targets(
+    machine: Machine, op: BulkCopy, dst: Spot | None, mbarrier: tuple[str, int] | None, mask: int | None
+) -> list[_Target]:
+    """The destinations: one, or with a mask the same variables in each CTA of it."""
+    if mask is None or dst is None:
+        return [_Target(dst, mbarrier)]
+    found = []
+    for rank in range(mask.bit_length()):
+        if not mask >> rank & 1:
+            continue
+        item = in_cta(machine.objects, dst.item, rank)
+        barrier = None
+        if mbarrier is not None:
+            held = in_cta(machine.objects, machine.objects[mbarrier[0]], rank)
+            barrier = None if held is None else (held.physical, mbarrier[1])
+        missing = item is None or (mbarrier is not None and barrier is None)
+        if missing and machine.trace.outside is None:
+            line = op.source.span.line
+            reason = f"{machine.thread.name} line {line}: CTA {rank} has no destination of this copy"
+            machine.trace.outside = (reason, len(machine.trace.events))
+        found.append(_Target(None if item is None else Spot(item, dst.offset), barrier))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """The global side of a tensor copy: the size of the box, and how its address is found once it is issued."""
+
+    size: int
+    side: Callable[[_Operation], tuple[Spot | None, int]]
+
+
+def _tensor(machine: Machine, op: BulkCopy) -> _Tensor:
+    """The box of a tensor copy (rank 1). Raises ``PtxmmError`` (kind ``unsupported``) for other ranks and maps."""
+    assert op.tensormap is not None
+    if len(op.coordinates) != 1:
+        raise machine.unsupported("tensor copies of more than one dimension are not supported yet")
+    spot, addr = machine.address(op.tensormap, _MAP_BYTES, "address of this tensor map")
+    description = None if spot is None else spot.item.tensormap
+    if spot is None or description is None or spot.offset:
+        raise machine.unsupported("the tensor map of this copy is no object declared with `tensormap(...)`")
+    coordinate, coordinates = machine.number(op.coordinates[0], S32, "coordinate of this copy")
+    coordinate = coordinate - (1 << 32) if coordinate >> 31 & 1 else coordinate
+    size, distance = description.count * description.type.bytes, coordinate * description.type.bytes
+    cells = spot.cells(0, _MAP_BYTES)
+
+    def side(this: _Operation) -> tuple[Spot | None, int]:
+        this.maps.append(this.next)
+        leaf = machine.read(cells, addr, TENSORMAP, asynchronous=True, issuer=this.issuer)
+        base = machine.expressions.fields([(leaf, 0, _ADDRESS_BITS, 0)])
+        start = machine.decide(base, None, "global address of this tensor map")
+        return machine.spot(start + distance, size), addr | base.reads | coordinates
+
+    return _Tensor(size, side)
+
+
+# st.async and red.async.
+
+
+def async_store(machine: Machine, op: AsyncStore) -> None:
+    """``st.async`` and ``red.async``: weak stores, or a reduction, then complete_tx of their bytes."""
+    size = op.type.bytes * len(op.values)
+    spot, addr = machine.address(op.address, size)
+    values = [machine.stored(v, op.type) for v in op.values]
+    here, _ = place(machine, op.mbarrier)
+    this = _issue(machine)
+    if spot is None:
+        machine.lose()
+    elif op.reduction is not None:
+        name = operation(op.reduction, op.type, spot)
+        _reduce(this, spot, 0, name, op.type, [(i * op.type.bytes, v) for i, v in enumerate(values)], addr)
+    else:
+        for i, value in enumerate(values):
+            _store_element(this, op, spot, i * op.type.bytes, value, addr)
+    if here is not None:
+        _complete(this, 0, here, size, this.writes)
+
+
+def _store_element(this: _Operation, op: AsyncStore, spot: Spot, offset: int, value: Node, addr: int) -> None:
+    if len(op.values) == 1:
+        _write(this, spot, 0, offset, op.type.bytes, value, addr)
+        return
+    for first, length in this.machine.program.chunks.of(spot.item.physical, spot.offset + offset, op.type.bytes):
+        position = first - spot.offset
+        part = part_of(this.machine, value, op.type, 8 * (position - offset), length)
+        _write(this, spot, 0, position, length, part, addr)
+
+
+# Tensor maps.
+
+
+def tensormap_replace(machine: Machine, op: TensormapReplace) -> None:
+    """``tensormap.replace``: reads and writes the 128 bytes of the map; only the global address is modelled."""
+    if op.field != "global_address":
+        raise machine.unsupported(f"tensormap.replace of the field {op.field} is not supported yet")
+    spot, addr = machine.address(op.address, _MAP_BYTES)
+    value = machine.operand(op.value, ADDRESS)
+    if spot is None:
+        machine.lose()
+        return
+    cells = spot.cells(0, _MAP_BYTES)
+    old = machine.read(cells, addr)
+    parts = [(value, 0, _ADDRESS_BITS, 0), (old, _ADDRESS_BITS, 8 * _MAP_BYTES - _ADDRESS_BITS, _ADDRESS_BITS)]
+    machine.write(cells, machine.expressions.fields(parts), addr, stage=1)
+
+
+def tensormap_copy_fence(machine: Machine, op: TensormapCopyFence) -> None:
+    """``tensormap.cp_fenceproxy``: copies 128 bytes, then is the release fence of the tensormap proxy."""
+    src, src_addr = machine.address(op.src, _MAP_BYTES)
+    dst, dst_addr = machine.address(op.dst, _MAP_BYTES)
+    value = machine.expressions.constant(0)
+    if src is not None:
+        value = machine.read(src.cells(0, _MAP_BYTES), src_addr)
+    if dst is None:
+        machine.lose()
+    else:
+        machine.write(dst.cells(0, _MAP_BYTES), value, dst_addr, DESTINATION, stage=1)
+    machine.add("F", stage=2)

@@ -1,0 +1,61 @@
+"""Barriers on plain integers: every way in which given sequences of operations form phases, and who waits for ever.
+
+CTA barriers (semantics A27), warp barriers (A29), cluster barriers (A30), mbarriers with asynchronous arrivals (A31,
+A32), and the groups of the untyped dialect (1.7). PTX ISA 9.7.14.1 to 9.7.14.3, 9.7.14.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from ptxmm.events.barriers.dialect import group_meetings
+from ptxmm.events.barriers.explore import explore
+from ptxmm.events.barriers.mbarrier import EPOCH
+from ptxmm.events.barriers.meeting import Meeting
+from ptxmm.events.barriers.moves import Simulation
+from ptxmm.events.barriers.plan import plan
+from ptxmm.events.scopes import Place
+from ptxmm.events.trace import Event, Step
+from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import Barrier
+
+__all__ = ("EPOCH", "Meeting", "meetings")
+
+
+def meetings(
+    test: Test,
+    places: Sequence[Place],
+    steps: Sequence[Sequence[Step | Event]],
+    ended: Sequence[bool],
+    check: Callable[[], None],
+    fixed: Mapping[EventId, int | None] | None = None,
+    *,
+    observed: Collection[EventId] | None = None,
+    tokens: Mapping[EventId, int] | None = None,
+) -> Iterator[Meeting]:
+    """Every way the barriers turn out, each once.
+
+    ``steps``: those of each thread's path, in program order (a CTA barrier may be given by its BA event); ``ended``:
+    whether the path reaches the end of the thread (so that it exits after them). ``check`` is called often.
+    ``fixed``: only ways in which each operation has this phase, and none is undefined. ``observed``: the arrivals whose
+    tokens are to be told apart by their pending count (None: all); the tokens of others are those of some way with the
+    same phases. ``tokens``: only ways in which these arrivals return these tokens.
+
+    A wait for an mbarrier happens only when it returns its result (``number``); ways in which it can't are left out.
+    An undefined operation ends its thread and stops the barrier; all other threads go on as far as they can without it,
+    as if before it. Raises ``PtxmmError`` (kind ``internal``) for a wait by state whose arrival is not among ``steps``.
+    """
+    given = [[_step(s) if isinstance(s, Event) else s for s in mine] for mine in steps]
+    if not any(given):
+        yield Meeting((0,) * len(given), {})
+    elif test.dialect:
+        yield from group_meetings(test, places, given, check, fixed)
+    else:
+        seen = tokens if tokens is not None else observed
+        yield from explore(Simulation(test, plan(test, places, given, ended, seen)), check, fixed, tokens)
+
+
+def _step(event: Event) -> Step:
+    """The step of the arrival at a CTA barrier."""
+    assert event.barrier is not None and isinstance(event.op, Barrier)
+    return Step(event.id, f"bar.{event.op.kind}", event.barrier[0], event.barrier[1], event.op.instance)

@@ -1,0 +1,276 @@
+"""The states of the simulation of barriers, and the moves from one to another.
+
+A move is one step of a thread, or an asynchronous one that happens now. States are values, so that every order of
+moves can be tried. A misused barrier stays as it is from then on: who comes to it goes no further, the rest goes on,
+which is as if it had gone on before the misuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ptxmm.events.barriers.mbarrier import EPOCH, Mbarrier, initial, operate, wait_result
+from ptxmm.events.barriers.plan import ARRIVALS, Plan, Slot
+from ptxmm.program.test import Test
+
+_T = TypeVar("_T")
+
+_Bar = tuple[int, int, int | None]
+"""A CTA barrier: its phase, the threads that have arrived in it (bits), the thread count they gave."""
+
+GO, MISUSE, BLOCKED, NEVER, EARLY = "go", "misuse", "blocked", "never", "early"
+"""What can become of a step now: it happens; it is undefined; it waits for others; it is a wait for an mbarrier with
+another result than it would return now; it is for an mbarrier that some thread has yet to initialise."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where each thread is (``position``: its next step), which threads wait at a barrier (bits), which asynchronous
+    steps have happened (bits), the CTA barriers, the mbarriers, the phase of each step that has happened (-1: not yet,
+    or not recorded), the tokens that are told apart, and the steps that were misuse, with the reason."""
+
+    position: tuple[int, ...]
+    waiting: int
+    done: int
+    bars: tuple[_Bar, ...]
+    mbarriers: tuple[Mbarrier, ...]
+    phases: tuple[int, ...]
+    tokens: tuple[int, ...]
+    failed: tuple[tuple[int, str], ...] = ()
+
+
+class Simulation:
+    """The moves that a plan allows."""
+
+    def __init__(self, test: Test, plan: Plan) -> None:
+        self.plan = plan
+        self.barriers = {b: initial(test, (str(plan.keys[b][1][0]), plan.keys[b][2])) for b in plan.mbarriers}
+        self.initialisers: Mapping[int, tuple[Slot, ...]] = {
+            b: tuple(s for s in plan.users[b] if s.step.kind == "mb.init") for b in plan.mbarriers
+        }
+
+    def start(self) -> State:
+        """The state before the first step."""
+        plan = self.plan
+        position, unset = (0,) * len(plan.lengths), (-1,) * len(plan.slots)
+        bars: tuple[_Bar, ...] = ((0, 0, None),) * len(plan.bars)
+        settled = self._settle(State(position, 0, 0, bars, tuple(self.barriers.values()), unset, unset))
+        assert settled is not None
+        return settled
+
+    def pending(self, state: State) -> Iterator[Slot]:
+        """What may happen next: the next step of each thread that is not held up, and asynchronous steps under way."""
+        plan = self.plan
+        halted = self.halted(state)
+        for t, position in enumerate(state.position):
+            if position < plan.lengths[t] and not (state.waiting | halted) >> t & 1:
+                yield plan.slot(t, position)
+        for slot in plan.floating:
+            if slot.index < state.position[slot.thread] and not state.done >> slot.number & 1:
+                yield slot
+
+    def halted(self, state: State) -> int:
+        """The threads that go no further after a misuse, as bits."""
+        result = 0
+        for number, _ in state.failed:
+            slot = self.plan.slots[number]
+            if not slot.step.asynchronous:
+                result |= 1 << slot.thread
+        return result
+
+    def exited(self, state: State) -> int:
+        """The threads that have ended, as bits: no barrier waits for them."""
+        result = 0
+        for t, position in enumerate(state.position):
+            if position == self.plan.lengths[t]:
+                result |= 1 << t
+        return result & self.plan.ended & ~state.waiting
+
+    def outlook(self, state: State, slot: Slot) -> tuple[str, str]:
+        """What becomes of a pending step now, and for a misuse the reason."""
+        kind = slot.step.kind
+        if slot.misuse is not None:
+            return MISUSE, slot.misuse
+        if state.failed and slot.barrier in self._frozen(state):
+            return BLOCKED, ""
+        if kind == "cluster.wait":
+            return (GO if self._all_arrived(state, slot) else BLOCKED), ""
+        if kind.startswith("bar."):
+            reason = self._bar_misuse(state, slot)
+            return (GO, "") if reason is None else (MISUSE, reason)
+        if kind.startswith("mb."):
+            return self._mbarrier_outlook(state, slot)
+        return GO, ""
+
+    def _mbarrier_outlook(self, state: State, slot: Slot) -> tuple[str, str]:
+        mbarrier = state.mbarriers[self.plan.mbarriers[slot.barrier]]
+        if not mbarrier.live and slot.step.kind != "mb.init":
+            others = self.initialisers[slot.barrier]
+            own = slot.step.asynchronous  # then the thread may initialise it before that happens
+            if any((own or s.thread != slot.thread) and s.index >= state.position[s.thread] for s in others):
+                return EARLY, ""
+            return MISUSE, uninitialised(slot)
+        if slot.step.kind != "mb.wait":
+            result = operate(mbarrier, slot.step)
+            return (MISUSE, result) if isinstance(result, str) else (GO, "")
+        token = self.token(state, slot)
+        if token is None:
+            return NEVER, ""
+        found = wait_result(mbarrier, slot.step, token)
+        if isinstance(found, str):
+            return MISUSE, found
+        return (GO if found == slot.step.number else NEVER), ""
+
+    def token(self, state: State, slot: Slot) -> int | None:
+        """The phase that a wait by state waits for; None if its token has not been returned yet."""
+        if slot.token < 0:
+            return slot.step.state // EPOCH if isinstance(slot.step.state, int) else 0
+        phase = state.phases[slot.token]
+        return None if phase < 0 else phase % EPOCH
+
+    def move(self, state: State, slot: Slot) -> tuple[State, int] | None:
+        """The state after a step that happens now, and the token it returns (or -1).
+
+        None if that would change a barrier that was misused before.
+        """
+        bars, mbarriers, waiting, phase, token = state.bars, state.mbarriers, state.waiting, slot.phase, -1
+        kind = slot.step.kind
+        if kind.startswith("bar."):
+            at = self.plan.bars[slot.barrier]
+            phase, present, _ = bars[at]
+            bars = _put(bars, at, (phase, present | 1 << slot.thread, slot.step.count))
+        elif kind.startswith("mb."):
+            at = self.plan.mbarriers[slot.barrier]
+            mbarrier = mbarriers[at]
+            phase = 0 if kind == "mb.init" else mbarrier.record
+            if kind in ARRIVALS:
+                token = mbarrier.token
+            if kind != "mb.wait":
+                changed = operate(mbarrier, slot.step)
+                assert isinstance(changed, Mbarrier)
+                mbarriers = _put(mbarriers, at, changed)
+        if kind in ("bar.sync", "warp.sync"):
+            waiting |= 1 << slot.thread
+        position, done = state.position, state.done
+        if slot.step.asynchronous:
+            done |= 1 << slot.number
+        else:
+            position = _put(position, slot.thread, slot.index + 1)
+        phases = _put(state.phases, slot.number, phase) if slot.recorded else state.phases
+        tokens = _put(state.tokens, slot.number, token) if slot.observed else state.tokens
+        settled = self._settle(State(position, waiting, done, bars, mbarriers, phases, tokens, state.failed))
+        return None if settled is None else (settled, token)
+
+    def fail(self, state: State, slot: Slot, reason: str) -> State:
+        """The state after a step that is undefined."""
+        failed = tuple(sorted((*state.failed, (slot.number, reason))))
+        return State(
+            state.position, state.waiting, state.done, state.bars, state.mbarriers, state.phases, state.tokens, failed
+        )
+
+    def _frozen(self, state: State) -> frozenset[int]:
+        """The barriers that a misuse has stopped. Misuse of a warp or cluster barrier depends on no other thread."""
+        barriers = (self.plan.slots[number].barrier for number, _ in state.failed)
+        return frozenset(b for b in barriers if b in self.plan.bars or b in self.plan.mbarriers)
+
+    # CTA, warp and cluster barriers.
+
+    def _all_arrived(self, state: State, slot: Slot) -> bool:
+        """Whether all threads of the cluster have arrived in the phase that ``slot`` waits for, or have ended."""
+        plan = self.plan
+        missing = plan.clusters[slot.thread] & ~self.exited(state)
+        return all(
+            plan.arrived[t][position] > slot.phase for t, position in enumerate(state.position) if missing >> t & 1
+        )
+
+    def _bar_misuse(self, state: State, slot: Slot) -> str | None:
+        _, present, count = state.bars[self.plan.bars[slot.barrier]]
+        number = slot.step.number
+        if not present:
+            return None
+        if present >> slot.thread & 1 or self._arrived(self.plan.mates[slot.thread], present, self.exited(state)):
+            return f"two arrivals of one warp in one phase of barrier {number}"
+        if count != slot.step.count:
+            return f"two different thread counts in one phase of barrier {number}"
+        return None
+
+    @staticmethod
+    def _arrived(warp: int, present: int, exited: int) -> bool:
+        """Whether all of a warp that has not exited has arrived, and some of it."""
+        return bool(warp & present) and not warp & ~(present | exited)
+
+    def _complete(self, bar: _Bar, exited: int) -> bool:
+        """Whether the phase of a CTA barrier at which some thread has arrived is complete (9.7.14.1)."""
+        _, present, count = bar
+        first = (present & -present).bit_length() - 1
+        if count is None:
+            return not self.plan.ctas[first] & ~(present | exited)
+        warps = {self.plan.mates[t] for t in range(len(self.plan.mates)) if present >> t & 1}
+        return 32 * sum(self._arrived(w, present, exited) for w in warps) >= count
+
+    def _settle(self, state: State) -> State | None:
+        """Let everyone go on as far as no step is needed: past barriers that are complete and asynchronous steps."""
+        plan = self.plan
+        frozen = self._frozen(state)
+        halted = self.halted(state)
+        position, waiting, bars = list(state.position), state.waiting, state.bars
+        while True:
+            for t in range(len(position)):
+                if not (waiting | halted) >> t & 1:
+                    while position[t] < plan.lengths[t] and plan.slot(t, position[t]).step.asynchronous:
+                        position[t] += 1
+            exited = 0
+            for t, length in enumerate(plan.lengths):
+                if position[t] == length:
+                    exited |= 1 << t
+            exited &= plan.ended & ~waiting
+            released = 0
+            for barrier, at in plan.bars.items():
+                if bars[at][1] and self._complete(bars[at], exited):
+                    if barrier in frozen:
+                        return None
+                    released |= self._waiting_at(position, waiting & bars[at][1], barrier)
+                    bars = _put(bars, at, (bars[at][0] + 1, 0, None))
+                    break
+            else:
+                for barrier, lanes in plan.lanes.items():
+                    there = self._waiting_at(position, waiting & lanes, barrier)
+                    if there and not lanes & ~(there | exited):
+                        released = there
+                        break
+                else:
+                    break
+            waiting &= ~released
+        return State(
+            tuple(position),
+            waiting,
+            state.done,
+            bars,
+            state.mbarriers,
+            state.phases,
+            state.tokens,
+            state.failed,
+        )
+
+    def _waiting_at(self, position: Sequence[int], threads: int, barrier: int) -> int:
+        """Those of ``threads``, which wait, that wait at ``barrier``."""
+        result = 0
+        for t, at in enumerate(position):
+            if threads >> t & 1:
+                slot = self.plan.slot(t, at - 1)
+                if slot.barrier == barrier and slot.step.kind in ("bar.sync", "warp.sync"):
+                    result |= 1 << t
+        return result
+
+
+def uninitialised(slot: Slot) -> str:
+    """Why an operation on an mbarrier that nobody initialises is undefined (9.7.14.15)."""
+    assert slot.step.place is not None
+    key, offset = slot.step.place
+    return f"an operation on mbarrier {key}{f'+{offset}' if offset else ''}, which is not initialised"
+
+
+def _put(values: tuple[_T, ...], index: int, value: _T) -> tuple[_T, ...]:
+    return (*values[:index], value, *values[index + 1 :])

@@ -1,0 +1,184 @@
+"""Instructions that only compute registers, and those that ask where an address lies (PTX ISA 9.7.1, 9.7.8, 9.7.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ptxmm.events.expressions import Node
+from ptxmm.events.machine import ADDRESS, PRED, U32, Machine
+from ptxmm.program.test import MemoryObject, Placement
+from ptxmm.ptx.ops import (
+    Alu,
+    Convert,
+    CtaRank,
+    IsSpace,
+    Mapa,
+    Nothing,
+    Operand,
+    Pack,
+    PendingCount,
+    Select,
+    SetPredicate,
+    Type,
+    Unpack,
+)
+
+PENDING_BITS = 20
+"""A state of an mbarrier holds the pending count in its low bits, and the phase above."""
+
+_MOST_RANKS = 16
+
+
+def alu(machine: Machine, op: Alu) -> None:
+    """Integer arithmetic and logic."""
+    sources = [machine.operand(s, _source_type(op, i)) for i, s in enumerate(op.sources)]
+    if op.op == "mov":
+        node = sources[0]
+    elif op.op.startswith("mad."):
+        # In two steps, so that the rewrites see the product: r0 * 0 + 1 does not depend on r0.
+        factors = machine.expressions.operation("mul" + op.op[3:], op.type, *sources[:2])
+        node = machine.expressions.operation("add", _source_type(op, 2), factors, sources[2])
+    else:
+        node = machine.expressions.operation(op.op, op.type, *sources)
+    machine.assign(op.dst, node)
+
+
+def _source_type(op: Alu, position: int) -> Type:
+    if op.op in ("shl", "shr") and position == 1:
+        return U32
+    wide = op.op == "mad.wide" and position == 2
+    return Type(op.type.kind, 2 * op.type.bits) if wide else op.type
+
+
+def convert(machine: Machine, op: Convert) -> None:
+    """``cvt``."""
+    value = machine.operand(op.value, op.frm)
+    machine.assign(op.dst, machine.expressions.convert(value, op.to, op.frm, op.saturate))
+
+
+def set_predicate(machine: Machine, op: SetPredicate) -> None:
+    """``setp``: one or two predicates."""
+    expressions = machine.expressions
+    node = expressions.operation(op.cmp, op.type, machine.operand(op.a, op.type), machine.operand(op.b, op.type))
+    results = [node] if op.complement is None else [node, expressions.operation("not", PRED, node)]
+    if op.boolop is not None and op.c is not None:
+        c = machine.register(op.c.name)
+        c = expressions.operation("not", PRED, c) if op.c_negated else c
+        results = [expressions.operation(op.boolop, PRED, r, c) for r in results]
+    machine.assign(op.dst, results[0])
+    if op.complement is not None:
+        machine.assign(op.complement, results[1])
+
+
+def select(machine: Machine, op: Select) -> None:
+    """``selp``."""
+    a, b = machine.operand(op.a, op.type), machine.operand(op.b, op.type)
+    machine.assign(op.dst, machine.expressions.select(machine.register(op.predicate.name), a, b))
+
+
+def pack(machine: Machine, op: Pack) -> None:
+    """``mov`` from a vector to a scalar."""
+    width = op.type.bits // len(op.sources)
+    parts = [(machine.operand(s, Type("b", width)), 0, width, i * width) for i, s in enumerate(op.sources)]
+    machine.assign(op.dst, machine.expressions.fields(parts))
+
+
+def unpack(machine: Machine, op: Unpack) -> None:
+    """``mov`` from a scalar to a vector."""
+    width = op.type.bits // len(op.dst)
+    value = machine.operand(op.value, op.type)
+    nodes = [machine.expressions.fields([(value, i * width, width, 0)]) for i in range(len(op.dst))]
+    for register, node in zip(op.dst, nodes, strict=True):
+        if register is not None:
+            machine.assign(register, node)
+
+
+def pending_count(machine: Machine, op: PendingCount) -> None:
+    """``mbarrier.pending_count``: the pending count in a state."""
+    machine.assign(op.dst, machine.expressions.fields([(machine.operand(op.state, ADDRESS), 0, PENDING_BITS, 0)]))
+
+
+def nothing(machine: Machine, op: Nothing) -> None:
+    """An instruction without effect on memory; what it gives has no meaning here."""
+    if op.dst is not None:
+        machine.assign(op.dst, machine.expressions.constant(0))
+
+
+# Where addresses lie.
+
+
+def mapa(machine: Machine, op: Mapa) -> None:
+    """``mapa``: the same variable in another CTA of the cluster; 0, outside every object, if there is none."""
+    address, value = _known(machine, op.value, ADDRESS, "address of this mapa")
+    rank, number = _known(machine, op.rank, U32, "CTA of this mapa")
+    found = machine.program.locate(address, 1)
+    result = 0
+    if found is not None:
+        target = in_cta(machine.objects, found.item, rank)
+        result = 0 if target is None else target.address + found.offset
+    _given(machine, op, result, value, number)
+
+
+def cta_rank(machine: Machine, op: CtaRank) -> None:
+    """``getctarank``: the rank of the CTA that a shared address lies in; 0 for any other address."""
+    address, value = _known(machine, op.value, ADDRESS, "address of this getctarank")
+    found = machine.program.locate(address, 1)
+    owner = None if found is None else found.item.owner
+    _given(machine, op, 0 if owner is None else owner[3] or 0, value)
+
+
+def is_space(machine: Machine, op: IsSpace) -> None:
+    """``isspacep``: whether an address lies in a state space."""
+    address, value = _known(machine, op.value, ADDRESS, "address of this isspacep")
+    found = machine.program.locate(address, 1)
+    result = found is not None and lies_in(found.item, op.space, machine.thread.placement)
+    _given(machine, op, int(result), value)
+
+
+def in_cta(objects: Mapping[str, MemoryObject], item: MemoryObject, rank: int) -> MemoryObject | None:
+    """The object of the same name as the shared ``item`` in the CTA ``rank`` of its cluster, or None.
+
+    The rank of a CTA is its number. A CTA that is no part of a named cluster is the only one of its own.
+    """
+    if item.owner is None:
+        return None
+    if item.owner[2] is None:
+        return item if rank == (item.owner[3] or 0) else None
+    for other in objects.values():
+        if (
+            other.name == item.name
+            and other.virtual == other.key
+            and other.owner == (*item.owner[:3], rank)
+            and rank < _MOST_RANKS
+        ):
+            return other
+    return None
+
+
+def lies_in(item: MemoryObject, space: str, placement: Placement) -> bool:
+    """Whether ``item`` lies in the state space ``space`` as a thread at ``placement`` sees it (PTX ISA 5.1)."""
+    if not space.startswith("shared"):
+        return item.space == space
+    if item.space != "shared" or item.owner is None or placement.host:
+        return False
+    path = (placement.gpu, placement.grid, placement.cluster, placement.cta)
+    if path == item.owner:
+        return True
+    return space == "shared::cluster" and placement.cluster is not None and path[:3] == item.owner[:3]
+
+
+def _known(machine: Machine, operand: Operand, type_: Type, what: str) -> tuple[int, Node]:
+    node = machine.operand(operand, type_)
+    return machine.decide(node, None, what), node
+
+
+def _given(machine: Machine, op: Mapa | CtaRank | IsSpace, result: int, *sources: Node) -> None:
+    """Assign a result that was found from the values of ``sources``; it depends on the reads in them."""
+    expressions = machine.expressions
+    node = expressions.constant(result)
+    if not all(s.constant for s in sources):
+        reads = 0
+        for s in sources:
+            reads |= s.reads
+        node = expressions.joined(node, reads)
+    machine.assign(op.dst, node)

@@ -1,0 +1,320 @@
+"""The state of one thread on one path: registers, choices made, events and steps so far.
+
+What each instruction does with it is in ``accesses``, ``asynchronous``, ``synchronization`` and ``compute``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxmm.errors import PtxmmError
+from ptxmm.events.expressions import Expressions, Node
+from ptxmm.events.readings import Readings
+from ptxmm.events.trace import Cell, Event, Step, Trace
+from ptxmm.program.chunks import Chunks
+from ptxmm.program.control import ControlFlow
+from ptxmm.program.test import EventId, MemoryObject, Test
+from ptxmm.ptx.ops import Address, Op, Operand, Reg, Sym, Type
+
+PRED = Type("pred", 1)
+ADDRESS = Type("u", 64)
+U32 = Type("u", 32)
+
+
+class Undecided(Exception):
+    """A run without domains came to an address or a barrier operand that is open."""
+
+
+class Impossible(Exception):
+    """No value of its domain is left for a choice."""
+
+
+class Missing(Exception):
+    """A run with given values came to a read that has none."""
+
+
+Domain = Callable[[Node, Trace, bool], frozenset[int] | None]
+"""The values that an expression over the reads of a path so far may take, given the choices made (if the last
+argument says so); None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A byte of memory: its object (never a proxy alias), the object it physically lies in, and its offset there."""
+
+    item: MemoryObject
+    offset: int
+
+    def cells(self, offset: int, size: int) -> tuple[Cell, Cell]:
+        """The physical and the virtual cell of ``size`` bytes, ``offset`` bytes after this one."""
+        first = self.offset + offset
+        return (self.item.physical, first, size), (self.item.key, first, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A thread ready to run: its number, its control flow (``around``: which backward branches are around each
+    instruction), where addresses lie, how copies are divided, and whether its start and its end are events."""
+
+    test: Test
+    thread: int
+    control: ControlFlow
+    around: list[tuple[int, ...]]
+    objects: tuple[MemoryObject, ...]
+    chunks: Chunks
+    api: bool
+
+    def locate(self, address: int, size: int) -> Spot | None:
+        """The spot of the virtual ``address`` if ``size`` bytes from it lie in one object, else None."""
+        for item in self.objects:
+            if item.address <= address and address + size <= item.address + item.size:
+                return Spot(item, address - item.address)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a run is given (see ``interpreter.run``)."""
+
+    values: Mapping[EventId, int] | None = None
+    domain: Domain | None = None
+    unroll: int = 3
+    readings: Readings = field(default_factory=Readings)
+    spinning: bool = False
+    prune: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """An asynchronous operation in its trace: the events that finish its reads, and those that finish all of it."""
+
+    read: tuple[int, ...]
+    done: tuple[int, ...]
+
+
+class Machine:
+    """The state of a run."""
+
+    __slots__ = (
+        "alone", "control", "ctrl", "decided", "decisions", "expressions", "given", "groups", "guard", "guards",
+        "last_write", "objects", "pc", "program", "registers", "round", "rounds", "spins", "step_count", "taken",
+        "thread", "trace", "visited",
+    )  # fmt: skip
+
+    def __init__(self, program: Program, decisions: tuple[int, ...], given: Given) -> None:
+        thread = program.test.threads[program.thread]
+        self.program = program
+        self.thread = thread
+        self.objects = program.test.objects
+        self.decisions = decisions
+        self.given = given
+        self.expressions = Expressions(given.readings.simplify)
+        self.trace = Trace(program.thread)
+        self.registers: dict[str, Node] = {n: self.expressions.constant(v) for n, v in thread.initial.items()}
+        self.taken: list[int] = []
+        self.decided: dict[int, int] = {}
+        self.guards: list[tuple[int, int, int]] = []  # open guards: join, reads, pc of the branch
+        self.ctrl = 0
+        self.pc = 0
+        self.step_count = 0
+        self.last_write = -1
+        self.visited: dict[int, int] = {}
+        self.rounds: dict[int, int] = {}
+        self.spins: dict[int, int] = {}
+        # Asynchronous operations by kind: those in no group yet, and the groups in order.
+        self.alone: dict[str, list[Copy]] = {}
+        self.groups: dict[str, list[list[Copy]]] = {}
+        # Of the instruction that is being executed:
+        self.guard: Node | None = None
+        self.control = 0
+        self.round = 0
+
+    # Registers and operands.
+
+    def register(self, name: str) -> Node:
+        """What the register ``name`` holds."""
+        node = self.registers.get(name)
+        return self.expressions.constant(0) if node is None else node
+
+    def operand(self, operand: Operand, type_: Type) -> Node:
+        """The value of an operand of ``type_``."""
+        if isinstance(operand, Reg):
+            return self.register(operand.name)
+        if isinstance(operand, Sym):
+            return self.expressions.constant(self.objects[operand.name].address + operand.offset)
+        return self.expressions.constant(operand.value & ((1 << type_.bits) - 1))
+
+    def assign(self, register: Reg, node: Node) -> None:
+        """Give ``register`` a value, if the guard of the instruction holds."""
+        if self.guard is not None:
+            node = self.expressions.select(self.guard, node, self.register(register.name))
+        self.registers[register.name] = node
+
+    def returned(self, register: Reg, type_: Type, node: Node) -> None:
+        """Give ``register`` a value of ``type_`` that an access returns: sign- or zero-extended (PTX ISA 9.4.1)."""
+        bits = self.thread.registers[register.name].bits
+        self.assign(
+            register, node if bits == type_.bits else self.expressions.convert(node, Type("b", bits), type_)
+        )
+
+    def stored(self, operand: Operand, type_: Type) -> Node:
+        """An operand of a memory instruction; a register may be wider than its type (PTX ISA 9.4.1)."""
+        node = self.operand(operand, type_)
+        if isinstance(operand, Reg):
+            held = self.thread.registers[operand.name]
+            if held.bits > type_.bits:
+                return self.expressions.convert(node, type_, held)
+        elif node.value is not None and node.value >> type_.bits:
+            return self.expressions.constant(node.value & ((1 << type_.bits) - 1))
+        return node
+
+    # Choices.
+
+    def decide(self, node: Node, choices: Sequence[int] | None, what: str = "") -> int:
+        """The value of ``node`` on this path; ``choices`` None: its domain."""
+        if node.value is not None:
+            return node.value
+        if node.op == "not" and node.type == PRED:
+            return 1 - self.decide(node.args[0], (0, 1))
+        earlier = self.decided.get(id(node))
+        if earlier is not None:
+            return earlier
+        if len(self.taken) >= len(self.decisions):
+            choices = self._possible(node, choices, what)
+        value = self.fork(choices or ())
+        self.decided[id(node)] = value
+        self.trace.constraints.append((node, value, len(self.trace.events)))
+        return value
+
+    def _possible(self, node: Node, choices: Sequence[int] | None, what: str) -> Sequence[int]:
+        """The choices for ``node`` that its domain allows."""
+        domain, prune = self.given.domain, self.given.prune
+        possible = None
+        if domain is not None and (prune or choices is None):
+            possible = domain(node, self.trace, True)
+            if possible is not None and not possible and not prune:
+                # Not yet, it seems; what follows may be what makes it so, if it does not depend on this access.
+                possible = domain(node, self.trace, False)
+        if possible is not None:
+            return [v for v in sorted(possible) if choices is None or v in choices]
+        if choices is None:
+            if domain is None:
+                raise Undecided
+            raise self.unsupported(f"the {what} may take too many values")
+        return choices
+
+    def fork(self, choices: Sequence[int]) -> int:
+        """The next decision of this path; where none is given, the first of ``choices``."""
+        position = len(self.taken)
+        if position < len(self.decisions):
+            value = self.decisions[position]
+        else:
+            if not choices:
+                raise Impossible
+            value = choices[0]
+            prefix = tuple(self.taken)
+            self.trace.forks += [(*prefix, other) for other in choices[1:]]
+        self.taken.append(value)
+        return value
+
+    def number(self, operand: Operand, type_: Type, what: str) -> tuple[int, int]:
+        """The value of an operand that must be known on a path, and the reads it depends on."""
+        node = self.stored(operand, type_)
+        return self.decide(node, None, what), node.reads
+
+    # Events.
+
+    @property
+    def op(self) -> Op:
+        """The instruction that is being executed."""
+        return self.thread.body[self.pc]
+
+    def unsupported(self, message: str) -> PtxmmError:
+        """An error about the instruction that is being executed."""
+        test, span = self.program.test, self.op.source.span
+        width = max(1, span.end_column - span.column)
+        error = PtxmmError(message, kind="unsupported", line=span.line, column=span.column, width=width)
+        return error.place(test.file, test.text)
+
+    def identity(self, part: int = 0) -> EventId:
+        """The id of an event of the instruction that is being executed."""
+        return self.trace.thread, self.pc, self.round, part
+
+    def add(self, kind: str, part: int = 0, **fields: Any) -> Event:
+        """Add an event of the instruction that is being executed."""
+        ctrl = fields.pop("ctrl", self.control)
+        event = Event(self.identity(part), kind, self.op, ctrl=ctrl, turn=self.step_count, **fields)
+        self.trace.events.append(event)
+        return event
+
+    def step(self, kind: str, part: int = 0, **fields: Any) -> None:
+        """Add a step of the instruction that is being executed, before its events."""
+        self.trace.steps.append(Step(self.identity(part), kind, event=len(self.trace.events), **fields))
+
+    def address(
+        self, address: Address, size: int, what: str = "address of this access"
+    ) -> tuple[Spot | None, int]:
+        """Where ``address`` is on this path (None: outside every object), and the reads it depends on."""
+        node = self.operand(address.base, ADDRESS)
+        return self.spot(self.decide(node, None, what) + address.offset, size), node.reads
+
+    def spot(self, address: int, size: int) -> Spot | None:
+        """Where an access of ``size`` bytes at ``address`` is; None, and a reason why, if outside every object."""
+        address &= (1 << 64) - 1
+        spot = self.program.locate(address, size)
+        if spot is None and self.trace.outside is None:
+            line = self.op.source.span.line
+            reason = f"{self.thread.name} line {line}: access outside every object (address {address:#x})"
+            self.trace.outside = (reason, len(self.trace.events))
+        return spot
+
+    def read(self, cells: tuple[Cell, Cell] | None, addr: int, part: int = 0, **fields: Any) -> Node:
+        """Add a read, which returns a leaf; outside every object there is no event, and 0 is returned."""
+        if cells is None and (self.given.prune or not addr):
+            return self.expressions.constant(0)
+        number = len(self.trace.reads)
+        leaf = self.expressions.leaf(number, self._value(self.identity(part)))
+        if cells is not None:
+            event = self.add(
+                "R", part, cell=cells[0], place=cells[1], value=leaf, leaf=number, addr=addr, **fields
+            )
+        else:
+            event = Event(self.identity(part), "R", self.op, value=leaf, leaf=number, addr=addr)
+        self.trace.reads.append(event)
+        return leaf
+
+    def write(self, cells: tuple[Cell, Cell], value: Node, addr: int, part: int = 0, **fields: Any) -> Event:
+        """Add a write."""
+        return self.add(
+            "W", part, cell=cells[0], place=cells[1], value=value, addr=addr, data=value.reads, **fields
+        )
+
+    def token(self, event: Event) -> Node:
+        """What the arrival ``event`` returns: a state that the simulation of barriers gives."""
+        number = event.leaf = len(self.trace.reads)
+        self.trace.reads.append(event)
+        self.trace.tokens[event.id] = number
+        return self.expressions.result(number, self._value(event.id))
+
+    def wait_result(self) -> int:
+        """The result of a wait on an mbarrier on this path."""
+        given = self._value(self.identity())
+        result = self.fork((1, 0)) if given is None else int(given != 0)
+        self.trace.waits[self.identity()] = result
+        return result
+
+    def _value(self, identity: EventId) -> int | None:
+        if self.given.values is None:
+            return None
+        value = self.given.values.get(identity)
+        if value is None:
+            raise Missing(identity)
+        return value
+
+    def lose(self) -> None:
+        """A write outside every object. While the domains are computed it may be one inside in the end."""
+        self.trace.lost += 1
+        if not self.given.prune:
+            self.last_write = self.step_count

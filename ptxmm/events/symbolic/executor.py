@@ -1,0 +1,163 @@
+"""Operands, registers and events of one thread: what the execution of every instruction is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from ptxmm.events.symbolic.event import Event, Place, SyncEvent
+from ptxmm.events.symbolic.machine import Machine, State
+from ptxmm.events.symbolic.values import Domain, Reads, Value, apply, compute, merge, only
+from ptxmm.program.test import EventId, MemoryObject, Thread
+from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Type
+from ptxmm.relations.formula import FALSE, Formula
+
+ADDRESS = Type("u", 64)
+PREDICATE = Type("pred", 1)
+AMOUNT = Type("u", 32)
+
+Located = list[tuple[Formula, MemoryObject, int]]
+"""Where an access may begin: when, the object and the byte offset in it."""
+
+
+class Executor:
+    """Makes events of one thread. ``headers``: pcs where an iteration of a spin loop begins."""
+
+    def __init__(self, machine: Machine, index: int, thread: Thread, headers: Collection[int]) -> None:
+        self.machine = machine
+        self.formulas = machine.formulas
+        self.index = index
+        self.thread = thread
+        self.headers = headers
+        self.barriers: list[SyncEvent] = []
+
+    # -- values --
+
+    def operand(self, state: State, operand: Operand, type_: Type) -> Value:
+        """The value of ``operand`` as one of ``type_``."""
+        mask = (1 << type_.bits) - 1
+        if isinstance(operand, Reg):
+            value = state.registers[operand.name]
+            if all(v <= mask for v in value.domain):
+                return value
+            return Value(apply(self.formulas, lambda v: v & mask, value.domain), value.expression, value.reads)
+        if isinstance(operand, Imm):
+            number = operand.value & mask
+        else:
+            number = (self.machine.test.objects[operand.name].address + operand.offset) & mask
+        return self.constant(number)
+
+    def constant(self, number: int) -> Value:
+        """The value of a constant."""
+        return Value(only(number), self.machine.expressions.constant(number), {})
+
+    def operation(self, op: str, type_: Type, values: list[Value]) -> Value:
+        """``op`` of integers, with its expression."""
+        expression = self.machine.expressions.operation(op, type_, [v.expression for v in values])
+        domain = apply(self.formulas, lambda *vs: compute(op, type_, list(vs)), *(v.domain for v in values))
+        return self.value(domain, expression, values)
+
+    def function(self, name: Sequence[object], function: Callable[..., int], values: list[Value]) -> Value:
+        """``function`` of ``values``; ``name`` identifies it among expressions. Of constants it is a constant."""
+        expressions = self.machine.expressions
+        domain = apply(self.formulas, function, *(v.domain for v in values))
+        known = [expressions.value_of(v.expression) for v in values]
+        if None not in known:
+            expression = expressions.constant(function(*known))
+        else:
+            expression = expressions.number(*name, *(v.expression for v in values))
+        return self.value(domain, expression, values)
+
+    def value(self, domain: Domain, expression: int, values: list[Value]) -> Value:
+        """The value of ``expression`` over ``values``, with the reads that occur in it."""
+        if self.machine.expressions.value_of(expression) is not None:
+            return Value(Domain(domain), expression, {})
+        reads: Reads = {}
+        for value in values:
+            if value.expression == expression:
+                return Value(Domain(domain, value.domain.support), expression, value.reads)
+            reads = self.machine.union(reads, value.reads)
+        return Value(domain, expression, reads)
+
+    def address(self, state: State, address: Address) -> Value:
+        """The address ``[base+offset]``."""
+        base = self.operand(state, address.base, ADDRESS)
+        if not address.offset:
+            return base
+        return self.operation("add", ADDRESS, [base, self.operand(state, Imm(address.offset), ADDRESS)])
+
+    def assign(self, state: State, name: str, value: Value, condition: Formula, op: Op) -> None:
+        """Write a register, under the instruction's own guard."""
+        if op.guard is None:
+            state.registers[name] = value
+            return
+        predicate, old = state.registers[op.guard.register], state.registers[name]
+        known = self.machine.expressions.value_of(predicate.expression)
+        domain = merge(self.formulas, [(condition, value.domain), (-condition, old.domain)])
+        if known is not None:
+            arm = value if bool(known) != op.guard.negated else old
+            state.registers[name] = Value(domain, arm.expression, arm.reads)
+            return
+        arms = [old, value] if op.guard.negated else [value, old]
+        expression = self.machine.expressions.operation(
+            "select", self.thread.registers[name], [a.expression for a in arms] + [predicate.expression]
+        )
+        state.registers[name] = self.value(domain, expression, [*arms, predicate])
+
+    def absent(self, state: State, name: str, here: EventId, op: Op) -> None:
+        """A result that no execution gives here still makes its register depend on the guard."""
+        if op.guard is not None:
+            leaf = self.machine.expressions.number("absent", here)
+            self.assign(state, name, Value(only(0), leaf, {}), FALSE, op)
+
+    # -- events --
+
+    def control(self, state: State, reads: Reads) -> Reads:
+        """``reads`` of the guard and those of the branches that are open."""
+        for control in state.controls.values():
+            reads = self.machine.union(reads, control.reads)
+        return reads
+
+    def event(self, kind: str, op: Op, here: EventId, presence: Formula, control: Reads) -> Event:
+        """A new event of this thread."""
+        machine = self.machine
+        event = Event(len(machine.events), kind, self.index, here, presence, op, control=control)
+        machine.events.append(event)
+        return event
+
+    def located(self, op: Op, address: Value, size: int, presence: Formula) -> tuple[Located, Formula]:
+        """The objects that ``size`` bytes at ``address`` may lie in, and when they lie outside every object."""
+        found: Located = []
+        outside: list[Formula] = []
+        for number, when in address.domain.items():
+            place = self.machine.test.locate(number)
+            if place is None or place[1] + size > place[0].size:
+                outside.append(when)
+                stray = f"line {op.source.span.line}: access outside every object (address {number:#x})"
+                self.machine.outside.append((self.formulas.both(presence, when), f"{self.thread.name} {stray}"))
+                continue
+            found.append((when, *place))
+        return found, self.formulas.both(presence, self.formulas.any(outside))
+
+    def wrote(self, state: State, presence: Formula) -> None:
+        """Note for spin loops that the thread writes when ``presence`` holds."""
+        for header in self.headers:
+            state.wrote[header] = self.formulas.either(state.wrote.get(header, FALSE), presence)
+
+    def sync(self, step: SyncEvent) -> SyncEvent:
+        """Add a step of the simulation of barriers."""
+        self.barriers.append(step)
+        return step
+
+    def passes(self, state: State, step: SyncEvent) -> Formula:
+        """When the thread goes on after ``step``, which may block it; its path ends there otherwise."""
+        if step.id not in self.machine.stuck:
+            return step.presence
+        passes = self.formulas.variable()
+        self.machine.passes[step.id, step.number] = passes
+        state.guard = self.formulas.both(state.guard, self.formulas.either(passes, -step.presence))
+        return self.formulas.both(step.presence, passes)
+
+
+def place_at(when: Formula, item: MemoryObject, offset: int, size: int) -> Place:
+    """The place of ``size`` bytes at ``offset`` in ``item``."""
+    return Place(when, item.physical, item.virtual, offset, size)

@@ -1,0 +1,134 @@
+"""Barriers of CTAs, warps and clusters on the symbolic side (PTX ISA 9.7.14.1 to .3; A27, A29, A30).
+
+A phase of a CTA's barrier ends when its arrivals reach the count; a warp arrives when all its lanes did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxmm.events.symbolic.phases_paths import Arrival, Object
+from ptxmm.events.symbolic.phases_state import Barrier, Log, Members, State
+
+
+def cta_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> str | None:
+    """Why an arrival of ``thread`` at a barrier of its CTA has no meaning now, or None."""
+    key = shared.object_of(thread, arrival)
+    barrier = dict(state.ctas).get(key, Barrier())
+    pending = [(u, other) for u, other in state.pending if shared.object_of(u, other) == key]
+    if shared.warp_of[thread] in barrier.arrived or any(u == thread for u, _ in pending):
+        return f"two arrivals of one warp in one phase of barrier {arrival.barrier}"
+    counts = {other.count for _, other in pending} | ({barrier.count} if barrier.arrived else set())
+    if counts - {arrival.count}:
+        return f"two different thread counts in one phase of barrier {arrival.barrier}"
+    return None
+
+
+def own_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> str | None:
+    """Why a warp or cluster barrier has no meaning, whatever the other threads do, or None."""
+    if arrival.kind == "warp.sync":
+        lane = shared.warps[shared.warp_of[thread]].index(thread)
+        return None if arrival.mask >> lane & 1 else "a thread at bar.warp.sync that is not in its own mask"
+    if shared.hosts[thread]:
+        return "barrier.cluster in a host thread"
+    arrived = state.rounds[thread] & 1
+    if arrival.kind == "cluster.arrive":
+        return "two barrier.cluster.arrive of one thread without barrier.cluster.wait between them" if arrived else None
+    return None if arrived else "barrier.cluster.wait without barrier.cluster.arrive before it"
+
+
+def begin(shared: Members, state: State, thread: int, arrival: Arrival, log: Log) -> tuple[State, bool]:
+    """``thread`` begins a step at a barrier; whether it goes on at once."""
+    key = shared.object_of(thread, arrival)
+    waiting = (*state.waits[:thread], key, *state.waits[thread + 1 :])
+    match arrival.kind:
+        case "bar.arrive":
+            return replace(state, pending=state.pending | {(thread, arrival)}), True
+        case "bar.sync":
+            return replace(state, pending=state.pending | {(thread, arrival)}, waits=waiting), False
+        case "warp.sync":
+            log.add(("phase", arrival.id, dict(state.warps).get(key, 0)))
+            return replace(state, waits=waiting), False
+    log.add(("phase", arrival.id, state.rounds[thread] >> 1))
+    if arrival.kind == "cluster.wait":
+        return replace(state, waits=waiting), False
+    return replace(state, rounds=_next_round(state, thread)), True
+
+
+def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int, ...]]:
+    """Let warps arrive whose threads all did, and end a phase that is full; the threads that may go on then.
+
+    The caller lets them go on and calls again, until nothing changes.
+    """
+    if state.pending:
+        state = _join(shared, state, log)
+    for key, barrier in state.ctas:
+        if barrier.arrived and _full(shared, state, key, barrier):
+            return _end_phase(shared, state, key, barrier, log)
+    waiting = {key for key in state.waits if key is not None}
+    for key in waiting:
+        there = tuple(t for t, at in enumerate(state.waits) if at == key)
+        if key[0] == "warp":
+            mask = state.step(there[0]).mask
+            lanes = shared.warps[shared.warp_of[there[0]]]
+            if all(t in there or state.exited(t) for lane, t in enumerate(lanes) if mask >> lane & 1):
+                count = dict(state.warps).get(key, 0) + 1
+                state = replace(state, warps=frozenset({**dict(state.warps), key: count}.items()))
+                return _go_on(state, there), there
+        elif key[0] == "cluster":
+            mates = [t for t, cluster in enumerate(shared.clusters) if cluster == key[1] and not state.exited(t)]
+            for t in there:
+                if all(state.rounds[u] > state.rounds[t] - 1 for u in mates):
+                    return _go_on(replace(state, rounds=_next_round(state, t)), (t,)), (t,)
+    return state, ()
+
+
+def _next_round(state: State, thread: int) -> tuple[int, ...]:
+    return (*state.rounds[:thread], state.rounds[thread] + 1, *state.rounds[thread + 1 :])
+
+
+def _go_on(state: State, threads: tuple[int, ...]) -> State:
+    return replace(state, waits=tuple(None if t in threads else key for t, key in enumerate(state.waits)))
+
+
+def _join(shared: Members, state: State, log: Log) -> State:
+    """Let one warp arrive whose threads all did."""
+    for warp, mates in shared.warps.items():
+        live = {t for t in mates if not state.exited(t)}
+        lanes: dict[Object, dict[int, Arrival]] = {}
+        for t, arrival in sorted(state.pending, key=lambda item: (item[0], item[1].id)):
+            if t in mates:
+                lanes.setdefault(shared.object_of(t, arrival), {}).setdefault(t, arrival)
+        for key, found in lanes.items():
+            if not found.keys() >= live:
+                continue
+            barrier = dict(state.ctas).get(key, Barrier())
+            count = next(iter(found.values())).count
+            joined = Barrier(barrier.phase, barrier.arrived | {warp}, count)
+            log.add(*(("phase", a.id, barrier.phase) for a in found.values()))
+            return replace(
+                state,
+                ctas=frozenset({**dict(state.ctas), key: joined}.items()),
+                pending=state.pending - set(found.items()),
+            )
+    return state
+
+
+def _full(shared: Members, state: State, key: Object, barrier: Barrier) -> bool:
+    if barrier.count is not None:
+        return 32 * len(barrier.arrived) >= barrier.count
+    live = {w for t, w in enumerate(shared.warp_of) if shared.ctas[t] == key[1] and not state.exited(t)}
+    return live <= barrier.arrived
+
+
+def _end_phase(shared: Members, state: State, key: Object, barrier: Barrier, log: Log) -> tuple[State, tuple[int, ...]]:
+    """The next phase begins. Threads of a warp that is not there as a whole go on with the phase they arrived in."""
+    early = {(t, a) for t, a in state.pending if shared.object_of(t, a) == key}
+    log.add(*(("phase", a.id, barrier.phase) for _, a in early))
+    state = replace(
+        state,
+        ctas=frozenset({**dict(state.ctas), key: Barrier(barrier.phase + 1)}.items()),
+        pending=state.pending - early,
+    )
+    there = tuple(t for t, at in enumerate(state.waits) if at == key)
+    return _go_on(state, there), there

@@ -1,0 +1,260 @@
+"""Base relations of barriers, mbarriers, asynchronous operations, proxy fences and grids (semantics 1.1, 1.5).
+
+Each function gives pairs of events by number with a formula that holds where the pair is related, given that both
+events are executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+from ptxmm.events.symbolic.event import Event, Mbarrier, Operation
+from ptxmm.events.symbolic.phases import Arrival, cta_key
+from ptxmm.events.symbolic.program import Program
+from ptxmm.program.test import TENSORMAP, Test
+from ptxmm.ptx.ops import AsyncStore, Atomic, CopyAsyncArrive, Load, ProxyFence, Store
+from ptxmm.relations.formula import FALSE, TRUE, Formula
+
+Item = tuple[int, int, Formula]
+
+
+# -- barriers and mbarriers --
+
+
+def _by_phase(program: Program, steps: tuple[str, ...], arrive: str, wait: str) -> Iterator[Item]:
+    """Arrivals and waits of one phase of one barrier, as the scenario that is chosen has it."""
+    halves: dict[object, dict[str, list[Event]]] = {}
+    for event in program.events:
+        if event.kind in (arrive, wait):
+            halves.setdefault(event.id, {arrive: [], wait: []})[event.kind].append(event)
+    for scenario, selector in program.scenarios:
+        phases = dict(scenario.phases)
+        groups: dict[object, list[object]] = {}
+        for step in scenario.arrivals:
+            phase = phases.get(step.id)
+            if phase is not None and step.kind in steps:
+                groups.setdefault((_barrier(program.test, step), phase), []).append(step.id)
+        for ids in groups.values():
+            for a, w in product(ids, ids):
+                for x, y in product(halves.get(a, {}).get(arrive, ()), halves.get(w, {}).get(wait, ())):
+                    yield x.number, y.number, selector
+
+
+def _barrier(test: Test, step: Arrival) -> object:
+    """The barrier that a step is at."""
+    thread = step.id[0]
+    cta, place = cta_key(test, thread), test.threads[thread].placement
+    if step.kind.startswith("bar."):
+        return cta, step.instance, step.barrier
+    if step.kind == "warp.sync":
+        return cta, place.warp if place.warp is not None else ("thread", thread), step.mask
+    return (place.gpu, place.grid, place.cluster) if place.cluster is not None else cta
+
+
+def barphase(program: Program) -> Iterator[Item]:
+    """Barriers of a CTA."""
+    return _by_phase(program, ("bar.sync", "bar.arrive"), "BA", "BW")
+
+
+def warpphase(program: Program) -> Iterator[Item]:
+    """``bar.warp.sync``."""
+    return _by_phase(program, ("warp.sync",), "BA", "BW")
+
+
+def cluphase(program: Program) -> Iterator[Item]:
+    """Barriers of a cluster."""
+    return _by_phase(program, ("cluster.arrive", "cluster.wait"), "CA", "CW")
+
+
+def mbphase(program: Program) -> Iterator[Item]:
+    """Arrivals of the phases that a wait found complete, since the mbarrier was initialised."""
+    arrivals: dict[object, list[Event]] = {}
+    waits: dict[object, list[Event]] = {}
+    for event in program.events:
+        if event.kind in ("MBA", "MBW"):
+            (arrivals if event.kind == "MBA" else waits).setdefault(event.id, []).append(event)
+    for scenario, selector in program.scenarios:
+        phases = dict(scenario.phases)
+        steps: dict[Mbarrier, dict[str, list[tuple[object, int]]]] = {}
+        for step in scenario.arrivals:
+            phase = phases.get(step.id)
+            if step.place is None or phase is None:
+                continue
+            found = steps.setdefault(step.place, {"wait": [], "arrive": []})
+            if step.kind == "mb.wait":
+                found["wait"].append((step.id, phase))
+            elif step.kind in ("mb.arrive", "mb.drop", "mb.expect", "mb.complete"):
+                found["arrive"].append((step.id, phase))
+        for found in steps.values():
+            for (a, x), (w, y) in product(found["arrive"], found["wait"]):
+                if x >> 20 == y >> 20 and x < y:
+                    for one, other in product(arrivals.get(a, ()), waits.get(w, ())):
+                        yield one.number, other.number, selector
+
+
+def mbnext(program: Program) -> Iterator[Item]:
+    """The operation on an mbarrier before another one; scenarios do not record that order yet."""
+    return iter(())
+
+
+def mbobj(program: Program) -> Iterator[Item]:
+    """An initialisation and the operations on the same mbarrier."""
+    inits = [e for e in program.events if e.kind == "MBI"]
+    others = [e for e in program.events if e.kind in ("MBA", "MBW")]
+    for a, b in product(inits, others):
+        same = [program.formulas.both(f, b.mbarriers[m]) for m, f in a.mbarriers.items() if m in b.mbarriers]
+        if same:
+            yield a.number, b.number, program.formulas.any(same)
+
+
+def unready_mbarriers(program: Program) -> Iterator[tuple[int, Formula]]:
+    """The operations on mbarriers that are not initialised before the program, and when they are."""
+    ready = {
+        (item.physical, index * item.type.bytes)
+        for item in program.test.objects.values()
+        for index, state in enumerate(item.mbarrier)
+        if state is not None
+    }
+    for event in program.events:
+        if event.kind in ("MBA", "MBW"):
+            unready = program.formulas.any([f for m, f in event.mbarriers.items() if m not in ready])
+            yield event.number, program.formulas.both(event.presence, unready)
+
+
+# -- asynchronous operations --
+
+
+def _operations(program: Program) -> Iterator[tuple[Operation, list[Event]]]:
+    for operation in program.operations:
+        yield operation, [program.events[e] for e in operation.events]
+
+
+def issue(program: Program) -> Iterator[Item]:
+    """The issue of an operation and its memory accesses."""
+    for operation, events in _operations(program):
+        yield from ((operation.issue, e.number, TRUE) for e in events if e.kind in ("R", "W"))
+
+
+def issue_all(program: Program) -> Iterator[Item]:
+    """The issue of an operation and all that performs it."""
+    for operation, events in _operations(program):
+        yield from ((operation.issue, e.number, TRUE) for e in events)
+
+
+def aord(program: Program) -> Iterator[Item]:
+    """The order inside an operation: reads, writes, the fences after each, then the completion on an mbarrier.
+
+    The read of a tensor map comes before the fences, but not before the writes.
+    """
+    for operation, events in _operations(program):
+        reads = [e for e in events if e.kind == "R"]
+        writes = [e for e in events if e.kind == "W"]
+        fences = {part: [e for e in events if e.kind == "PF" and e.id[3] == part] for part in (0, 1)}
+        completions = [e for e in events if e.kind == "MBA"]
+        sources = [e for e in reads if e.id[3] != TENSORMAP]
+        steps = [(sources, writes), (reads, fences[0]), (reads, fences[1]), (writes, fences[1])]
+        steps.append((fences[1] if operation.kind == "bulk" else writes, completions))
+        for before, after in steps:
+            yield from ((a.number, b.number, TRUE) for a, b in product(before, after))
+    for event in program.events:
+        if isinstance(event.op, CopyAsyncArrive) and event.kind == "MBA":
+            yield from ((a, event.number, TRUE) for a in event.after)
+
+
+def acomp(program: Program) -> Iterator[Item]:
+    """What completes before a wait for groups ends, or before the thread does."""
+    for event in program.events:
+        if event.kind in ("AW", "API"):
+            yield from ((a, event.number, TRUE) for a in event.after)
+
+
+# -- proxy fences --
+
+
+def pfence(program: Program) -> Iterator[Item]:
+    """Proxy fences and the accesses that they are for (A33, A34)."""
+    fences = [e for e in program.events if e.kind == "PF"]
+    memory = [e for e in program.events if e.kind in ("R", "W")] if fences else []
+    for fence, access in product(fences, memory):
+        when = _fences(program, fence, access)
+        if when != FALSE:
+            yield fence.number, access.number, when
+
+
+def _fences(program: Program, fence: Event, access: Event) -> Formula:
+    op = fence.op
+    if not isinstance(op, ProxyFence):  # the implicit one of a copy
+        same = fence.operation == access.operation
+        return TRUE if same and (fence.id[3] == 1 or access.kind == "R") else FALSE
+    if op.kind != "async":
+        return TRUE if isinstance(access.op, Load | Store | Atomic) and access.op.proxy == op.kind else FALSE
+    covered = access.asynchronous and (
+        isinstance(access.op, AsyncStore) or (access.id[3] != TENSORMAP and program.operation(access).kind == "bulk")
+    )
+    if not covered:
+        return FALSE
+    return program.formulas.any([p.when for p in access.places if _lies_in(program.test, p.physical, op.space, fence)])
+
+
+def _lies_in(test: Test, key: str, space: str | None, fence: Event) -> bool:
+    """Whether an object lies in the state space that a fence covers."""
+    item = test.objects[key]
+    if space is None:
+        return True
+    name, _, part = space.partition("::")
+    if item.space != name:
+        return False
+    if part != "cta":
+        return True
+    place = test.threads[fence.thread].placement
+    return item.owner == (place.gpu, place.grid, place.cluster, place.cta) and not place.host
+
+
+def tmcov(program: Program) -> Iterator[Item]:
+    """Acquire fences of the tensormap proxy and the reads of tensor maps within their 128 bytes."""
+    fences = [e for e in program.events if e.covers]
+    reads = [e for e in program.events if e.kind == "R" and e.id[3] == TENSORMAP] if fences else []
+    for fence, read in product(fences, reads):
+        inside = [
+            program.formulas.both(p.when, q.when)
+            for p in fence.covers
+            for q in read.places
+            if p.virtual == q.virtual and p.offset <= q.offset and q.offset + q.size <= p.offset + p.size
+        ]
+        if inside:
+            yield fence.number, read.number, program.formulas.any(inside)
+
+
+# -- grids --
+
+
+def api(program: Program) -> Iterator[Item]:
+    """The ends of the threads of a grid come before what waits for it: later grids of its GPU, unless they overlap
+    it, and ``griddepcontrol.wait`` of every later grid."""
+    events = [e for e in program.events if e.kind == "API"]
+    for a, b in product(events, events):
+        mine, other = (program.test.threads[e.thread].placement for e in (a, b))
+        if mine.host or other.host or mine.gpu != other.gpu or mine.grid >= other.grid:
+            continue
+        ends = a.id[1] == len(program.test.threads[a.thread].body)
+        starts, waits = b.id[1] == -1, 0 <= b.id[1] < len(program.test.threads[b.thread].body)
+        if ends and (waits or (starts and not other.overlap)):
+            yield a.number, b.number, TRUE
+
+
+RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
+    "barphase": barphase,
+    "warpphase": warpphase,
+    "cluphase": cluphase,
+    "mbphase": mbphase,
+    "mbnext": mbnext,
+    "mbobj": mbobj,
+    "issue": issue,
+    "issue-all": issue_all,
+    "aord": aord,
+    "acomp": acomp,
+    "pfence": pfence,
+    "tmcov": tmcov,
+    "api": api,
+}

@@ -1,0 +1,188 @@
+"""Barriers and mbarriers: their events and their steps in the simulation (PTX ISA 9.7.14.1 to .3, 9.7.14.15)."""
+
+from __future__ import annotations
+
+from ptxmm.events.symbolic.event import Event, Mbarrier, SyncEvent
+from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, Executor
+from ptxmm.events.symbolic.machine import State
+from ptxmm.events.symbolic.values import Domain, Reads, Value, only
+from ptxmm.program.test import EventId
+from ptxmm.ptx.isa import uses
+from ptxmm.ptx.ops import (
+    Address,
+    Barrier,
+    ClusterBarrier,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierTx,
+    MbarrierWait,
+    Op,
+    Operand,
+    Reg,
+    WarpBarrier,
+)
+from ptxmm.relations.formula import Formula
+
+SIZE = 8
+"""The bytes of an mbarrier object."""
+
+
+def barrier(run: Executor, op: Barrier, here: EventId, state: State, presence: Formula, control: Reads) -> None:
+    """A barrier of a CTA: it arrives and, but for ``arrive``, waits."""
+    type_ = ADDRESS if run.machine.test.dialect else AMOUNT
+    identifier = run.operand(state, op.barrier, type_).domain
+    count = None if op.count is None else run.operand(state, op.count, type_).domain
+    run.event("BA", op, here, presence, control)
+    kind = "bar.sync" if op.kind == "sync" else "bar.arrive"
+    number = run.machine.new_step()
+    step = run.sync(SyncEvent(here, kind, op, presence, number, identifier, count, op.instance))
+    presence = run.passes(state, step)
+    if op.kind == "sync":
+        run.event("BW", op, here, presence, control)
+
+
+def warp_barrier(
+    run: Executor, op: WarpBarrier, here: EventId, state: State, presence: Formula, control: Reads
+) -> None:
+    """``bar.warp.sync``: a barrier of the lanes in a mask."""
+    mask = run.operand(state, op.mask, AMOUNT).domain
+    run.event("BA", op, here, presence, control)
+    step = run.sync(SyncEvent(here, "warp.sync", op, presence, run.machine.new_step(), mask=mask))
+    run.event("BW", op, here, run.passes(state, step), control)
+
+
+def cluster_barrier(
+    run: Executor, op: ClusterBarrier, here: EventId, state: State, presence: Formula, control: Reads
+) -> None:
+    """``barrier.cluster.arrive``, which goes on, or ``.wait``."""
+    step = run.sync(SyncEvent(here, f"cluster.{op.kind}", op, presence, run.machine.new_step()))
+    if op.kind == "arrive":
+        run.event("CA", op, here, presence, control)
+    else:
+        run.event("CW", op, here, run.passes(state, step), control)
+
+
+def mbarriers(
+    run: Executor, op: Op, state: State, address: Address, presence: Formula
+) -> tuple[dict[Mbarrier, Formula], Formula, Value]:
+    """The mbarriers that ``address`` may be of, when it is one of them, and the address."""
+    value = run.address(state, address)
+    where, wrong = run.located(op, value, SIZE, presence)
+    found: dict[Mbarrier, Formula] = {}
+    for when, item, offset in where:
+        key = item.physical, offset
+        found[key] = run.formulas.either(found[key], when) if key in found else when
+    return found, run.formulas.both(presence, -wrong), value
+
+
+def mbarrier_init(
+    run: Executor, op: MbarrierInit, here: EventId, state: State, presence: Formula, control: Reads
+) -> None:
+    """``mbarrier.init`` or, without an event, ``mbarrier.inval``."""
+    place, presence, address = mbarriers(run, op, state, op.address, presence)
+    step = run.sync(SyncEvent(here, "mb.inval", op, presence, run.machine.new_step(), place=place))
+    if op.count is not None:
+        step.kind = "mb.init"
+        count = run.operand(state, op.count, AMOUNT)
+        step.count = count.domain
+        event = run.event("MBI", op, here, presence, control)
+        event.mbarriers, event.address, event.data = place, address.reads, count.reads
+
+
+def mbarrier_arrive(
+    run: Executor,
+    op: MbarrierArrive,
+    here: EventId,
+    state: State,
+    presence: Formula,
+    condition: Formula,
+    control: Reads,
+) -> None:
+    """``mbarrier.arrive`` and ``arrive_drop``; the state they return is a token that the simulation decides."""
+    place, inside, address = mbarriers(run, op, state, op.address, presence)
+    count = run.constant(1) if op.count is None else run.operand(state, op.count, AMOUNT)
+    kind = "mb.drop" if op.drop else "mb.arrive"
+    step = SyncEvent(here, kind, op, inside, run.machine.new_step(), count=count.domain, place=place)
+    step.no_complete = op.no_complete
+    if op.expect is not None:
+        step.amount = run.operand(state, op.expect, AMOUNT).domain
+    run.sync(step)
+    _acts(run.event("MBA", op, here, inside, control), place, address, count)
+    if op.dst is None:
+        return
+    choice = run.machine.new_choice()
+    known = run.machine.tokens.get(here, ())
+    step.tokens = only(known[0]) if len(known) == 1 else Domain({v: run.formulas.variable(choice) for v in known})
+    step.counted = (run.index, op.dst.name) in run.machine.shown or _looked_at(run, op.dst.name)
+    leaf = run.machine.expressions.number("token", here)
+    run.assign(state, op.dst.name, Value(step.tokens, leaf, {}), condition, op)
+
+
+def _looked_at(run: Executor, register: str) -> bool:
+    """Whether an instruction uses ``register`` otherwise than to wait for the phase of the token in it."""
+    for op in run.thread.body:
+        waits = isinstance(op, MbarrierWait) and isinstance(op.state, Reg) and op.state.name == register
+        if not waits and any(name == register for name, _ in uses(op)):
+            return True
+    return False
+
+
+def mbarrier_tx(run: Executor, op: MbarrierTx, here: EventId, state: State, presence: Formula, control: Reads) -> None:
+    """``mbarrier.expect_tx`` and ``.complete_tx``."""
+    place, presence, address = mbarriers(run, op, state, op.address, presence)
+    amount = run.operand(state, op.amount, AMOUNT)
+    kind = "mb.expect" if op.kind == "expect_tx" else "mb.complete"
+    run.sync(SyncEvent(here, kind, op, presence, run.machine.new_step(), place=place, amount=amount.domain))
+    _acts(run.event("MBA", op, here, presence, control), place, address, amount)
+
+
+def mbarrier_wait(
+    run: Executor,
+    op: MbarrierWait,
+    here: EventId,
+    state: State,
+    presence: Formula,
+    condition: Formula,
+    control: Reads,
+) -> None:
+    """``mbarrier.test_wait`` and ``try_wait``: an event where the phase is complete, which the simulation decides."""
+    place, inside, address = mbarriers(run, op, state, op.address, presence)
+    outcome = run.formulas.variable()
+    step = run.sync(SyncEvent(here, "mb.wait", op, inside, run.machine.new_step(), place=place, outcome=outcome))
+    operand = _waited(run, op.state, op.parity, state, step)
+    event = run.event("MBW", op, here, run.formulas.both(inside, outcome), control)
+    _acts(event, place, address, operand)
+    leaf = run.machine.expressions.number("outcome", here)
+    domain = Domain({1: outcome, 0: -outcome})
+    run.assign(state, op.dst.name, Value(domain, leaf, {}), condition, op)
+
+
+def _waited(run: Executor, token: Operand | None, parity: Operand | None, state: State, step: SyncEvent) -> Value:
+    """Note in ``step`` which phase is waited for."""
+    if token is None:
+        assert parity is not None
+        value = run.operand(state, parity, AMOUNT)
+        step.parity = value.domain
+        return value
+    value = run.operand(state, token, ADDRESS)
+    step.state = value.domain
+    for earlier in run.barriers:
+        if earlier.tokens is not None and value.expression == run.machine.expressions.number("token", earlier.id):
+            step.state_of = earlier.id
+    return value
+
+
+def _acts(event: Event, place: dict[Mbarrier, Formula], address: Value, operand: Value) -> None:
+    event.mbarriers, event.address, event.data = place, address.reads, operand.reads
+
+
+__all__ = [
+    "barrier",
+    "cluster_barrier",
+    "mbarrier_arrive",
+    "mbarrier_init",
+    "mbarrier_tx",
+    "mbarrier_wait",
+    "mbarriers",
+    "warp_barrier",
+]

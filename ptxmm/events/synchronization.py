@@ -1,0 +1,168 @@
+"""Fences, and barriers of CTAs, warps and clusters, and mbarriers (PTX ISA 9.7.14; semantics A27 to A32).
+
+Barriers give events and steps: the simulation of barriers (``barriers``) decides phases, and what waits return.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxmm.events.expressions import Node
+from ptxmm.events.machine import ADDRESS, U32, Machine
+from ptxmm.program.test import EventId
+from ptxmm.ptx.ops import (
+    Address,
+    Barrier,
+    ClusterBarrier,
+    Fence,
+    GridControl,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierInitFence,
+    MbarrierTx,
+    MbarrierWait,
+    Operand,
+    ProxyFence,
+    TensormapFence,
+    Type,
+    WarpBarrier,
+)
+
+_WORD = Type("b", 64)
+_MAP_BYTES = 128
+
+
+def fence(machine: Machine, op: Fence) -> None:
+    """A memory fence."""
+    if op.restrict is not None:
+        raise machine.unsupported("fences with `.sync_restrict` are not supported yet")
+    machine.add("F")
+
+
+def plain_fence(machine: Machine, op: ProxyFence | MbarrierInitFence) -> None:
+    """A proxy fence, or ``fence.mbarrier_init``."""
+    machine.add("F")
+
+
+def tensormap_fence(machine: Machine, op: TensormapFence) -> None:
+    """A fence of the tensormap proxy; the acquire fence covers 128 bytes."""
+    if op.address is None:
+        machine.add("F")
+        return
+    spot, addr = machine.address(op.address, _MAP_BYTES, "address of this fence")
+    if spot is not None:
+        machine.add("F", place=spot.cells(0, _MAP_BYTES)[1], addr=addr)
+
+
+def barrier(machine: Machine, op: Barrier) -> None:
+    """A barrier of the CTA: arrival and, for ``sync``, wait."""
+    number = machine.decide(machine.operand(op.barrier, U32), None, "number of this barrier")
+    count = None
+    if op.count is not None:
+        count = machine.decide(machine.operand(op.count, U32), None, "count of this barrier")
+    machine.step(f"bar.{op.kind}", number=number, count=count, instance=op.instance)
+    machine.add("BA", barrier=(number, count))
+    if op.kind == "sync":
+        machine.add("BW", barrier=(number, count), stage=1)
+
+
+def warp_barrier(machine: Machine, op: WarpBarrier) -> None:
+    """``bar.warp.sync``."""
+    mask, _ = machine.number(op.mask, U32, "mask of this barrier")
+    machine.step("warp.sync", number=mask)
+    machine.add("BA", barrier=(mask, None))
+    machine.add("BW", barrier=(mask, None), stage=1)
+
+
+def cluster_barrier(machine: Machine, op: ClusterBarrier) -> None:
+    """``barrier.cluster.arrive`` or ``.wait``."""
+    machine.step(f"cluster.{op.kind}")
+    machine.add("CA" if op.kind == "arrive" else "CW")
+
+
+def grid_control(machine: Machine, op: GridControl) -> None:
+    """``griddepcontrol``: ``wait`` synchronizes with the end of earlier grids."""
+    if op.kind == "wait":
+        machine.add("API")
+
+
+# mbarriers.
+
+
+def place(machine: Machine, address: Address) -> tuple[tuple[str, int] | None, int]:
+    """The mbarrier at ``address``, as physical object and offset (None: outside), and the reads it depends on."""
+    spot, addr = machine.address(address, _WORD.bytes, "address of this mbarrier")
+    return (None if spot is None else (spot.item.physical, spot.offset)), addr
+
+
+def mbarrier_init(machine: Machine, op: MbarrierInit) -> None:
+    """``mbarrier.init``, an event, and ``mbarrier.inval``, which is none."""
+    here, addr = place(machine, op.address)
+    count = None if op.count is None else machine.number(op.count, U32, "count of this mbarrier")[0]
+    if here is None:
+        return
+    if count is None:
+        machine.step("mb.inval", place=here)
+    else:
+        machine.step("mb.init", place=here, number=count)
+        machine.add("MBI", mbarrier=here, addr=addr)
+
+
+def mbarrier_arrive(machine: Machine, op: MbarrierArrive) -> None:
+    """``mbarrier.arrive`` and ``.arrive_drop``; what it returns is known only from the simulation."""
+    here, addr = place(machine, op.address)
+    count = 1 if op.count is None else machine.number(op.count, U32, "count of this arrival")[0]
+    expect = 0 if op.expect is None else machine.number(op.expect, U32, "number of bytes of this arrival")[0]
+    if here is None:
+        if op.dst is not None:
+            machine.assign(op.dst, machine.expressions.constant(0))
+        return
+    fields: dict[str, Any] = {"place": here, "expect": expect, "no_complete": op.no_complete}
+    machine.step("mb.drop" if op.drop else "mb.arrive", number=count, **fields)
+    event = machine.add("MBA", mbarrier=here, addr=addr)
+    if op.dst is not None:
+        machine.assign(op.dst, machine.token(event))
+
+
+def mbarrier_tx(machine: Machine, op: MbarrierTx) -> None:
+    """``mbarrier.expect_tx`` and ``.complete_tx``."""
+    here, addr = place(machine, op.address)
+    amount, _ = machine.number(op.amount, U32, "number of bytes of this operation")
+    if here is not None:
+        machine.step("mb.expect" if op.kind == "expect_tx" else "mb.complete", place=here, number=amount)
+        machine.add("MBA", mbarrier=here, addr=addr)
+
+
+def mbarrier_wait(machine: Machine, op: MbarrierWait) -> None:
+    """``mbarrier.test_wait`` and ``.try_wait``: each path decides what it returns; only True is an event."""
+    here, addr = place(machine, op.address)
+    state: EventId | int | None = None
+    parity = None
+    if op.state is not None:
+        state = _state(machine, op.state)
+    elif op.parity is not None:
+        parity, _ = machine.number(op.parity, U32, "parity of this wait")
+    if here is None:
+        machine.assign(op.dst, machine.expressions.constant(0))
+        return
+    result = machine.wait_result()
+    machine.step("mb.wait", place=here, number=result, state=state, parity=parity)
+    if result:
+        machine.add("MBW", mbarrier=here, addr=addr)
+    machine.assign(op.dst, machine.expressions.result(-1, result))
+
+
+def _state(machine: Machine, operand: Operand) -> EventId | int:
+    """The arrival whose token ``operand`` holds on this path, or the value it has."""
+    node: Node = machine.operand(operand, ADDRESS)
+    while node.op in ("select", "joined"):
+        if node.op == "joined":
+            node = node.args[0]
+            continue
+        chosen = node.args[0].value
+        if chosen is None:
+            chosen = machine.decide(node.args[0], (0, 1))
+        node = node.args[1] if chosen else node.args[2]
+    if node.op == "leaf" and node.number >= 0 and machine.trace.reads[node.number].kind == "MBA":
+        return machine.trace.reads[node.number].id
+    return machine.decide(node, None, "state of this wait")

@@ -1,0 +1,159 @@
+"""The types and initial values of declared variables and registers (PTX ISA 5.2, 5.4.4)."""
+
+from __future__ import annotations
+
+from ptxmm.errors import PtxmmError
+from ptxmm.formats.tokens import Cursor, Token
+from ptxmm.program.source import Constant, Initial, MbarrierState, TensorMapValue, Value
+from ptxmm.ptx.ops import Type
+
+MAX_ELEMENTS = 65_536
+MAX_COUNT = (1 << 20) - 1
+"""The largest count of arrivals or bytes of an mbarrier (PTX ISA 9.7.14.15.2)."""
+MAX_BOX = 256
+VECTOR_BITS = 128
+
+_BITS = Type("b", 32)
+TYPES = (
+    {f".{kind}{bits}": Type(kind, bits) for kind in "bus" for bits in (8, 16, 32, 64)}
+    | {".b128": Type("b", 128), ".f16": Type("f", 16), ".f16x2": _BITS, ".f32": Type("f", 32), ".f64": Type("f", 64)}
+    | {".pred": Type("pred", 1)}
+)  # fmt: skip
+"""The fundamental types (PTX ISA 5.2.1); ``.f16x2`` is held as its 32 bits."""
+
+_OBJECTS = {"mbarrier": "an mbarrier", "tensormap": "a tensor map"}
+_VECTORS = {".v2": 2, ".v4": 4}
+_ALTERNATE = {".bf16": ".b16", ".bf16x2": ".b32", ".tf32": ".b32", ".e4m3": ".b8", ".e5m2": ".b8"}
+
+
+def type_names(predicate: bool) -> str:
+    """The legal types, for an error."""
+    return " ".join(name for name in TYPES if predicate or name != ".pred")
+
+
+def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | None]:
+    """Take a type, and for a variable ``.v2``, ``.v4`` and ``.align N``, in any order: the type of an element and how
+    many a vector has (None for a scalar). ``noun`` is for errors. Raises ``PtxmmError``."""
+    found: Type | None = None
+    vector: Token | None = None
+    while cursor.peek().kind == "directive":
+        token = cursor.next()
+        if token.text == ".align" and not register:
+            _alignment(cursor)
+        elif token.text in TYPES and found is None and (register or token.text != ".pred"):
+            found = TYPES[token.text]
+        elif token.text in TYPES and found is not None:
+            raise at_token(cursor, token, "a second type")
+        elif token.text in _VECTORS and vector is None and not register:
+            vector = token
+        elif token.text in (".v2", ".v4", ".v8") and register:
+            message = "vector registers are not supported"
+            raise at_token(cursor, token, message, "declare one register for each element", kind="unsupported")
+        elif token.text in _ALTERNATE:
+            message = f"`{token.text}` is not a fundamental type, so it can't be {noun}"
+            raise at_token(cursor, token, message, f"write {_ALTERNATE[token.text]}")
+        else:
+            message = f"`{token.text}` is not {noun}"
+            raise at_token(cursor, token, message, f"the types are {type_names(register)}")
+    if found is None:
+        raise cursor.unexpected(noun, hint=f"the types are {type_names(register)}")
+    if vector is None:
+        return found, None
+    count = _VECTORS[vector.text]
+    if count * found.bits > VECTOR_BITS:
+        message = f"a vector has at most {VECTOR_BITS} bits, and {vector.text} .{found.name} has {count * found.bits}"
+        raise at_token(cursor, vector, message)
+    return found, count
+
+
+def _alignment(cursor: Cursor) -> None:
+    """Every object starts at a multiple of 2**24, so an alignment up to that holds already (PTX ISA 5.4.5)."""
+    token = cursor.peek()
+    value = cursor.number("an alignment in bytes").value
+    if value <= 0 or value & (value - 1) or value > 1 << 31:
+        raise at_token(cursor, token, f"an alignment is a power of two, not {value}")
+    if value > 1 << 24:
+        raise at_token(cursor, token, f"an alignment of more than {1 << 24} is not supported", kind="unsupported")
+
+
+def take_value(cursor: Cursor) -> Value:
+    """Take an integer, a floating-point constant, or the address ``x``, ``&x``, ``&x+4`` or ``generic(x)``."""
+    token = cursor.peek()
+    if token.kind == "number" or cursor.at("-"):
+        return cursor.constant()
+    if cursor.at("generic") and cursor.at("(", 1):
+        cursor.next()
+        cursor.next()
+        value = cursor.address()
+        cursor.need(")")
+    elif token.text in _OBJECTS and cursor.at("(", 1):
+        raise at_token(cursor, token, f"only a variable can be {_OBJECTS[token.text]}")
+    elif token.kind == "name" or cursor.at("&"):
+        value = cursor.address()
+    else:
+        raise cursor.unexpected("a number or an address")
+    if value.target.thread is not None or value.target.index is not None:
+        raise at_token(cursor, token, "an initial value is a number or the address of a variable")
+    return value
+
+
+def take_initial(cursor: Cursor) -> Initial:
+    """Take the initial value of a variable or of one element of it: a value, ``mbarrier(2)`` or ``tensormap(...)``."""
+    if cursor.at("(", 1) and cursor.at("mbarrier"):
+        return _mbarrier(cursor)
+    if cursor.at("(", 1) and cursor.at("tensormap"):
+        return _tensormap(cursor)
+    return take_value(cursor)
+
+
+def _mbarrier(cursor: Cursor) -> MbarrierState:
+    """``mbarrier(2)`` or ``mbarrier(0, 16)``: arrivals and bytes that the current phase still misses."""
+    first = cursor.next()
+    cursor.need("(")
+    pending = _bounded(cursor, "a number of arrivals", 0)
+    tx = _bounded(cursor, "a number of bytes", -MAX_COUNT) if cursor.take(",") else Constant(0, cursor.span(first))
+    last = cursor.need(")")
+    if pending.value == 0 and tx.value == 0:
+        message = "a phase that misses neither arrivals nor bytes would be complete"
+        hint = "write mbarrier(1), or mbarrier(0, 16) for 16 bytes"
+        raise cursor.text.error(message, first.start, last.end, hint=hint)
+    return MbarrierState(pending.value, tx.value, cursor.span(first, last))
+
+
+def _bounded(cursor: Cursor, what: str, low: int, high: int = MAX_COUNT) -> Constant:
+    token = cursor.peek()
+    found = cursor.number(what)
+    if not low <= found.value <= high:
+        message = f"{what} is {low} to {high}, not {found.value}"
+        raise cursor.text.error(message, token.start, cursor.previous().end)
+    return found
+
+
+def _tensormap(cursor: Cursor) -> TensorMapValue:
+    """``tensormap(g, u32, 4)``: boxes of 4 elements of the variable g."""
+    first = cursor.next()
+    cursor.need("(")
+    target = cursor.term()
+    if target.thread is not None or target.index is not None:
+        raise cursor.text.error("a tensor map names a .global variable", first.start, cursor.previous().end)
+    hint = "write tensormap(g, u32, 4): the variable, the type and the number of elements of a box"
+    cursor.need(",", hint=hint)
+    dot = cursor.peek()
+    name = cursor.next().text
+    type_ = TYPES.get(name if dot.kind == "directive" else f".{name}")
+    if type_ is None or type_.kind == "pred" or type_.bits > 64:
+        raise at_token(cursor, dot, f"`{name[:40]}` is not the type of the elements of a tensor", hint)
+    cursor.need(",", hint=hint)
+    count = _bounded(cursor, "the number of elements of a box", 1, MAX_BOX).value
+    last = cursor.need(")")
+    if count * type_.bytes % 16:
+        message = f"a box has a multiple of 16 bytes, and {count} elements of .{type_.name} have {count * type_.bytes}"
+        raise cursor.text.error(message, first.start, last.end)
+    return TensorMapValue(target, type_, count, cursor.span(first, last))
+
+
+def at_token(
+    cursor: Cursor, token: Token, message: str, hint: str | None = None, *, kind: str = "syntax"
+) -> PtxmmError:
+    """An error at ``token``."""
+    return cursor.text.error(message, token.start, token.end, kind=kind, hint=hint)

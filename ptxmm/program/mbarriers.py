@@ -1,0 +1,87 @@
+"""Which objects are mbarriers (PTX ISA 9.7.14.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ptxmm.program.symbols import symbols
+from ptxmm.program.test import MemoryObject, Test, Thread
+from ptxmm.ptx.ops import (
+    Address,
+    AsyncStore,
+    BulkCopy,
+    CopyAsyncArrive,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierTx,
+    MbarrierWait,
+    Op,
+    Sym,
+)
+
+MBARRIER_BYTES = 8
+
+_USERS = (MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, CopyAsyncArrive, AsyncStore, BulkCopy)
+
+
+def operands(op: Op) -> Iterator[Address]:
+    """The addresses of mbarriers among the operands of ``op``."""
+    match op:
+        case MbarrierInit() | MbarrierArrive() | MbarrierTx() | MbarrierWait() | CopyAsyncArrive():
+            yield op.address
+        case AsyncStore():
+            yield op.mbarrier
+        case BulkCopy(mbarrier=mbarrier) if mbarrier is not None:
+            yield mbarrier
+
+
+def is_mbarrier(test: Test, key: str) -> bool:
+    """Whether the object ``key`` is an mbarrier: see ``mbarriers``, which to ask for several objects is faster."""
+    return key in mbarriers(test.threads, test.objects)
+
+
+def mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> frozenset[str]:
+    """The keys of the objects that are mbarriers.
+
+    Those are the ones that are declared as such; that an instruction names as an mbarrier; that are the variable of
+    the same name in another CTA of one of those; and, where an instruction finds its mbarrier by a register, the
+    ``.shared`` variables of 64-bit elements whose address is taken while no other instruction accesses them by name.
+    Aliases of an mbarrier are in it too.
+    """
+    if not any(item.mbarrier for item in objects.values()) and not any(
+        isinstance(op, _USERS) for thread in threads for op in thread.body
+    ):
+        return frozenset()
+    named: set[str] = set()
+    taken: set[str] = set()
+    accessed: set[str] = set()
+    indirect = False
+    for thread in threads:
+        for op in thread.body:
+            found = list(operands(op))
+            indirect = indirect or any(not isinstance(place.base, Sym) for place in found)
+            own = {place.base.name for place in found if isinstance(place.base, Sym)}
+            named |= own
+            others = set(symbols(op)) - own
+            (accessed if _has_address(op) else taken).update(others)
+        values = set(thread.initial.values())
+        if values:
+            taken |= {k for k, o in objects.items() if any(o.address <= v < o.address + o.size for v in values)}
+    found_keys = {key for key, item in objects.items() if item.mbarrier} | (named & objects.keys())
+    if indirect:
+        found_keys |= {
+            key
+            for key in taken - accessed
+            if key in objects and objects[key].space == "shared" and objects[key].type.bytes == MBARRIER_BYTES
+        }
+    names = {(objects[key].name, objects[key].type) for key in found_keys if objects[key].space == "shared"}
+    physical = {objects[key].physical for key in found_keys}
+    return frozenset(
+        key
+        for key, item in objects.items()
+        if item.physical in physical or (item.space == "shared" and (item.name, item.type) in names)
+    )
+
+
+def _has_address(op: Op) -> bool:
+    return any(isinstance(getattr(op, name, None), Address) for name in ("address", "dst", "src", "tensormap"))

@@ -1,0 +1,58 @@
+"""What the functions of several families share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from ptxmm.ptx import operands, ops, syntax
+from ptxmm.ptx.operands import Names
+from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.qualifiers import Qualified, at
+
+Maker = Callable[[Qualified, Names], Op]
+
+S64 = Type("s", 64)
+U32 = Type("u", 32)
+U64 = Type("u", 64)
+B64 = Type("b", 64)
+PREDICATE = Type("pred", 1)
+SIZE_128 = range(128, 129)
+
+
+def source(q: Qualified) -> ops.Source:
+    """Where the instruction stands."""
+    return ops.Source(q.instruction.span, q.instruction.text)
+
+
+def guard(q: Qualified, names: Names) -> ops.Guard | None:
+    """The guard predicate, if there is one."""
+    found = q.instruction.guard
+    if found is None:
+        return None
+    if q.dialect:
+        raise at(found.span, "the untyped dialect has no guard predicates", hint="branch around the instruction")
+    return ops.Guard(operands.predicate(names, found.name).name, found.negated)
+
+
+def without_policy(q: Qualified, names: Names, minimum: int, maximum: int) -> tuple[syntax.Operand, ...]:
+    """The operands without the cache policy, which has no effect on the memory model and is only checked."""
+    given = q.instruction.operands
+    if "hint" not in q.chosen:
+        operands.check_count(q, minimum, maximum)
+        return given
+    operands.check_count(q, minimum + 1, maximum + 1)
+    operands.register(names, given[-1], "a cache policy register")
+    return given[:-1]
+
+
+def scope_of(q: Qualified, default: ops.Scope) -> ops.Scope:
+    """The scope, or ``default``."""
+    return cast("ops.Scope", q.get("scope") or default)
+
+
+def source_predicate(names: Names, operand: syntax.Operand) -> tuple[ops.Reg, bool]:
+    """A source predicate ``p`` or ``!p``, and whether it is negated."""
+    if isinstance(operand, syntax.Negated):
+        return operands.predicate(names, operand.name), True
+    return operands.predicate(names, operand), False

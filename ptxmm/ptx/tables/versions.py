@@ -1,0 +1,106 @@
+"""First versions of qualifiers that are later than their instruction's, and instructions without a row.
+
+From the PTX ISA notes and target notes of the sections of 9.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ptxmm.ptx.tables.form import COMPLETE_TX, EVICT, HINT, PREFETCH, SCOPES, SM90, V6, Version, words
+
+_ATOMICS = ("atom", "red")
+_MBARRIER = words("mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.try_wait")
+_V86 = Version((8, 6), 90)
+
+# (opcodes, or none for all; qualifiers, all of which must be there; version).
+SINCE: tuple[tuple[tuple[str, ...], tuple[str, ...], Version], ...] = (
+    (("ld", "st"), ("volatile",), Version((1, 1))),
+    *(((), (order,), V6) for order in ("weak", "relaxed", "acquire", "release", "acq_rel")),
+    ((), ("cluster",), Version((7, 8), 90)),
+    ((), ("shared::cta",), Version((7, 8), 30)),
+    ((), ("shared::cluster",), Version((7, 8), 90)),
+    (("ld", "st"), ("param::entry",), Version((8, 3))),
+    (("isspacep", "cvta"), ("param::entry",), Version((8, 3), 70)),
+    (("isspacep", "cvta"), ("param",), Version((7, 7), 70)),
+    (("isspacep", "cvta"), ("const",), Version((3, 1), 20)),
+    ((), ("param::func",), Version((8, 3))),
+    ((), ("mmio",), Version((8, 2), 70)),
+    *(((), (hint,), Version((7, 4), 70)) for hint in EVICT),
+    *(((), (hint,), Version((7, 4), 75)) for hint in PREFETCH),
+    ((), ("L2::256B",), Version((7, 4), 80)),
+    ((), HINT, Version((7, 4), 80)),
+    *((("ld", "st"), (t,), Version((1, 0), 13)) for t in ("f64",)),
+    *((("mov", "selp"), (t,), Version((1, 0), 13)) for t in ("f64",)),
+    ((), ("b128",), Version((8, 3), 70)),
+    (_ATOMICS, ("b128",), Version((8, 3), 90)),
+    ((), ("b128", "sys"), Version((8, 4), 70)),
+    *((("ld", "st"), (vec, t), Version((8, 8), 100)) for vec, types in
+      (("v8", "b32 u32 s32 f32"), ("v4", "b64 u64 s64 f64")) for t in words(types)),
+    *((_ATOMICS, (scope,), Version((5, 0), 60)) for scope in SCOPES),
+    *((_ATOMICS, (op, t), Version((3, 1), 32)) for op in ("and", "or", "xor", "min", "max")
+      for t in ("b64", "u64", "s64")),
+    (("atom",), ("cas", "b16"), Version((6, 3), 70)),
+    (_ATOMICS, ("f32",), Version((2, 0), 20)),
+    (_ATOMICS, ("f64",), Version((5, 0), 60)),
+    (_ATOMICS, ("f16x2",), Version((6, 2), 60)),
+    (_ATOMICS, ("f16",), Version((6, 3), 70)),
+    (_ATOMICS, ("bf16",), Version((7, 8), 90)),
+    (_ATOMICS, ("bf16x2",), Version((7, 8), 90)),
+    *((_ATOMICS, (vec,), Version((8, 1), 90)) for vec in ("v2", "v4", "v8")),
+    (("membar",), ("sys",), Version((2, 0), 20)),
+    (("bar",), ("arrive",), Version((2, 0), 20)),
+    (("bar", "barrier", "bar.red", "barrier.red"), ("cta",), Version((7, 8), 20)),
+    *((("fence",), (order,), Version((8, 6), 70)) for order in ("acquire", "release")),
+    *((("fence",), (space,), _V86) for space in ("sync_restrict::shared::cta", "sync_restrict::shared::cluster")),
+    (("fence.proxy", "membar.proxy"), ("async",), SM90),
+    *((("barrier.cluster.arrive", "barrier.cluster.wait"), (order,), SM90) for order in
+      ("release", "relaxed", "acquire")),
+    *((_MBARRIER, (word,), SM90) for word in ("release", "acquire", "cta", "cluster", "expect_tx")),
+    (_MBARRIER, ("shared::cluster",), SM90),
+    (_MBARRIER, ("relaxed",), _V86),
+    (("mbarrier.test_wait",), ("parity",), Version((7, 1), 80)),
+    *((("prefetch",), (word,), Version((7, 4), 80)) for word in ("L2::evict_last", "L2::evict_normal")),
+    (("prefetch",), ("tensormap",), SM90),
+    (("cp.async.bulk", "cp.async.bulk.tensor"), ("shared::cta", "global", COMPLETE_TX), _V86),
+)  # fmt: skip
+
+# Qualifiers of rows that are real but later than PTX ISA 8.5, and not supported: the version that has them.
+LATER: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        **{("st.async", q): "8.7" for q in words("mmio release global cta cluster gpu sys b8 b16 u8 u16 s8 s16")},
+        **{("red.async", q): "8.7" for q in words("mmio release global cta gpu sys s64 b64")},
+        **{("fence.proxy", q): "8.6" for q in words("async::generic generic::async")},
+        **{("cp.async.bulk.tensor", q): "8.6" for q in words("tile::gather4 tile::scatter4 im2col::w im2col::w::128")},
+        **{("cp.async.bulk.tensor", q): "8.6" for q in words("cta_group::1 cta_group::2")},
+        **{("cp.async.bulk.prefetch.tensor", q): "8.6" for q in words("tile::gather4 im2col::w im2col::w::128")},
+    }
+)
+
+# Instructions of PTX ISA 8.5 and later without a row (9.7; those of an opcode with rows: its other forms).
+OTHER_INSTRUCTIONS = frozenset(
+    words("""
+    addc alloca bfe bfi bfind bmsk brev brkpt brx call clz clusterlaunchcontrol cnot copysign cos div dp2a dp4a ex2 fma
+    fns istypep ldmatrix lg2 lop3 mad24 madc mma movmatrix mul24 multimem pmevent popc prmt rcp rem rsqrt sad set
+    setmaxnreg shf sin slct sqrt stackrestore stacksave stmatrix subc suld suq sured sust szext tanh tcgen05 testp tex
+    tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4
+    vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wgmma wmma""")
+)
+# Of these, the ones with something to say: opcode -> (what it is, hint).
+NOT_YET: Mapping[str, tuple[str, str | None]] = MappingProxyType(
+    {
+        "tcgen05": ("PTX ISA 8.6, not supported yet", None),
+        "clusterlaunchcontrol": ("PTX ISA 8.6, not supported yet", None),
+        "multimem": ("not supported: no object can be declared multimem yet",
+                     "write one access for each of the locations that the multimem address stands for"),
+    }
+)  # fmt: skip
+
+SPECIAL_REGISTERS = frozenset(
+    words("""
+    tid ntid laneid warpid nwarpid ctaid nctaid smid nsmid gridid is_explicit_cluster clusterid nclusterid
+    cluster_ctaid cluster_nctaid cluster_ctarank cluster_nctarank lanemask_eq lanemask_le lanemask_lt lanemask_ge
+    lanemask_gt clock clock_hi clock64 globaltimer globaltimer_lo globaltimer_hi total_smem_size aggr_smem_size
+    dynamic_smem_size current_graph_exec reserved_smem_offset_begin""")
+)

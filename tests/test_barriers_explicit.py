@@ -1,0 +1,611 @@
+"""The simulation of barriers of the explicit side, on steps made by hand."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from ptxmm.errors import PtxmmError
+from ptxmm.events.barriers import EPOCH, Meeting, meetings
+from ptxmm.events.scopes import Place, places
+from ptxmm.events.trace import Step
+from ptxmm.program.test import EventId, MemoryObject, Placement, Test, Thread
+from ptxmm.ptx.ops import Type
+from tests.brute_barriers import Ending, Object, Program
+
+B, C = ("b", 0), ("c", 0)
+
+
+def step(kind: str, number: int = 0, **fields: object) -> Step:
+    """A step without an id; of an mbarrier, ``b`` if nothing else is said. Arrivals are 1 if nothing else is said."""
+    if kind.startswith("mb."):
+        fields.setdefault("place", B)
+    if kind in ("mb.arrive", "mb.drop", "mb.increment") and not number:
+        number = 1
+    return Step((0, 0, 0, 0), kind, number, **fields)  # type: ignore[arg-type]
+
+
+def arrive(number: int = 1, **fields: object) -> Step:
+    return step("mb.arrive", number, **fields)
+
+
+def wait(result: int = 1, **fields: object) -> Step:
+    if "parity" not in fields:
+        fields.setdefault("state", 0)
+    return step("mb.wait", result, **fields)
+
+
+SYNC, ARRIVE, WAIT = step("bar.sync"), step("cluster.arrive"), step("cluster.wait")
+
+
+def numbered(threads: Sequence[Sequence[Step]]) -> list[list[Step]]:
+    """The steps with ids: step i of thread t is (t, i, 0, 0)."""
+    from dataclasses import replace
+
+    return [[replace(s, id=(t, i, 0, 0)) for i, s in enumerate(mine)] for t, mine in enumerate(threads)]
+
+
+def make_test(placements: Sequence[Placement], mbarriers: dict[str, tuple[int, int] | None]) -> Test:
+    """A test with threads at these places, and these mbarriers (None: not initialised)."""
+    word = Type("b", 64)
+    objects = {
+        key: MemoryObject(key, key, "shared", word, 1, False, (0,), 4096 * (i + 1), key, key, mbarrier=(counts,))
+        for i, (key, counts) in enumerate(mbarriers.items())
+    }
+    return Test("t", tuple(Thread(f"P{i}", p, (), {}) for i, p in enumerate(placements)), objects, None)
+
+
+def meet(
+    *threads: Sequence[Step],
+    placement: Sequence[Placement] | None = None,
+    b: tuple[int, int] | None = None,
+    c: tuple[int, int] | None = None,
+    ended: Sequence[bool] | None = None,
+    fixed: dict[EventId, int | None] | None = None,
+    observed: Sequence[EventId] | None = None,
+    tokens: dict[EventId, int] | None = None,
+) -> list[Meeting]:
+    """How the steps turn out, in threads of one CTA of a cluster."""
+    test = make_test(placement or [Placement(cta=0, cluster=0)] * len(threads), {"b": b, "c": c})
+    ends = ended or [True] * len(threads)
+    given = numbered(threads)
+    return list(
+        meetings(test, places(test), given, ends, lambda: None, fixed, observed=observed, tokens=tokens)
+    )
+
+
+def reasons(found: Sequence[Meeting]) -> set[str]:
+    """The kinds of misuse."""
+    return {m.misuse for m in found if m.misuse is not None}
+
+
+def phases(meeting: Meeting) -> list[list[int | None]]:
+    """The phases by thread."""
+    result: dict[int, list[int | None]] = {}
+    for key in sorted(meeting.phases):
+        result.setdefault(key[0], []).append(meeting.phases[key])
+    return list(result.values())
+
+
+# mbarriers: phases.
+
+
+def test_a_phase_completes_with_the_last_arrival() -> None:
+    (m,) = meet([arrive(), wait()], [arrive(), wait()], b=(2, 0), observed=())
+    assert phases(m) == [[0, 1], [0, 1]] and m.completed == {B: 1} and not m.waiting and m.reached == (2, 2)
+
+
+def test_the_next_phase_expects_what_the_first_did() -> None:
+    (m,) = meet([step("mb.init", 2), arrive(2), arrive(), arrive(), arrive()], observed=())
+    assert phases(m) == [[0, EPOCH, EPOCH + 1, EPOCH + 1, EPOCH + 2]] and m.completed == {B: 2}
+
+
+def test_a_declared_mbarrier_may_miss_part_of_its_phase() -> None:
+    (m,) = meet([step("mb.complete", 16), arrive(), arrive()], b=(0, 16))
+    assert phases(m) == [[0, 1, 2]] and m.completed == {B: 3}
+
+
+def test_mbarriers_at_other_offsets_are_others() -> None:
+    (m,) = meet([arrive(), step("mb.init", 1, place=("b", 8)), arrive(place=("b", 8)), arrive(place=("b", 8))], b=(2, 0))
+    assert phases(m) == [[0, 0, EPOCH, EPOCH + 1]] and m.completed == {B: 0, ("b", 8): 2}
+
+
+def test_a_token_holds_phase_and_pending_count() -> None:
+    found = meet([arrive(2)], [arrive()], b=(3, 0))
+    assert {tuple(sorted(m.tokens.values())) for m in found} == {(1, 3), (2, 3)} and len(found) == 2
+    (m,) = meet([arrive(2)], [arrive()], b=(3, 0), observed=())
+    assert sorted(m.tokens.values()) in ([1, 3], [2, 3])
+    (m,) = meet([arrive(), arrive()], b=(1, 0))
+    assert m.tokens == {(0, 0, 0, 0): 1, (0, 1, 0, 0): EPOCH | 1}
+
+
+def test_tokens_can_be_given() -> None:
+    (m,) = meet([arrive(2)], [arrive()], b=(3, 0), tokens={(0, 0, 0, 0): 2, (1, 0, 0, 0): 3})
+    assert m.tokens == {(0, 0, 0, 0): 2, (1, 0, 0, 0): 3}
+    assert not meet([arrive(2)], [arrive()], b=(3, 0), tokens={(0, 0, 0, 0): 3, (1, 0, 0, 0): 3})
+
+
+def test_dropped_arrivals_are_not_expected_again() -> None:
+    (m,) = meet([step("mb.drop"), arrive(), arrive()], b=(2, 0))
+    assert phases(m) == [[0, 0, 1]] and m.completed == {B: 2}
+
+
+# mbarriers: bytes.
+
+
+def test_expected_bytes_hold_the_phase_open() -> None:
+    (m,) = meet([arrive(expect=16), wait(0), step("mb.complete", 16), wait()], b=(1, 0))
+    assert phases(m) == [[0, 0, 0, 1]]
+    (m,) = meet([step("mb.expect", 16), arrive(), step("mb.complete", 16), wait()], b=(1, 0))
+    assert phases(m) == [[0, 0, 0, 1]]
+
+
+def test_bytes_may_complete_before_they_are_expected() -> None:
+    found = meet([arrive(expect=16), wait()], [step("mb.complete", 16)], b=(1, 0))
+    assert [phases(m) for m in found] == [[[0, 1], [0]]]
+
+
+def test_bytes_of_the_next_phase() -> None:
+    found = meet([arrive(expect=16), arrive(expect=16)], [step("mb.complete", 16), step("mb.complete", 16)], b=(1, 0))
+    assert [phases(m) for m in found if m.misuse is None] == [[[0, 1], [0, 1]]]
+    assert reasons(found) == {"more arrivals at mbarrier b than its phase expects"}  # before the bytes of the phase
+
+
+def test_an_arrival_while_only_bytes_are_missing_is_too_much() -> None:
+    found = meet([arrive(expect=16), arrive()], b=(1, 0))
+    assert reasons(found) == {"more arrivals at mbarrier b than its phase expects"} and len(found) == 1
+    (m,) = found
+    assert m.reached == (2,) and m.waiting == {0} and phases(m) == [[0]]
+
+
+# mbarriers: waits.
+
+
+@pytest.mark.parametrize(("parity", "result"), [(0, 0), (1, 1)])
+def test_parity_in_phase_0(parity: int, result: int) -> None:
+    (m,) = meet([wait(result, parity=parity)], b=(1, 0))
+    assert phases(m) == [[0]]
+    assert not meet([wait(1 - result, parity=parity)], b=(1, 0))
+
+
+def test_parity_alternates() -> None:
+    (m,) = meet([arrive(), wait(1, parity=0), wait(0, parity=1), arrive(), wait(1, parity=1)], b=(1, 0))
+    assert phases(m) == [[0, 1, 1, 1, 2]]
+
+
+def test_a_wait_by_parity_may_be_two_phases_late() -> None:
+    found = meet([arrive(), arrive(), arrive()], [wait(1, parity=0)], b=(1, 0))
+    assert {m.phases[1, 0, 0, 0] for m in found} == {1, 3}
+
+
+def test_a_false_wait_happens_before_the_phase_completes() -> None:
+    (m,) = meet([arrive()], [arrive(), wait(0, state=(1, 0, 0, 0))], b=(2, 0), observed=())
+    assert phases(m) == [[0], [0, 0]]
+    (m,) = meet([arrive()], [arrive(), wait(1, state=(1, 0, 0, 0))], b=(2, 0), observed=())
+    assert phases(m) == [[0], [0, 1]]
+
+
+def test_a_choice_that_never_holds_is_no_execution() -> None:
+    assert not meet([wait()], b=(1, 0))
+    assert not meet([arrive(), wait(0)], b=(1, 0))
+    assert not meet([wait(), SYNC], [SYNC], b=(1, 0))
+
+
+def test_a_wait_by_the_state_of_another_thread() -> None:
+    (m,) = meet([arrive()], [wait(state=(0, 0, 0, 0))], b=(1, 0))
+    assert phases(m) == [[0], [1]]
+    with pytest.raises(PtxmmError):
+        meet([wait(state=(3, 0, 0, 0))], b=(1, 0))
+
+
+def test_a_wait_for_a_phase_long_past_is_undefined() -> None:
+    found = meet([arrive(), arrive()], [wait()], b=(1, 0))
+    text = "a wait for a phase of mbarrier b that is neither the current one nor the one before"
+    assert {(m.phases.get((1, 0, 0, 0)), m.misuse) for m in found} == {(1, None), (None, text)}
+    assert reasons(meet([wait(0, state=EPOCH)], b=(1, 0))) == {text}
+    assert reasons(meet([wait(1, state=EPOCH)], b=(1, 0))) == {text}
+
+
+def test_an_mbarrier_that_never_completes_just_ends() -> None:
+    (m,) = meet([arrive(), wait(0)], b=(2, 0))
+    assert not m.waiting and m.completed == {B: 0}
+
+
+# mbarriers: initialisation.
+
+
+def test_operations_follow_the_init_of_another_thread() -> None:
+    (m,) = meet([arrive(), wait()], [step("mb.init", 1)])
+    assert phases(m) == [[EPOCH, EPOCH + 1], [0]]
+
+
+def test_an_operation_on_what_nobody_initialises_is_undefined() -> None:
+    text = "an operation on mbarrier b, which is not initialised"
+    for kind in ("mb.arrive", "mb.drop", "mb.expect", "mb.complete", "mb.increment", "mb.inval"):
+        assert reasons(meet([step(kind)])) == {text}
+    assert reasons(meet([wait(0)])) == {text}
+    assert reasons(meet([arrive(), step("mb.init", 1)])) == {text}
+    assert reasons(meet([step("mb.inval"), arrive()], b=(1, 0))) == {text}
+    assert reasons(meet([arrive(), SYNC], [SYNC, step("mb.init", 1)])) == {text}
+
+
+def test_a_second_init_needs_an_inval() -> None:
+    text = "mbarrier b is initialised again without mbarrier.inval"
+    assert reasons(meet([step("mb.init", 1), step("mb.init", 1)])) == {text}
+    assert reasons(meet([step("mb.init", 1)], b=(1, 0))) == {text}
+    (m,) = meet([step("mb.init", 1), arrive(), step("mb.inval"), step("mb.init", 2), arrive()])
+    assert phases(m) == [[0, EPOCH, 0, 2 * EPOCH]] and m.completed == {B: 0}
+    (m,) = meet([step("mb.inval"), step("mb.init", 1), arrive(), wait()], b=(1, 0))
+    assert phases(m) == [[0, EPOCH, EPOCH + 1]]
+
+
+def test_an_operation_may_fall_to_either_of_two_initialisations() -> None:
+    found = meet([step("mb.init", 2), step("mb.inval"), step("mb.init", 2)], [arrive()])
+    assert {m.phases[1, 0, 0, 0] for m in found} == {EPOCH, 2 * EPOCH}
+
+
+@pytest.mark.parametrize("count", [0, 1 << 20, -1])
+def test_counts_out_of_range_are_undefined(count: int) -> None:
+    assert reasons(meet([step("mb.init", count)])) == {f"mbarrier b is initialised with the count {count}"}
+    many = Step((0, 0, 0, 0), "mb.arrive", count, place=B)
+    assert reasons(meet([many], b=(1, 0))) == {f"{count} arrivals at once at mbarrier b"}
+
+
+def test_the_tx_count_has_a_range() -> None:
+    most = (1 << 20) - 1
+    text = {"the tx-count of mbarrier b leaves its range"}
+    assert not reasons(meet([step("mb.expect", most)], b=(1, 0)))
+    assert reasons(meet([step("mb.expect", most), step("mb.expect", 1)], b=(1, 0))) == text
+    assert reasons(meet([step("mb.complete", most + 1)], b=(1, 0))) == text
+    assert reasons(meet([arrive(expect=most + 1)], b=(1, 0))) == text
+
+
+def test_no_complete() -> None:
+    (m,) = meet([arrive(no_complete=True), arrive()], b=(2, 0))
+    assert m.misuse is None and m.completed == {B: 1}
+    (m,) = meet([arrive(2, no_complete=True)], b=(2, 0))
+    assert m.misuse == "an arrival with .noComplete completes the phase of mbarrier b"
+    found = meet([arrive(no_complete=True)], [arrive()], b=(2, 0), observed=())
+    assert {m.misuse is None for m in found} == {True, False}
+
+
+def test_more_dropped_than_expected() -> None:
+    (m,) = meet([step("mb.increment"), step("mb.drop", 2)], b=(1, 0))
+    assert m.misuse == "more arrivals dropped from mbarrier b than it expects"
+
+
+# Asynchronous arrivals.
+
+
+def floating(kind: str, number: int, **fields: object) -> Step:
+    return step(kind, number, asynchronous=True, **fields)
+
+
+def test_an_asynchronous_arrival_happens_at_any_time_after_its_issue() -> None:
+    pipeline = [arrive(expect=16), floating("mb.complete", 16), wait(0), arrive(place=C)]
+    (m,) = meet(pipeline, b=(1, 0), c=(1, 0))
+    assert m.reached == (4,) and m.completed == {B: 1, C: 1}
+    pipeline[2] = wait(1)
+    (m,) = meet(pipeline, b=(1, 0), c=(1, 0))
+    assert phases(m) == [[0, 0, 1, 0]]
+    assert not meet([wait(1), *pipeline[:2]], b=(1, 0))
+
+
+def test_asynchronous_arrivals_all_happen_in_the_end() -> None:
+    (m,) = meet([arrive(expect=16), floating("mb.complete", 16)], b=(1, 0))
+    assert m.completed == {B: 1} and m.reached == (2,)
+    (m,) = meet([floating("mb.arrive", 1), step("bar.sync", 1)], [step("bar.sync", 2)], b=(1, 0))
+    assert m.waiting == {0, 1} and m.completed == {B: 1}
+
+
+def test_a_thread_held_up_does_not_issue() -> None:
+    (m,) = meet([step("bar.sync", 1), floating("mb.arrive", 1)], [step("bar.sync", 2)], b=(1, 0))
+    assert m.reached == (1, 1) and m.completed == {B: 0} and (0, 1, 0, 0) not in m.phases
+
+
+def test_asynchronous_arrivals_overtake_each_other() -> None:
+    found = meet([floating("mb.arrive", 1), floating("mb.arrive", 1)], b=(1, 0))
+    assert {(m.phases[0, 0, 0, 0], m.phases[0, 1, 0, 0]) for m in found} == {(0, 1), (1, 0)}
+
+
+def test_copy_async_arrive_counts_itself() -> None:
+    increment, arrival = step("mb.increment"), floating("mb.arrive", 1)
+    found = meet([increment, arrival, arrive(), wait()], b=(1, 0), observed=())
+    assert [phases(m) for m in found] == [[[0, 0, 1]]]
+    found = meet([arrival, arrive()], b=(1, 0), observed=())  # .noinc
+    assert {m.completed[B] for m in found} == {2}
+
+
+def test_an_asynchronous_arrival_may_be_undefined() -> None:
+    (m,) = meet([floating("mb.arrive", 2), SYNC], [SYNC], b=(1, 0))
+    assert m.misuse == "more arrivals at mbarrier b than its phase expects"
+    assert m.reached == (2, 1) and not m.waiting  # the thread itself goes on
+    assert reasons(meet([floating("mb.arrive", 1), SYNC], [SYNC])) == {
+        "an operation on mbarrier b, which is not initialised"
+    }
+    (m,) = meet([floating("mb.arrive", 1), step("mb.init", 1)])
+    assert m.misuse is None and m.phases[0, 0, 0, 0] == EPOCH
+
+
+# Cluster barriers.
+
+
+def in_ctas(*ctas: int) -> list[Placement]:
+    return [Placement(cluster=0, cta=c) for c in ctas]
+
+
+def test_cluster_barriers_join_ctas() -> None:
+    (m,) = meet([ARRIVE, WAIT, ARRIVE, WAIT], [ARRIVE, WAIT, ARRIVE, WAIT], placement=in_ctas(0, 1))
+    assert phases(m) == [[0, 0, 1, 1], [0, 0, 1, 1]] and not m.waiting
+    (m,) = meet([ARRIVE, WAIT], [ARRIVE, WAIT], placement=[Placement(cta=0), Placement(cta=1)])
+    assert not m.waiting
+    (m,) = meet([ARRIVE, WAIT], [SYNC], placement=[Placement(cta=0), Placement(cta=1)])
+    assert not m.waiting
+
+
+def test_an_arrival_does_not_wait_but_a_wait_does() -> None:
+    (m,) = meet([ARRIVE, SYNC, WAIT], [SYNC, ARRIVE, WAIT])
+    assert not m.waiting
+    (m,) = meet([ARRIVE, WAIT, SYNC], [SYNC, ARRIVE, WAIT])
+    assert m.waiting == {0, 1} and m.reached == (2, 1) and (0, 1, 0, 0) not in m.phases
+
+
+def test_exited_threads_are_not_waited_for() -> None:
+    (m,) = meet([ARRIVE, WAIT, ARRIVE, WAIT], [ARRIVE], [])
+    assert not m.waiting and phases(m) == [[0, 0, 1, 1], [0]]
+    (m,) = meet([ARRIVE, WAIT], [], ended=[True, False])
+    assert m.waiting == {0} and m.reached == (2, 0)
+
+
+def test_misuse_of_cluster_barriers() -> None:
+    assert reasons(meet([ARRIVE, ARRIVE])) == {"a thread arrives twice in one phase of barrier.cluster"}
+    assert reasons(meet([WAIT])) == {"a thread waits at barrier.cluster without having arrived"}
+    assert reasons(meet([ARRIVE, WAIT, WAIT])) == {"a thread waits at barrier.cluster without having arrived"}
+    host = [Placement(host=True)]
+    assert reasons(meet([ARRIVE], placement=host)) == {"a host thread has no warp and no cluster"}
+
+
+# Warp barriers.
+
+
+def lanes(count: int) -> list[Placement]:
+    return [Placement(cta=0, warp=0)] * count
+
+
+def mask(bits: int) -> Step:
+    return step("warp.sync", bits)
+
+
+def test_warp_barriers() -> None:
+    (m,) = meet([mask(3), mask(3)], [mask(3), mask(3)], [mask(4)], placement=lanes(3))
+    assert phases(m) == [[0, 1], [0, 1], [0]] and not m.waiting
+
+
+def test_lanes_that_are_not_shown_take_part() -> None:
+    (m,) = meet([mask(0xFFFFFFFF)], [mask(0xFFFFFFFF)], placement=lanes(2))
+    assert not m.waiting
+    (m,) = meet([mask(1)], [mask(1)], placement=[Placement(cta=0), Placement(cta=0)])  # lanes 0 of two warps
+    assert not m.waiting
+
+
+def test_warp_barriers_of_different_masks_deadlock() -> None:
+    (m,) = meet([mask(3)], [mask(7)], placement=lanes(2))
+    assert m.waiting == {0, 1} and m.misuse is None
+
+
+def test_exited_lanes_count_as_arrived() -> None:
+    (m,) = meet([mask(3)], [], placement=lanes(2))
+    assert not m.waiting
+    (m,) = meet([mask(3)], [], placement=lanes(2), ended=[True, False])
+    assert m.waiting == {0}
+
+
+def test_a_lane_outside_its_mask_is_undefined() -> None:
+    found = meet([mask(2)], [mask(2)], placement=lanes(2))
+    assert reasons(found) == {"a thread at bar.warp.sync is not in its membermask"}
+
+
+# CTA barriers, and all together.
+
+
+def test_deadlock_of_two_barriers() -> None:
+    (m,) = meet([step("bar.sync", 0), step("bar.sync", 1)], [step("bar.sync", 1), step("bar.sync", 0)])
+    assert m.waiting == {0, 1} and m.reached == (1, 1)
+
+
+def test_a_barrier_orders_init_and_arrival() -> None:
+    (m,) = meet([step("mb.init", 2), SYNC, arrive(), wait()], [SYNC, arrive(), wait()], observed=())
+    assert phases(m) == [[0, 0, EPOCH, EPOCH + 1], [0, EPOCH, EPOCH + 1]]
+
+
+def test_a_barrier_keeps_a_wait_from_being_early() -> None:
+    assert not meet([arrive(), SYNC], [SYNC, wait(0)], b=(1, 0))
+    (m,) = meet([arrive(), SYNC], [wait(0), SYNC], b=(1, 0))
+    assert phases(m) == [[0, 0], [0, 0]]
+
+
+def test_misuse_comes_with_all_that_others_can_do_before() -> None:
+    found = meet([ARRIVE, ARRIVE], [arrive(), wait()], b=(1, 0))
+    assert [(m.reached, m.waiting) for m in found] == [((2, 2), {0})]
+    twice = [step("bar.arrive", 1, count=96)] * 2
+    found = meet(twice, [SYNC, SYNC], placement=in_ctas(0, 1))
+    assert [m.reached for m in found] == [(2, 2)]
+
+
+def test_given_phases_leave_only_what_has_them() -> None:
+    threads = [[arrive(), arrive()], [arrive()]]
+    found = meet(*threads, b=(1, 0))
+    assert len(found) == 3
+    for m in found:
+        (same,) = meet(*threads, b=(1, 0), fixed=dict(m.phases))
+        assert same == m
+    wrong: dict[EventId, int | None] = dict.fromkeys(found[0].phases, 0)
+    assert not meet(*threads, b=(1, 0), fixed=wrong)
+    assert not meet([wait(0, state=EPOCH)], b=(1, 0), fixed={(0, 0, 0, 0): 0})
+
+
+def test_it_is_quick() -> None:
+    """4 threads with 6 operations each: a pipeline over two mbarriers, and waits by parity."""
+    worker = [
+        s
+        for phase in range(2)
+        for place in (B, C)
+        for s in (arrive(place=place), wait(parity=phase, place=place))
+    ]
+    start = time.perf_counter()
+    (m,) = meet(*[worker[:6]] * 4, b=(4, 0), c=(4, 0), observed=())
+    assert m.completed == {B: 2, C: 1}
+    producer = [s for place in (B, C, B) for s in (arrive(place=place), wait(0, parity=1, place=place))]
+    meet(*[producer] * 2, b=(3, 0), c=(3, 0), observed=())
+    meet(*[[arrive(), arrive(place=C)] * 3] * 4, b=(12, 0), c=(12, 0), observed=())
+    assert time.perf_counter() - start < 1
+
+
+# Against a simulation without reductions.
+
+_PLACES = (
+    (Placement(cta=0, cluster=0), Placement(cta=0, cluster=0), Placement(cta=1, cluster=0)),
+    (Placement(cta=0, warp=0), Placement(cta=0, warp=0), Placement(cta=0)),
+    (Placement(cta=0), Placement(cta=0), Placement(cta=0)),
+    (Placement(cta=0, warp=0, cluster=1), Placement(cta=0, cluster=1), Placement(cta=0, warp=0, cluster=1)),
+)
+
+
+_TAME = (
+    ("mb.arrive", "mb.arrive", "mb.wait"),
+    ("mb.arrive", "mb.wait", "bar.sync"),
+    ("mb.arrive", "mb.wait", "mb.wait", "mb.expect", "mb.complete", "mb.complete"),
+    ("mb.arrive", "mb.wait", "mb.wait", "mb.drop", "mb.increment", "cluster.arrive"),
+)
+
+
+def tame_step(rng: random.Random, kinds: Sequence[str], mine: Sequence[Step], thread: int) -> Step:
+    """A step that makes sense after those of its thread, mostly."""
+    kind, place = rng.choice(kinds), rng.choice((B, B, B, C))
+    if kind in ("bar.sync", "cluster.arrive"):
+        waits = kind == "cluster.arrive" and sum(s.kind.startswith("cluster") for s in mine) % 2
+        return step("cluster.wait") if waits else step(kind)
+    if kind in ("mb.expect", "mb.complete"):
+        return step(kind, 8, place=place, asynchronous=kind == "mb.complete" and rng.random() < 0.5)
+    if kind != "mb.wait":
+        return step(kind, place=place, asynchronous=kind == "mb.arrive" and rng.random() < 0.2)
+    own = [i for i, s in enumerate(mine) if s.kind in ("mb.arrive", "mb.drop") and s.place == place]
+    if own and rng.random() < 0.6:
+        return wait(rng.choice((0, 1, 1)), state=(thread, own[-1], 0, 0), place=place)
+    return wait(rng.choice((0, 1, 1)), parity=rng.choice((0, 0, 0, 1)), place=place)
+
+
+def random_step(rng: random.Random, kinds: Sequence[str], arrivals: Sequence[EventId]) -> Step:
+    kind = rng.choice(kinds)
+    place = rng.choice((B, B, C))
+    if kind.startswith("bar."):
+        count = rng.choice((None, 64, 64, 32) if kind == "bar.sync" else (64, 64, 96))
+        return step(kind, rng.choice((0, 0, 1)), count=count)
+    if kind == "warp.sync":
+        return step(kind, rng.choice((3, 3, 3, 1, 2, 7)))
+    if kind.startswith("cluster."):
+        return step(kind)
+    if kind == "mb.wait":
+        if rng.random() < 0.5:
+            return wait(rng.choice((0, 1, 1)), parity=rng.choice((0, 0, 1)), place=place)
+        state: EventId | int = rng.choice(arrivals) if arrivals and rng.random() < 0.7 else rng.choice((0, 0, EPOCH))
+        return wait(rng.choice((0, 1, 1)), state=state, place=place)
+    if kind == "mb.init":
+        return step(kind, rng.choice((1, 2, 2)), place=place)
+    loose = kind in ("mb.arrive", "mb.complete") and rng.random() < 0.3
+    number = rng.choice((1, 1, 1, 2)) if kind in ("mb.arrive", "mb.drop", "mb.increment") else rng.choice((8, 8, 16))
+    expect = rng.choice((0, 0, 0, 8)) if kind in ("mb.arrive", "mb.drop") else 0
+    hold = kind in ("mb.arrive", "mb.drop") and rng.random() < 0.1
+    return step(kind, number, place=place, expect=expect, no_complete=hold, asynchronous=loose)
+
+
+_MB = ("mb.arrive", "mb.arrive", "mb.arrive", "mb.wait", "mb.wait", "mb.expect", "mb.complete", "mb.drop", "mb.increment")
+_KINDS = (
+    (*_MB, "mb.init", "mb.inval"),
+    ("mb.arrive", "mb.arrive", "mb.arrive", "mb.wait", "mb.wait", "mb.wait"),
+    (*_MB, "bar.sync", "bar.sync", "cluster.arrive", "cluster.wait"),
+    ("mb.arrive", "mb.wait", "bar.sync", "bar.arrive", "warp.sync", "cluster.arrive", "cluster.wait"),
+    ("bar.sync", "bar.sync", "bar.arrive", "warp.sync"),
+    ("cluster.arrive", "cluster.wait", "warp.sync", "bar.sync"),
+)
+
+
+def check_random(seed: int) -> None:
+    """All ends that a simulation without reductions finds, and no others; for misuse, up to what others do before."""
+    rng = random.Random(f"barriers/{seed}")
+    placement = rng.choice(_PLACES)[: rng.choice((2, 2, 3))]
+    tame = rng.random() < 0.5
+    kinds = rng.choice(_TAME if tame else _KINDS)
+    threads: list[list[Step]] = []
+    arrivals: list[EventId] = []
+    for t in range(len(placement)):
+        mine: list[Step] = []
+        for i in range(rng.randint(0, 4 if len(placement) == 2 else 3)):
+            mine.append(tame_step(rng, kinds, mine, t) if tame else random_step(rng, kinds, arrivals))
+            if mine[-1].kind in ("mb.arrive", "mb.drop"):
+                arrivals.append((t, i, 0, 0))
+        threads.append(mine)
+    counts: dict[str, tuple[int, int] | None]
+    counts = {"b": rng.choice(((1, 0), (2, 0), (2, 0), (3, 0), (0, 8), (1, 8), None)), "c": rng.choice(((2, 0), None))}
+    if tame:
+        counts = {"b": rng.choice(((1, 0), (2, 0), (3, 0), (4, 0), (1, 8))), "c": rng.choice(((1, 0), (2, 0)))}
+    ended = [rng.random() < 0.8 for _ in placement]
+    test = make_test(placement, counts)
+    steps = numbered(threads)
+    where = places(test)
+    wanted = brute(where, steps, ended, counts)
+    found = list(meetings(test, where, steps, ended, lambda: None))
+    keys = [key(m) for m in found]
+    assert len(set(keys)) == len(keys), f"seed {seed}: one of them twice"
+    assert {k for k in keys if k[5] is None} == {e[:6] for e in wanted if e[5] is None}, f"seed {seed}"
+    misused = [e for e in wanted if e[5] is not None]
+    for m in found:
+        if m.misuse is not None:
+            assert any(e[5] in m.misuse or e[5] == "early" for e in misused if covers(key(m), e)), f"seed {seed}: {m}"  # type: ignore[operator]
+    for e in misused:
+        assert any(covers(k, e) for k in keys if k[5] is not None), f"seed {seed}: {e}"
+    for m in found[:10]:
+        if m.misuse is None:
+            fixed = meetings(test, where, steps, ended, lambda: None, dict(m.phases), tokens=dict(m.tokens))
+            assert m in list(fixed), f"seed {seed}"
+    fewer = {k[:2] + k[3:] for k in keys if k[5] is None}
+    without = list(meetings(test, where, steps, ended, lambda: None, observed=()))
+    assert {key(m)[:2] + key(m)[3:] for m in without if m.misuse is None} == fewer, f"seed {seed}"
+    assert len([m for m in without if m.misuse is None]) == len(fewer), f"seed {seed}: one of them twice"
+    assert {key(m) for m in without if m.misuse is None} <= set(keys), f"seed {seed}: tokens of no order"
+
+
+def brute(
+    where: Sequence[Place],
+    steps: Sequence[Sequence[Step]],
+    ended: Sequence[bool],
+    counts: dict[str, tuple[int, int] | None],
+) -> set[Ending]:
+    objects = {(k, 0): Object(True, max(c[0], 1), *c) for k, c in counts.items() if c is not None}
+    return Program(where, steps, ended, objects).endings()
+
+
+def key(m: Meeting) -> Ending:
+    completed, tokens = frozenset(m.completed.items()), frozenset(m.tokens.items())
+    return m.reached, frozenset(m.phases.items()), tokens, m.waiting, completed, m.misuse
+
+
+def covers(mine: Ending, other: Ending) -> bool:
+    """Whether the execution ``mine`` goes at least as far as ``other`` does before its misuse."""
+    far = all(a >= b for a, b in zip(mine[0], other[6], strict=True))  # type: ignore[call-overload]
+    return far and other[1] <= mine[1]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_random_steps(share: int) -> None:
+    for seed in range(share * 200, share * 200 + 200):
+        check_random(seed)
+
+
+@pytest.mark.slow
+def test_many_random_steps() -> None:
+    for seed in range(10_000, 20_000):
+        check_random(seed)
