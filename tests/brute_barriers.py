@@ -15,7 +15,7 @@ from ptxmm.events.trace import Step
 LIMIT = 2**20
 
 Ending = tuple[object, ...]
-"""Reached, phases, tokens, waiting, completed phases, misuse, all as values; last, what was reached before the misuse."""
+"""Reached, phases, tokens, waiting, completed phases, misuse, all as values; what was reached before the misuse."""
 
 
 @dataclass
@@ -155,9 +155,9 @@ class Program:
                 raise Undefined("without having arrived")
             mine = self.count(t, i, "cluster.arrive")
             for u, other in enumerate(self.places):
-                if other.cluster == place.cluster and not self.gone(world, u):
-                    if self.count(u, world.at[u], "cluster.arrive") < mine:
-                        raise NotNow("blocked")
+                missing = other.cluster == place.cluster and not self.gone(world, u)
+                if missing and self.count(u, world.at[u], "cluster.arrive") < mine:
+                    raise NotNow("blocked")
             world.phases[step.id] = mine - 1
         else:
             self.mbarrier(world, t, step, floating)

@@ -64,15 +64,18 @@ def _assemble_chunk(lines: Sequence[str], target: Target, file: Path) -> dict[st
     rest = list(lines)
     while rest:
         found, stopped = _run(rest, target, file)
+        if stopped is not None and len(found) == 1 < len(rest) and not _run([rest[stopped]], target, file)[0]:
+            # The error is of a later phase, which expands some instructions, and the place is not the right one.
+            return refused | _in_halves(rest, target, file)
         refused |= found
         rest = [] if stopped is None else rest[stopped + 1 :]
     accepted = [line for line in lines if line not in refused]
     while accepted:
-        found, _ = _run(accepted, target, file)
-        if not found:
-            break
+        found, stopped = _run(accepted, target, file)
+        if stopped is not None and len(accepted) > 1:
+            return refused | _in_halves(accepted, target, file)
         refused |= found
-        accepted = [line for line in accepted if line not in found]
+        accepted = [line for line in accepted if line not in found] if found else []
     return refused
 
 
@@ -87,24 +90,24 @@ def _run(lines: Sequence[str], target: Target, file: Path) -> tuple[dict[str, st
     command = [path, "-w", "-c", f"-arch={arch}", str(file), "-o", str(file.with_suffix(".o"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     output = done.stdout + done.stderr
-    if done.returncode < 0:
-        return _crashed(lines, target, file)
+    first = start.count("\n") + 1
+    messages = [(int(number) - first, severity, message) for number, severity, message in _MESSAGE.findall(output)]
+    assert messages or done.returncode <= 0, f"ptxas failed without a place: {output[:2000]} ({file})"
+    if done.returncode < 0 or any(not 0 <= index < len(lines) for index, _, _ in messages):
+        # It crashes on some illegal instructions, or gives a wrong place in what it has made of them.
+        if len(lines) == 1:
+            return {lines[0]: messages[0][2] if messages else CRASH}, None
+        return _in_halves(lines, target, file), None
     refused: dict[str, str] = {}
     stopped: int | None = None
-    first = start.count("\n") + 1
-    for number, severity, message in _MESSAGE.findall(output):
-        index = int(number) - first
-        assert 0 <= index < len(lines), f"an error outside the instructions: {message} (line {number} of {file})"
+    for index, severity, message in messages:
         refused.setdefault(lines[index], message)
         if severity == "fatal":
             stopped = index
-    assert refused or done.returncode == 0, f"ptxas failed without a place: {output[:2000]} ({file})"
     return refused, stopped
 
 
-def _crashed(lines: Sequence[str], target: Target, file: Path) -> tuple[dict[str, str], None]:
-    """The assembler crashes on some illegal instructions: find out which ones of ``lines``."""
-    if len(lines) == 1:
-        return {lines[0]: CRASH}, None
+def _in_halves(lines: Sequence[str], target: Target, file: Path) -> dict[str, str]:
+    """As ``assemble`` where the assembler does not say which of ``lines`` it is that it stops at."""
     middle = len(lines) // 2
-    return _assemble_chunk(lines[:middle], target, file) | _assemble_chunk(lines[middle:], target, file), None
+    return _assemble_chunk(lines[:middle], target, file) | _assemble_chunk(lines[middle:], target, file)

@@ -110,7 +110,7 @@ def judge(case: Case) -> Judgement:
         register_types(_THREAD, [op], _REGISTERS, dialect=False)
     except PtxmmError as error:
         return Judgement(None if error.kind == "unsupported" else False, error.message)
-    return Judgement(True, "", requires(item))
+    return Judgement(True, "", requires(item, predicates=_PREDICATES))
 
 
 def cases_of_line(line: Line, limit: int, mutants: int) -> Iterator[Case]:

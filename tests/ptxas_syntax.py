@@ -29,7 +29,9 @@ _SPACE_VARIABLES: Mapping[str, str] = {
 _BITS: Mapping[str, int] = {"pred": 1, "f16x2": 32, "bf16": 16, "bf16x2": 32, "tf32": 32}
 _LETTERS: Mapping[int, str] = {1: "p", 8: "h", 16: "h", 32: "r", 64: "d", 128: "w"}
 REGISTERS: Mapping[str, int] = {
-    f"{letter}{i}": bits for letter, bits in (("p", 1), ("h", 16), ("r", 32), ("d", 64), ("w", 128)) for i in range(10)
+    f"{letter}{i}": bits
+    for letter, bits, count in (("p", 1, 10), ("h", 16, 10), ("r", 32, 140), ("d", 64, 10), ("w", 128, 10))
+    for i in range(count)
 }
 _VECTORS: Mapping[str, int] = {"v2": 2, "v4": 4, "v8": 8}
 _PIECE = re.compile(r"\{([^{}]*)\}|<([^<>]*)>|([^{}<>]+)")
@@ -42,6 +44,11 @@ class Target:
 
     ptx: tuple[int, int] = (8, 5)
     name: str = "sm_90"
+
+    @property
+    def sm(self) -> int:
+        """The number of the target, without the letter of an architecture-specific one."""
+        return int(re.sub(r"\D", "", self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +196,10 @@ def _operand(token: str, words: Sequence[str], rng: random.Random) -> str:
         case "$coords" | "$offs":
             count = next((int(word[0]) for word in words if re.fullmatch("[1-5]d", word)), 1)
             if token == "$coords":
-                return "{" + ", ".join(f"r{i}" for i in range(count)) + "}"
-            return ", {" + ", ".join(f"h{i}" for i in range(max(1, count - 2))) + "}"
+                return _vector(f"r{i}" for i in range(count))
+            return ", " + _vector(f"h{i}" for i in range(max(1, count - 2)))
+        case "$acc" | "$frag":
+            return _vector(f"r{i}" for i in range(10, 10 + _fragment(words)))
         case "$wide" | "$wided":
             wide = f"b{min(64, max(16, 2 * bits_of(typ)))}" if "wide" in words else typ
             return register(wide, 4 if token == "$wide" else 1)
@@ -201,7 +210,19 @@ def _operand(token: str, words: Sequence[str], rng: random.Random) -> str:
             count = next((_VECTORS[word] for word in words if word in _VECTORS), 1)
             if count == 1:
                 return register(typ, index)
-            return "{" + ", ".join(register(typ, (index + i) % 10) for i in range(count)) + "}"
+            return _vector(register(typ, (index + i) % 10) for i in range(count))
+
+
+def _vector(registers: Iterable[str]) -> str:
+    return "{" + ", ".join(registers) + "}"
+
+
+def _fragment(words: Sequence[str]) -> int:
+    """The number of 32-bit registers of a thread for an accumulator of wgmma, or for ldmatrix and stmatrix."""
+    columns = next((int(found[1]) for word in words if (found := re.match(r"m64n(\d+)k", word))), 0)
+    if columns:
+        return columns // (4 if next((w for w in words if w in ("f16", "f32", "s32")), "") == "f16" else 2)
+    return next((int(word[1]) for word in words if word in ("x1", "x2", "x4")), 1)
 
 
 def _address(words: Sequence[str], rng: random.Random) -> str:
@@ -220,7 +241,7 @@ def _address(words: Sequence[str], rng: random.Random) -> str:
 def head(target: Target) -> str:
     """What comes before the instructions in a module for ``target``."""
     wide = ".reg .b128 w<10>;" if target.ptx >= (8, 3) else ""
-    unified = ".attribute(.unified(19,95)) " if target.ptx >= (8, 0) and "90" in target.name else ""
+    unified = ".attribute(.unified(19,95)) " if target.ptx >= (8, 0) and target.sm >= 90 else ""
     return f"""\
 .version {target.ptx[0]}.{target.ptx[1]}
 .target {target.name}
@@ -232,7 +253,7 @@ def head(target: Target) -> str:
 .visible .entry forms(.param .align 128 .b8 xe[256]) {{
 .local .align 128 .b8 xl[256];
 .param .align 128 .b8 xf[256];
-.reg .b16 h<10>; .reg .b32 r<10>; .reg .b64 d<10>; .reg .pred p<10>; {wide}
+.reg .b16 h<10>; .reg .b32 r<140>; .reg .b64 d<10>; .reg .pred p<10>; {wide}
 L0:
 """
 

@@ -11,30 +11,23 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 
 from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, evaluate
+from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.test import Test
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import Barrier
-from tests.reference_barriers import Step, phasings
+from tests import reference_barriers
+from tests.reference_axioms import Last, Reading, final_writes
+from tests.reference_events import Cell, Place
 from tests.reference_expressions import Expr, Impossible, Leaf
 from tests.reference_expressions import evaluate as value_of
-from tests.reference_frame import (
-    Frame,
-    Here,
-    Pairs,
-    acyclic,
-    closure,
-    initial_bytes,
-    instances,
-    inv,
-    irreflexive,
-    seq,
-)
-from tests.reference_threads import Cell, Walker
+from tests.reference_frame import Byte, Frame, initial_bytes, instances
+from tests.reference_relations import Pairs
+from tests.reference_simulation import Meeting, Simulation, Unknown
+from tests.reference_threads import Walker
 from tests.reference_values import possible_values
 from tests.reference_values import values as values_of
 
@@ -46,169 +39,62 @@ class TooSlow(Exception):
     """The reference gave up: the program is not a small one."""
 
 
-# ---- what follows from who reads from whom, the Fence-SC order and the barrier phases --------------------------------
-
-
-def observation(x: Frame, rf: Pairs) -> Pairs:
-    """``let rec obs = (ms & rf) | (obs; rmw; obs)``"""
-    obs = x.ms & rf
-    while True:
-        more = obs | seq(obs, x.rmw, obs)
-        if more == obs:
-            return obs
-        obs = more
-
-
-def causality(x: Frame, rf: Pairs, fsc: Pairs, barphase: Pairs) -> tuple[Pairs, Pairs]:
-    """Base causality order and causality order."""
-    obs = observation(x, rf)
-    sync_ra = x.ms & seq(x.relpat, obs, x.acqpat)
-    po, ovl, vovl, GEN, M = x.po, x.ovl, x.vovl, x.GEN, x.M
-    if x.model == "ptx-6.0":
-        sw = sync_ra | fsc | barphase
-        po_ = po | {(e, e) for e in x.E}
-        bc = closure(seq(po_, sw, po_))
-        return bc, bc | seq(obs, bc | (po & ovl))
-    bc = closure(po | sync_ra | fsc | barphase)
-    generic = {(e, e) for e in M & GEN}
-    xit = generic | {(m, f) for m, f in bc if m in M - GEN and (f, m) in x.pfl}
-    ent = generic | {(f, m) for f, m in bc if m in M - GEN and (f, m) in x.pfl}
-    ppbc = {(a, b) for a, b in bc & vovl if a in M & GEN and b in M & GEN}
-    ppbc |= {(a, b) for a, b in bc & vovl & x.same_proxy & x.scta if a in M and b in M}
-    ppbc |= vovl & seq(xit, bc, ent)
-    ppbc |= ovl & seq(xit, {(a, f) for a, f in bc if f in x.AF}, bc, ent)
-    return bc, ppbc | seq(obs, ppbc)
-
-
-def coherent(x: Frame | Here, rf: Pairs, cause: Pairs, co: Pairs) -> bool:
-    """The axioms that speak of coherence order, for a ``co`` that may still leave pairs open."""
-    if not irreflexive(co):
-        return False
-    fr = {(r, w) for r, w in seq(inv(rf), co) if r != w}
-    if any((w, r) in cause for r, w in fr):  # Causality, of fr (that of rf is checked once for all)
-        return False
-    if not x.rmw.isdisjoint(seq(x.ms & fr, x.ms & co)):  # Atomicity
-        return False
-    if x.model == "ptx-8.5":
-        if not x.rmw.isdisjoint(seq(x.amo_ms & fr, x.amo_ms & co)):  # MixedSizeRMW
-            return False
-        if any((w, r) in rf for r, w in fr & x.ms):  # SingleCopyAtomicity
-            return False
-    return acyclic((x.ms & (rf | co | fr)) | x.po_loc)  # SC-per-Location
-
-
-def orders(co: Pairs, pairs: list[tuple[int, int]], accept: Callable[[Pairs], bool]) -> Iterator[Pairs]:
-    """The least coherence orders above ``co`` that relate each of ``pairs`` and that ``accept`` accepts."""
-    if not accept(co):
-        return
-    still_open = [(a, b) for a, b in pairs if (a, b) not in co and (b, a) not in co]
-    if not still_open:
-        yield co
-        return
-    a, b = still_open[0]
-    for pair in ((a, b), (b, a)):
-        yield from orders(closure(co | {pair}), still_open[1:], accept)
-
-
-def final_writes(x: Frame, rf: Pairs, fsc: Pairs, barphase: Pairs, decide: bool) -> set[tuple[int, ...]]:
-    """Which writes may be last, one for each cell in the order of ``x.IW``; empty if an axiom fails.
-
-    With ``decide`` false only what is forced already is in ``co`` and Fence-SC order is not asked to be complete: all
-    axioms are antitone in ``rf``, ``co`` and ``fsc``, so failing then is failing for good.
-    """
-    if not acyclic(rf | x.makes_values):  # no axiom: there is no such value
-        return set()
-    if x.model == "sc":
-        return sequentially_consistent(x, rf, barphase, decide)
-    if x.dependencies and not acyclic(rf | x.dep):  # No-Thin-Air
-        return set()
-    bc, cause = causality(x, rf, fsc, barphase)
-    if not acyclic(fsc):  # FenceSC-order
-        return set()
-    if x.model == "ptx-6.0":
-        if not irreflexive(seq(fsc, cause)):  # Fence-SC
-            return set()
-    elif decide and any(a in x.FSC and b in x.FSC and (a, b) not in fsc for a, b in bc & x.ms):  # Fence-SC
-        return set()
-    if any((r, w) in cause for w, r in rf):  # Causality, of rf
-        return set()
-    each = []
-    for iw in sorted(x.IW):  # each axiom on co speaks of one location: take them one by one
-        here = x.here[iw]
-        rf_here = {(w, r) for w, r in rf if w in here.events}
-        writes = here.events & x.W
-        # Coherence: the initial write is first, and causality order is in co
-        co = closure({(iw, w) for w in writes if w != iw} | {(a, b) for a, b in cause if a in writes and b in writes})
-        lasts: set[int] = set()
-        for order in orders(co, here.co_total if decide else [], partial(coherent, here, rf_here, cause)):
-            lasts |= writes - {a for a, _ in order}
-        if not lasts:
-            return set()
-        each.append(sorted(lasts))
-    return set(itertools.product(*each))
-
-
-def sequentially_consistent(x: Frame, rf: Pairs, barphase: Pairs, decide: bool) -> set[tuple[int, ...]]:
-    """Sequential consistency: co is total on each location; program order, barriers, rf, co and fr fit one order."""
-
-    def accept(co: Pairs) -> bool:
-        fr = {(r, w) for r, w in seq(inv(rf), co) if r != w}
-        return irreflexive(co) and x.rmw.isdisjoint(seq(fr, co)) and acyclic(x.po | barphase | rf | co | fr)
-
-    co = {(a, b) for a, b in x.ovl if a in x.IW and b in x.W - x.IW}
-    pairs = sorted((a, b) for a, b in x.ovl if a < b and a in x.W - x.IW and b in x.W - x.IW) if decide else []
-    results = set()
-    for order in orders(co, pairs, accept):
-        earlier = {a for a, _ in order}
-        results.add(tuple(min(w for w in x.here[iw].events & x.W if w not in earlier) for iw in sorted(x.IW)))
-    return results
-
-
 # ---- all executions --------------------------------------------------------------------------------------------------
 
 
-Slot = tuple[int, int]
-"""A read and one of its bytes."""
+class Undecided(Exception):
+    """The value of a read is asked for whose bytes have not been chosen yet."""
 
 
 class Values(dict[Leaf, int]):
-    """The values that reads return, computed when asked for; KeyError if one is not decided yet."""
+    """The values that reads and arrivals return, computed when asked for.
 
-    def __init__(self, x: Frame, slots: list[Slot], sources: dict[Slot, int]) -> None:
-        super().__init__()
-        self.x, self.slots, self.sources = x, slots, sources
+    ``Undecided`` if one is not chosen yet, ``Unknown`` for an arrival that has not happened.
+    """
+
+    def __init__(self, x: Frame, stands: dict[tuple[int, Byte], Byte], reading: Reading, tokens: dict[Leaf, int]) -> None:
+        super().__init__(tokens)
+        self.x, self.stands, self.reading = x, stands, reading
 
     def __missing__(self, leaf: Leaf) -> int:
         r = self.x.number[leaf]
-        own = [i for n, i in self.slots if n == r]
         cell = self.x.events[r].cell
-        assert cell is not None
+        if cell is None:
+            raise Unknown
         value = 0
-        for i in range(cell[2]):  # bytes without a slot of their own follow the first that has one
-            value |= self.written(self.sources[r, i if i in own else own[0]]) & 255 << 8 * i
+        for i in range(cell[2]):
+            byte = (cell[0], cell[1] + i)
+            source = self.reading.get((r, self.stands[r, byte]))
+            if source is None:
+                raise Undecided
+            value |= self.byte(source, byte) << 8 * i
         self[leaf] = value
         return value
 
-    def written(self, w: int) -> int:
-        expr = self.x.events[w].value
-        assert expr is not None
-        return value_of(expr, self)
+    def byte(self, w: int, byte: Byte) -> int:
+        """What the write ``w`` writes to one byte."""
+        event = self.x.events[w]
+        assert event.value is not None and event.cell is not None
+        return value_of(event.value, self) >> 8 * (byte[1] - event.cell[1]) & 255
 
 
-def read_slots(x: Frame, cells: Mapping[Cell, frozenset[int] | None], tear: bool) -> list[Slot]:
-    """The bytes of reads for which a write is to be chosen, read by read.
+def standing(x: Frame, cells: Mapping[Cell, frozenset[int] | None], tear: bool) -> dict[tuple[int, Byte], Byte]:
+    """For each byte of each read the byte that is read from the same write.
 
-    Bytes in which no two values of the location can differ need no choice of their own: other sources for them only
-    add edges, and every axiom is antitone in those. Without tearing one choice stands for all bytes.
+    Bytes of a cell in which no two values of the cell can differ need no choice of their own: other sources for them
+    only add edges, and every axiom is antitone in those. Without tearing one choice stands for all bytes of a cell.
     """
-    slots: list[Slot] = []
+    result = {}
     for r in sorted(x.R):
         cell = x.events[r].cell
         assert cell is not None
-        values = cells[cell]
-        differ = [i for i in range(cell[2]) if values is None or len({v >> 8 * i & 255 for v in values}) > 1]
-        slots += [(r, i) for i in differ] if tear and differ else [(r, 0)]
-    return slots
+        for (key, at, size), values in cells.items():
+            if key == cell[0] and cell[1] <= at < cell[1] + cell[2]:
+                differ = [i for i in range(size) if values is None or len({v >> 8 * i & 255 for v in values}) > 1]
+                first = differ[0] if differ else 0
+                for i in range(size):
+                    result[r, (key, at + i)] = (key, at + (i if tear and i in differ else first))
+    return result
 
 
 def everything(test: Test) -> Observed:
@@ -224,18 +110,38 @@ def everything(test: Test) -> Observed:
     return Observed(tuple(registers.values()), memory)
 
 
-def state_of(x: Frame, values: Values, last: dict[Cell, int]) -> State:
-    """The final state, given the last write of each cell that is accessed."""
+def states_of(x: Frame, values: Values, lasts: tuple[Last, ...], met: Meeting) -> Iterator[State]:
+    """The final states, given for each part of memory the writes that may be last in its cells."""
     registers = {(t, r): value_of(e, values) for t, path in enumerate(x.paths) for r, e in path.registers.items()}
-    memory = {}
+    choices: list[list[dict[Byte, int]]] = []
+    for here, last in zip(x.here, lasts, strict=True):
+        candidates = dict(zip(here.cells, last, strict=True))
+        for cells, bytewise in here.units:
+            if bytewise:
+                for cell in cells:
+                    for byte in sorted(x.bytes_of(cell)):
+                        choices.append([{byte: v} for v in {values.byte(w, byte) for w in candidates[cell]}])
+            else:
+                writes = frozenset().union(*(candidates[c] for c in cells))
+                choices.append([{b: values.byte(w, b) for c in cells for b in x.bytes_of(c)} for w in writes])
+    completed = dict(met.completed)
+    for choice in itertools.product(*choices):
+        written = {byte: v for part in choice for byte, v in part.items()}
+        yield State(registers, dict(memory_of(x, written, completed)))
+
+
+def memory_of(x: Frame, written: dict[Byte, int], completed: dict[Place, int]) -> Iterator[tuple[tuple[str, int], int]]:
+    """Every element of every object; that of an mbarrier is the number of phases that it has completed."""
+    counted = mbarriers(x.test.threads, x.test.objects)
     for item in x.test.objects.values():
         image = bytearray(initial_bytes(x.test, item.physical, 0, x.test.objects[item.physical].size))
-        for (key, offset, size), w in last.items():
+        for (key, at), v in written.items():
             if key == item.physical:
-                image[offset : offset + size] = values.written(w).to_bytes(size, "little")
+                image[at] = v
         for i in range(item.count):
-            memory[item.key, i] = int.from_bytes(image[i * item.type.bytes : (i + 1) * item.type.bytes], "little")
-    return State(registers, memory)
+            begin = i * item.type.bytes
+            value = int.from_bytes(image[begin : begin + item.type.bytes], "little")
+            yield (item.key, i), completed.get((item.physical, begin), 0) if item.key in counted else value
 
 
 def restrict(state: State, observed: Observed) -> Final:
@@ -246,8 +152,44 @@ def restrict(state: State, observed: Observed) -> Final:
     )
 
 
-def consistent(x: Frame, tear: bool, deadline: float) -> Iterator[tuple[Values, dict[Cell, int]]]:
-    """Read values and last writes of every consistent execution of one combination of paths."""
+def meetings(x: Frame, values: Values) -> Iterator[Meeting]:
+    """Every way in which the barriers may go, given what reads return."""
+    places = instances(x.test)
+    steps = [list(path.steps) for path in x.paths]
+    if not any(steps):
+        yield Meeting()
+        return
+    if x.test.dialect:
+        known = [
+            [
+                reference_barriers.Step(
+                    t,
+                    s.op,
+                    value_of(s.args[0] or ("const", 0), values),
+                    None if s.args[1] is None else value_of(s.args[1], values),
+                    x.number[t, s.event or 0],
+                    None if s.wait is None else x.number[t, s.wait],
+                )
+                for s in thread
+                if isinstance(s.op, Barrier)
+            ]
+            for t, thread in enumerate(steps)
+        ]
+        for pairs in reference_barriers.phasings(x.test, known, [p["cta"] for p in places]):
+            yield Meeting(barphase=pairs)
+        return
+
+    def value(expr: Expr, tokens: dict[Leaf, int]) -> int:
+        return value_of(expr, Values(x, values.stands, values.reading, tokens))
+
+    yield from Simulation(x.test, steps, places, lambda t, k: x.number[t, k], value).run()
+
+
+Result = tuple[Values, set[tuple[Last, ...]], frozenset[str], Meeting]
+
+
+def consistent(x: Frame, tear: bool, deadline: float) -> Iterator[Result]:
+    """Read values, last writes and flags of every consistent execution of one combination of paths."""
     accesses = {leaf: x.events[n] for leaf, n in x.number.items()}
     initial = {cell: v for iw, v in x.initial.items() if (cell := x.events[iw].cell)}
     leaf_values, cells = possible_values(accesses, initial, tear)
@@ -256,44 +198,50 @@ def consistent(x: Frame, tear: bool, deadline: float) -> Iterator[tuple[Values, 
         may = values_of(expr, leaf_values)
         if may is not None and truth not in {bool(v) for v in may}:
             return
-    slots = read_slots(x, cells, tear)
-    may_read = {r: [w for w in sorted(x.W) if (w, r) in x.ovl] for r in x.R}
-    steps = [barrier_steps(x, t) for t in range(len(x.test.threads))]
-    cta_of = [place["cta"] for place in instances(x.test)]
+    stands = standing(x, cells, tear)
+    slots = sorted({(r, byte) for (r, _), byte in stands.items()})
+    may_read = {(r, byte): [w for w in sorted(x.W) if byte in x.bytes_of(w)] for r, byte in slots}
 
-    def search(sources: dict[Slot, int]) -> Iterator[tuple[Values, dict[Cell, int]]]:
-        if time.monotonic() > deadline:
-            raise TooSlow
-        rf = {(w, r) for (r, _), w in sources.items()}
-        if not final_writes(x, rf, set(), set(), decide=False):
-            return
-        values = Values(x, slots, sources)
+    def possible(values: Values) -> bool:
+        """Whether the path is taken, as far as that is decided."""
         for expr, truth in constraints:
             try:
                 if bool(value_of(expr, values)) != truth:
-                    return
-            except KeyError:
+                    return False
+            except (Undecided, Unknown):
                 pass
             except Impossible:
-                return
-        if len(sources) < len(slots):
-            slot = slots[len(sources)]
-            for w in may_read[slot[0]]:
-                yield from search({**sources, slot: w})
-            return
-        known = [
-            [
-                Step(t, op, value_of(b, values), None if c is None else value_of(c, values), a, w)
-                for t, op, b, c, a, w in thread
-            ]
-            for thread in steps
-        ]
-        for barphase in phasings(x.test, known, cta_of):
-            for fsc in fence_orders(x):
-                for lasts in final_writes(x, rf, fsc, set(barphase), decide=True):
-                    yield values, dict(zip(initial, lasts, strict=True))
+                return False
+        return True
 
-    yield from search({})
+    def search(reading: Reading, met: Meeting | None) -> Iterator[Result]:
+        if time.monotonic() > deadline:
+            raise TooSlow
+        if final_writes(x, reading, set(), met or Meeting(), decide=False) is None:
+            return
+        values = Values(x, stands, reading, dict(met.tokens) if met else {})
+        if not possible(values):
+            return
+        if len(reading) < len(slots):
+            slot = slots[len(reading)]
+            for w in may_read[slot]:
+                yield from search({**reading, slot: w}, met)
+            return
+        for known in [met] if met else meetings(x, values):
+            full = Values(x, stands, reading, dict(known.tokens))
+            if not possible(full):
+                continue
+            for fsc in fence_orders(x):
+                found = final_writes(x, reading, fsc, known, decide=True)
+                if found is not None:
+                    yield full, *found, known
+
+    try:  # most barriers do not depend on what is read
+        early: list[Meeting | None] = list(meetings(x, Values(x, stands, {}, {})))
+    except Undecided:
+        early = [None]
+    for met in early:
+        yield from search({}, met)
 
 
 def fence_orders(x: Frame) -> Iterator[Pairs]:
@@ -308,15 +256,19 @@ def fence_orders(x: Frame) -> Iterator[Pairs]:
             yield fsc
 
 
-def barrier_steps(x: Frame, thread: int) -> list[tuple[int, Barrier, Expr, Expr | None, int, int | None]]:
-    """The barrier instructions of a thread with their operands still open."""
-    result: list[tuple[int, Barrier, Expr, Expr | None, int, int | None]] = []
-    for k, event in enumerate(x.paths[thread].events):
-        if event.kind == "BA" and event.barrier is not None:
-            op, barrier, count = event.barrier
-            n = x.number[thread, k]
-            result.append((thread, op, barrier, count, n, n + 1 if op.kind == "sync" else None))
-    return result
+def executions(
+    test: Test, model: str, unroll: int, tear: bool | None, sem: bool, dependencies: frozenset[str], seconds: float, spins: int
+) -> Iterator[tuple[State, frozenset[str]]]:
+    deadline = time.monotonic() + seconds
+    tear = model == "ptx-8.5" if tear is None else tear
+    paths = [list(Walker(test, t, unroll, sem, spins).paths()) for t in range(len(test.threads))]
+    for combination in itertools.product(*paths):
+        x = Frame(test, model, combination, dependencies)
+        for values, lasts, found, met in consistent(x, tear, deadline):
+            for last in lasts:
+                for state in states_of(x, values, last, met):
+                    if test.filter is None or evaluate(test.filter, state):
+                        yield state, found
 
 
 def states(
@@ -331,15 +283,8 @@ def states(
 ) -> Iterator[State]:
     """Every final state, some more than once. ``dependencies``: what ``dep`` of No-Thin-Air is made of; empty: there is
     no such axiom. ``TooSlow`` after ``seconds``."""
-    deadline = time.monotonic() + seconds
-    tear = model == "ptx-8.5" if tear is None else tear
-    paths = [list(Walker(test, t, unroll, sem).paths()) for t in range(len(test.threads))]
-    for combination in itertools.product(*paths):
-        x = Frame(test, model, combination, dependencies)
-        for values, last in consistent(x, tear, deadline):
-            state = state_of(x, values, last)
-            if test.filter is None or evaluate(test.filter, state):
-                yield state
+    for state, _ in executions(test, model, unroll, tear, sem, dependencies, seconds, 0):
+        yield state
 
 
 def outcomes(
@@ -360,3 +305,14 @@ def outcomes(
     observed = observed or everything(test)
     found = states(test, model, unroll=unroll, dependencies=dependencies, seconds=seconds)
     return {restrict(s, observed) for s in found}
+
+
+def flagged(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) -> tuple[set[Final], set[str]]:
+    """The final states, and the names of the flags that hold in some execution that ends."""
+    observed = everything(test)
+    states: set[Final] = set()
+    flags: set[str] = set()
+    for state, found in executions(test, model, unroll, None, True, ALL_DEPENDENCIES, seconds, 1):
+        states.add(restrict(state, observed))
+        flags |= found
+    return states, flags

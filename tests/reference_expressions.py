@@ -1,14 +1,18 @@
 """Values of the reference: expressions over reads, their rewrites, and integer arithmetic.
 
-An expression is a nested tuple: ``("const", value)``, ``("read", (thread, event))``, ``("joined", expression, reads,
-mark)`` for a register that a branch decided, or ``(operation, type, argument...)``.
+An expression is a nested tuple: ``("const", value)``, ``("read", (thread, event))``, ``("token", (thread, event))`` for
+what an arrival returns, ``("joined", expression, reads, mark)`` for a register that a branch decided, ``("bytes",
+((expression, first byte, bytes), ...))`` for what is put together from pieces, the lowest first, ``("call", function,
+argument...)``, or ``(operation, type, argument...)``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ptxmm.ptx.ops import Type
+from tests import reference_floats
 
 Leaf = tuple[int, int]
 Expr = tuple[Any, ...]
@@ -39,6 +43,8 @@ COMPARE = {
 
 def compute(op: str, kind: Type, args: list[int]) -> int:
     """``op`` on unsigned bit patterns; the result still has to be masked to the width of the result."""
+    if kind.kind in ("f", "bf") and op in reference_floats.OPERATIONS:
+        return reference_floats.compute(op, kind, args)
     if op == "select":
         return args[1] if args[0] else args[2]
     if op in ("shl", "shr"):
@@ -128,11 +134,36 @@ def apply(op: str, kind: Type, *args: Expr, sem: bool = True) -> Expr:
     return (op, kind, *args)
 
 
+Piece = tuple[Expr, int, int]
+
+
+def pieces_value(pieces: tuple[Piece, ...], value: Callable[[Expr], int]) -> int:
+    result = shift = 0
+    for expr, first, count in pieces:
+        result |= mask(value(expr) >> 8 * first, 8 * count) << shift
+        shift += 8 * count
+    return result
+
+
+def joined_bytes(*pieces: Piece) -> Expr:
+    """The value whose bytes are those of ``pieces``, the lowest first."""
+    if all(is_const(e) for e, _, _ in pieces):
+        return const(pieces_value(pieces, lambda e: int(e[1])))
+    return ("bytes", pieces)
+
+
+def call(function: Callable[..., int], *args: Expr) -> Expr:
+    """``function(*args)``"""
+    return const(function(*(a[1] for a in args))) if all(is_const(a) for a in args) else ("call", function, *args)
+
+
 def reads(expr: Expr) -> frozenset[Leaf]:
     """The reads that occur in ``expr``."""
     match expr[0]:
-        case "const" | "absent":
+        case "const" | "absent" | "token":
             return NOTHING
+        case "bytes":
+            return NOTHING.union(*(reads(e) for e, _, _ in expr[1]))
         case "read":
             return frozenset({expr[1]})
         case "joined":
@@ -142,13 +173,17 @@ def reads(expr: Expr) -> frozenset[Leaf]:
     return NOTHING.union(*(reads(a) for a in expr[2:]))
 
 
-def evaluate(expr: Expr, leaf: dict[Leaf, int]) -> int:
+def evaluate(expr: Expr, leaf: Mapping[Leaf, int]) -> int:
     """The value of ``expr``; KeyError if it needs a read whose value is not known, ``Impossible`` as it says."""
     match expr[0]:
         case "const":
             return int(expr[1])
-        case "read":
+        case "read" | "token":
             return leaf[expr[1]]
+        case "bytes":
+            return pieces_value(expr[1], lambda e: evaluate(e, leaf))
+        case "call":
+            return int(expr[1](*(evaluate(a, leaf) for a in expr[2:])))
         case "absent":
             raise Impossible
         case "joined":

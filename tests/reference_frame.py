@@ -5,70 +5,17 @@ The definitions of the models that do not depend on who reads from whom, as plai
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ptxmm.program.test import Placement, Test
+from ptxmm.ptx.ops import GridControl
+from tests.reference_events import Event, Owner, Path
 from tests.reference_expressions import Leaf, const
-from tests.reference_threads import Event, Path
+from tests.reference_relations import Pairs, inv
 
-Pairs = set[tuple[int, int]]
-
-
-# ---- relations as sets of pairs --------------------------------------------------------------------------------------
-
-
-def seq(*relations: Iterable[tuple[int, int]]) -> Pairs:
-    """``r ; s ; ...``"""
-    result = set(relations[0])
-    for relation in relations[1:]:
-        after: dict[int, list[int]] = {}
-        for b, c in relation:
-            after.setdefault(b, []).append(c)
-        result = {(a, c) for a, b in result for c in after.get(b, ())}
-    return result
-
-
-def inv(relation: Iterable[tuple[int, int]]) -> Pairs:
-    """``r^-1``"""
-    return {(b, a) for a, b in relation}
-
-
-def closure(relation: Iterable[tuple[int, int]]) -> Pairs:
-    """``r+``"""
-    after: dict[int, set[int]] = {}
-    for a, b in relation:
-        after.setdefault(a, set()).add(b)
-    result = set()
-    for a in after:
-        seen: set[int] = set()
-        todo = list(after[a])
-        while todo:
-            b = todo.pop()
-            if b not in seen:
-                seen.add(b)
-                todo.extend(after.get(b, ()))
-        result |= {(a, b) for b in seen}
-    return result
-
-
-def irreflexive(relation: Iterable[tuple[int, int]]) -> bool:
-    return all(a != b for a, b in relation)
-
-
-def acyclic(relation: Iterable[tuple[int, int]]) -> bool:
-    after: dict[int, set[int]] = {}
-    degree: dict[int, int] = {}
-    for a, b in set(relation):
-        after.setdefault(a, set()).add(b)
-        degree[b] = degree.get(b, 0) + 1
-    ready = [a for a in after if a not in degree]
-    while ready:
-        for b in after.get(ready.pop(), ()):
-            degree[b] -= 1
-            if not degree[b]:
-                ready.append(b)
-    return not any(degree.values())
+Byte = tuple[str, int]
+"""A byte of a physical object."""
 
 
 # ---- places of threads -----------------------------------------------------------------------------------------------
@@ -88,23 +35,34 @@ def instances(test: Test) -> list[dict[str, object]]:
     return result
 
 
-@dataclass(slots=True)
-class Here:
-    """The relations of a frame on the accesses of one location."""
-
-    model: str
-    events: set[int]
-    ms: Pairs
-    amo_ms: Pairs
-    rmw: Pairs
-    po_loc: Pairs
-    co_total: list[tuple[int, int]]  # the pairs of writes that co has to relate
+def instance_of(owner: Owner) -> dict[str, object]:
+    """The same for a CTA."""
+    cluster = ("own", owner) if owner[2] is None else owner[:3]
+    return {"cta": owner, "cluster": cluster, "gpu": owner[0], "sys": 0}
 
 
 def initial_bytes(test: Test, key: str, offset: int, size: int) -> bytes:
     """The initial contents of a piece of a physical object."""
     item = test.objects[key]
     return b"".join(v.to_bytes(item.type.bytes, "little") for v in item.initial)[offset : offset + size]
+
+
+@dataclass(slots=True)
+class Here:
+    """The relations of a frame on accesses that overlap, directly or through others."""
+
+    model: str
+    events: set[int]
+    writes: set[int]
+    ms: Pairs
+    amo_ms: Pairs
+    rmw: Pairs
+    po_loc: Pairs
+    ovl: Pairs
+    co_total: list[tuple[int, int]]  # the pairs of writes that co has to relate
+    cells: list[int]  # the initial writes, one for each cell
+    units: list[tuple[list[int], bool]]  # cells of which the last write is chosen together, or byte by byte
+    covers: dict[Byte, set[int]]
 
 
 # ---- one choice of a path for every thread: what does not depend on who reads from whom ------------------------------
@@ -121,52 +79,84 @@ class Frame:
     events: list[Event] = field(default_factory=list)
     number: dict[Leaf, int] = field(default_factory=dict)
     initial: dict[int, int] = field(default_factory=dict)  # the value of an initial write
+    ends: dict[int, tuple[int, int]] = field(default_factory=dict)  # the API events of a thread
 
     def __post_init__(self) -> None:
+        grids = {(t.placement.gpu, t.placement.grid) for t in self.test.threads if not t.placement.host}
+        waits = any(isinstance(op, GridControl) and op.kind == "wait" for t in self.test.threads for op in t.body)
+        launches = waits or len(grids) > len({gpu for gpu, _ in grids})
         for t, path in enumerate(self.paths):
+            api = launches and not self.test.threads[t].placement.host
+            if api:
+                self.events.append(Event(t, "API", step=-1))
+            first = len(self.events) - 1
             for k, event in enumerate(path.events):
                 self.number[t, k] = len(self.events)
                 self.events.append(event)
-        for cell in sorted({e.cell for e in self.events if e.cell}):
-            for other in (e.cell for e in self.events if e.cell):
-                if (
-                    cell != other
-                    and cell[0] == other[0]
-                    and cell[1] < other[1] + other[2]
-                    and other[1] < cell[1] + cell[2]
-                ):
-                    raise NotImplementedError("mixed-size accesses")
-            self.initial[len(self.events)] = int.from_bytes(initial_bytes(self.test, *cell), "little")
-            self.events.append(Event(None, "W", cell=cell, value=const(self.initial[len(self.events)])))
+            if api:
+                self.ends[t] = (first, len(self.events))
+                self.events.append(Event(t, "API", step=len(path.events)))
+        self.borders()
         self.sets()
         self.relations()
+        self.asynchronous()
+        self.parts()
+
+    def borders(self) -> None:
+        """Initial writes: one for each piece of an object that no access divides."""
+        cells = {e.cell for e in self.events if e.cell}
+        for key in sorted({c[0] for c in cells}):
+            points = sorted({p for k, at, size in cells if k == key for p in (at, at + size)})
+            for low, high in zip(points, points[1:], strict=False):
+                if any(k == key and at <= low < at + size for k, at, size in cells):
+                    cell = (key, low, high - low)
+                    self.initial[len(self.events)] = int.from_bytes(initial_bytes(self.test, *cell), "little")
+                    self.events.append(Event(None, "W", cell=cell, value=const(self.initial[len(self.events)])))
 
     def sets(self) -> None:
         ev = self.events
         every = range(len(ev))
+
+        def kind(*names: str) -> set[int]:
+            return {e for e in every if ev[e].kind in names}
+
         self.E = set(every)
-        self.R = {e for e in every if ev[e].kind == "R"}
-        self.W = {e for e in every if ev[e].kind == "W"}
+        self.R, self.W = kind("R"), kind("W")
         self.IW = set(self.initial)
         self.M = self.R | self.W
-        self.FSC = {e for e in every if ev[e].kind == "FSC"}
-        self.FAR = {e for e in every if ev[e].kind == "FAR"}
-        self.F = self.FSC | self.FAR
-        self.PF = {e for e in every if ev[e].kind == "PF"}
-        self.AF = {e for e in every if ev[e].kind == "AF"}
-        self.BA = {e for e in every if ev[e].kind == "BA"}
-        self.BW = {e for e in every if ev[e].kind == "BW"}
+        self.FSC = kind("FSC")
+        self.F_REL, self.F_ACQ = kind("FSC", "FAR", "FL"), kind("FSC", "FAR", "FA")  # fence.sc included
+        self.F = self.F_REL | self.F_ACQ
+        self.PF, self.AF = kind("PF"), kind("AF")
+        self.CA, self.CW = kind("CA"), kind("CW")
+        self.MBA, self.MBW, self.MBI, self.FMBI = kind("MBA"), kind("MBW"), kind("MBI"), kind("FMBI")
+        self.TMREL, self.TMACQ = kind("TMREL"), kind("TMACQ")
+        self.ISS, self.API, self.AW = kind("ISS"), kind("API"), kind("AW")
         self.STRONG = {e for e in every if ev[e].scope is not None}
         self.REL = {e for e in every if ev[e].rel}
-        self.ACQ = {e for e in self.R if ev[e].acq}
+        self.ACQ = {e for e in every if ev[e].acq}
         self.NORET = {e for e in self.R if ev[e].noret}
         self.AMO = {e for e in self.M if ev[e].amo}
-        self.GEN = {e for e in self.M | self.F if ev[e].proxy == "GEN"}
+        self.GEN = {e for e in every if ev[e].proxy == "GEN"}
+        self.TMP = {e for e in every if ev[e].proxy == "TMP"}
+
+    def bytes_of(self, e: int) -> set[Byte]:
+        key, at, size = self.events[e].cell or ("", 0, 0)
+        return {(key, at + i) for i in range(size)}
 
     def relations(self) -> None:
         ev, E, M, IW, STRONG = self.events, self.E, self.M, self.IW, self.STRONG
         place = instances(self.test)
-        self.po = {(a, b) for a in E - IW for b in E - IW if a < b and ev[a].thread == ev[b].thread}
+        self.po = {
+            (a, b)
+            for a in E - IW
+            for b in E - IW
+            if a < b
+            and ev[a].thread == ev[b].thread
+            and ev[a].sync
+            and ev[b].sync
+            and (ev[a].step != ev[b].step or ev[a].part == ev[b].part or ev[a].part is None or ev[b].part is None)
+        }
         self.rmw = {(self.number[half], w) for w in E if (half := ev[w].read_half) is not None}
         parts = {
             kind: {(self.number[leaf], e) for e in E for leaf in getattr(ev[e], kind)}
@@ -175,17 +165,29 @@ class Frame:
         self.makes_values = parts["addr"] | parts["data"]
         parts["rmw"] = self.rmw
         self.dep = {pair for kind in self.dependencies for pair in parts[kind]}
+        owners = {e: instance_of(o) if (o := ev[e].owner) is not None else place[ev[e].thread or 0] for e in E - IW}
         inscope = {
             (a, b)
             for a in STRONG
             for b in E - IW
-            if place[ev[a].thread or 0][ev[a].scope or ""] == place[ev[b].thread or 0][ev[a].scope or ""]
+            if owners[a][ev[a].scope or ""] == owners[b][ev[a].scope or ""]
         }
         cta = {e: place[ev[e].thread or 0]["cta"] for e in E - IW}
         self.scta = {(a, b) for a in cta for b in cta if cta[a] == cta[b]}
-        self.ovl = {(a, b) for a in M for b in M if ev[a].cell == ev[b].cell}  # = loc: partial overlap is refused
-        self.vovl = {(a, b) for a, b in self.ovl if ev[a].vcell == ev[b].vcell or a in IW or b in IW}
-        vloc = self.vovl if self.model != "ptx-6.0" else self.ovl
+        # each byte by itself: what intersects, and what is exactly the same
+        touched = {e: self.bytes_of(e) for e in M}
+        self.ovl = {(a, b) for a in M for b in M if touched[a] & touched[b]}
+        self.loc = {
+            (a, b)
+            for a, b in self.ovl
+            if touched[a] == touched[b]
+            or (a in IW and touched[a] <= touched[b])
+            or (b in IW and touched[b] <= touched[a])
+        }
+        seen = {e: (ev[e].vcell or ("",))[0] for e in M}  # the virtual object; physical bytes tell the rest
+        self.vovl = {(a, b) for a, b in self.ovl if seen[a] == seen[b] or a in IW or b in IW}
+        self.vloc = self.vovl & self.loc
+        complete = self.vloc if self.model != "ptx-6.0" else self.loc
         po, incl = self.po, {(a, b) for a, b in inscope if (b, a) in inscope}
         self.same_proxy = {
             (a, b)
@@ -194,38 +196,166 @@ class Frame:
             if self.model == "ptx-6.0" or (ev[a].proxy is not None and ev[a].proxy == ev[b].proxy)
         }
         # morally strong: (1) po or both strong and mutually in scope, (2) same proxy, (3) complete overlap if in M
-        self.ms = {
-            (a, b)
-            for a, b in (po | inv(po) | incl) & self.same_proxy
-            if a != b and (not (a in M and b in M) or (a, b) in vloc)
-        }
-        self.amo_ms = {(a, b) for a, b in (po | inv(po) | incl) & self.vovl if a in self.AMO and b in self.AMO}
+        related = (po | inv(po) | incl) & self.same_proxy
+        self.ms = {(a, b) for a, b in related if a != b and (not (a in M and b in M) or (a, b) in complete)}
+        self.amo_ms = {(a, b) for a, b in related & self.vovl if a in self.AMO and b in self.AMO and a != b}
         # release patterns and acquire patterns, from their first to their last event
         strong_w = self.W & STRONG
-        same = po & vloc
-        f_rel = f_acq = self.F  # fence.sc included
+        same = po & complete
         self.relpat = (
             {(w, w) for w in self.REL & strong_w}
             | {(a, w) for a, w in same if a in self.REL and w in strong_w}
-            | {(f, w) for f, w in po if f in f_rel and w in strong_w}
+            | {(f, w) for f, w in po if f in self.F_REL and w in strong_w}
         )
-        start = (self.R & STRONG) - self.NORET
+        self.start = (self.R & STRONG) - self.NORET
         self.acqpat = (
-            {(r, r) for r in start & self.ACQ}
-            | {(r, a) for r, a in same if r in start and a in self.ACQ}
-            | {(r, f) for r, f in po if r in start and f in f_acq}
+            {(r, r) for r in self.start & self.ACQ}
+            | {(r, a) for r, a in same if r in self.start and a in self.ACQ}
+            | {(r, f) for r, f in po if r in self.start and f in self.F_ACQ}
         )
         self.po_loc = po & (self.ovl if self.model == "ptx-6.0" else self.vovl & self.same_proxy)
         self.fsc_pairs = sorted((a, b) for a in self.FSC for b in self.FSC if a < b and (a, b) in self.ms)
-        self.here = {iw: self.restricted(iw) for iw in IW}
-        self.pfl = {(f, m) for f in self.PF for m in M if ev[f].proxy == ev[m].proxy} & self.scta
 
-    def restricted(self, iw: int) -> Here:
-        here = {m for m in self.M if (iw, m) in self.ovl}
+    def asynchronous(self) -> None:
+        """What orders asynchronous operations, proxies and grids (semantics 1.1)."""
+        ev, M = self.events, self.M
+        one = {
+            (a, b)
+            for a in self.E - self.IW
+            for b in self.E - self.IW
+            if a != b and ev[a].thread == ev[b].thread and ev[a].step == ev[b].step and not ev[b].sync
+        }
+        subs = {(a, b) for a, b in one if not ev[a].sync}
+        reads = {e for e in self.R if not ev[e].sync}
+        writes = {e for e in self.W if not ev[e].sync}
+        pfr = {e for e in self.PF if ev[e].after == "reads"}
+        pfw = {e for e in self.PF if ev[e].after == "writes"}
+        ends = {e for e in self.MBA if not ev[e].sync}
+        self.issue = {(a, b) for a, b in one if a in self.ISS and b in M}
+        self.issue_all = {(a, b) for a, b in one if a in self.ISS}
+        self.aord = {
+            (a, b)
+            for a, b in subs
+            if (a in reads and b in writes | pfr | pfw)
+            or (a in writes and b in pfw | ends)
+            or (a in pfw and b in ends)
+        }
+        self.aord |= {  # cp.async.mbarrier.arrive comes after all earlier cp.async of its thread
+            (w, e)
+            for e in ends
+            if ev[e].fences == "cp.async"
+            for w in writes
+            if ev[w].thread == ev[e].thread and ev[w].step < ev[e].step and ev[w].proxy == "GEN" and self.is_copy(w)
+        }
+        bulk = {(ev[e].thread, ev[e].step) for e in pfw}
+        self.acomp = {
+            (a, w)
+            for w in self.AW
+            for a in (pfr if ev[w].read else pfw | {e for e in writes if (ev[e].thread, ev[e].step) not in bulk})
+            if ev[a].thread == ev[w].thread and ev[a].step in ev[w].done
+        }
+        self.acomp |= {
+            (a, end)
+            for thread, (_, end) in self.ends.items()
+            for a in self.E - self.IW
+            if ev[a].thread == thread and not ev[a].sync
+        }
+        self.pfence = {
+            (f, m) for f in self.PF for m in M if not ev[f].after and ev[f].fences == ev[m].proxy and self.covered(f, m)
+        }
+        self.pfence |= {(f, m) for f, m in subs if f in pfr and m in reads}
+        self.pfence |= {(f, m) for f, m in subs if f in pfw and m in reads | writes}
+        self.pfl = self.pfence & self.scta
+        self.tmcov = {
+            (f, r)
+            for f in self.TMACQ
+            for r in self.R & self.TMP
+            if set(range(ev[f].covers[1], sum(ev[f].covers[1:]))) >= set(range(ev[r].cell[1], sum(ev[r].cell[1:])))  # type: ignore
+            and ev[f].covers[0] == ev[r].cell[0]  # type: ignore[index]
+        }
+        self.mbobj = {(i, e) for i in self.MBI for e in self.MBA | self.MBW if ev[i].place == ev[e].place}
+        declared = {
+            (o.key, i * o.type.bytes)
+            for o in self.test.objects.values()
+            for i, given in enumerate(o.mbarrier)
+            if given is not None
+        }
+        self.MBX = {e for e in self.MBA | self.MBW if ev[e].place not in declared}
+        self.api = {
+            (end, start)
+            for t, (_, end) in self.ends.items()
+            for u, (first, last) in self.ends.items()
+            for start in self.API
+            if ev[start].thread == u and start != last and self.before(t, u)
+            if start != first or not self.test.threads[u].placement.overlap
+        }
 
+    def is_copy(self, w: int) -> bool:
+        """Whether an asynchronous generic write is that of a ``cp.async``: it has no completion of its own."""
+        ev = self.events
+        return not any(ev[e].thread == ev[w].thread and ev[e].step == ev[w].step for e in self.MBA)
+
+    def before(self, t: int, u: int) -> bool:
+        """Whether the grid of thread ``t`` is an earlier one of the same GPU than that of ``u``."""
+        p, q = self.test.threads[t].placement, self.test.threads[u].placement
+        return p.gpu == q.gpu and p.grid < q.grid
+
+    def covered(self, f: int, m: int) -> bool:
+        """Whether the object that ``m`` accesses lies in the state space of the proxy fence ``f``."""
+        space, cell = self.events[f].space, self.events[m].cell
+        assert cell is not None
+        item = self.test.objects[cell[0]]
+        if space is None:
+            return True
+        if space == "shared::cta":
+            p = self.test.threads[self.events[f].thread or 0].placement
+            return item.owner == (p.gpu, p.grid, p.cluster, p.cta)
+        return item.space == space.partition("::")[0]
+
+    def parts(self) -> None:
+        """The accesses divided into those that overlap, directly or through others."""
+        todo, self.here = set(self.M), []
+        while todo:
+            group = {min(todo)}
+            while more := {b for a, b in self.ovl if a in group and b not in group}:
+                group |= more
+            todo -= group
+            self.here.append(self.restricted(group))
+
+    def restricted(self, here: set[int]) -> Here:
         def on(r: Pairs) -> Pairs:
             return {(a, b) for a, b in r if a in here and b in here}
 
+        writes = here & self.W
         strong = on(self.ms | self.amo_ms) if self.model == "ptx-8.5" else on(self.ms)
-        total = sorted((a, b) for a, b in strong if a < b and a in self.W and b in self.W)
-        return Here(self.model, here, on(self.ms), on(self.amo_ms), on(self.rmw), on(self.po_loc), total)
+        total = sorted((a, b) for a, b in strong if a < b and a in writes and b in writes)
+        covers: dict[Byte, set[int]] = {}
+        for e in here:
+            for byte in self.bytes_of(e):
+                covers.setdefault(byte, set()).add(e)
+        cells = sorted(here & self.IW)
+        return Here(
+            self.model,
+            here,
+            writes,
+            on(self.ms),
+            on(self.amo_ms),
+            on(self.rmw),
+            on(self.po_loc),
+            on(self.ovl),
+            total,
+            cells,
+            list(self.units(writes, cells)),
+            covers,
+        )
+
+    def units(self, writes: set[int], cells: list[int]) -> Iterator[tuple[list[int], bool]]:
+        """The cells that are written, by groups of writes that overlap; byte by byte if their sizes are mixed."""
+        todo = writes - self.IW
+        while todo:
+            group = {min(todo)}
+            while more := {b for a, b in self.ovl if a in group and b in todo - group}:
+                group |= more
+            todo -= group
+            ranges = {self.events[w].cell for w in group}
+            yield [c for c in cells if any((c, w) in self.ovl for w in group)], len(ranges) > 1

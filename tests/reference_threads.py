@@ -6,86 +6,46 @@ Nothing here knows another thread or a memory model.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import ControlFlow, control_flow
-from ptxmm.program.test import Test
+from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Imm, Operand, Reg, Sym, Type
-from tests.reference_expressions import NOTHING, Expr, Leaf, apply, as_typed, clamp, const, is_const, mask, reads
+from tests import reference_accesses, reference_asynchronous, reference_synchronization
+from tests.reference_events import Event, Open, Path, Run
+from tests.reference_expressions import (
+    Expr,
+    Leaf,
+    apply,
+    as_typed,
+    call,
+    clamp,
+    const,
+    is_const,
+    joined_bytes,
+    mask,
+    reads,
+)
 
-Cell = tuple[str, int, int]
-
+CALCULATES = (
+    ops.Alu, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.PendingCount, ops.Nothing, ops.Mapa,
+    ops.CtaRank, ops.IsSpace,
+)  # fmt: skip
 PRED = Type("pred", 1)
 U32 = Type("u", 32)
 B64 = Type("b", 64)
-PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A read, write, fence or barrier half; ``cell`` is (physical object, offset, size), ``vcell`` the virtual one."""
-
-    thread: int | None
-    kind: str  # R W FSC FAR PF AF BA BW, or X for a fence without effect
-    scope: str | None = None  # of strong operations only
-    proxy: str | None = None
-    rel: bool = False
-    acq: bool = False
-    amo: bool = False
-    noret: bool = False
-    cell: Cell | None = None
-    vcell: Cell | None = None
-    value: Expr | None = None
-    addr: frozenset[Leaf] = NOTHING
-    data: frozenset[Leaf] = NOTHING
-    ctrl: frozenset[Leaf] = NOTHING
-    read_half: Leaf | None = None  # of the write of an atomic
-    barrier: tuple[ops.Barrier, Expr, Expr | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A way through a thread: its events, the predicates that must be true or false for it, the final registers."""
-
-    events: tuple[Event, ...]
-    constraints: tuple[tuple[Expr, bool], ...]
-    registers: dict[str, Expr]
-
-
-# ---- the paths of one thread -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """A guard that is open until ``join``: the reads it depends on, the registers written meanwhile, a unique mark."""
-
-    join: int
-    reads: frozenset[Leaf]
-    assigned: frozenset[str]
-    mark: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A thread in the middle of a path."""
-
-    pc: int
-    registers: dict[str, Expr]
-    events: tuple[Event, ...]
-    constraints: tuple[tuple[Expr, bool], ...]
-    guards: tuple[Open, ...]
-    taken: dict[int, int]
-    writes_at: dict[int, int]  # the number of writes when the thread was last at this pc
 
 
 class Walker:
     """Enumerates the paths of one thread of a test."""
 
-    def __init__(self, test: Test, thread: int, unroll: int, sem: bool) -> None:
-        self.test, self.index, self.unroll, self.sem = test, thread, unroll, sem
+    def __init__(self, test: Test, thread: int, unroll: int, sem: bool, spins: int = 0) -> None:
+        self.test, self.index, self.unroll, self.sem, self.spins = test, thread, unroll, sem, spins
         self.thread = test.threads[thread]
         self.flow: ControlFlow = control_flow(self.thread)
+        self.chunks = Chunks(test)
 
     def paths(self) -> Iterator[Path]:
         """All paths to the end; none for executions that are cut at the unrolling bound or spin."""
@@ -94,7 +54,7 @@ class Walker:
         while stack:
             run = self.close_guards(stack.pop())
             if run.pc >= len(self.thread.body):
-                yield Path(run.events, run.constraints, run.registers)
+                yield Path(run.events, run.constraints, run.registers, run.steps)
             else:
                 writes = sum(e.kind == "W" for e in run.events)
                 run = replace(run, writes_at={**run.writes_at, run.pc: writes})
@@ -157,7 +117,7 @@ class Walker:
         """The runs after one more instruction."""
         op = self.thread.body[run.pc]
         taken = self.predicate(run, op)
-        if isinstance(op, ops.Alu | ops.Convert | ops.SetPredicate | ops.Select):
+        if isinstance(op, CALCULATES):
             yield self.calculate(run, op, taken)
             return
         for value in (True, False):
@@ -169,9 +129,9 @@ class Walker:
             elif value:
                 yield from self.perform(fork, op, taken)
             else:
-                dst = op.dst if isinstance(op, ops.Load | ops.Atomic) else None
-                registers = run.registers if dst is None else self.assign(run, dst, ("absent",), PRED, taken)
-                yield replace(fork, pc=run.pc + 1, registers=registers)
+                for dst in written(op):
+                    fork = replace(fork, registers=self.assign(fork, dst, ("absent",), PRED, taken))
+                yield replace(fork, pc=run.pc + 1)
 
     def jump(self, run: Run, op: ops.Branch | ops.Exit, taken: Expr, value: bool) -> Iterator[Run]:
         if run.pc in self.flow.join:
@@ -185,12 +145,13 @@ class Walker:
         target = op.target if isinstance(op, ops.Branch) else len(self.thread.body)
         if run.pc in self.flow.backward:
             header = self.flow.spin.get(run.pc)
-            if header is not None and run.writes_at[header] == run.writes_at[run.pc]:
-                return  # a round of a spin loop without a write: its last round stands for all
-            taken_before = run.taken.get(run.pc, 0)
-            if taken_before >= self.unroll:
+            # a round of a spin loop without a write: its last round stands for all, as far as final states go
+            idle = header is not None and run.writes_at[header] == run.writes_at[run.pc]
+            counted, most = (~run.pc, self.spins) if idle else (run.pc, self.unroll)
+            taken_before = run.taken.get(counted, 0)
+            if taken_before >= most:
                 return
-            run = replace(run, taken={**run.taken, run.pc: taken_before + 1})
+            run = replace(run, taken={**run.taken, counted: taken_before + 1})
         yield replace(run, pc=target)
 
     def calculate(self, run: Run, op: ops.Op, taken: Expr) -> Run:
@@ -236,81 +197,123 @@ class Walker:
                 for r, e in results:
                     registers = self.assign(replace(run, registers=registers), r, e, PRED, taken)
                 return replace(run, pc=run.pc + 1, registers=registers)
+            case ops.Pack(dst=dst, type=t, sources=src):
+                width = t.bits // len(src)
+                if width % 8:
+                    raise NotImplementedError(op)
+                parts = [(operand(run, a, Type("b", width)), 0, width // 8) for a in src]
+                return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, joined_bytes(*parts), t, taken))
+            case ops.Unpack(dst=dsts, type=t, value=value):
+                expr, width = operand(run, value, t), t.bits // len(dsts)
+                if width % 8:
+                    raise NotImplementedError(op)
+                for i, part in enumerate(dsts):
+                    piece = joined_bytes((expr, i * width // 8, width // 8))
+                    run = replace(run, registers=self.assign(run, part, piece, Type("b", width), taken))
+                return replace(run, pc=run.pc + 1)
+            case ops.PendingCount(dst=dst, state=state):
+                expr = apply_("and", B64, operand(run, state, B64), const((1 << 20) - 1))
+                return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, B64, taken))
+            case ops.Nothing(dst=dst, type=t):
+                registers = run.registers if dst is None or t is None else self.assign(run, dst, const(0), t, taken)
+                return replace(run, pc=run.pc + 1, registers=registers)
+            case ops.Mapa(dst=dst, type=t, value=value, rank=rank):
+                expr = call(self.mapped, operand(run, value, B64), operand(run, rank, U32))
+                return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, t, taken))
+            case ops.CtaRank(dst=dst, value=value):
+                expr = call(self.rank, operand(run, value, B64))
+                return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, U32, taken))
+            case ops.IsSpace(dst=dst, space=space, value=value):
+                expr = call(lambda a: self.in_space(a, space), operand(run, value, B64))
+                return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, PRED, taken))
         raise NotImplementedError(op)
+
+    # -- addresses
+
+    def owner(self) -> tuple[int, int, int | None, int | None]:
+        p = self.thread.placement
+        return (p.gpu, p.grid, p.cluster, p.cta)
+
+    def sibling(self, item: MemoryObject, rank: int) -> MemoryObject | None:
+        """The variable of the same name in the CTA with this rank of the cluster."""
+        if item.owner is None:
+            return None
+        for other in self.test.objects.values():
+            if other.name == item.name and other.owner == (*item.owner[:3], rank) and other.virtual == other.key:
+                return other
+        return None
+
+    def mapped(self, address: int, rank: int) -> int:
+        place = self.test.locate(address)
+        found = self.sibling(place[0], rank) if place else None
+        return found.address + place[1] if found and place else 0
+
+    def rank(self, address: int) -> int:
+        place = self.test.locate(address)
+        return (place[0].owner[3] or 0) if place and place[0].owner else 0
+
+    def in_space(self, address: int, space: str) -> int:
+        place = self.test.locate(address)
+        if place is None:
+            return 0
+        item = place[0]
+        if space == "shared::cluster":
+            return int(item.owner is not None and item.owner[:3] == self.owner()[:3])
+        if space in ("shared", "shared::cta"):
+            return int(item.owner is not None and item.owner == self.owner())
+        return int(item.space == space)
+
+    def places(
+        self, run: Run, address: ops.Address, size: int, align: int
+    ) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
+        """Every aligned place of ``size`` bytes that the address may name: the run that assumes it, object, offset."""
+        expr = self.operand(run, address.base, B64)
+        if address.offset:
+            expr = self.apply("add", B64, expr, const(mask(address.offset, 64)))
+        yield from self.at(run, expr, size, align)
+
+    def at(self, run: Run, expr: Expr, size: int, align: int) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
+        for item in self.test.objects.values():
+            if item.virtual != item.key:
+                continue
+            for offset in range(-item.address % align, item.size - size + 1, align):
+                here = self.apply("eq", B64, expr, const(item.address + offset))
+                if is_const(here) and not here[1]:
+                    continue
+                fork = run if is_const(here) else replace(run, constraints=(*run.constraints, (here, True)))
+                yield fork, item, offset, expr
+
+    # -- events
 
     def perform(self, run: Run, op: ops.Op, taken: Expr) -> Iterator[Run]:
         """Instructions that make events, once for each cell that the address may name and each way a cas may go."""
         ctrl = reads(taken).union(*(g.reads for g in run.guards))
-        events = run.events
+        common = Event(self.index, "", ctrl=ctrl, step=len(run.events))
         match op:
-            case ops.Fence(sem=sem, scope=scope):
-                new = [Event(self.index, "FSC" if sem == "sc" else "FAR", scope, "GEN", ctrl=ctrl)]
-                yield replace(run, pc=run.pc + 1, events=(*events, *new))
-            case ops.ProxyFence(kind=kind):
-                label = {"alias": "AF", "generic": "X"}.get(kind, "PF")
-                new = [Event(self.index, label, None, PROXIES.get(kind) if label == "PF" else None, ctrl=ctrl)]
-                yield replace(run, pc=run.pc + 1, events=(*events, *new))
-            case ops.Barrier():
-                wide = B64 if self.test.dialect else U32
-                count = None if op.count is None else self.operand(run, op.count, wide)
-                info = (op, self.operand(run, op.barrier, wide), count)
-                halves = ("BA", "BW") if op.kind == "sync" else ("BA",)
-                new = [Event(self.index, half, ctrl=ctrl, barrier=info) for half in halves]
-                yield replace(run, pc=run.pc + 1, events=(*events, *new))
             case ops.Load() | ops.Store() | ops.Atomic():
-                yield from self.access(run, op, taken, ctrl)
+                yield from reference_accesses.access(self, run, op, taken, common)
+            case ops.CopyAsync() | ops.CopyAsyncArrive() | ops.AsyncCommit() | ops.AsyncWait() | ops.BulkCopy():
+                yield from reference_asynchronous.perform(self, run, op, common)
+            case ops.AsyncStore():
+                yield from reference_asynchronous.perform(self, run, op, common)
+            case ops.TensormapReplace() | ops.TensormapCopyFence():
+                yield from reference_accesses.tensormap(self, run, op, common)
             case _:
-                raise NotImplementedError(op)
+                yield from reference_synchronization.perform(self, run, op, taken, common)
 
-    def access(
-        self, run: Run, op: ops.Load | ops.Store | ops.Atomic, taken: Expr, ctrl: frozenset[Leaf]
-    ) -> Iterator[Run]:
-        address = self.operand(run, op.address.base, B64)
-        address = self.apply("add", B64, address, const(mask(op.address.offset, 64))) if op.address.offset else address
-        for at, vcell, cell in self.cells(op.type.bytes):
-            here = self.apply("eq", B64, address, const(at))
-            if is_const(here) and not here[1]:
-                continue
-            fork = run if is_const(here) else replace(run, constraints=(*run.constraints, (here, True)))
-            leaf = (self.index, len(run.events))
-            common = Event(
-                self.index, "R", op.scope, PROXIES[op.proxy], cell=cell, vcell=vcell, addr=reads(address), ctrl=ctrl
-            )
-            if isinstance(op, ops.Load):
-                new = (replace(common, acq=op.sem == "acquire"),)
-                registers = self.assign(run, op.dst, ("read", leaf), op.type, taken)
-                yield replace(fork, pc=run.pc + 1, events=(*run.events, *new), registers=registers)
-            elif isinstance(op, ops.Store):
-                value = self.operand(run, op.value, op.type)
-                new = (replace(common, kind="W", rel=op.sem == "release", value=value, data=reads(value)),)
-                yield replace(fork, pc=run.pc + 1, events=(*run.events, *new))
-            else:
-                yield from self.atomic(fork, op, common, leaf, taken)
 
-    def atomic(self, run: Run, op: ops.Atomic, common: Event, leaf: Leaf, taken: Expr) -> Iterator[Run]:
-        rel, acq = op.sem in ("release", "acq_rel"), op.sem in ("acquire", "acq_rel")
-        read = replace(common, rel=rel, acq=acq, amo=True, noret=not op.returns)
-        write = replace(common, kind="W", rel=rel, amo=True, read_half=leaf)
-        registers = self.assign(run, op.dst, ("read", leaf), op.type, taken)
-        after = replace(run, pc=run.pc + 1, registers=registers)
-        operands = [self.operand(run, o, op.type) for o in op.operands]
-        if op.op == "cas":
-            compare, new = operands
-            equal = self.apply("eq", op.type, ("read", leaf), compare)
-            write = replace(write, value=new, data=reads(new), ctrl=write.ctrl | reads(equal))
-            for success in (True, False):
-                halves = (read, write) if success else (read,)
-                if is_const(equal) and bool(equal[1]) != success:
-                    continue
-                yield replace(after, events=(*run.events, *halves), constraints=(*run.constraints, (equal, success)))
-            return
-        value = operands[0] if op.op == "exch" else self.apply(op.op, op.type, ("read", leaf), operands[0])
-        write = replace(write, value=value, data=reads(value))
-        yield replace(after, events=(*run.events, read, write))
+def written(op: ops.Op) -> tuple[Reg | None, ...]:
+    """The registers that a predicated instruction with events would write."""
+    if isinstance(op, ops.Load | ops.Atomic):
+        return op.dst
+    return (op.dst,) if isinstance(op, ops.MbarrierArrive | ops.MbarrierWait) else ()
 
-    def cells(self, size: int) -> Iterator[tuple[int, Cell, Cell]]:
-        """Every aligned place of ``size`` bytes: its address, its virtual and its physical cell."""
-        for item in self.test.objects.values():
-            if item.virtual == item.key:
-                for offset in range(0, item.size - size + 1, size):
-                    yield item.address + offset, (item.key, offset, size), (item.physical, offset, size)
+
+def after(run: Run, *events: Event) -> Run:
+    """The run after an instruction with these events."""
+    return replace(run, pc=run.pc + 1, events=(*run.events, *events))
+
+
+def leaf(run: Run, thread: int, index: int) -> Leaf:
+    """The event that comes ``index`` after the last one of the run."""
+    return (thread, len(run.events) + index)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ptxmm
-import ptxmm.analysis.outcomes as outcomes_module
+import ptxmm.analysis.search as search_module
 from ptxmm.analysis.outcomes import check_listed
 from ptxmm.engines.result import Limits
 from tests.benchmarks.programs import readers
@@ -65,7 +65,7 @@ def test_a_list_that_is_cut_settles_nothing_it_does_not_show(engine: str) -> Non
 
 def test_states_that_there_is_no_time_to_confirm_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     (test,) = ptxmm.parse(readers(2) + "exists (P0:r0 == 1)\n")
-    monkeypatch.setattr(outcomes_module, "_LAST_STATES", -60.0)
+    monkeypatch.setattr(search_module, "_LAST_STATES", -60.0)
     result = ptxmm.check(test, ptxmm.load_model("sc"), limits=Limits(deadline=time.monotonic() + 60))
     assert (result.status, result.outcomes, result.holds, result.listed) == ("timeout", (), None, False)
 

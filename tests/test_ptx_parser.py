@@ -12,6 +12,7 @@ from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.parser import MAX_CHARACTERS, parse_float, parse_integer, parse_statements
 from ptxmm.ptx.syntax import (
     AddressOf,
+    Float,
     Instruction,
     Label,
     Memory,
@@ -83,6 +84,30 @@ def test_parse_integer_is_none_for_other_text() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "bits", "single", "exact"),
+    [
+        ("1.0", 0x3FF0000000000000, False, False),
+        ("-1.5", 0xBFF8000000000000, False, False),
+        ("2.", 0x4000000000000000, False, False),
+        ("1e3", 0x408F400000000000, False, False),
+        ("2.5e-1", 0x3FD0000000000000, False, False),
+        ("-0.0", 0x8000000000000000, False, False),
+        ("0f3F800000", 0x3F800000, True, True),
+        ("0FbF800000", 0xBF800000, True, True),
+        ("0d7FF0000000000000", 0x7FF0000000000000, False, True),
+    ],
+)
+def test_floating_point_constants(text: str, bits: int, single: bool, exact: bool) -> None:
+    item = operand(text)
+    assert isinstance(item, Float) and (item.bits, item.single, item.exact) == (bits, single, exact)
+
+
+def test_parse_float_is_none_for_other_text() -> None:
+    assert [parse_float(t) for t in ("", "1", "0f3F80", "1e999", "x", "1.5x", "1." * 50)] == [None] * 7
+    assert parse_float("0f7F800000") == (0x7F800000, True)
+
+
+@pytest.mark.parametrize(
     ("text", "name", "offset"),
     [("[x]", "x", 0), ("[x+4]", "x", 4), ("[x-4]", "x", -4), ("[%rd1+-8]", "rd1", -8), ("[ x + 0x10 ]", "x", 16)],
 )
@@ -107,6 +132,11 @@ def test_other_operands() -> None:
     assert isinstance(vector, Vector) and len(vector.items) == 3
     unified = operand("[x].unified")
     assert isinstance(unified, Memory) and unified.extra == "unified"
+    tensor = operand("[tm, {c0, 3}]")
+    assert isinstance(tensor, Memory) and isinstance(tensor.coordinates, Vector) and tensor.extra is None
+    assert len(tensor.coordinates.items) == 2
+    texture = operand("[tex, smp]")
+    assert isinstance(texture, Memory) and (texture.coordinates, texture.extra) == (None, "coordinates")
     special = operand("%tid.x")
     assert isinstance(special, Name) and special.name == "tid.x"
 

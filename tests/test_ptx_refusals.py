@@ -73,7 +73,6 @@ ILLEGAL: list[tuple[str, int, str, str | None]] = [
     ("red.async.relaxed.cluster.mbarrier::complete_tx::bytes.exch.b32 [a], b, [c]", 55, "`red.async` takes no `.exch`",
      "operations of `red.async`: .inc .dec .min .max .and .or .xor .add"),
     ("mapa.u64 d, x, 1", 13, "`mapa` takes a generic address in a register", "mapa.shared::cluster takes a variable"),
-    ("mapa.shared::cluster.u32 d, x, 1", 29, "the address of `x` has 64 bits", "write mapa.shared::cluster.u64 rd, x"),
     ("mapa.shared::cluster.u64 d, 5, 1", 29, "`mapa` takes an address, found `5`", None),
     ("mapa.shared.u64 d, x, 1", 5, "`mapa` takes no `.shared`", None),
     ("getctarank.u64 d, x", 19, "`getctarank` takes a generic address in a register",
@@ -267,6 +266,11 @@ ILLEGAL: list[tuple[str, int, str, str | None]] = [
     ("prefetch.global.tensormap [x]", 9, "`prefetch.global` takes no `.tensormap`", None),
     ("prefetchu.L2 [x]", 10, "`prefetchu` takes no `.L2`", None),
     ("applypriority.L2::evict_normal [x], 64", 37, "the size of `applypriority` is 128, not 64", None),
+    ("createpolicy.range.L2::evict_last.b64 d, [x], 64, 3", 47,
+     "the primary range has at most the 3 bytes of all, not 64", None),
+    ("createpolicy.range.L2::evict_last.b64 d, [x], -1, 3", 47, "a size has 32 bits: -1", None),
+    ("mbarrier.arrive.noComplete.relaxed.cta.b64 d, [x], 1", 27, "`mbarrier.arrive.noComplete` takes no `.relaxed`",
+     None),
     ("createpolicy.fractional.L2::evict_last.b64 d, 2.0", 47,
      "the fraction of a policy is more than 0.0 and at most 1.0", None),
     ("createpolicy.fractional.L2::evict_last.L2::evict_last.b64 d", 39, "`.L2::evict_last` is there twice", None),
@@ -289,6 +293,23 @@ def test_illegal_forms(text: str, column: int, message: str, hint: str | None) -
         resolve(text)
     error = caught.value
     assert (error.column, error.message, error.hint, error.kind) == (column, message, hint, "isa")
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "hint"),
+    [
+        ("mov.u32 d, x", 12, "write mov.u64 rd, x"),
+        ("mapa.shared::cluster.u32 d, x, 1", 29, "write mapa.shared::cluster.u64 rd, x"),
+        ("getctarank.shared::cluster.u32 d, x+4", 35, "write getctarank.shared::cluster.u64 rd, x"),
+        ("cvta.shared.u32 d, x", 20, "write cvta.shared.u64 rd, x"),
+    ],
+)
+def test_addresses_have_64_bits(text: str, column: int, hint: str) -> None:
+    with pytest.raises(PtxmmError) as caught:
+        resolve(text)
+    error = caught.value
+    message = "32-bit addresses are not supported: that of `x` has 64 bits"
+    assert (error.column, error.message, error.hint, error.kind) == (column, message, hint, "unsupported")
 
 
 def test_multimem_says_what_to_do() -> None:

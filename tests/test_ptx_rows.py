@@ -132,6 +132,11 @@ LEGAL: list[tuple[str, str | None]] = [
     ("griddepcontrol.launch_dependents", None),
     ("wgmma.commit_group.sync.aligned", None),
     ("wgmma.wait_group.sync.aligned 1", None),
+    ("wgmma.fence.sync.aligned", None),
+    ("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {a, b, c, d}, e, f, p, 1, -1, 0, 1", None),
+    ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f16.f16.f16 {a, b}, e, f, c, 1, 0, 1, 1, 0, 0", None),
+    ("ldmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 {a, _}, [x+16]", None),
+    ("stmatrix.sync.aligned.m8n8.x1.b16 [a], {b}", None),
     ("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [x], a", None),
     ("tensormap.replace.tile.rank.global.b1024.b32 [x], 2", None),
     ("tensormap.replace.tile.box_dim.b1024.b32 [a], 0, b", None),
@@ -293,6 +298,11 @@ RESOLVED: list[tuple[str, Op]] = [
     ("cp.async.wait_all", ops.AsyncWait("cp.async", None, False, HERE)),
     ("cp.async.bulk.wait_group.read 0", ops.AsyncWait("bulk", 0, True, HERE)),
     ("wgmma.wait_group.sync.aligned 0", ops.AsyncWait("wgmma", 0, False, HERE)),
+    ("wgmma.fence.sync.aligned", ops.WgmmaFence(HERE)),
+    ("wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {a, a, a, a}, b, c, p",
+     ops.Wgmma((A, A, A, A), B, C, P, S32, (64, 8, 32), ("s8", "s8"), HERE)),
+    ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {a, _}, [x]", ops.LoadMatrix((A, None), X, "shared", False, HERE)),
+    ("stmatrix.sync.aligned.m8n8.x1.trans.b16 [x], {5}", ops.StoreMatrix(X, (Imm(5),), None, True, HERE)),
     (f"cp.async.bulk.shared::cluster.global.{TX} [x], [y], 64, [a]", bulk(mbarrier=AT_A)),
     (f"cp.async.bulk.shared::cluster.global.{TX}.multicast::cluster [x], [y], b, [a], 3",
      bulk(size=B, mbarrier=AT_A, mask=Imm(3))),
@@ -392,6 +402,13 @@ def test_a_predicate_that_is_not_known_is_a_size() -> None:
     assert isinstance(op, ops.CopyAsync) and (op.source_size, op.ignore) == (P, None)
 
 
+def test_the_predicates_of_a_thread() -> None:
+    text = """setp.lt.u32 a|b, x, 1; @c mov.u32 x, y; mbarrier.try_wait.parity.b64 d, [x], 0; selp.u32 x, 1, 2, y;
+    elect.sync e|f, 1; setp.eq.u32 g, x, 1; and.pred h, a, b; vote.sync.any.pred i, !j, 1; isspacep.global k, x"""
+    found = isa.predicate_names(s for s in parse_statements(text) if isinstance(s, Instruction))
+    assert found == set("abcdfghijk")
+
+
 @pytest.mark.parametrize(
     ("text", "version"),
     [
@@ -417,6 +434,12 @@ def test_a_predicate_that_is_not_known_is_a_size() -> None:
         ("mbarrier.init.b64 [x], 1", Version((7, 0), 80)),
         ("mbarrier.arrive.b64 d, [x]", Version((7, 0), 80)),
         ("mbarrier.arrive.release.cluster.b64 d, [x]", Version((8, 0), 90)),
+        ("mbarrier.arrive.release.cta.b64 d, [x]", Version((8, 0), 80)),
+        ("mbarrier.arrive.b64 _, [x]", Version((7, 1), 80)),
+        ("mbarrier.arrive.b64 d, [x], 1", Version((7, 8), 90)),
+        ("mbarrier.arrive.noComplete.b64 d, [x], 1", Version((7, 0), 80)),
+        ("cp.async.ca.shared.global [x], [y], 4, !p", Version((7, 5), 80)),
+        ("ld.u32 d, [x].unified", Version((8, 0), 90)),
         ("mbarrier.arrive.relaxed.cta.b64 d, [x]", Version((8, 6), 90)),
         ("mbarrier.test_wait.parity.b64 p, [x], 0", Version((7, 1), 80)),
         ("mbarrier.try_wait.b64 p, [x], a", Version((7, 8), 90)),
@@ -470,4 +493,8 @@ def test_an_older_version_refuses_what_came_later() -> None:
     with pytest.raises(PtxmmError) as caught:
         resolve("fence.sc.cluster", (7, 5))
     assert caught.value.message == "`fence.cluster` is PTX ISA 7.8, and the version here is 7.5"
+    with pytest.raises(PtxmmError) as caught:
+        resolve("mbarrier.arrive.b64 d, [x], 3", (7, 5))
+    what = "a count without `.noComplete` (`mbarrier.arrive`)"
+    assert caught.value.message == f"{what} is PTX ISA 7.8, and the version here is 7.5"
     assert isinstance(resolve("fence.sc.gpu", (7, 5)), ops.Fence)

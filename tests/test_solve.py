@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import struct
 import time
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from ptxmm import cat
 from ptxmm.analysis.observe import observed
 from ptxmm.engines.result import Limits, Search
 from ptxmm.engines.solve import search
+from ptxmm.engines.whole import rule
 from ptxmm.engines.witness import Confirmer
 from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.floats import compute_float
 from ptxmm.formats.litmus import parse
 from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Type
 
 
 def solved(text: str, model: str = "ptx-8.5", *, all_state: bool = True, unroll: int = 3, **readings: str) -> Search:
@@ -96,15 +103,262 @@ def test_an_access_outside_every_object_makes_the_test_undefined() -> None:
     assert result.found == []
 
 
-def test_accesses_that_overlap_partially_are_refused() -> None:
+def test_a_read_of_some_bytes_of_a_wider_write() -> None:
+    text = """PTX bytes
+{ .global .u64 x = 0x0807060504030201; }
+ P0 ;
+ st.global.u32 [x+4], 0x11223344 ;
+ st.global.u8 [x+7], 0xaa ;
+ ld.global.u64 r0, [x] ;
+ ld.global.u16 r1, [x+6] ;
+"""
+    result = solved(text)
+    assert registers(result) == {(0xAA22334404030201, 0xAA22)}
+    assert memory(result) == {(0xAA22334404030201,)}
+    assert result.flags == set()
+
+
+def test_a_race_of_mixed_sizes_is_flagged_and_its_final_value_is_chosen_for_each_byte() -> None:
     text = """PTX mixed
+{ .global .u16 x = 0; }
+ P0 @ cta 0 | P1 @ cta 1 ;
+ st.global.u16 [x], 0x0101 | st.global.u8 [x+1], 2 ;
+"""
+    result = solved(text)
+    assert memory(result) == {(0x0101,), (0x0201,)}
+    assert result.flags == {"data-race", "mixed-size-race"}
+
+
+def test_two_racing_writes_of_one_size_have_one_final_writer() -> None:
+    text = """PTX whole
+{ .global .u16 x = 0; }
+ P0 @ cta 0 | P1 @ cta 1 | P2 @ cta 2 ;
+ st.global.u16 [x], 0x0101 | st.global.u16 [x], 0x0202 | ld.global.u8 r, [x] ;
+"""
+    assert memory(solved(text)) == {(0x0101,), (0x0202,)}
+
+
+def test_pieces_of_a_location_are_ordered_through_a_write_of_both() -> None:
+    text = """PTX through
+{ .global .u32 x = 0; }
+ P0 @ cta 0 ;
+ st.global.u16 [x], 1 ;
+ st.global.u32 [x], 2 ;
+ st.global.u16 [x+2], 3 ;
+"""
+    assert memory(solved(text)) == {(0x00030002,)}
+
+
+VECTOR = """PTX vector
 { .global .u64 x = 0; }
  P0 @ cta 0 | P1 @ cta 1 ;
- st.global.u64 [x], 1 | ld.global.u32 r, [x+4] ;
+ st.relaxed.gpu.global.v2.u32 [x], {1, 2} | ld.relaxed.gpu.global.v2.u32 {r0, r1}, [x] ;
 """
-    with pytest.raises(PtxmmError, match="accesses of x in line 4 overlap partially") as error:
+
+
+def test_the_elements_of_a_vector_are_accesses_of_their_own() -> None:
+    assert registers(solved(VECTOR)) == {(0, 0), (0, 2), (1, 0), (1, 2)}
+
+
+def test_a_vector_is_divided_where_scalars_divide_it() -> None:
+    text = VECTOR.replace("P1 @ cta 1 ;", "P1 @ cta 1 | P2 @ cta 0 ;").replace(
+        "r1}, [x] ;", "r1}, [x] | ld.relaxed.gpu.global.u16 r2, [x+2] ;"
+    )
+    assert solved(text).flags == set()
+
+
+def test_a_scalar_of_16_bytes_is_one_access_or_two() -> None:
+    text = """PTX b128
+{ .global .b128 x = 0; }
+ P0 @ cta 0 { mov.b128 q, {one, one}; st.relaxed.gpu.global.b128 [x], q; }
+ P1 @ cta 1 { ld.relaxed.gpu.global.b128 q, [x]; mov.b128 {r0, r1}, q; }
+"""
+    text = text.replace("x = 0; }", "x = 0; .reg .u64 P0:one; P0:one = 1; .reg .u64 P1:r0; .reg .u64 P1:r1; }")
+
+    def halves(result: Search) -> set[tuple[int, int]]:
+        return {(f.state.registers[1, "r0"], f.state.registers[1, "r1"]) for f in result.found}
+
+    assert halves(solved(text)) == {(0, 0), (1, 1)}
+    assert halves(solved(text, b128="split")) == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_packed_half_precision_numbers_are_added_apart() -> None:
+    text = """PTX half
+{ .global .b32 x = 0x3c004000; }
+ P0 ;
+ mov.b32 r1, 0x3c003c00 ;
+ atom.add.noftz.global.f16x2 r0, [x], r1 ;
+"""
+    assert memory(solved(text)) == {(0x40004200,)}
+
+
+@pytest.mark.parametrize(("space", "sum_"), [("global", 0), ("shared", 2)])
+def test_subnormal_sums_are_flushed_in_global_memory_only(space: str, sum_: int) -> None:
+    text = f"""PTX subnormal
+{{ .{space} .f32 x = 0f00000001; }}
+ P0 @ cta 0 ;
+ red.add.{space}.f32 [x], 0f00000001 ;
+"""
+    assert memory(solved(text)) == {(sum_,)}
+
+
+def test_strong_atomic_operations_are_not_divided_into_bytes() -> None:
+    # The sums differ in all bytes: torn reads would have more values than the engine can list.
+    numbers = ["0f3DCCCCCD", "0f3E4CCCCD", "0f3E99999A", "0f3ECCCCCD"]
+    head = " | ".join(f"P{i} @ cta {i}" for i in range(4))
+    row = " | ".join(f"red.relaxed.gpu.global.add.f32 [x], {n}" for n in numbers)
+    result = solved(f"PTX sum\n{{ .global .f32 x = 0.0; }}\n {head} ;\n {row} ;\n")
+    assert {struct.unpack("<f", n.to_bytes(4, "little"))[0] for (n,) in memory(result)} == {1.0, 1.0000001192092896}
+
+
+def test_single_copy_atomicity_is_found_in_the_model() -> None:
+    assert rule(cat.load("ptx-8.5")) is not None
+    assert rule(cat.load("sc")) is None
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
+def test_double_precision_sums(a: float, b: float) -> None:
+    assert _bits("<d", a + b) == compute_float("add", Type("f", 64), _bits("<d", a), _bits("<d", b), flush=False)
+
+
+@given(st.floats(width=16, allow_nan=False), st.floats(width=16, allow_nan=False))
+def test_half_precision_sums_and_extremes(a: float, b: float) -> None:
+    half = Type("f", 16)
+    x, y = _bits("<e", a), _bits("<e", b)
+    assert compute_float("min", half, x, y, flush=False) in ({x, y} if a == b else {_bits("<e", min(a, b))})
+    assert compute_float("max", half, x, y, flush=False) in ({x, y} if a == b else {_bits("<e", max(a, b))})
+    assume(a + b == a + b)  # infinities of both signs have no sum
+    try:
+        expected = _bits("<e", a + b)  # exact in double precision, then rounded once
+    except OverflowError:
+        expected = _bits("<e", math.copysign(math.inf, a + b))
+    assert compute_float("add", half, x, y, flush=False) == expected
+
+
+def test_nan_operands() -> None:
+    half, nan, one = Type("f", 16), 0x7E00, 0x3C00
+    assert compute_float("min", half, nan, one, flush=False) == one
+    assert compute_float("max", half, nan, nan, flush=False) == 0x7FFF
+    assert compute_float("add", half, nan, one, flush=False) == 0x7FFF
+    assert compute_float("min", half, 0x0000, 0x8000, flush=False) == 0x8000
+
+
+def _bits(layout: str, value: float) -> int:
+    return int.from_bytes(struct.pack(layout, value), "little")
+
+
+PIPELINE = """PTX pipeline
+{ .global .align 16 .u32 g[4] = {7, 7, 7, 7}; .shared .align 16 .u32 s[4] @ cta 0 = {0, 0, 0, 0};
+  .shared .b64 b @ cta 0 = mbarrier(1); }
+ P0 @ cta 0 {
+   mbarrier.arrive.expect_tx.shared::cta.b64 t, [b], %d;
+   cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], 16, [b];
+ again:
+   mbarrier.try_wait.shared::cta.b64 p, [b], t;
+   @!p bra again;
+   ld.shared.u32 r0, [s];
+ }
+"""
+
+
+def test_a_copy_completes_the_phase_that_expects_its_bytes() -> None:
+    result = solved(PIPELINE % 16)
+    assert {f.state.registers[0, "r0"] for f in result.found} == {7}
+    assert {f.state.memory["b", 0] for f in result.found} == {1}
+    assert not result.flags
+    assert solved(PIPELINE % 32).found == []  # the other 16 bytes never come
+
+
+def test_a_wait_may_come_too_early() -> None:
+    text = """PTX early
+{ .global .u32 x = 0; .shared .b64 b @ cta 0 = mbarrier(1); }
+ P0 @ cta 0 | P1 @ cta 0 ;
+ st.global.u32 [x], 1 | mbarrier.try_wait.parity.shared::cta.b64 p, [b], 0 ;
+ mbarrier.arrive.shared::cta.b64 _, [b] | ld.global.u32 r, [x] ;
+"""
+    assert registers(solved(text)) == {(0, 0), (0, 1), (1, 1)}
+
+
+def test_tokens_tell_the_phase_and_the_pending_count() -> None:
+    text = """PTX tokens
+{ .shared .b64 b @ cta 0 = mbarrier(2); }
+ P0 @ cta 0 | P1 @ cta 0 ;
+ mbarrier.arrive.shared::cta.b64 s, [b] | mbarrier.arrive.shared::cta.b64 s, [b] ;
+ mbarrier.pending_count.b64 c, s | mbarrier.pending_count.b64 c, s ;
+"""
+    counts = {(f.state.registers[0, "c"], f.state.registers[1, "c"]) for f in solved(text).found}
+    assert counts == {(2, 1), (1, 2)}
+
+
+def test_a_predicated_commit_makes_a_group_or_none() -> None:
+    text = """PTX groups
+{ .global .u32 f = 0; .global .align 16 .u32 g[4] = {7, 7, 7, 7}; .shared .align 16 .u32 s[4] @ cta 0 = {0, 0, 0, 0}; }
+ P0 @ cta 0 | P1 @ cta 1 ;
+ ld.relaxed.gpu.global.u32 r0, [f] | st.relaxed.gpu.global.u32 [f], 1 ;
+ setp.eq.u32 p, r0, 1 | ;
+ cp.async.ca.shared.global [s], [g], 16 | ;
+ @p cp.async.commit_group | ;
+ cp.async.wait_group 0 | ;
+ ld.shared.u32 r1, [s] | ;
+"""
+    found = {(f.state.registers[0, "r0"], f.state.registers[0, "r1"]) for f in solved(text).found}
+    assert found == {(0, 0), (0, 7), (1, 7)}
+
+
+def test_bytes_past_the_source_size_are_zero() -> None:
+    text = """PTX fill
+{ .global .align 16 .u32 g[4] = {7, 8, 9, 10}; .shared .align 16 .u32 s[4] @ cta 0 = {1, 1, 1, 1}; }
+ P0 @ cta 0 ;
+ cp.async.ca.shared.global [s], [g], 16, 6 ;
+ cp.async.wait_all ;
+"""
+    result = solved(text)
+    assert {tuple(f.state.memory["cta 0:s" if ("cta 0:s", 0) in f.state.memory else "s", i] for i in range(4))
+            for f in result.found} == {(7, 8, 0, 0)}  # fmt: skip
+
+
+def test_mapa_finds_the_variable_of_the_same_name_in_another_cta() -> None:
+    text = """PTX mapa
+{ .shared .u32 s = 5; .shared .b64 b @ cluster 0, cta 1 = mbarrier(1); }
+ P0 @ cluster 0, cta 0 | P1 @ cluster 0, cta 1 ;
+ mov.u64 a, s | st.shared.u32 [s], 6 ;
+ mapa.u64 c, a, 1 | ;
+ ld.shared::cluster.u32 r0, [c] | ;
+ ld.shared::cluster.u32 r1, [a] | ;
+ getctarank.u64 r2, c | ;
+"""
+    names = ("r0", "r1", "r2")
+    found = {tuple(f.state.registers[0, name] for name in names) for f in solved(text).found}
+    assert found == {(5, 5, 1), (6, 5, 1)}
+
+
+def test_a_later_grid_sees_what_an_earlier_one_left() -> None:
+    text = """PTX grids
+{ .global .u32 x = 0; }
+ P0 @ grid 0, cta 0 | P1 @ grid 1 %s, cta 0 ;
+ st.global.u32 [x], 1 | ld.global.u32 r, [x] ;
+"""
+    assert registers(solved(text % "")) == {(1,)}
+    assert registers(solved(text % "overlap")) == {(0,), (1,)}
+
+
+@pytest.mark.parametrize(
+    ("instruction", "message"),
+    [
+        ("setp.eq.u32 p, 0, 0; barrier.red.popc.u32 r0, 0, p", "barrier.red.popc is not supported yet"),
+        ("mov.u32 r1, 0; shfl.sync.idx.b32 r0, r1, 0, 31, 1", "shfl.idx is not supported yet"),
+        ("discard.global.L2 [x], 128", "discard.L2"),
+    ],
+)
+def test_what_is_not_modelled_is_refused_by_name(instruction: str, message: str) -> None:
+    text = f"""PTX refused
+{{ .global .align 128 .b8 x[128]; }}
+ P0 @ cta 0 {{ {instruction}; }}
+"""
+    with pytest.raises(PtxmmError, match=message) as error:
         solved(text)
     assert error.value.kind == "unsupported"
+    assert error.value.line == 3
 
 
 LOOP = """PTX loop

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ptxmm.analysis.result import Outcome, Value
+from ptxmm.analysis.result import Outcome, Unknown, Value
 from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, Term, evaluate, terms
 from ptxmm.program.test import Test
+from ptxmm.program.unknown import Bytes, unknown_bytes
 from ptxmm.ptx.ops import Type
 
 
@@ -34,9 +35,14 @@ def observed(test: Test, all_state: bool = False) -> Observed:
 def outcome(test: Test, what: Observed, state: State) -> Outcome:
     """``state`` with the names and values that results use."""
     condition = test.condition
+    bytes_ = unknown_bytes(test)
+
+    def value(type_: Type, number: int) -> Value:
+        return _unknown(type_, number, bytes_) or _value(test, type_, number)
+
     return Outcome(
-        {register_name(test, t): _value(test, t.type, state.registers[t.thread, t.register]) for t in what.registers},
-        {memory_name(test, t): _value(test, t.type, state.memory[t.key, t.index]) for t in what.memory},
+        {register_name(test, t): value(t.type, state.registers[t.thread, t.register]) for t in what.registers},
+        {memory_name(test, t): value(t.type, state.memory[t.key, t.index]) for t in what.memory},
         None if condition is None else evaluate(condition.proposition, state),
     )
 
@@ -63,6 +69,20 @@ def _value(test: Test, type_: Type, value: int) -> Value:
     if type_.signed and value >> (type_.bits - 1):
         value -= 1 << type_.bits
     return value
+
+
+def _unknown(type_: Type, value: int, unknown: Bytes) -> Unknown | None:
+    """``value`` by the name of the memory whose unknown value it holds, or None if it has no unknown byte."""
+    if not unknown or type_.bits < 8:
+        return None
+    content = value.to_bytes(type_.bits // 8, "little")
+    places = [unknown.get(byte) for byte in content]
+    if not any(places):
+        return None
+    key, first = places[0] or ("", 0)
+    if all(place == (key, first + i) for i, place in enumerate(places)):
+        return Unknown(f"{key}+{first}" if first else key)
+    return Unknown("0x" + "".join("??" if p else f"{b:02x}" for b, p in zip(content[::-1], places[::-1], strict=True)))
 
 
 def _everything(test: Test) -> list[Term]:

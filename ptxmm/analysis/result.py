@@ -9,8 +9,21 @@ from typing import Literal
 Observation = Literal["never", "sometimes", "always"]
 Status = Literal["complete", "bounded", "timeout", "undefined"]
 Conclusion = Literal["expected", "contradicted", "inconclusive", "unchecked"]
-Value = int | str
-"""An integer (signed where its type is), or an address as ``&x+4``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that memory without an initial value holds: ``s``, ``s+1`` for bytes further on in s, or hexadecimal
+    digits with ``??`` for each byte that is unknown."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.name.startswith("0x") else f"?{self.name}"
+
+
+Value = int | str | Unknown
+"""An integer (signed where its type is), an address as ``&x+4``, or an unknown value."""
 
 
 @dataclass(frozen=True, slots=True)

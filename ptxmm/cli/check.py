@@ -16,6 +16,7 @@ from ptxmm.cli.options import (
     Engine,
     EngineOption,
     Files,
+    Isa,
     Jobs,
     Json,
     Models,
@@ -39,6 +40,7 @@ def check(
     json: Json = False,
     all_state: AllState = False,
     all_readings: AllReadings = False,
+    isa: Isa = None,
 ) -> None:
     """Decide the condition of each litmus test and compare with what the test expects.
 
@@ -46,7 +48,7 @@ def check(
     """
     start = time.perf_counter()
     chosen = settings(
-        model, reading, engine, unroll, timeout, all_state, "some" if json else "none", all_readings
+        model, reading, engine, unroll, timeout, all_state, "some" if json else "none", all_readings, isa
     )
     run = session(files, bundled, chosen, jobs)
     if json:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ptxmm.cli.options import Isa, version
 from ptxmm.errors import PtxmmError
 
 
@@ -37,13 +38,14 @@ def convert(
             show_default=False,
         ),
     ] = None,
+    isa: Isa = None,
 ) -> None:
     """Write a litmus test in another format, or say which part of it cannot be expressed there."""
     from ptxmm.formats import read
     from ptxmm.formats.convert import convert as converted
 
     try:
-        tests = read(file)
+        tests = read(file, version(isa))
         texts = [(test.name, converted(test, to.value)) for test in tests]
     except PtxmmError as error:
         error.file = error.file or str(file)

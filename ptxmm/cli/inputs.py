@@ -70,7 +70,7 @@ def jobs(entry: Path | Failure, settings: Settings) -> Iterator[Job | Failure]:
     from ptxmm.formats import read  # the parsers are not needed to answer --help
 
     try:
-        tests = read(entry)
+        tests = read(entry, settings.isa)
     except PtxmmError as error:
         yield failure(error, str(entry))
         return

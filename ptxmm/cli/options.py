@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -51,6 +52,12 @@ Jobs = Annotated[
     typer.Option("--jobs", "-j", min=1, max=1024, metavar="N", help="Processes. [default: the CPUs]"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Isa = Annotated[
+    str | None,
+    typer.Option(
+        "--isa", metavar="X.Y", help="Read instructions of this version of the PTX ISA. [default: ISA=, or 8.5]"
+    ),
+]
 AllReadings = Annotated[
     bool,
     typer.Option("--all-readings", help="Change one reading of the model's text at a time; say which matter."),
@@ -73,6 +80,7 @@ class Settings:
     all_state: bool
     listing: str
     all_readings: bool = False
+    isa: tuple[int, int] | None = None
 
 
 MOST = 1000
@@ -89,6 +97,7 @@ def settings(
     all_state: bool,
     listing: str,
     all_readings: bool = False,
+    isa: str | None = None,
 ) -> Settings:
     """Check the options that can be wrong for every test alike. Raises ``PtxmmError`` (kinds ``usage``, ``model``)."""
     if not timeout <= LONGEST:  # nor is it nan
@@ -107,7 +116,18 @@ def settings(
 
         for name in names:
             load(name, pairs)
-    return Settings(names, tuple(sorted(pairs.items())), engine, unroll, timeout, all_state, listing, all_readings)
+    chosen = tuple(sorted(pairs.items()))
+    return Settings(names, chosen, engine, unroll, timeout, all_state, listing, all_readings, version(isa))
+
+
+def version(isa: str | None) -> tuple[int, int] | None:
+    """The version of the PTX ISA that ``--isa`` names. Raises ``PtxmmError`` (kind ``usage``) if it is none."""
+    if isa is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,2})\.([0-9])", isa)
+    if match is None:
+        raise PtxmmError(f"--isa {isa}: not a version of the PTX ISA", kind="usage", hint="e.g. --isa 8.6")
+    return int(match[1]), int(match[2])
 
 
 def processes(jobs: int | None) -> int:

@@ -14,6 +14,7 @@ from ptxmm.cli.options import (
     Engine,
     EngineOption,
     Files,
+    Isa,
     Jobs,
     Json,
     Models,
@@ -36,12 +37,13 @@ def outcomes(
     jobs: Jobs = None,
     json: Json = False,
     all_state: AllState = False,
+    isa: Isa = None,
 ) -> None:
     """List every final state that the model allows; those that satisfy the test's condition are marked with *.
 
     Exit code: as for check; 3 also where the list may be incomplete.
     """
-    run = session(files, bundled, settings(model, reading, engine, unroll, timeout, all_state, "all"), jobs)
+    run = session(files, bundled, settings(model, reading, engine, unroll, timeout, all_state, "all", isa=isa), jobs)
     if json:
         from ptxmm.render.document import document
 

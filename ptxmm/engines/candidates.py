@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ptxmm.cat.evaluate import Evaluator
+from ptxmm.engines.final import Finals
 from ptxmm.engines.orders import Judge
 from ptxmm.events.domains import Domains
 from ptxmm.events.execution import Layout, ReadsFrom, initial_value
-from ptxmm.events.expressions import Node, evaluate
+from ptxmm.events.expressions import Node, evaluate, leaves_of
 from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.test import EventId
 
@@ -47,11 +49,18 @@ class Candidate:
     """
 
     rf: ReadsFrom
-    sources: dict[int, list[tuple[Part, int]]]
+    sources: dict[int, dict[Part, int]]
     values: list[int | None]
     leaves: list[list[int | None]]
     co: int
     flagging: bool
+
+
+_Judged = tuple[int, Evaluator[int, int]]
+"""Coherence order so far, and an evaluator, of reads-from so far."""
+
+_Alike = tuple[Part, Sequence[int]]
+"""Bytes of a read, and writes that all hold the same value there."""
 
 
 def value_in(value: int, of: Cell, first: int, size: int) -> int:
@@ -84,14 +93,45 @@ def chunks(layout: Layout, cell: Cell, domains: Domains | None) -> tuple[tuple[i
     return tuple((a, b - a) for a, b in pairwise(borders))
 
 
-class Candidates:
-    """The search for reads-from, read by read, part by part.
+def relevant_reads(
+    layout: Layout, finals: Finals, paths: Sequence[Path], registers: Sequence[tuple[int, str]]
+) -> frozenset[int]:
+    """The reads whose values decide the paths, the observed registers or the observed memory, directly or through
+    writes."""
+    work: list[tuple[int, Node]] = [(t, node) for t, path in enumerate(paths) for node, _ in path.constraints]
+    for t, name in registers:
+        if name in paths[t].trace.registers:
+            work.append((t, paths[t].trace.registers[name]))
+    seen_writes = {w for writes in finals.slots.values() for w in writes}
+    work += [(layout.thread_of[w], node) for w in seen_writes if (node := layout.events[w].value) is not None]
+    found: set[int] = set()
+    while work:
+        t, node = work.pop()
+        for number in leaves_of(node):
+            r = layout.leaves[t][number] if number < len(layout.leaves[t]) else -1
+            if r < 0 or r in found:
+                continue
+            found.add(r)
+            for cell in layout.made_of[r]:
+                for w in layout.writes[cell][1:]:
+                    value = layout.events[w].value
+                    if w not in seen_writes and value is not None:
+                        seen_writes.add(w)
+                        work.append((layout.thread_of[w], value))
+    return frozenset(found)
 
-    ``tokens``: what arrivals on mbarriers return.
+
+class Candidates:
+    """The search for reads-from, read by read, part by part; first for values, then for the writes that hold them.
+
+    ``tokens``: what arrivals on mbarriers return. ``relevant``: the reads that decide what is asked for; they come
+    first, and once they have values ``worthwhile`` says of a candidate, whose other reads have no sources yet, whether
+    to go on.
     """
 
     __slots__ = (
-        "_constraints", "_judge", "_layout", "_makes_values", "_open", "_options", "_parts", "_tokens", "_values",
+        "_constraints", "_decided", "_judge", "_layout", "_makes_values", "_open", "_options", "_parts", "_tokens",
+        "_values", "_worthwhile",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +142,8 @@ class Candidates:
         tear: bool,
         domains: Domains | None,
         tokens: Mapping[EventId, int],
+        relevant: Collection[int],
+        worthwhile: Callable[[Candidate, Evaluator[int, int]], bool],
     ) -> None:
         self._layout = layout
         self._judge = judge
@@ -111,7 +153,9 @@ class Candidates:
         self._parts: list[Part] = []
         self._options: list[list[int]] = []
         divided: dict[Cell, tuple[tuple[int, int], ...]] = {}
-        for r in layout.reads:
+        self._worthwhile = worthwhile
+        self._decided = 0
+        for r in sorted(layout.reads, key=lambda r: r not in relevant):
             own = layout.numbers.get((layout.events[r].id, "W"))
             for cell in layout.made_of[r]:
                 torn = tear and len(layout.writes[cell]) > 1 and not layout.events[r].opaque
@@ -120,6 +164,7 @@ class Candidates:
                 for first, size in divided[cell] if torn else ((0, cell[2]),):
                     self._parts.append(Part(r, cell, cell[1] + first, size))
                     self._options.append([w for w in layout.writes[cell] if w != own])
+                    self._decided += r in relevant
         self._open: list[tuple[int, int, Node]] = []  # writes of values that reads decide
         self._values: list[int | None] = [None] * len(layout.events)
         for i, e in enumerate(layout.events):
@@ -141,7 +186,10 @@ class Candidates:
         if self._tokens:
             self._evaluate_writes(state)
         if self._meets(state):
-            yield from self._extend(0, state, found_flags)
+            judged = self._judge.partial(state.rf)
+            if judged is not None:
+                state.co = judged[0]
+                yield from self._extend(0, state, judged, (), found_flags)
 
     def _added(self, rf: ReadsFrom, part: Part, w: int) -> ReadsFrom:
         """``rf`` with ``part`` read from the write ``w``."""
@@ -154,37 +202,70 @@ class Candidates:
         """Leave out writes that no reads-from at all can take: with two reads the search itself is as quick."""
         if len(self._parts) > 2:
             for part, options in zip(self._parts, self._options, strict=True):
-                options[:] = [
-                    w for w in options if self._judge.partial(self._added(ReadsFrom(), part, w)) is not None
-                ]
+                options[:] = [w for w in options if self._judge.partial(self._added(ReadsFrom(), part, w)) is not None]
 
-    def _extend(self, k: int, state: Candidate, found_flags: set[str]) -> Iterator[Candidate]:
+    def _extend(
+        self, k: int, state: Candidate, judged: _Judged, alike: tuple[_Alike, ...], found_flags: set[str]
+    ) -> Iterator[Candidate]:
+        """Choose a source for part ``k`` and those after it, or several that hold the same value (``alike``)."""
         self._judge.check()
-        if not self._parts:
-            judged = self._judge.partial(state.rf)
-            if judged is not None:
-                state.co, state.flagging = judged[0], self._judge.may_flag(judged[1], found_flags)
-                yield state
+        if k == len(self._parts):
+            yield from self._settle(0, state, judged, alike, found_flags)
             return
         part = self._parts[k]
-        r = part.read
-        for w in self._options[k]:
-            rf = self._added(state.rf, part, w)
+        for writes in self._by_value(k, state):
+            single = len(writes) == 1
+            rf = self._added(state.rf, part, writes[0]) if single else state.rf
             if rf.union != state.rf.union and not self._layout.algebra.acyclic(rf.union | self._makes_values):
                 continue
-            sources = {**state.sources, r: [*state.sources.get(r, ()), (part, w)]}
-            following = Candidate(rf, sources, state.values.copy(), [x.copy() for x in state.leaves], 0, False)
+            sources = {**state.sources, part.read: {**state.sources.get(part.read, {}), part: writes[0]}}
+            following = Candidate(rf, sources, state.values.copy(), [x.copy() for x in state.leaves], judged[0], False)
             self._propagate(following)
             if not self._meets(following):
                 continue
-            judged = self._judge.partial(rf)
-            if judged is None:
+            now = self._judge.partial(rf) if single else judged
+            if now is None:
                 continue
-            if k + 1 < len(self._parts):
-                yield from self._extend(k + 1, following, found_flags)
-            else:
-                following.co, following.flagging = judged[0], self._judge.may_flag(judged[1], found_flags)
-                yield following
+            following.co = now[0]
+            rest = alike if single else (*alike, (part, writes))
+            more = k + 1 < len(self._parts) or bool(rest)
+            if k + 1 < self._decided or not more or self._worthwhile(following, now[1]):
+                yield from self._extend(k + 1, following, now, rest, found_flags)
+
+    def _settle(
+        self, j: int, state: Candidate, judged: _Judged, alike: tuple[_Alike, ...], found_flags: set[str]
+    ) -> Iterator[Candidate]:
+        """With all values known, choose one of the writes that hold them."""
+        self._judge.check()
+        if j == len(alike):
+            state.flagging = self._judge.may_flag(judged[1], found_flags)
+            yield state
+            return
+        part, writes = alike[j]
+        for w in writes:
+            if not self._worthwhile(state, judged[1]):
+                return
+            rf = self._added(state.rf, part, w)
+            if rf.union != state.rf.union and not self._layout.algebra.acyclic(rf.union | self._makes_values):
+                continue
+            now = self._judge.partial(rf)
+            if now is not None:
+                sources = {**state.sources, part.read: {**state.sources[part.read], part: w}}
+                following = Candidate(rf, sources, state.values, state.leaves, now[0], False)
+                yield from self._settle(j + 1, following, now, alike, found_flags)
+
+    def _by_value(self, k: int, state: Candidate) -> list[list[int]]:
+        """The writes that part ``k`` may come from, those together that are known to hold the same value there."""
+        part, options = self._parts[k], self._options[k]
+        if len(options) < 2:
+            return [[w] for w in options]
+        found: dict[tuple[str, int], list[int]] = {}
+        for w in options:
+            value, of = state.values[w], self._layout.events[w].cell
+            known = value is not None and of is not None
+            key = ("value", value_in(value, of, part.offset, part.size)) if known else ("write", w)  # type: ignore[arg-type]
+            found.setdefault(key, []).append(w)
+        return list(found.values())
 
     def _propagate(self, state: Candidate) -> None:
         """Give values to the reads whose sources have some, and to the writes that follow."""
@@ -209,13 +290,13 @@ class Candidates:
 
     def _complete(self, r: int, state: Candidate) -> bool:
         cell = self._layout.events[r].cell
-        return cell is not None and sum(part.size for part, _ in state.sources[r]) == cell[2]
+        return cell is not None and sum(part.size for part in state.sources[r]) == cell[2]
 
     def _read_value(self, r: int, state: Candidate) -> int | None:
         cell = self._layout.events[r].cell
         assert cell is not None
         value = 0
-        for part, w in state.sources[r]:
+        for part, w in state.sources[r].items():
             written, of = state.values[w], self._layout.events[w].cell
             if written is None or of is None:
                 return None

@@ -12,18 +12,19 @@ from math import prod
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
-from ptxmm.engines.candidates import Candidate, Candidates, Path
+from ptxmm.engines.candidates import Candidate, Candidates, Path, relevant_reads
 from ptxmm.engines.final import Finals, memory_terms, restrict
 from ptxmm.engines.orders import Judge, Rules, rules
 from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
 from ptxmm.errors import Timeout
 from ptxmm.events.barriers import Meeting, meetings
 from ptxmm.events.domains import Domains, possible_values, traces
-from ptxmm.events.execution import Layout, ReadsFrom, Scene
+from ptxmm.events.execution import WITNESS, Layout, ReadsFrom, Scene
 from ptxmm.events.expressions import evaluate as evaluate_expression
 from ptxmm.events.expressions import leaves_of
 from ptxmm.events.interpreter import Undecided, programs
 from ptxmm.events.readings import readings
+from ptxmm.events.refusals import refuse_noncoherent_loads
 from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.condition import Proposition, RegisterTerm, State, evaluate, terms
 from ptxmm.program.test import EventId, Test
@@ -135,15 +136,15 @@ class _Task:
         if needed:
             domains = possible_values(self.test, ready, unroll, self.readings, check)
             found = [traces(p, domains, unroll, self.readings, check) for p in ready]
-        return [[t for t in f if t.end != "impossible"] for f in found], domains
+        possible = [[t for t in f if t.end != "impossible"] for f in found]
+        refuse_noncoherent_loads(self.test, possible)
+        return possible, domains
 
     def _cases(self, choice: tuple[Trace, ...]) -> Iterator[_Case]:
         steps = [t.steps for t in choice]
         ended = [t.end == "end" for t in choice]
         tokens = {i for t in choice for i in self._needed_tokens(t)}
-        for meeting in meetings(
-            self.test, self.scene.places, steps, ended, self.limits.check, observed=tokens
-        ):
+        for meeting in meetings(self.test, self.scene.places, steps, ended, self.limits.check, observed=tokens):
             paths = tuple(_path(t, meeting) for t in choice)
             going = [p for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
             if meeting.misuse is None and any(p.trace.end == "spin" for p in going):
@@ -176,13 +177,28 @@ class _Task:
             return result.deadlock
         return case.undefined is not None or (self.full() and {f.name for f in self.rules.flags} <= result.flags)
 
-    def _search(
-        self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None
-    ) -> None:
+    def _search(self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None) -> None:
         phases = layout.phase_relations(case.meeting.phases)
         judge = Judge(self.rules, layout, static, phases, self.readings.transitive, self.limits.check)
-        candidates = Candidates(layout, case.paths, judge, self.readings.tear, domains, case.meeting.tokens)
         finals = Finals(self.test, layout, self.wanted)
+
+        def worthwhile(partial: Candidate, evaluator: Evaluator[int, int]) -> bool:
+            if not case.complete or case.undefined is not None:
+                return True  # the first consistent execution ends the search
+            return judge.may_flag(evaluator, self.result.flags, WITNESS) or self._news(
+                case, finals, partial, self._final_registers(case, partial)
+            )
+
+        candidates = Candidates(
+            layout,
+            case.paths,
+            judge,
+            self.readings.tear,
+            domains,
+            case.meeting.tokens,
+            relevant_reads(layout, finals, case.paths, self.registers),
+            worthwhile,
+        )
         for candidate in candidates.search(self.result.flags):
             if case.complete:
                 self._finish(case, layout, judge, finals, candidate)
@@ -202,12 +218,7 @@ class _Task:
 
     def _finish(self, case: _Case, layout: Layout, judge: Judge, finals: Finals, candidate: Candidate) -> None:
         """All final states of a reads-from in which every thread ends."""
-        registers = {}
-        for t, name in self.registers:
-            node = case.paths[t].trace.registers.get(name)
-            value = 0 if node is None else evaluate_expression(node, candidate.leaves[t])
-            assert value is not None
-            registers[t, name] = value
+        registers = self._final_registers(case, candidate)
         searching = case.undefined is not None or candidate.flagging
         completed = case.meeting.completed
         if not searching and not self._news(case, finals, candidate, registers):
@@ -226,6 +237,16 @@ class _Task:
             if not candidate.flagging and not self._news(case, finals, candidate, registers):
                 return
 
+    def _final_registers(self, case: _Case, candidate: Candidate) -> dict[tuple[int, str], int]:
+        """What the observed registers hold in the end."""
+        registers = {}
+        for t, name in self.registers:
+            node = case.paths[t].trace.registers.get(name)
+            value = 0 if node is None else evaluate_expression(node, candidate.leaves[t])
+            assert value is not None
+            registers[t, name] = value
+        return registers
+
     def _news(
         self, case: _Case, finals: Finals, candidate: Candidate, registers: Mapping[tuple[int, str], int]
     ) -> bool:
@@ -236,9 +257,7 @@ class _Task:
             return True
         for last in finals.lasts(candidate.co, candidate.values):
             state = State(registers, finals.memory(last, candidate.values, case.meeting.completed))
-            if self._key(state) not in self.known and (
-                self.test.filter is None or evaluate(self.test.filter, state)
-            ):
+            if self._key(state) not in self.known and (self.test.filter is None or evaluate(self.test.filter, state)):
                 return True
         return False
 
@@ -295,7 +314,7 @@ class _Task:
 
         reads: dict[EventId, tuple[Source, ...]] = {}
         for r, parts in candidate.sources.items():
-            reads[events[r].id] = tuple(Source(p.cell[0], p.offset, p.size, write(w)) for p, w in parts)
+            reads[events[r].id] = tuple(Source(p.cell[0], p.offset, p.size, write(w)) for p, w in parts.items())
         ends: dict[Source, None] = {}
         for parts_of in finals.pieces.values():
             for part in parts_of:

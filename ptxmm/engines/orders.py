@@ -7,7 +7,7 @@ each pair of the symmetric kind. Otherwise every partial order is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ptxmm.cat import Axiom, Model, Node
@@ -144,15 +144,16 @@ class Judge:
             evaluator = self._later(evaluator, rf, co, 0)
         return (co, evaluator) if self._holds(evaluator, self._rules.early) else None
 
-    def may_flag(self, evaluator: Evaluator[int, int], names: set[str]) -> bool:
-        """Whether an execution with more fsc and co than ``evaluator``'s may hold a flag that is not in ``names``."""
+    def may_flag(self, evaluator: Evaluator[int, int], names: set[str], later: Collection[str] = (*_FSC, *_CO)) -> bool:
+        """Whether an execution with more of the relations ``later`` than ``evaluator``'s may hold a flag that is not in
+        ``names``."""
         satisfies = self._algebra.satisfies
         for flag in self._rules.flags:
             if flag.name in names:
                 continue
             if satisfies(flag.kind, flag.negated, evaluator.value(flag.body)):
                 return True
-            if not antitone(self._rules.model, flag, (*_FSC, *_CO)):
+            if not antitone(self._rules.model, flag, later):
                 return True
         return False
 
@@ -184,8 +185,7 @@ class Judge:
         for node in self._rules.fsc_between:
             between |= evaluator.value(node)
         needed = [
-            self._rules.fsc_total or bool((between >> (a * n + b) | between >> (b * n + a)) & 1)
-            for a, b in self._pairs
+            self._rules.fsc_total or bool((between >> (a * n + b) | between >> (b * n + a)) & 1) for a, b in self._pairs
         ]
 
         def extend(k: int, fsc: int) -> Iterator[int]:

@@ -10,10 +10,12 @@ from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
 from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
 from ptxmm.engines.sat import Solver
+from ptxmm.engines.whole import never_torn, rule
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.symbolic.base import Base
 from ptxmm.events.symbolic.build import build
 from ptxmm.events.symbolic.machine import Reading
+from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.symmetry import interchangeable
 from ptxmm.events.symbolic.values import Domain, only
 from ptxmm.program.condition import (
@@ -63,29 +65,24 @@ class _Problem:
         self.proposition = proposition
         named = [t for p in (proposition, test.filter) if p is not None for t in terms(p)]
         memory = tuple(dict.fromkeys([*observed.memory, *(t for t in named if isinstance(t, MemoryTerm))]))
-        program = self.program = build(
-            test,
-            (*memory, *observed.registers, *named),
-            Reading(
-                unroll=limits.unroll,
-                tear=model.readings.get("tear") == "on",
-                simplify=model.readings.get("dep") != "syn",
-                split128=model.readings.get("b128") == "split",
-                cas_writes=model.readings.get("cas-failure") == "write",
-                direct=model.readings.get("co") == "direct",
-            ),
-            limits.check,
+        reading = Reading(
+            unroll=limits.unroll,
+            tear=model.readings.get("tear") == "on",
+            simplify=model.readings.get("dep") != "syn",
+            split128=model.readings.get("b128") == "split",
+            cas_writes=model.readings.get("cas-failure") == "write",
+            direct=model.readings.get("co") == "direct",
         )
+        program, base, evaluator = _program(test, model, (*memory, *observed.registers, *named), reading, limits)
+        self.program = program
         self.formulas = program.formulas
         self.elements = {term: program.element(term) for term in memory}
-        base = Base(program)
         algebra = program.algebra
         program.constraints += acyclicity(
             algebra, reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data")])
         )
-        if model.readings.get("co") == "direct":
+        if reading.direct:
             program.constraints += acyclicity(algebra, base.relation("co"))
-        evaluator: Evaluator[EventSet, Relation] = Evaluator(model, algebra, base)
         self.flags: list[tuple[str, Formula]] = []
         for axiom, value in evaluator.axioms():
             limits.check()
@@ -263,6 +260,34 @@ class _Problem:
             ),
             deadlocked,
         )
+
+
+def _program(
+    test: Test, model: Model, observed: Iterable[Term], reading: Reading, limits: Limits
+) -> tuple[Program, Base, Evaluator[EventSet, Relation]]:
+    """The program of ``test`` and the values of the relations of ``model`` in it.
+
+    Accesses are divided into bytes only where the model may allow a read to be torn: at first nowhere, then wherever
+    that has not been shown impossible.
+    """
+    axioms = rule(model) if reading.tear else None
+    whole: frozenset[str] | None = None
+    while True:
+        kept = whole
+        program = build(
+            test,
+            observed,
+            reading,
+            limits.check,
+            lambda key, kept=kept: axioms is not None and (kept is None or key in kept),  # type: ignore[misc]
+        )
+        base = Base(program)
+        evaluator: Evaluator[EventSet, Relation] = Evaluator(model, program.algebra, base)
+        if axioms is None or not program.torn:
+            return program, base, evaluator
+        whole = never_torn(program, base, evaluator, axioms, program.torn)
+        if whole == program.torn:
+            return program, base, evaluator
 
 
 def _chosen(domain: Domain, value: Callable[[Formula], bool]) -> int:

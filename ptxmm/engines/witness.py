@@ -86,9 +86,7 @@ class Confirmer:
         given = 0
         for program in self._programs:
             try:
-                trace = run(
-                    program, values=witness.values, unroll=_UNROLL, readings=self._readings, spinning=True
-                )
+                trace = run(program, values=witness.values, unroll=_UNROLL, readings=self._readings, spinning=True)
             except Missing as missing:
                 raise Unconfirmed(f"the read {missing.args[0]} has no value") from None
             if trace.end != "end":
@@ -144,9 +142,7 @@ class Confirmer:
 
     def _written(self, layout: Layout, traces: Sequence[Trace]) -> list[int]:
         """The value of each write, by number (0 for other events). A layout is kept, its first run's values not."""
-        values = [
-            e.value.value or 0 if e.kind == "W" and e.value is not None else 0 for t in traces for e in t.events
-        ]
+        values = [e.value.value or 0 if e.kind == "W" and e.value is not None else 0 for t in traces for e in t.events]
         return values + [initial_value(self._test, cell) for cell in layout.cells]
 
     def _reads_from(self, layout: Layout, written: Sequence[int], witness: Witness) -> ReadsFrom:
@@ -260,9 +256,7 @@ class Confirmer:
         return {(t.thread, n): v.value or 0 for t in traces for n, v in t.registers.items()}
 
 
-def _last_writes(
-    layout: Layout, finals: Finals, co: int, observed: Observed, witness: Witness
-) -> dict[Cell, int]:
+def _last_writes(layout: Layout, finals: Finals, co: int, observed: Observed, witness: Witness) -> dict[Cell, int]:
     """The last write of each slot that the witness names; every observed byte must be among them."""
     allowed = dict(zip(finals.slots, finals.options(co), strict=True))
     chosen: dict[Cell, int] = {}

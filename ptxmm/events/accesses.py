@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import Machine, Spot
-from ptxmm.ptx.ops import Atomic, Element, Load, Operand, Store, Type, access_bytes, elements
+from ptxmm.ptx.ops import Atomic, Discard, Element, Load, Operand, Store, Type, access_bytes, elements
 
 
 def load(machine: Machine, op: Load) -> None:
@@ -47,11 +47,12 @@ def part_of(machine: Machine, value: Node, type_: Type, first: int, size: int) -
 def _pieces(machine: Machine, op: Load | Store, spot: Spot | None) -> Iterator[tuple[Element, int, int]]:
     """The accesses of ``op``: the element each belongs to, its offset from the address, its size.
 
-    The elements of a vector are divided where the other accesses of the test are narrower (semantics 6.4).
+    The elements of a vector, and of a .b128 access that is split, are divided where the other accesses of the test are
+    narrower (semantics 6.4).
     """
-    vector = (len(op.dst) if isinstance(op, Load) else len(op.values)) > 1
-    for element in elements(op, machine.given.readings.split):
-        if spot is None or not vector:
+    found = elements(op, machine.given.readings.split)
+    for element in found:
+        if spot is None or len(found) == 1:
             yield element, element.offset, element.type.bytes
             continue
         first = spot.offset + element.offset
@@ -88,6 +89,11 @@ def atomic(machine: Machine, op: Atomic) -> None:
             machine.returned(register, whole, machine.expressions.fields(found))
 
 
+def discard(machine: Machine, op: Discard) -> None:
+    """``discard``: what the bytes hold after it can't be known. Raises ``PtxmmError`` (kind ``unsupported``)."""
+    raise machine.unsupported("discard leaves undetermined values in memory, which is not supported")
+
+
 def operation(op: str, type_: Type, spot: Spot | None) -> str:
     """The operation that ``op`` is at ``spot``: addition of .f32 flushes subnormal numbers in .global memory."""
     flushes = op == "add" and type_.kind == "f" and type_.bits == 32 and spot is not None
@@ -99,9 +105,7 @@ def _element_operand(machine: Machine, op: Atomic, element: Element, operand: Op
     return part_of(machine, machine.stored(operand, whole), whole, element.shift, element.type.bytes)
 
 
-def _new_value(
-    machine: Machine, name: str, type_: Type, old: Node, operands: list[Node]
-) -> tuple[Node | None, int]:
+def _new_value(machine: Machine, name: str, type_: Type, old: Node, operands: list[Node]) -> tuple[Node | None, int]:
     """What an atomic operation writes (None: nothing), and the reads that decide whether it does."""
     expressions = machine.expressions
     if name == "exch":

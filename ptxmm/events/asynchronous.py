@@ -87,9 +87,7 @@ def _write(this: _Operation, spot: Spot, base: int, offset: int, size: int, valu
     position = this.next
     part = base + offset
     after = tuple(this.reads)
-    this.machine.write(
-        spot.cells(offset, size), value, addr, part, asynchronous=True, issuer=this.issuer, after=after
-    )
+    this.machine.write(spot.cells(offset, size), value, addr, part, asynchronous=True, issuer=this.issuer, after=after)
     this.writes.append(position)
 
 
@@ -113,9 +111,7 @@ def _complete(this: _Operation, k: int, here: tuple[str, int], size: int, after:
     """The complete_tx of destination ``k``."""
     part = k * DESTINATION
     this.machine.step("mb.complete", part, place=here, number=size, asynchronous=True)
-    this.machine.add(
-        "MBA", part, mbarrier=here, asynchronous=True, issuer=this.issuer, after=tuple(after)
-    )
+    this.machine.add("MBA", part, mbarrier=here, asynchronous=True, issuer=this.issuer, after=tuple(after))
 
 
 # cp.async and its groups.

@@ -60,6 +60,7 @@ _EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.AsyncStore: asynchronous.async_store,
     ops.TensormapReplace: asynchronous.tensormap_replace,
     ops.TensormapCopyFence: asynchronous.tensormap_copy_fence,
+    ops.Discard: accesses.discard,
     ops.Mapa: compute.mapa,
     ops.CtaRank: compute.cta_rank,
     ops.IsSpace: compute.is_space,

@@ -155,9 +155,7 @@ class Machine:
     def returned(self, register: Reg, type_: Type, node: Node) -> None:
         """Give ``register`` a value of ``type_`` that an access returns: sign- or zero-extended (PTX ISA 9.4.1)."""
         bits = self.thread.registers[register.name].bits
-        self.assign(
-            register, node if bits == type_.bits else self.expressions.convert(node, Type("b", bits), type_)
-        )
+        self.assign(register, node if bits == type_.bits else self.expressions.convert(node, Type("b", bits), type_))
 
     def stored(self, operand: Operand, type_: Type) -> Node:
         """An operand of a memory instruction; a register may be wider than its type (PTX ISA 9.4.1)."""
@@ -253,9 +251,7 @@ class Machine:
         """Add a step of the instruction that is being executed, before its events."""
         self.trace.steps.append(Step(self.identity(part), kind, event=len(self.trace.events), **fields))
 
-    def address(
-        self, address: Address, size: int, what: str = "address of this access"
-    ) -> tuple[Spot | None, int]:
+    def address(self, address: Address, size: int, what: str = "address of this access") -> tuple[Spot | None, int]:
         """Where ``address`` is on this path (None: outside every object), and the reads it depends on."""
         node = self.operand(address.base, ADDRESS)
         return self.spot(self.decide(node, None, what) + address.offset, size), node.reads
@@ -277,9 +273,7 @@ class Machine:
         number = len(self.trace.reads)
         leaf = self.expressions.leaf(number, self._value(self.identity(part)))
         if cells is not None:
-            event = self.add(
-                "R", part, cell=cells[0], place=cells[1], value=leaf, leaf=number, addr=addr, **fields
-            )
+            event = self.add("R", part, cell=cells[0], place=cells[1], value=leaf, leaf=number, addr=addr, **fields)
         else:
             event = Event(self.identity(part), "R", self.op, value=leaf, leaf=number, addr=addr)
         self.trace.reads.append(event)
@@ -287,9 +281,7 @@ class Machine:
 
     def write(self, cells: tuple[Cell, Cell], value: Node, addr: int, part: int = 0, **fields: Any) -> Event:
         """Add a write."""
-        return self.add(
-            "W", part, cell=cells[0], place=cells[1], value=value, addr=addr, data=value.reads, **fields
-        )
+        return self.add("W", part, cell=cells[0], place=cells[1], value=value, addr=addr, data=value.reads, **fields)
 
     def token(self, event: Event) -> Node:
         """What the arrival ``event`` returns: a state that the simulation of barriers gives."""

@@ -49,10 +49,9 @@ class Event:
     completes: tuple[int, ...] = ()
     covers: tuple[int, ...] = ()
 
-
     @property
     def opaque(self) -> bool:
-        """Whether this is a read of a tensor map by a copy: it takes the map, an opaque object, as one write left it."""
+        """Whether this is a read of a tensor map by a copy: an opaque object, taken as one write left it."""
         return self.kind == "R" and self.id[3] == TENSORMAP
 
 

@@ -15,8 +15,10 @@ SUFFIXES = {".litmus": "litmus", ".test": "nvlitmus"}
 __all__ = ["SUFFIXES", "parse", "read"]
 
 
-def read(path: str | Path) -> list[Test]:
+def read(path: str | Path, isa: tuple[int, int] | None = None) -> list[Test]:
     """The tests in a file: one of a ``.litmus`` file, one per row of its table of a ``.test`` file.
+
+    ``isa``: the version of the PTX ISA; None: what the file says, or 8.5.
 
     Raises ``PtxmmError``: kind ``io`` if it can't be read, ``format`` if it is no text, else as the format says.
     """
@@ -32,11 +34,14 @@ def read(path: str | Path) -> list[Test]:
         raise PtxmmError(f"the file can't be read: {reason}", kind="io", file=file) from None
     if len(data) > MAX_BYTES:
         raise PtxmmError(f"the file has more than {MAX_BYTES} bytes", kind="format", file=file)
-    return parse(decode(data, file), file)
+    return parse(decode(data, file), file, isa=isa)
 
 
-def parse(text: str, file: str = "<text>", format: str | None = None) -> list[Test]:
+def parse(
+    text: str, file: str = "<text>", format: str | None = None, isa: tuple[int, int] | None = None
+) -> list[Test]:
     """The tests in ``text``. ``format`` is ``litmus`` or ``nvlitmus``; None takes it from the suffix of ``file``.
+    ``isa`` as in ``read``.
 
     Raises ``PtxmmError`` (kind ``usage`` for an unknown format, else as the format says).
     """
@@ -47,7 +52,7 @@ def parse(text: str, file: str = "<text>", format: str | None = None) -> list[Te
     if chosen == "litmus":
         from ptxmm.formats import litmus
 
-        return litmus.parse(text, file)
+        return litmus.parse(text, file, isa)
     if chosen == "nvlitmus":
         from ptxmm.formats import nvlitmus
 

@@ -13,12 +13,13 @@ INFO = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[ \t]*=(?!=)[ \t]*(.*)")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands before the initial state; ``end`` is the offset of its ``{``."""
+    """What stands before the initial state; ``end`` is the offset of its ``{``. ``isa``: the ``ISA=`` line, or None."""
 
     name: str
     description: str
     info: tuple[tuple[str, str], ...]
     end: int
+    isa: tuple[int, int] | None = None
 
 
 def parse_header(text: Text) -> Header:
@@ -31,6 +32,7 @@ def parse_header(text: Text) -> Header:
     name: str | None = None
     description: list[str] = []
     info: dict[str, str] = {}
+    isa: tuple[int, int] | None = None
     opened: int | None = None
     quoted: list[str] = []
     odd = False
@@ -51,17 +53,28 @@ def parse_header(text: Text) -> Header:
             if line:
                 name = _title(text, line, begin)
         elif line.startswith("{"):
-            return Header(name, "\n".join(description).strip("\n"), tuple(info.items()), begin)
+            return Header(name, "\n".join(description).strip("\n"), tuple(info.items()), begin, isa)
         elif match := INFO.fullmatch(line):
             if match[1] in info:
                 raise text.error(f"a second `{match[1]}=` line", begin, begin + len(match[1]))
             info[match[1]] = match[2]
+            if match[1] == "ISA":
+                isa = _isa(text, match[2], begin + match.start(2))
         elif line:
             description.append(line)
     if opened is not None:
         raise text.error('this `"` is never closed', opened, hint='end the description with `"`')
     end = len(text.characters.rstrip())
     raise text.error("there is no initial state", end, hint="write it on a line that starts with `{`, or `{ }`")
+
+
+def _isa(text: Text, value: str, begin: int) -> tuple[int, int]:
+    """The version of the PTX ISA that a test is written in."""
+    match = re.fullmatch(r"([0-9]{1,2})\.([0-9])", value)
+    if match is None:
+        end = begin + max(1, len(value))
+        raise text.error("this is not a version of the PTX ISA", begin, end, hint="as in ISA=8.6")
+    return int(match[1]), int(match[2])
 
 
 def _unquoted(text: str) -> str:

@@ -15,13 +15,17 @@ from ptxmm.formats.threads import check_one_language, is_dialect, parse_thread, 
 from ptxmm.program.build import build
 from ptxmm.program.source import TestSource, Variable
 from ptxmm.program.test import Test
+from ptxmm.ptx.qualifiers import DEFAULT_ISA
 
 
-def parse(text: str, file: str = "<text>") -> list[Test]:
-    """The test in ``text`` (always exactly one). Raises ``PtxmmError`` with the place of the mistake in ``file``."""
+def parse(text: str, file: str = "<text>", isa: tuple[int, int] | None = None) -> list[Test]:
+    """The test in ``text`` (always exactly one), in PTX of version ``isa`` (None: that of its ``ISA=`` line, or 8.5).
+
+    Raises ``PtxmmError`` with the place of the mistake in ``file``.
+    """
     opened = open_text(text, file)
     try:
-        return [build(_source(opened, text))]
+        return [build(_source(opened, text, isa))]
     except PtxmmError as error:
         raise opened.fill(error) from None
 
@@ -40,7 +44,7 @@ def same(left: Test, right: Test) -> bool:
     return writer.same(left, right)
 
 
-def _source(text: Text, original: str) -> TestSource:
+def _source(text: Text, original: str, isa: tuple[int, int] | None) -> TestSource:
     header = parse_header(text)
     masked, slashes = mask_comments(text, header.end)
     closing = closing_brace(text, masked, header.end)
@@ -64,4 +68,5 @@ def _source(text: Text, original: str) -> TestSource:
         dialect=dialect,
         file=text.file,
         text=original,
+        isa=isa or header.isa or DEFAULT_ISA,
     )

@@ -148,7 +148,9 @@ def _owner(item: MemoryObject) -> str:
 
 
 def _initial(item: MemoryObject, test: Test) -> str:
-    """The initial value, or nothing where it is 0 and may be left out."""
+    """The initial value, or nothing where there is none."""
+    if item.unknown:
+        return ""
     if item.tensormap is not None:
         made = item.tensormap
         return f"tensormap({made.target}, {made.type.name}, {made.count})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ptxmm.program import propositions
+from ptxmm.program import propositions, unknown
 from ptxmm.program.accesses import check_access, check_mbarriers
 from ptxmm.program.condition import Condition
 from ptxmm.program.initial import evaluate
@@ -17,7 +17,7 @@ from ptxmm.program.source import AddressOf, RegisterEntry, TestSource, ThreadSou
 from ptxmm.program.symbols import access, rename, symbols, with_base
 from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.ptx import syntax
-from ptxmm.ptx.isa import S64, definitions, resolve
+from ptxmm.ptx.isa import PREDICATE, S64, definitions, predicate_names, resolve
 from ptxmm.ptx.ops import Atomic, Load, Op, ProxyFence, Reg, Store, Sym, Type
 
 _PROXIES = ("surface", "texture", "constant")
@@ -34,7 +34,10 @@ def build(source: TestSource) -> Test:
     declared = {d.name for d in source.declarations}
     if source.dialect:
         declared |= _addresses_taken(source, entries)
-    bodies = [_resolve(thread, declared, source.dialect) for thread in source.threads]
+    bodies = [
+        _resolve(thread, declared, source, {e.name for e in items if e.type == PREDICATE})
+        for thread, items in zip(source.threads, entries, strict=True)
+    ]
     if source.dialect:
         bodies = [_find_locations(b, e, declared) for b, e in zip(bodies, entries, strict=True)]
         source = _declare_locations(source, bodies, entries)
@@ -51,13 +54,15 @@ def build(source: TestSource) -> Test:
         raw = source.condition
         item = propositions.proposition(raw.proposition, names)
         condition = Condition(raw.kind, item, raw.text)
+    filter_ = None if source.filter is None else propositions.proposition(source.filter, names)
+    proposition = None if condition is None else condition.proposition
     return Test(
         name=source.name,
         threads=threads,
-        objects=found.objects,
+        objects=unknown.mark(found.objects, threads, (proposition, filter_)),
         condition=condition,
         locations=tuple(propositions.term(t, names) for t in source.locations),
-        filter=None if source.filter is None else propositions.proposition(source.filter, names),
+        filter=filter_,
         description=source.description,
         info=source.info,
         dialect=source.dialect,
@@ -81,7 +86,7 @@ def default_model(threads: Iterable[Thread], objects: Iterable[MemoryObject]) ->
 # -- instructions --------------------------------------------------------------------------------------------------
 
 
-def _resolve(thread: ThreadSource, variables: set[str], dialect: bool) -> list[Op]:
+def _resolve(thread: ThreadSource, variables: set[str], source: TestSource, predicates: set[str]) -> list[Op]:
     labels: dict[str, int] = {}
     places: dict[str, int] = {}
     instructions: list[syntax.Instruction] = []
@@ -95,7 +100,13 @@ def _resolve(thread: ThreadSource, variables: set[str], dialect: bool) -> list[O
         else:
             labels[statement.name] = len(instructions)
             places[statement.name] = statement.span.line
-    return [resolve(i, dialect=dialect, variables=variables, labels=labels) for i in instructions]
+    predicates = predicates | set(predicate_names(instructions))
+    return [
+        resolve(
+            i, dialect=source.dialect, variables=variables, labels=labels, isa=source.isa, predicates=predicates
+        )
+        for i in instructions
+    ]
 
 
 def _addresses_taken(source: TestSource, entries: Sequence[Sequence[RegisterEntry]]) -> set[str]:

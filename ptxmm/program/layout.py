@@ -111,13 +111,12 @@ def _instances(
     def make(key: str, owner: Cta | None) -> MemoryObject:
         count, is_array = variable.count or 1, variable.count is not None
         path = owner.path if owner is not None else None
-        return MemoryObject(key, name, variable.space, type_, count, is_array, (), 0, key, key, path)
+        unknown = variable.initial is None and variable.space not in _DEFAULT_ZERO
+        return MemoryObject(
+            key, name, variable.space, type_, count, is_array, (), 0, key, key, path, unknown=unknown
+        )
 
     everyone = list(range(len(source.threads)))
-    if variable.initial is None and variable.space not in _DEFAULT_ZERO:
-        hint = f"give it one: `.{variable.space} .{type_.name} {name} = 0;`"
-        message = f"the .{variable.space} variable {name} has no initial value"
-        raise error(message, variable.span, kind="unsupported", hint=hint)
     if variable.space in _SHARED_BY_ALL:
         return [(make(name, None), everyone)]
     users = [i for i in everyone if name in used[i]]

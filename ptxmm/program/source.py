@@ -194,3 +194,4 @@ class TestSource:
     dialect: bool = False
     file: str = "<text>"
     text: str = ""
+    isa: tuple[int, int] = (8, 5)

@@ -6,7 +6,7 @@ makes the operations and fills in every default (memory order, scope, type).
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from ptxmm.ptx import ops, syntax
 from ptxmm.ptx.makers import MAKERS
@@ -14,10 +14,11 @@ from ptxmm.ptx.makers.arithmetic import source_type, wide
 from ptxmm.ptx.makers.common import B64, PREDICATE, S64, U32
 from ptxmm.ptx.operands import Names
 from ptxmm.ptx.ops import Op, Type
-from ptxmm.ptx.qualifiers import DEFAULT_ISA, check_version, is_typed, qualify, requires
+from ptxmm.ptx.qualifiers import DEFAULT_ISA, is_typed, qualify
 from ptxmm.ptx.rules import check
+from ptxmm.ptx.versions import check_version, requires
 
-__all__ = ["ADDRESS", "PREDICATE", "S64", "definitions", "is_typed", "requires", "resolve", "uses"]
+__all__ = ["ADDRESS", "PREDICATE", "S64", "definitions", "is_typed", "predicate_names", "requires", "resolve", "uses"]
 
 ADDRESS = Type("b", 64)
 _B16, _B32, _U16, _S32 = Type("b", 16), Type("b", 32), Type("u", 16), Type("s", 32)
@@ -36,13 +37,36 @@ def resolve(
 
     ``variables`` are the names of memory locations (all other names are registers); ``labels`` maps labels to
     indices of instructions; ``isa`` is the PTX ISA version, and what is later is refused. ``predicates`` are registers
-    that are predicates: only ``cp.async`` needs them, to tell its ignore-src from its src-size.
+    that are predicates: only ``cp.async`` needs them, to tell its ignore-src from its src-size (``predicate_names``).
     Raises ``PtxmmError`` of kind ``isa``, ``name``, or ``unsupported`` for real PTX that is not supported yet.
     """
-    q = qualify(instruction, dialect)
+    q = qualify(instruction, dialect, isa)
     check(q)
-    check_version(q, isa)
+    check_version(q, isa, predicates)
     return MAKERS[q.form.kind](q, Names(variables, labels, predicates))
+
+
+def predicate_names(instructions: Iterable[syntax.Instruction]) -> frozenset[str]:
+    """The registers that the text of a thread shows to be predicates: guards, negated operands, and what
+    instructions write as predicates. For ``resolve``."""
+    found: set[str] = set()
+    for instruction in instructions:
+        if instruction.guard is not None:
+            found.add(instruction.guard.name.name)
+        for operand in instruction.operands:
+            if isinstance(operand, syntax.Negated):
+                found.add(operand.name.name)
+            elif isinstance(operand, syntax.Pair):
+                found.add(operand.second.name)
+                if instruction.opcode == "setp":
+                    found.add(operand.first.name)
+        first = instruction.operands[0] if instruction.operands else None
+        writes = instruction.opcode in ("setp", "isspacep") or any(
+            name in ("pred", "test_wait", "try_wait") for name, _ in instruction.qualifiers
+        )
+        if writes and isinstance(first, syntax.Name):
+            found.add(first.name)
+    return frozenset(found)
 
 
 def definitions(op: Op) -> list[tuple[str, Type]]:
@@ -73,6 +97,10 @@ def _written(op: Op) -> list[tuple[ops.Reg | None, Type]]:
             return [(dst, U32)]
         case ops.BarrierReduction(name, dst):
             return [(dst, U32 if name == "popc" else PREDICATE)]
+        case ops.LoadMatrix(dsts):
+            return [(dst, _B32) for dst in dsts]
+        case ops.Wgmma(dsts, type=typ):
+            return [(dst, typ) for dst in dsts]
         case ops.WarpExchange(name, typ, dst, predicate):
             return [(dst, _B32 if name in ("match.any", "match.all", "elect") else typ), (predicate, PREDICATE)]
         case ops.Nothing(dst, written) if written is not None:
@@ -103,6 +131,7 @@ def _addresses(op: Op) -> tuple[ops.Address | None, ...]:
         case (
             ops.Load() | ops.Store() | ops.Atomic() | ops.TensormapFence() | ops.MbarrierInit() | ops.MbarrierArrive()
             | ops.MbarrierTx() | ops.MbarrierWait() | ops.CopyAsyncArrive() | ops.TensormapReplace() | ops.Discard()
+            | ops.LoadMatrix() | ops.StoreMatrix()
         ):  # fmt: skip
             return (op.address,)
         case _:
@@ -139,6 +168,10 @@ def _read(op: Op) -> list[tuple[ops.Operand | None, Type]]:
             return [
                 (op.size, U32), (op.mask, _U16), *((c, _S32) for c in op.coordinates), *((o, _U16) for o in op.offsets)
             ]  # fmt: skip
+        case ops.StoreMatrix(_, values):
+            return [(v, _B32) for v in values]
+        case ops.Wgmma():
+            return _product_reads(op)
         case ops.TensormapReplace(value=value, type=typ):
             return [(value, typ)]
         case ops.Mapa(_, typ, value, rank):
@@ -164,6 +197,14 @@ def _read(op: Op) -> list[tuple[ops.Operand | None, Type]]:
             return [(a, typ), (b, typ)]
         case _:
             return []
+
+
+def _product_reads(op: ops.Wgmma) -> list[tuple[ops.Operand | None, Type]]:
+    """The accumulator is a source too, unless the constant ``scale`` says that it is not."""
+    added = op.scale != ops.Imm(0)
+    a = [(r, _B32) for r in op.a] if isinstance(op.a, tuple) else [(op.a, ADDRESS)]
+    accumulator = [(r, op.type) for r in op.dst] if added else []
+    return [*accumulator, *a, (op.b, ADDRESS), (op.metadata, _B32), (op.scale, PREDICATE)]
 
 
 def _packed(op: ops.Atomic) -> Type:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import ops, syntax
 from ptxmm.ptx.ops import Type
-from ptxmm.ptx.qualifiers import Qualified, at, clip, close_match
+from ptxmm.ptx.origin import clip
+from ptxmm.ptx.qualifiers import Qualified, at, close_match
 from ptxmm.ptx.tables.versions import SPECIAL_REGISTERS
 
 _NUMBERED = re.compile(r"pm[0-7](_64)?|envreg[0-9]{1,2}")
@@ -29,12 +30,12 @@ class Names:
     predicates: Container[str] = ()
 
 
-def check_count(q: Qualified, minimum: int, maximum: int) -> None:
-    """Check the number of operands against the row of the table."""
+def check_count(q: Qualified, minimum: int, maximum: int, slots: Sequence[str] | None = None) -> None:
+    """Check the number of operands; ``slots`` are their names (those of the row of the table)."""
     given = len(q.instruction.operands)
     if minimum <= given <= maximum:
         return
-    slots = [s.removesuffix("?") for s in q.form.slots if s != "policy?"]
+    slots = [s.removesuffix("?") for s in slots or q.form.slots if s != "policy?"]
     shape = ", ".join(slots[:maximum]) or "none"
     count = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
     noun = "operand" if maximum == 1 else "operands"
@@ -105,7 +106,8 @@ def elements(q: Qualified, operand: syntax.Operand) -> tuple[syntax.Operand, ...
 def vector(operand: syntax.Operand, count: int, what: str) -> tuple[syntax.Operand, ...]:
     """The items of a vector operand of ``count`` items."""
     if not isinstance(operand, syntax.Vector):
-        raise at(operand.span, f"expected a vector of {count}, found {describe(operand)}", hint="write {a, b}")
+        hint = "write {a}" if count == 1 else "write {a, b}"
+        raise at(operand.span, f"expected a vector of {count}, found {describe(operand)}", hint=hint)
     if len(operand.items) != count:
         raise at(operand.span, f"{what} takes a vector of {count}, {len(operand.items)} given")
     return operand.items
@@ -179,6 +181,10 @@ def _symbol(q: Qualified, name: str, offset: int, operand: syntax.Operand, typ: 
     if q.form.opcode not in _TAKES_ADDRESS or "to" in q.chosen:
         hint = f"mov.u64 rd, {clip(name)} takes the address, ld reads the value"
         raise at(operand.span, f"`{q.form.opcode}` can't use the variable `{clip(name)}`", hint=hint)
+    if typ.bits == 32:
+        hint = f"write {q.instruction.mnemonic.replace(f'.{typ.name}', '.u64')} rd, {clip(name)}"
+        message = f"32-bit addresses are not supported: that of `{clip(name)}` has 64 bits"
+        raise at(operand.span, message, kind="unsupported", hint=hint)
     if typ.bits != 64 or typ.kind == "pred":
         mnemonic = q.instruction.mnemonic.replace(f".{typ.name}", ".u64")
         hint = f"write {mnemonic} rd, {clip(name)}"

@@ -41,7 +41,12 @@ def instruction_text(
 
 
 def _untyped(op: Op, spell: Spelling) -> str:
-    register, operand, place = spell.register, spell.value, spell.address
+    register, operand = spell.register, spell.value
+
+    def place(address: ops.Address) -> str:
+        # A bare constant would be the value of the dialect's move.
+        return spell.place(address) if isinstance(address.base, ops.Imm) else spell.address(address)
+
     if op.guard is not None:
         raise refuse(op, "the untyped dialect has no guard predicates")
     typ = getattr(op, "type", _S64)

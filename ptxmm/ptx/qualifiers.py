@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.ops import Type
+from ptxmm.ptx.origin import clip
 from ptxmm.ptx.syntax import Instruction
-from ptxmm.ptx.table import DIALECT, DIALECT_ROWS, FORMS, OTHER_INSTRUCTIONS, ROWS, SINCE, Form, Row, Version
-from ptxmm.ptx.tables.versions import LATER, NOT_YET
+from ptxmm.ptx.table import DIALECT, DIALECT_ROWS, FORMS, OTHER_INSTRUCTIONS, ROWS, Form, Row
+from ptxmm.ptx.tables.form import Version
+from ptxmm.ptx.tables.versions import LATER, LATER_INSTRUCTIONS, NOT_YET
 from ptxmm.ptx.tables.wording import GROUPS, HINTS
 
+_SHAPE = re.compile(r"m[0-9]+n[0-9]+(?:k[0-9]+)?")
+_MANY = 32  # more options are not listed in an error
 _MEMORY_KINDS = frozenset({"load", "store", "atomic"})
 DEFAULT_ISA = (8, 5)
-# The entries of SINCE that matter for the version that nearly every test is checked with.
-_NEWER = tuple(entry for entry in SINCE if entry[2].ptx > DEFAULT_ISA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,11 @@ def at(span: Span, message: str, *, kind: str = "isa", hint: str | None = None) 
     return PtxmmError(message, kind=kind, line=span.line, column=span.column, width=width, hint=hint)
 
 
-def clip(text: str, limit: int = 40) -> str:
-    """``text``, cut where an error message would become unreadable."""
-    return text if len(text) <= limit else text[:limit] + "..."
+def too_new(span: Span, what: str, version: Version, isa: tuple[int, int], *, supported: bool = True) -> PtxmmError:
+    """The refusal of ``what``, which is of a later PTX ISA version than ``isa``."""
+    message = f"{what} is PTX ISA {version.name}, and the version here is {Version(isa).name}"
+    flag = f"--isa {version.name}"
+    return at(span, message, hint=flag if supported else f"it is not supported with {flag} either")
 
 
 def dotted(names: Iterable[str]) -> str:
@@ -104,8 +109,8 @@ def form_of(instruction: Instruction, dialect: bool) -> Form:
     return row_of(instruction, dialect).form
 
 
-def row_of(instruction: Instruction, dialect: bool) -> Row:
-    """As ``form_of``, with the index of its qualifiers."""
+def row_of(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFAULT_ISA) -> Row:
+    """As ``form_of``, with the index of its qualifiers; ``isa`` is the PTX ISA version that errors speak of."""
     rows = (DIALECT_ROWS if dialect else ROWS).get(instruction.opcode, ())
     if len(rows) == 1 and not rows[0].words:
         return rows[0]
@@ -113,20 +118,28 @@ def row_of(instruction: Instruction, dialect: bool) -> Row:
     for row in rows:
         if row.words <= names:
             return row
-    raise _no_row(instruction, dialect, rows)
+    raise _no_row(instruction, dialect, rows, isa)
 
 
-def _no_row(instruction: Instruction, dialect: bool, rows: tuple[Row, ...]) -> PtxmmError:
+def _no_row(
+    instruction: Instruction, dialect: bool, rows: tuple[Row, ...], isa: tuple[int, int]
+) -> PtxmmError:
     opcode, shown = instruction.opcode, clip(instruction.opcode)
     place = instruction.opcode_span
     span = Span(place.line, place.column, place.column + len(opcode))
     if opcode in OTHER_INSTRUCTIONS:
         what, hint = NOT_YET.get(opcode, ("not supported yet", None))
         first = f".{instruction.qualifiers[0][0]}" if instruction.qualifiers else ""
-        return at(place, f"`{shown}{clip(first)}` is {what}", kind="unsupported", hint=hint)
+        name = f"`{shown}{clip(first)}`"
+        version = LATER_INSTRUCTIONS.get(opcode)
+        if version is not None and isa < version.ptx:
+            return too_new(place, name, version, isa, supported=False)
+        return at(place, f"{name} is {what}", kind="unsupported", hint=hint)
     if rows:
         names = [name for name in (DIALECT if dialect else FORMS) if name.partition(".")[0] == opcode]
         for name, there in instruction.qualifiers:
+            if any(name in row.groups_of for row in rows):
+                continue
             match = close_match(name, {word for row in rows for word in row.words})
             if match is not None and match != name:
                 return at(there, f"`{shown}` has no form `.{clip(name)}`", hint=f"did you mean `.{match}`?")
@@ -149,14 +162,15 @@ def _typed_hint(opcode: str) -> str:
     return "surface, texture and constant accesses are in the dialect only"
 
 
-def qualify(instruction: Instruction, dialect: bool) -> Qualified:
+def qualify(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFAULT_ISA) -> Qualified:
     """Sort the qualifiers of ``instruction`` into groups (PTX ISA 9.7; one of each kind, any order).
 
+    ``isa`` is the PTX ISA version that errors about what is not supported speak of.
     Checks what the row alone says: no unknown qualifiers, what is required, the types of an operation; the rules
     between qualifiers are in ``rules.py``. Raises ``PtxmmError`` of kind ``isa``, or ``unsupported`` for real
     qualifiers that are not supported yet.
     """
-    row = row_of(instruction, dialect)
+    row = row_of(instruction, dialect, isa)
     form = row.form
     chosen: dict[str, str] = {}
     types: list[Type] = []
@@ -165,7 +179,7 @@ def qualify(instruction: Instruction, dialect: bool) -> Qualified:
         groups = row.groups_of.get(name)
         if groups is None:
             if name not in row.words:
-                raise _illegal(instruction, row, name, span, dialect)
+                raise _illegal(instruction, row, name, span, dialect, isa)
             groups = (f" {name}",)  # a word of the row's name; no group is called so
         group = groups[0]
         if group == "type":
@@ -187,25 +201,33 @@ def qualify(instruction: Instruction, dialect: bool) -> Qualified:
     return result
 
 
-def _illegal(instruction: Instruction, row: Row, name: str, span: Span, dialect: bool) -> PtxmmError:
+def _illegal(
+    instruction: Instruction, row: Row, name: str, span: Span, dialect: bool, isa: tuple[int, int]
+) -> PtxmmError:
     form = row.form
     opcode = form.opcode
     if name in form.later:
         version = LATER.get((opcode, name))
-        shown = f"`{opcode}.{name}`" if version is None else f"`{opcode}.{name}`, PTX ISA {version}"
-        return at(span, f"`.{name}` is not supported yet ({shown})", kind="unsupported")
+        if version is not None and isa < version.ptx:
+            return too_new(span, f"`{opcode}.{name}`", version, isa, supported=False)
+        return at(span, f"`.{name}` is not supported yet (`{opcode}.{name}`)", kind="unsupported")
     if dialect and _looks_like_type(name):
         return at(span, f"`.{name}`: the untyped dialect has no types", hint="leave the type out, or type every access")
     hint = HINTS.get((opcode, name))
     group = _group_anywhere(name)
     if hint is None and group is not None and group in form.groups:
         legal = form.groups[group]
-        hint = f"{GROUPS[group][1]} of `{opcode}`: {dotted(legal)}" if len(legal) > 1 else None
+        if len(legal) > 1:
+            hint = f"{GROUPS[group][1]} of `{opcode}`: {dotted(legal) if len(legal) <= _MANY else _some(legal)}"
     if hint is None and group is None:
         match = close_match(name, {s for spellings in form.groups.values() for s in spellings})
         hint = f"did you mean `.{match}`?" if match else None
         return at(span, f"`{opcode}` has no qualifier `.{clip(name)}`", hint=hint)
     return at(span, f"`{opcode}` takes no `.{name}`", hint=hint)
+
+
+def _some(options: tuple[str, ...]) -> str:
+    return f".{options[0]} to .{options[-1]}"
 
 
 def _group_anywhere(name: str) -> str | None:
@@ -214,7 +236,9 @@ def _group_anywhere(name: str) -> str | None:
         for group, spellings in form.groups.items():
             if name in spellings:
                 return group
-    return "sem" if name == "sc" else None
+    if name == "sc":
+        return "sem"
+    return "shape" if _SHAPE.fullmatch(name) else None
 
 
 def _check_required(q: Qualified) -> None:
@@ -225,9 +249,13 @@ def _check_required(q: Qualified) -> None:
             options = q.form.groups[group]
             if group == "type" and q.form.types_by is not None:
                 options = q.form.types_by[1][q.chosen[q.form.types_by[0]]]
-            text = f"such as {dotted(['u32'])}" if group == "type" and "u32" in options else dotted(options)
-            sign = "," if text.startswith("such") else ":"
-            end = "" if one.startswith("`") else f"{sign} {text}"
+            end = f": {dotted(options)}"
+            if group == "type" and "u32" in options:
+                end = ", such as .u32"
+            elif len(options) > _MANY:
+                end = f", such as .{options[0]}"
+            elif one.startswith("`"):
+                end = ""
             raise at(q.instruction.opcode_span, f"`{shown(q)}` needs {article}{one}{end}")
     if q.form.kind == "cvt" and len(q.types) != 2:
         raise at(q.instruction.opcode_span, "`cvt` needs two types: the new one and the old one, such as .u64.u32")
@@ -247,35 +275,3 @@ def _check_types(q: Qualified) -> None:
     if name not in legal:
         shown = f"{q.form.opcode}.{q.chosen[group]}"
         raise at(q.span("type"), f"`{shown}` has no type .{name}", hint=f"types of `{shown}`: {dotted(legal)}")
-
-
-def check_version(q: Qualified, isa: tuple[int, int]) -> None:
-    """Refuse what is later than PTX ISA ``isa``. Raises ``PtxmmError`` of kind ``isa``, which names the version."""
-    form = q.form
-    words = form.opcode.split(".")
-    given = {name for name, _ in q.instruction.qualifiers if name not in words}
-    for opcodes, needed, version in _NEWER if isa == DEFAULT_ISA else SINCE:
-        if version.ptx > isa and (not opcodes or form.opcode in opcodes) and given.issuperset(needed):
-            name = ".".join((form.opcode, *needed))
-            span = next(span for word, span in q.instruction.qualifiers if word == needed[0])
-            raise _too_new(span, name, version, isa)
-    if form.since.ptx > isa:
-        raise _too_new(q.instruction.opcode_span, form.opcode, form.since, isa)
-
-
-def _too_new(span: Span, name: str, version: Version, isa: tuple[int, int]) -> PtxmmError:
-    message = f"`{name}` is PTX ISA {version.name}, and the version here is {Version(isa).name}"
-    return at(span, message, hint=f"--isa {version.name}")
-
-
-def requires(instruction: Instruction, *, dialect: bool = False) -> Version:
-    """The first PTX ISA version and target that have ``instruction`` with its qualifiers (the latest of each).
-
-    ``sm`` is the number of the target without the suffix of its architecture-specific features: ``tensormap.replace``
-    and ``wgmma`` need sm_90a.
-    """
-    form = form_of(instruction, dialect)
-    given = {name for name, _ in instruction.qualifiers}
-    later = (v for opcodes, needed, v in SINCE if given.issuperset(needed) and (not opcodes or form.opcode in opcodes))
-    versions = [form.since, *later]
-    return Version(max(v.ptx for v in versions), max(v.sm for v in versions))

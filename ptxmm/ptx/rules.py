@@ -8,6 +8,7 @@ from ptxmm.ptx.ops import Type
 from ptxmm.ptx.qualifiers import Qualified, at, dotted, shown
 from ptxmm.ptx.tables.copies import BULK_DIRECTIONS, BULK_REDUCTIONS, REDUCTION_DIRECTIONS, TENSOR_DIRECTIONS
 from ptxmm.ptx.tables.form import STRONG_SPACES
+from ptxmm.ptx.tables.matrices import INTEGER_COLUMNS, MIXED, PRODUCTS
 from ptxmm.ptx.tables.memory import VECTOR_ATOMICS
 from ptxmm.ptx.tables.wording import GROUPS
 
@@ -169,7 +170,7 @@ def _check_arrival(q: Qualified) -> None:
     """``.noComplete`` is for the own CTA (9.7.14.15.13)."""
     if q.get("arrival") != "noComplete":
         return
-    for group, value in (("scope", "cluster"), ("space", "shared::cluster")):
+    for group, value in (("sem", "relaxed"), ("scope", "cluster"), ("space", "shared::cluster")):
         if q.get(group) == value:
             raise at(q.span(group), f"`{q.form.opcode}.noComplete` takes no `.{value}`")
 
@@ -258,6 +259,34 @@ def _check_field(q: Qualified) -> None:
         raise at(q.span("type"), f"the field .{field} of a tensor map has type .{needed}")
 
 
+def _check_product(q: Qualified) -> None:
+    """Types, shapes, ``.satfinite`` and ``.and.popc`` of ``wgmma.mma_async{.sp}`` (9.7.16.2, .3, .5.2, .6.4)."""
+    opcode, a, b, shape = q.form.opcode, q.chosen["atype"], q.chosen["btype"], q.chosen["shape"]
+    legal = next((tuple(sorted(pair)) for pair in MIXED if a in pair), (a,))
+    if b not in legal:
+        raise at(q.span("btype"), f"`{opcode}` multiplies .{a} by {dotted(legal)}, not by .{b}")
+    depth, accumulators = PRODUCTS[a]
+    if q.chosen["dtype"] not in accumulators:
+        message = f"`{opcode}` of .{a} has no accumulator .{q.chosen['dtype']}"
+        raise at(q.span("dtype"), message, hint=f"accumulators of .{a}: {dotted(accumulators)}")
+    integer = q.chosen["dtype"] == "s32"
+    depth *= 2 if opcode.endswith(".sp") else 1
+    rows, _, found = shape.partition("k")
+    if found != str(depth):
+        message = f"`{opcode}` of .{a} has shapes with k{depth}, not .{shape}"
+        raise at(q.span("shape"), message, hint=f"write .{rows}k{depth}")
+    if integer and int(rows.rpartition("n")[2]) not in INTEGER_COLUMNS:
+        hint = "n is 8, 16, 24, 32 or a multiple of 16"
+        raise at(q.span("shape"), f"`{opcode}` of .{a} has no shape .{shape}", hint=hint)
+    if "satfinite" in q.chosen and (not integer or a == "b1"):
+        raise at(q.span("satfinite"), f"`{opcode}` of .{a} takes no `.satfinite`", hint="only .s8 and .u8 have it")
+    for group, word in (("bitop", "and"), ("popc", "popc")):
+        if a == "b1" and group not in q.chosen:
+            raise at(q.instruction.opcode_span, f"`{opcode}` of .b1 needs `.{word}`", hint="write .b1.b1.and.popc")
+        if a != "b1" and group in q.chosen:
+            raise at(q.span(group), f"`{opcode}` of .{a} takes no `.{word}`", hint="only .b1 has .and.popc")
+
+
 _RULES: Mapping[str, Callable[[Qualified], None]] = {
     "load": _check_access,
     "store": _check_access,
@@ -272,4 +301,5 @@ _RULES: Mapping[str, Callable[[Qualified], None]] = {
     "cvt": _check_conversion,
     "prefetch": _check_prefetch,
     "tensormap_replace": _check_field,
+    "wgmma": _check_product,
 }

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ptxmm.ptx.tables import arithmetic, copies, memory, others, synchronization
+from ptxmm.ptx.tables import arithmetic, copies, matrices, memory, others, synchronization
 from ptxmm.ptx.tables.dialect import dialect_forms
 from ptxmm.ptx.tables.form import Form, Version
 from ptxmm.ptx.tables.memory import ATOMIC_TYPES
@@ -33,7 +33,7 @@ __all__ = [
 FORMS: Mapping[str, Form] = MappingProxyType(
     {
         form.opcode: form
-        for family in (memory, synchronization, copies, others, arithmetic)
+        for family in (memory, synchronization, copies, matrices, others, arithmetic)
         for form in family.FORMS
     }
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Op, Type
@@ -26,6 +26,8 @@ def typed_text(op: Op, spell: Spelling) -> str:
             | ops.Exit()
         ):  # fmt: skip
             return _arithmetic(op, spell)
+        case ops.LoadMatrix() | ops.StoreMatrix() | ops.WgmmaFence() | ops.Wgmma():
+            return _matrix(op, spell)
         case ops.CopyAsync() | ops.CopyAsyncArrive() | ops.AsyncCommit() | ops.AsyncWait() | ops.BulkCopy():
             return _copy(op, spell)
         case (
@@ -259,6 +261,53 @@ def _bulk_copy(op: ops.BulkCopy, spell: Spelling) -> str:
         None if not op.offsets else "{" + ", ".join(spell.operand(v) for v in op.offsets) + "}",
         None if op.mask is None else spell.operand(op.mask),
     )
+
+
+def _matrix(op: ops.LoadMatrix | ops.StoreMatrix | ops.WgmmaFence | ops.Wgmma, spell: Spelling) -> str:
+    match op:
+        case ops.LoadMatrix(dst, address, space, transposed):
+            items = [spell.sink(r) for r in dst]
+            name = dotted("ldmatrix.sync.aligned.m8n8", f"x{len(dst)}", "trans" if transposed else None, space, "b16")
+            return _joined(name, _braced(items), spell.place(address))
+        case ops.StoreMatrix(address, values, space, transposed):
+            items = [spell.operand(v) for v in values]
+            name = dotted(
+                "stmatrix.sync.aligned.m8n8", f"x{len(values)}", "trans" if transposed else None, space, "b16"
+            )
+            return _joined(name, spell.place(address), _braced(items))
+        case ops.WgmmaFence():
+            return "wgmma.fence.sync.aligned"
+        case ops.Wgmma():
+            return _product(op, spell)
+
+
+def _product(op: ops.Wgmma, spell: Spelling) -> str:
+    m, n, k = op.shape
+    sparse = op.metadata is not None
+    binary = op.multiplicands == ("b1", "b1")
+    dtype = "f16" if op.type.kind == "b" else op.type.name
+    name = dotted(
+        "wgmma.mma_async.sp" if sparse else "wgmma.mma_async",
+        f"sync.aligned.m{m}n{n}k{k}",
+        "satfinite" if op.saturate else None,
+        dtype,
+        *op.multiplicands,
+        "and.popc" if binary else None,
+    )
+    return _joined(
+        name,
+        _braced([spell.register(r) for r in op.dst]),
+        _braced([spell.register(r) for r in op.a]) if isinstance(op.a, tuple) else spell.operand(op.a),
+        spell.operand(op.b),
+        None if op.metadata is None else spell.register(op.metadata),
+        str(op.selector) if sparse else None,
+        ("!" if op.scale_negated else "") + spell.operand(op.scale),
+        *map(str, op.immediates),
+    )
+
+
+def _braced(items: Sequence[str]) -> str:
+    return "{" + ", ".join(items) + "}"
 
 
 def _other(op: Op, spell: Spelling) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ptxmm.analysis.result import Failure, Report, Result
+from ptxmm.analysis.result import Failure, Report, Result, Unknown, Value
 
 SCHEMA = "ptxmm/1"
 
@@ -31,7 +31,7 @@ def result(report: Result) -> dict[str, Any]:
         "flags": list(report.flags),
         "expected": report.expected,
         "outcomes": [
-            {"registers": dict(o.registers), "memory": dict(o.memory), "satisfies": o.satisfies}
+            {"registers": _values(o.registers), "memory": _values(o.memory), "satisfies": o.satisfies}
             for o in report.outcomes
         ],
         "notes": [{"kind": note.kind, "text": note.text} for note in report.notes],
@@ -40,6 +40,10 @@ def result(report: Result) -> dict[str, Any]:
     if not report.listed:
         entry["outcomes_complete"] = False
     return entry
+
+
+def _values(values: Mapping[str, Value]) -> dict[str, Any]:
+    return {name: {"unknown": v.name} if isinstance(v, Unknown) else v for name, v in values.items()}
 
 
 def failure(report: Failure) -> dict[str, Any]:

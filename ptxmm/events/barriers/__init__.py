@@ -38,8 +38,9 @@ def meetings(
     ``steps``: those of each thread's path, in program order (a CTA barrier may be given by its BA event); ``ended``:
     whether the path reaches the end of the thread (so that it exits after them). ``check`` is called often.
     ``fixed``: only ways in which each operation has this phase, and none is undefined. ``observed``: the arrivals whose
-    tokens are to be told apart by their pending count (None: all); the tokens of others are those of some way with the
-    same phases. ``tokens``: only ways in which these arrivals return these tokens.
+    tokens are to be told apart, because something else than a wait sees them (None: all that return one to a register);
+    the tokens of others, and then the phases at an mbarrier where nobody waits, are those of some way with the rest.
+    ``tokens``: only ways in which these arrivals return these tokens.
 
     A wait for an mbarrier happens only when it returns its result (``number``); ways in which it can't are left out.
     An undefined operation ends its thread and stops the barrier; all other threads go on as far as they can without it,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ptxmm.events.barriers.mbarrier import most_completions, one_phase, wait_result
 from ptxmm.events.barriers.moves import GO, Simulation, State
-from ptxmm.events.barriers.plan import ARRIVALS, Plan, Slot
+from ptxmm.events.barriers.plan import ARRIVALS, Slot
 
 Move = tuple[Slot, str, str]
 """A pending step, what becomes of it (``GO`` or ``MISUSE``) and the reason of a misuse."""
@@ -59,13 +59,13 @@ def _closure(simulation: Simulation, state: State, group: int) -> int:
     return group
 
 
-def _remaining(plan: Plan, state: State, halted: int, barrier: int) -> list[Slot]:
+def _remaining(simulation: Simulation, state: State, barrier: int) -> list[Slot]:
     """The steps at ``barrier`` that have not happened and may."""
     found = []
-    for slot in plan.users[barrier]:
+    halted = simulation.halted(state)
+    for slot in simulation.plan.users[barrier]:
         passed = slot.index < state.position[slot.thread]
-        gone = state.done >> slot.number & 1 if slot.step.asynchronous else passed
-        if not gone and (passed or not halted >> slot.thread & 1):
+        if not simulation.executed(state, slot) and (passed or not halted >> slot.thread & 1):
             found.append(slot)
     return found
 
@@ -73,7 +73,7 @@ def _remaining(plan: Plan, state: State, halted: int, barrier: int) -> list[Slot
 def _stable(simulation: Simulation, state: State, slot: Slot) -> bool:
     """Whether a step at an mbarrier that can happen now may as well do so: no other order lets anything else happen."""
     plan = simulation.plan
-    steps = _remaining(plan, state, simulation.halted(state), slot.barrier)
+    steps = _remaining(simulation, state, slot.barrier)
     if slot.step.kind == "mb.wait":
         return _stable_wait(simulation, state, slot, steps)
     mbarrier = state.mbarriers[plan.mbarriers[slot.barrier]]

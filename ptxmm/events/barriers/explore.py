@@ -20,15 +20,15 @@ def explore(
     """Every meeting, once. ``check``, ``fixed`` and ``tokens`` are as for ``meetings``."""
     start = simulation.start()
     seen = {start}
-    # With each state go the tokens of one way to it: those that no state tells apart are free.
-    stack = [(start, start.tokens)]
+    # With each state go the phases and tokens of one way to it: those that states do not tell apart are free.
+    stack = [(start, start.phases, start.tokens)]
     results: set[tuple[object, ...]] = set()
     while stack:
         check()
-        state, samples = stack.pop()
+        state, phases, returned = stack.pop()
         moves = _moves(simulation, state, fixed)
         if not moves:
-            meeting = _end(simulation, state, samples, fixed is not None)
+            meeting = _end(simulation, state, phases, returned, fixed is not None)
             if meeting is not None:
                 key = (
                     meeting.reached,
@@ -43,16 +43,15 @@ def explore(
                     yield meeting
             continue
         for slot, kind, reason in necessary(simulation, state, moves):
-            following, token = simulation.fail(state, slot, reason), -1
+            following, phase, token = simulation.fail(state, slot, reason), -1, -1
             if kind == GO:
                 moved = simulation.move(state, slot)
-                if moved is None or not _wanted(slot, moved[0], moved[1], fixed, tokens):
+                if moved is None or not _wanted(slot, moved[1], moved[2], fixed, tokens):
                     continue
-                following, token = moved
+                following, phase, token = moved
             if following not in seen:
                 seen.add(following)
-                number = slot.number
-                stack.append((following, samples if token < 0 else (*samples[:number], token, *samples[number + 1 :])))
+                stack.append((following, _with(phases, slot.number, phase), _with(returned, slot.number, token)))
 
 
 def _moves(simulation: Simulation, state: State, fixed: Mapping[EventId, int | None] | None) -> list[Move]:
@@ -72,18 +71,24 @@ def _moves(simulation: Simulation, state: State, fixed: Mapping[EventId, int | N
 
 def _wanted(
     slot: Slot,
-    state: State,
+    phase: int,
     token: int,
     fixed: Mapping[EventId, int | None] | None,
     tokens: Mapping[EventId, int] | None,
 ) -> bool:
-    """Whether a move into ``state`` agrees with the phases and tokens that are given."""
-    if fixed is not None and slot.recorded and fixed.get(slot.step.id) != state.phases[slot.number]:
+    """Whether a step of this phase that returns this token agrees with the phases and tokens that are given."""
+    if fixed is not None and slot.recorded and fixed.get(slot.step.id) != phase:
         return False
     return tokens is None or token < 0 or tokens.get(slot.step.id, token) == token
 
 
-def _end(simulation: Simulation, state: State, samples: tuple[int, ...], fixed: bool) -> Meeting | None:
+def _with(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
+    return values if value < 0 else (*values[:index], value, *values[index + 1 :])
+
+
+def _end(
+    simulation: Simulation, state: State, phases: tuple[int, ...], returned: tuple[int, ...], fixed: bool
+) -> Meeting | None:
     """The meeting of a state without moves; None if it is no execution."""
     plan = simulation.plan
     reached, waiting, failed = list(state.position), state.waiting, state.failed
@@ -106,12 +111,12 @@ def _end(simulation: Simulation, state: State, samples: tuple[int, ...], fixed: 
         if not slot.step.asynchronous:
             reached[slot.thread] += 1
             waiting |= 1 << slot.thread
-    executed = [s for s in plan.slots if s.recorded and state.phases[s.number] >= 0]
+    executed = [s for s in plan.slots if s.recorded and simulation.executed(state, s)]
     return Meeting(
         tuple(reached),
-        {s.step.id: state.phases[s.number] for s in executed},
+        {s.step.id: phases[s.number] for s in executed},
         frozenset(t for t in range(len(reached)) if waiting >> t & 1),
         min(failed)[1] if failed else None,
-        {s.step.id: samples[s.number] for s in executed if s.step.kind in ARRIVALS},
+        {s.step.id: returned[s.number] for s in executed if s.step.kind in ARRIVALS},
         {(str(plan.keys[b][1][0]), plan.keys[b][2]): state.mbarriers[at].phase for b, at in plan.mbarriers.items()},
     )

@@ -29,7 +29,7 @@ another result than it would return now; it is for an mbarrier that some thread 
 class State:
     """Where each thread is (``position``: its next step), which threads wait at a barrier (bits), which asynchronous
     steps have happened (bits), the CTA barriers, the mbarriers, the phase of each step that has happened (-1: not yet,
-    or not recorded), the tokens that are told apart, and the steps that were misuse, with the reason."""
+    or not told apart), the tokens that are told apart, and the steps that were misuse, with the reason."""
 
     position: tuple[int, ...]
     waiting: int
@@ -88,6 +88,12 @@ class Simulation:
                 result |= 1 << t
         return result & self.plan.ended & ~state.waiting
 
+    def executed(self, state: State, slot: Slot) -> bool:
+        """Whether a step has happened."""
+        if slot.step.asynchronous:
+            return bool(state.done >> slot.number & 1)
+        return slot.index < state.position[slot.thread]
+
     def outlook(self, state: State, slot: Slot) -> tuple[str, str]:
         """What becomes of a pending step now, and for a misuse the reason."""
         kind = slot.step.kind
@@ -130,8 +136,8 @@ class Simulation:
         phase = state.phases[slot.token]
         return None if phase < 0 else phase % EPOCH
 
-    def move(self, state: State, slot: Slot) -> tuple[State, int] | None:
-        """The state after a step that happens now, and the token it returns (or -1).
+    def move(self, state: State, slot: Slot) -> tuple[State, int, int] | None:
+        """The state after a step that happens now, its phase and the token it returns (or -1).
 
         None if that would change a barrier that was misused before.
         """
@@ -158,10 +164,10 @@ class Simulation:
             done |= 1 << slot.number
         else:
             position = _put(position, slot.thread, slot.index + 1)
-        phases = _put(state.phases, slot.number, phase) if slot.recorded else state.phases
+        phases = _put(state.phases, slot.number, phase) if slot.recorded and slot.told else state.phases
         tokens = _put(state.tokens, slot.number, token) if slot.observed else state.tokens
         settled = self._settle(State(position, waiting, done, bars, mbarriers, phases, tokens, state.failed))
-        return None if settled is None else (settled, token)
+        return None if settled is None else (settled, phase, token)
 
     def fail(self, state: State, slot: Slot, reason: str) -> State:
         """The state after a step that is undefined."""

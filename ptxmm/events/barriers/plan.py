@@ -14,6 +14,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.scopes import Place
 from ptxmm.events.trace import Step
 from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import MbarrierArrive
 
 _Key = tuple[str, tuple[object, ...], int]
 """A barrier: ``bar`` with CTA and id, ``warp`` with warp and mask, ``cluster``, or ``mb`` with object and offset."""
@@ -28,7 +29,7 @@ class Slot:
     ``barrier``: the number of the barrier; ``group``: the class of that, as a bit. ``phase``: where it is known
     beforehand (warp and cluster barriers). ``misuse``: why it is undefined whatever the others do. ``token``: the
     number of the arrival whose phase a wait by state waits for, or -1. ``recorded``: whether the result has its phase.
-    ``observed``: whether the token it returns is told apart from others of the phase.
+    ``told``: whether states that differ in its phase are told apart; ``observed``: in the token it returns.
     """
 
     number: int
@@ -41,6 +42,7 @@ class Slot:
     misuse: str | None = None
     token: int = -1
     recorded: bool = True
+    told: bool = True
     observed: bool = False
 
 
@@ -87,7 +89,11 @@ def plan(
     ended: Sequence[bool],
     observed: Collection[EventId] | None,
 ) -> Plan:
-    """The plan for the steps of each thread. ``observed``: the arrivals whose tokens matter (None: all)."""
+    """The plan for the steps of each thread.
+
+    ``observed``: the arrivals whose tokens matter; then phases of mbarriers where nobody waits do not. None: all that
+    return a token to a register, and all phases.
+    """
     keys: dict[_Key, int] = {}
     for t, mine in enumerate(steps):
         for step in mine:
@@ -99,6 +105,8 @@ def plan(
         step.id: first[t] + i for t, mine in enumerate(steps) for i, step in enumerate(mine) if step.kind in ARRIVALS
     }
     groups, ordered = _classes(places, steps, ended, keys)
+    waits = [s for mine in steps for s in mine if s.kind == "mb.wait"]
+    awaited = {s.place for s in waits} | {s.state for s in waits}
     slots: list[Slot] = []
     for t, mine in enumerate(steps):
         known = _known(test, t, mates[t], mine)
@@ -106,9 +114,12 @@ def plan(
             barrier = keys[_key(places[t], step)]
             phase, misuse = known[i]
             recorded = step.kind not in ("mb.inval", "mb.increment")
-            seen = step.kind in ARRIVALS and (observed is None or step.id in observed)
+            seen = step.kind in ARRIVALS and (_returns(test, step.id) if observed is None else step.id in observed)
+            told = observed is None or step.place is None or step.place in awaited or step.id in awaited
             token = _token(step, tokens)
-            slots.append(Slot(len(slots), t, i, step, barrier, groups[barrier], phase, misuse, token, recorded, seen))
+            slots.append(
+                Slot(len(slots), t, i, step, barrier, groups[barrier], phase, misuse, token, recorded, told, seen)
+            )
     users = tuple(tuple(s for s in slots if s.barrier == b) for b in range(len(keys)))
     later = []
     for t, mine in enumerate(steps):
@@ -172,6 +183,13 @@ def _lanes(mates: Sequence[int], slots: Sequence[Slot], barrier: int) -> int:
     slot = next(s for s in slots if s.barrier == barrier)
     warp = mates[slot.thread]
     return _union(1 << t for t in range(len(mates)) if warp >> t & 1 and slot.step.number >> _lane(warp, t) & 1)
+
+
+def _returns(test: Test, event: EventId) -> bool:
+    """Whether an arrival returns a token to a register, as far as its instruction is known."""
+    body = test.threads[event[0]].body
+    op = body[event[1]] if event[1] < len(body) else None
+    return op is None or (isinstance(op, MbarrierArrive) and op.dst is not None)
 
 
 def _token(step: Step, arrivals: Mapping[EventId, int]) -> int:

@@ -130,7 +130,13 @@ class Base:
     def _executed(self, items: Iterable[Item]) -> Relation:
         """The relation with the given pairs, between executed events."""
         presence, all_of = self.program.presence, self.formulas.all
-        found = [(a, b, all_of([when, presence[a], presence[b]])) for a, b, when in items]
+        whens: dict[tuple[int, int], list[Formula]] = {}
+        for a, b, when in items:
+            whens.setdefault((a, b), []).append(when)
+        found = [
+            (a, b, all_of([self.formulas.any(when) if len(when) > 1 else when[0], presence[a], presence[b]]))
+            for (a, b), when in whens.items()
+        ]
         return self.algebra.relation(found) if found else self.algebra.empty_relation()
 
     def _po(self) -> Relation:

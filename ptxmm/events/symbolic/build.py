@@ -22,21 +22,29 @@ from ptxmm.program.chunks import Chunks
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, Term
 from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.test import TENSORMAP, EventId, Test
-from ptxmm.ptx.ops import Atomic, Branch, CopyAsync, Op, TensormapCopyFence, TensormapReplace
+from ptxmm.ptx.ops import Atomic, Branch, Op, TensormapCopyFence, TensormapReplace
 from ptxmm.relations.formula import FALSE, TRUE
 from ptxmm.relations.symbolic import SymbolicAlgebra
 
 
-def build(test: Test, observed: Iterable[Term], reading: Reading, check: Callable[[], None]) -> Program:
+def build(
+    test: Test,
+    observed: Iterable[Term],
+    reading: Reading,
+    check: Callable[[], None],
+    whole: Callable[[str], bool] = lambda key: False,
+) -> Program:
     """The program of ``test``, read as ``reading`` says.
 
+    ``whole``: the objects at which no read is torn although reads may be torn; those where it makes a difference are
+    ``torn`` in the result.
     ``observed``: the registers and memory elements whose final values matter. Raises ``PtxmmError`` for what is not
     modelled.
     """
     refuse(test)
     terms = list(dict.fromkeys(observed))
     shown = {(t.thread, t.register) for t in terms if isinstance(t, RegisterTerm)}
-    machine, threads, found = _execute(test, reading, shown, check)
+    machine, threads, found, torn = _execute(test, reading, shown, whole, check)
     refuse_written(machine)
     formulas = machine.formulas
     cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
@@ -56,6 +64,7 @@ def build(test: Test, observed: Iterable[Term], reading: Reading, check: Callabl
         mbarriers=mbarriers(test.threads, test.objects),
         mixed=frozenset(_borders(machine)),
         operations=machine.operations,
+        torn=torn,
     )
     program.undefined += [(wrong, text) for wrong, text in machine.outside if wrong != FALSE]
     choose(program, machine, found, tuple(t for t in terms if isinstance(t, MemoryTerm)), check)
@@ -63,8 +72,12 @@ def build(test: Test, observed: Iterable[Term], reading: Reading, check: Callabl
 
 
 def _execute(
-    test: Test, reading: Reading, shown: Collection[tuple[int, str]], check: Callable[[], None]
-) -> tuple[Machine, list[ThreadEvents], list[Scenario]]:
+    test: Test,
+    reading: Reading,
+    shown: Collection[tuple[int, str]],
+    whole: Callable[[str], bool],
+    check: Callable[[], None],
+) -> tuple[Machine, list[ThreadEvents], list[Scenario], frozenset[str]]:
     """Execute all threads until what one execution supposes is what it leads to.
 
     That is the possible values of all locations, how they are divided, the steps that can block, and the states that
@@ -92,8 +105,9 @@ def _execute(
             continue
         borders = _borders(machine)
         opaque = {p.physical for e in machine.events if e.kind == "R" and _is_map_access(e) for p in e.places}
-        for key, points in possible.torn().items() if reading.tear else ():
-            if key not in opaque:
+        torn = {k: points for k, points in possible.torn().items() if reading.tear and k not in opaque}
+        for key, points in torn.items():
+            if not whole(key):
                 borders.setdefault(key, set()).update(points)
         grown = {key: points - set(assumed.borders.get(key, ())) for key, points in borders.items()}
         if any(grown.values()):
@@ -105,12 +119,12 @@ def _execute(
             assumed, executions = replace(assumed, borders=merged), 0
             continue
         if not any(t.barriers for t in threads):
-            return machine, threads, []
+            return machine, threads, [], frozenset(filter(whole, torn))
         found = scenarios(test, machine.formulas, threads, check)
         stuck = assumed.stuck.union(*(s.stuck for s in found))
         tokens = _tokens(assumed, found)
         if stuck == assumed.stuck and tokens == assumed.tokens:
-            return machine, threads, found
+            return machine, threads, found, frozenset(filter(whole, torn))
         assumed, executions = replace(assumed, stuck=stuck, tokens=tokens), 0
 
 
@@ -159,5 +173,4 @@ def _guarded(op: Op) -> bool:
         op.guard is not None
         or (isinstance(op, Branch) and op.condition is not None)
         or (isinstance(op, Atomic) and op.op == "cas")
-        or (isinstance(op, CopyAsync) and op.ignore is not None)
     )

@@ -6,7 +6,7 @@ Each choice is a set of variables with the constraints that hold in any candidat
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations, pairwise, permutations
+from itertools import pairwise, permutations
 
 from ptxmm.events.symbolic.coherence import coherence, exactly_one, final_writes
 from ptxmm.events.symbolic.event import Event
@@ -52,7 +52,7 @@ def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None
         program.scenarios = [(scenario, formulas.variable(choice)) for scenario in found]
         selectors = [s for _, s in program.scenarios]
         program.constraints.append(formulas.any(selectors))
-        program.exclusive += combinations(selectors, 2)
+        program.at_most_one(selectors)
         program.constraints += [formulas.either(-s, c) for s, c in zip(selectors, conditions, strict=True)]
     for scenario, selector in program.scenarios:
         if scenario.undefined is not None:
@@ -63,7 +63,7 @@ def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None
         program.constraints.append(formulas.any([thread.completed, thread.cut, *waits, *misuse]))
         for event in thread.barriers:
             if event.tokens is not None and len(event.tokens) > 1:
-                program.exclusive += combinations(event.tokens.values(), 2)
+                program.at_most_one(list(event.tokens.values()))
 
 
 def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formula:
@@ -112,7 +112,7 @@ def _reads_from(program: Program, machine: Machine, check: Callable[[], None]) -
             presence = formulas.both(event.presence, program.covers(event.number, cell))
             _read_cell(program, machine, event, cell, presence, writes[cell])
             if len(values) > 1:
-                program.exclusive += combinations(values.values(), 2)
+                program.at_most_one(list(values.values()))
         if not program.tear:
             _whole(program, event, borders)
 

@@ -182,7 +182,7 @@ def _tie(program: Program, group: list[Cell], chosen: list[Cell]) -> None:
 def exactly_one(program: Program, presence: Formula, options: list[Formula]) -> None:
     """At most one of ``options``; one, if ``presence`` holds."""
     program.constraints.append(program.formulas.any([-presence, *options]))
-    program.exclusive += combinations(options, 2)
+    program.at_most_one(options)
 
 
 def _gaps(offset: int, size: int, covered: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

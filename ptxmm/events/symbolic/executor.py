@@ -149,7 +149,7 @@ class Executor:
         return step
 
     def passes(self, state: State, step: SyncEvent) -> Formula:
-        """When the thread goes on after ``step``, which may block it; its path ends there otherwise."""
+        """When the thread goes on after ``step``, which may block it or be undefined; its path ends there otherwise."""
         if step.id not in self.machine.stuck:
             return step.presence
         passes = self.formulas.variable()

@@ -7,6 +7,7 @@ from ptxmm.events.symbolic.accesses import access
 from ptxmm.events.symbolic.computed import computed
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
+from ptxmm.events.symbolic.operations import wait
 from ptxmm.events.symbolic.tensormaps import copy_fence, replace_field, tensormap_fence
 from ptxmm.events.symbolic.values import Reads
 from ptxmm.program.test import EventId
@@ -88,7 +89,7 @@ def execute(run: Executor, op: Op, here: EventId, state: State, condition: Formu
         case AsyncStore():
             copies.async_store(run, op, here, state, presence, control)
         case AsyncWait():
-            copies.wait(run, op, here, state, presence, control)
+            wait(run, op, here, state, presence, control)
         case TensormapFence():
             tensormap_fence(run, op, here, state, presence, control)
         case TensormapReplace():

@@ -220,6 +220,7 @@ class _Paths:
         if present is None:
             return
         for place, (arrival, _) in enumerate(choices, 2):
+            self.check()
             here = self._assume(present, present[place])
             if here is None:
                 continue

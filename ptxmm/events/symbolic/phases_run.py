@@ -154,8 +154,8 @@ class _Runs:
         verdicts = {t: self._verdict(state, t, state.step(t)) for t in ready}
         able = [t for t in ready if verdicts[t] is None]
         for t in able:
-            if self._alone(state, t):
-                return ended, self._step(state, t)
+            if self._alone(state, t) and (steps := self._step(state, t)):
+                return ended, steps
         flights = {f: self._verdict(state, None, f) for f in state.flying}
         landing = [f for f in flights if flights[f] is None]
         for f in landing:
@@ -168,10 +168,7 @@ class _Runs:
             *((None, v) for v in flights.values() if isinstance(v, _Wrong)),
         ]
         for last, verdict in wrong:
-            further = verdict.settled or any(
-                steps and (step.place != verdict.place or step.kind == "mb.wait") for step, steps in following
-            )
-            if not (further and following and (verdict.settled or verdict.place is not None)):
+            if not _further(verdict, following):
                 ended[self._stopped(state, last, verdict.why)] = 0
         if following:
             return ended, [moved for _, steps in following for moved in steps]
@@ -327,7 +324,7 @@ class _Runs:
         log.add(*(("stuck", state.step(t).id, None) for t, key in enumerate(state.waits) if key is not None))
         log.add(*(("ends", t, node.ends) for t, node in enumerate(state.nodes) if node.step is None))
         for place, counts in zip(self.names, state.places, strict=True):
-            if counts.live or counts.epoch:
+            if counts != Counts():  # it was initialised at some time
                 log.add(("phases", place, counts.phase))
         return log.items
 
@@ -341,6 +338,15 @@ class _Runs:
             else:
                 log.add(("stuck", node.step.id, None), ("step", node.step, None))
         return log.items
+
+
+def _further(verdict: _Wrong, following: list[tuple[Arrival, list[tuple[State, Log]]]]) -> bool:
+    """Whether a step without meaning is still there after one of the steps that others can take."""
+    if verdict.settled:
+        return any(moments for _, moments in following)
+    return verdict.place is not None and any(
+        moments and (step.place != verdict.place or step.kind == "mb.wait") for step, moments in following
+    )
 
 
 def _bits(number: int) -> Iterator[int]:

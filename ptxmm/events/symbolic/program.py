@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, pairwise
 
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents, initial_values
 from ptxmm.events.symbolic.phases import Scenario
@@ -12,6 +13,9 @@ from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Test
 from ptxmm.relations.formula import Formula, Formulas
 from ptxmm.relations.symbolic import SymbolicAlgebra
+
+PAIRWISE = 16
+"""Of up to so many formulas each pair is told to exclude each other."""
 
 Cell = tuple[str, int, int]
 """A byte range that reads and writes take as a unit: physical key, offset, size."""
@@ -26,7 +30,8 @@ class Program:
     ``scenarios`` pairs the barrier scenarios with the formula that selects each. ``constraints`` all hold in an
     execution, and no two formulas of an ``exclusive`` pair (apart, since formulas are simplified by what is in it).
     ``tear``: cells may be read from different writes wherever they meet. ``mbarriers``: the objects that are
-    mbarriers. ``mixed``: the objects in which accesses may overlap partially.
+    mbarriers. ``mixed``: the objects in which accesses may overlap partially. ``torn``: those where reads might be torn
+    if that had not been ruled out.
     """
 
     test: Test
@@ -50,10 +55,22 @@ class Program:
     mbarriers: frozenset[str] = frozenset()
     mixed: frozenset[str] = frozenset()
     operations: list[Operation] = field(default_factory=list)
+    torn: frozenset[str] = frozenset()
 
     def operation(self, event: Event) -> Operation:
         """The asynchronous operation that ``event`` belongs to."""
         return self.operations[event.operation]
+
+    def at_most_one(self, options: Sequence[Formula]) -> None:
+        """Require that no two of ``options`` hold; of many, through a chain of variables that tell what was passed."""
+        if len(options) <= PAIRWISE:
+            self.exclusive += combinations(options, 2)
+            return
+        either, passed = self.formulas.either, [self.formulas.variable() for _ in options]
+        for option, here in zip(options, passed, strict=True):
+            self.constraints.append(either(-option, here))
+        for (here, after), option in zip(pairwise(passed), options[1:], strict=True):
+            self.constraints += [either(-here, after), either(-here, -option)]
 
     @property
     def finished(self) -> Formula:

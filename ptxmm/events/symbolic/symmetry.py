@@ -9,15 +9,20 @@ from dataclasses import replace
 from ptxmm.errors import Span
 from ptxmm.events.symbolic.phases import cta_key
 from ptxmm.program.test import Test, Thread
-from ptxmm.ptx.ops import Op, Source
+from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CtaRank, IsSpace, Mapa, Op, Source
+
+_PLACED = (Mapa, CtaRank, IsSpace, BulkCopy, AsyncStore, CopyAsync)
 
 
 def interchangeable(test: Test, fixed: Collection[int]) -> list[list[int]]:
     """Groups of two or more threads with the same code in the same kind of place, none of them in ``fixed``.
 
     Swapping two threads of a group keeps the scope tree: either each is alone in its CTA, or they share a CTA and
-    each is a warp of its own.
+    each is a warp of its own. Where instructions tell the CTAs of a cluster apart, or who owns a shared variable, there
+    are none.
     """
+    if any(isinstance(op, _PLACED) for thread in test.threads for op in thread.body):
+        return []
     members = Counter(cta_key(test, i) for i in range(len(test.threads)))
     warps = Counter((cta_key(test, i), t.placement.warp) for i, t in enumerate(test.threads))
     groups: dict[object, list[int]] = {}

@@ -56,10 +56,11 @@ def cluster_barrier(
 ) -> None:
     """``barrier.cluster.arrive``, which goes on, or ``.wait``."""
     step = run.sync(SyncEvent(here, f"cluster.{op.kind}", op, presence, run.machine.new_step()))
+    passes = run.passes(state, step)
     if op.kind == "arrive":
         run.event("CA", op, here, presence, control)
     else:
-        run.event("CW", op, here, run.passes(state, step), control)
+        run.event("CW", op, here, passes, control)
 
 
 def mbarriers(
@@ -87,6 +88,7 @@ def mbarrier_init(
         step.count = count.domain
         event = run.event("MBI", op, here, presence, control)
         event.mbarriers, event.address, event.data = place, address.reads, count.reads
+    run.passes(state, step)
 
 
 def mbarrier_arrive(
@@ -107,6 +109,7 @@ def mbarrier_arrive(
     if op.expect is not None:
         step.amount = run.operand(state, op.expect, AMOUNT).domain
     run.sync(step)
+    run.passes(state, step)
     _acts(run.event("MBA", op, here, inside, control), place, address, count)
     if op.dst is None:
         return
@@ -132,7 +135,8 @@ def mbarrier_tx(run: Executor, op: MbarrierTx, here: EventId, state: State, pres
     place, presence, address = mbarriers(run, op, state, op.address, presence)
     amount = run.operand(state, op.amount, AMOUNT)
     kind = "mb.expect" if op.kind == "expect_tx" else "mb.complete"
-    run.sync(SyncEvent(here, kind, op, presence, run.machine.new_step(), place=place, amount=amount.domain))
+    step = run.sync(SyncEvent(here, kind, op, presence, run.machine.new_step(), place=place, amount=amount.domain))
+    run.passes(state, step)
     _acts(run.event("MBA", op, here, presence, control), place, address, amount)
 
 
@@ -150,6 +154,7 @@ def mbarrier_wait(
     outcome = run.formulas.variable()
     step = run.sync(SyncEvent(here, "mb.wait", op, inside, run.machine.new_step(), place=place, outcome=outcome))
     operand = _waited(run, op.state, op.parity, state, step)
+    run.passes(state, step)
     event = run.event("MBW", op, here, run.formulas.both(inside, outcome), control)
     _acts(event, place, address, operand)
     leaf = run.machine.expressions.number("outcome", here)

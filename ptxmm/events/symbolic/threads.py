@@ -10,33 +10,47 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from ptxmm.errors import Span
-from ptxmm.events.symbolic.copies import commit
 from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, State
+from ptxmm.events.symbolic.operations import commit
 from ptxmm.events.symbolic.values import Reads, Value, merge, only
 from ptxmm.program.control import SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.test import EventId, Thread
-from ptxmm.ptx.ops import AsyncCommit, Branch, Exit, Source
+from ptxmm.ptx.ops import AsyncCommit, Branch, Exit, MbarrierWait, Source
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What the control flow of a thread gives to every execution of it; see ``program.control``."""
+    """What the control flow of a thread gives to every execution of it; see ``program.control``.
+
+    ``idle``: the branches of spin loops that only wait at mbarriers. A round of theirs in which the wait fails has no
+    event, so that none need be taken to see a data race or a stray access.
+    """
 
     flow: ControlFlow
     around: list[tuple[int, ...]]
     component: list[int]
     operands: list[list[str]]
+    idle: frozenset[int]
 
 
 def outline(thread: Thread) -> Outline:
     """The outline of ``thread``."""
     flow = control_flow(thread)
-    operands = live_operands(thread) if flow.join or flow.backward else []
-    return Outline(flow, around(thread), components(thread), operands)
+    splits = any(isinstance(op, AsyncCommit) and op.guard is not None for op in thread.body)
+    operands = live_operands(thread) if flow.join or flow.backward or splits else []
+    idle = frozenset(pc for pc, header in flow.spin.items() if _idle(thread, header, pc))
+    return Outline(flow, around(thread), components(thread), operands, idle)
+
+
+def _idle(thread: Thread, header: int, end: int) -> bool:
+    """Whether the loop from ``header`` to the branch at ``end`` has only waits at mbarriers and its own branch."""
+    if any(isinstance(op, Branch) and header < op.target <= end for op in thread.body):
+        return False
+    return all(isinstance(op, MbarrierWait) for op in thread.body[header:end])
 
 
 def run(machine: Machine, index: int, known: Outline) -> ThreadEvents:
@@ -67,6 +81,7 @@ class _Run:
         self.headers = set(self.flow.spin.values())
         self.executor = Executor(machine, index, self.thread, self.headers)
         self.operands = known.operands
+        self.idle = known.idle
 
     def run(self) -> ThreadEvents:
         zero = self.machine.zero
@@ -273,7 +288,7 @@ class _Run:
             wrote = state.wrote.get(header, FALSE)
             spins = replace(jump, guard=formulas.both(jump.guard, -wrote), registers=dict(jump.registers))
             jump.guard = formulas.both(jump.guard, wrote)
-            if counts[self.spins[pc]] < SPINS:
+            if counts[self.spins[pc]] < SPINS and pc not in self.idle:
                 result.append((op.target, _increased(counts, self.spins[pc]), spins))
         if jump.guard == FALSE:
             return result

@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ptxmm.ptx.makers import arithmetic, copies, memory, others, synchronization
+from ptxmm.ptx.makers import arithmetic, copies, matrices, memory, others, synchronization
 from ptxmm.ptx.operands import Names
 from ptxmm.ptx.ops import Op
 from ptxmm.ptx.qualifiers import Qualified
 
 MAKERS: Mapping[str, Callable[[Qualified, Names], Op]] = MappingProxyType(
-    {**memory.MAKERS, **synchronization.MAKERS, **copies.MAKERS, **others.MAKERS, **arithmetic.MAKERS}
+    {
+        **memory.MAKERS,
+        **synchronization.MAKERS,
+        **copies.MAKERS,
+        **matrices.MAKERS,
+        **others.MAKERS,
+        **arithmetic.MAKERS,
+    }
 )

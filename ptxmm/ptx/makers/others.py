@@ -124,8 +124,13 @@ def _policy_range(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 4, 4)
     dst, place, primary, total = q.instruction.operands
     operands.address(q, names, place)
-    for size in (primary, total):
-        operands.value(q, names, size, U32)
+    sizes = [operands.value(q, names, size, U32) for size in (primary, total)]
+    for item, size in zip((primary, total), sizes, strict=True):
+        if isinstance(size, ops.Imm) and not 0 <= size.value < 1 << 32:
+            raise at(item.span, f"a size has 32 bits: {size.value}")
+    first, last = sizes
+    if isinstance(first, ops.Imm) and isinstance(last, ops.Imm) and first.value > last.value:
+        raise at(primary.span, f"the primary range has at most the {last.value} bytes of all, not {first.value}")
     return _nothing(q, names, operands.destination(names, dst), B64)
 
 

@@ -60,7 +60,7 @@ FORMS = (
     Form("cp.async.mbarrier.arrive", "copy_async_arrive",
          {"noinc": ("noinc",), "space": SHARED_CTA, "type": ("b64",)}, ("[mbar]",), SM80, ("type",)),
     Form("cp.async.bulk", "bulk_copy", {**_DIRECTION, **_COMPLETION, **_MULTICAST, "hint": HINT},
-         words("[dst] [src] size [mbar]? ctas? policy?"), SM90, ("dst", "src", "completion")),
+         words("[dst] [src] size [mbar]? ctas? policy?"), SM90, ("dst", "src", "completion"), later=("cp_mask",)),
     Form("cp.reduce.async.bulk", "bulk_copy",
          {"dst": words("shared::cluster global"), "src": ("shared::cta",), **_COMPLETION, "hint": HINT,
           "op": _OPERATIONS, "noftz": ("noftz",), "type": _TYPES},

@@ -79,7 +79,8 @@ def _memory(opcode: str, orders: str, spaces: str, cop: str, slots: str) -> Form
     if opcode == "ld":
         groups["prefetch"] = PREFETCH
     groups |= {"vec": words("v2 v4 v8"), "type": MEMORY_TYPES}
-    return Form(opcode, "load" if opcode == "ld" else "store", groups, words(slots), V1, ("type",))
+    later = words("L2::evict_last L2::evict_normal L2::evict_first") + (("bulk",) if opcode == "st" else ())
+    return Form(opcode, "load" if opcode == "ld" else "store", groups, words(slots), V1, ("type",), later=later)
 
 
 def _atomic(opcode: str, orders: str, types: Mapping[str, tuple[str, ...]], slots: str, since: Version) -> Form:

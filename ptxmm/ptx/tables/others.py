@@ -26,7 +26,7 @@ FORMS = (
          Version((6, 0), 70), ("op", "sync", "type")),
     Form("activemask", "activemask", {"type": ("b32",)}, ("d",), Version((6, 2), 30), ("type",)),
     Form("redux", "redux", {**_SYNC, "op": tuple(_REDUCTIONS), "type": words("u32 s32 b32")}, words("d a mask"),
-         Version((7, 0), 80), ("sync", "op", "type"), ("op", _REDUCTIONS)),
+         Version((7, 0), 80), ("sync", "op", "type"), ("op", _REDUCTIONS), words("f32 abs NaN")),
     Form("elect", "elect", _SYNC, words("d|p mask"), Version((8, 0), 90), ("sync",)),
     Form("discard", "discard", {"space": ("global",), "level": ("L2",)}, words("[a] size"), _V74, ("level",)),
     Form("prefetch", "prefetch",

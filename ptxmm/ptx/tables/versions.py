@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ptxmm.ptx.tables.form import COMPLETE_TX, EVICT, HINT, PREFETCH, SCOPES, SM90, V6, Version, words
+from ptxmm.ptx.tables.matrices import LATER_MATRICES
 
 _ATOMICS = ("atom", "red")
 _MBARRIER = words("mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.try_wait")
 _V86 = Version((8, 6), 90)
+_V87 = Version((8, 7), 90)
 
 # (opcodes, or none for all; qualifiers, all of which must be there; version).
 SINCE: tuple[tuple[tuple[str, ...], tuple[str, ...], Version], ...] = (
@@ -57,43 +59,56 @@ SINCE: tuple[tuple[tuple[str, ...], tuple[str, ...], Version], ...] = (
     (("fence.proxy", "membar.proxy"), ("async",), SM90),
     *((("barrier.cluster.arrive", "barrier.cluster.wait"), (order,), SM90) for order in
       ("release", "relaxed", "acquire")),
-    *((_MBARRIER, (word,), SM90) for word in ("release", "acquire", "cta", "cluster", "expect_tx")),
+    *((_MBARRIER, (word,), Version((8, 0), 80)) for word in ("release", "acquire", "cta")),
+    *((_MBARRIER, (word,), SM90) for word in ("cluster", "expect_tx")),
     (_MBARRIER, ("shared::cluster",), SM90),
     (_MBARRIER, ("relaxed",), _V86),
     (("mbarrier.test_wait",), ("parity",), Version((7, 1), 80)),
     *((("prefetch",), (word,), Version((7, 4), 80)) for word in ("L2::evict_last", "L2::evict_normal")),
     (("prefetch",), ("tensormap",), SM90),
     (("cp.async.bulk", "cp.async.bulk.tensor"), ("shared::cta", "global", COMPLETE_TX), _V86),
+    (("wgmma.mma_async", "wgmma.mma_async.sp"), ("s8", "u8"), Version((8, 4), 90)),
 )  # fmt: skip
 
 # Qualifiers of rows that are real but later than PTX ISA 8.5, and not supported: the version that has them.
-LATER: Mapping[tuple[str, str], str] = MappingProxyType(
-    {
-        **{("st.async", q): "8.7" for q in words("mmio release global cta cluster gpu sys b8 b16 u8 u16 s8 s16")},
-        **{("red.async", q): "8.7" for q in words("mmio release global cta gpu sys s64 b64")},
-        **{("fence.proxy", q): "8.6" for q in words("async::generic generic::async")},
-        **{("cp.async.bulk.tensor", q): "8.6" for q in words("tile::gather4 tile::scatter4 im2col::w im2col::w::128")},
-        **{("cp.async.bulk.tensor", q): "8.6" for q in words("cta_group::1 cta_group::2")},
-        **{("cp.async.bulk.prefetch.tensor", q): "8.6" for q in words("tile::gather4 im2col::w im2col::w::128")},
-    }
+_LATER = (
+    (("st.async",), "mmio release global cta cluster gpu sys b8 b16 u8 u16 s8 s16", _V87),
+    (("red.async",), "mmio release global cta gpu sys s64 b64", _V87),
+    (("fence.proxy",), "async::generic generic::async", _V86),
+    (("cp.async.bulk.tensor",), "tile::gather4 tile::scatter4 im2col::w im2col::w::128", _V86),
+    (("cp.async.bulk.tensor",), "cta_group::1 cta_group::2", _V86),
+    (("cp.async.bulk.prefetch.tensor",), "tile::gather4 im2col::w im2col::w::128", _V86),
+    (("cp.async.bulk",), "cp_mask", _V86),
+    (("tensormap.replace",), "swizzle_atomicity", _V86),
+    (("redux",), "f32 abs NaN", _V86),
+    (("ldmatrix", "stmatrix"), " ".join(LATER_MATRICES), _V86),
+    (("st",), "bulk", _V86),
+    (("ld", "st"), "L2::evict_last L2::evict_normal L2::evict_first", Version((8, 8), 100)),
+)
+LATER: Mapping[tuple[str, str], Version] = MappingProxyType(
+    {(opcode, word): version for opcodes, names, version in _LATER for opcode in opcodes for word in words(names)}
 )
 
 # Instructions of PTX ISA 8.5 and later without a row (9.7; those of an opcode with rows: its other forms).
 OTHER_INSTRUCTIONS = frozenset(
     words("""
     addc alloca bfe bfi bfind bmsk brev brkpt brx call clz clusterlaunchcontrol cnot copysign cos div dp2a dp4a ex2 fma
-    fns istypep ldmatrix lg2 lop3 mad24 madc mma movmatrix mul24 multimem pmevent popc prmt rcp rem rsqrt sad set
-    setmaxnreg shf sin slct sqrt stackrestore stacksave stmatrix subc suld suq sured sust szext tanh tcgen05 testp tex
+    fns istypep lg2 lop3 mad24 madc mma movmatrix mul24 multimem pmevent popc prmt rcp rem rsqrt sad set
+    setmaxnreg shf sin slct sqrt stackrestore stacksave subc suld suq sured sust szext tanh tcgen05 testp tex
     tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4
-    vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wgmma wmma""")
+    vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wmma""")
 )
-# Of these, the ones with something to say: opcode -> (what it is, hint).
+# The versions of those that are later than PTX ISA 8.5.
+LATER_INSTRUCTIONS: Mapping[str, Version] = MappingProxyType(
+    {"tcgen05": Version((8, 6), 100), "clusterlaunchcontrol": Version((8, 6), 100)}
+)
+# Of the others, the ones with something to say: opcode -> (what it is, hint).
 NOT_YET: Mapping[str, tuple[str, str | None]] = MappingProxyType(
     {
-        "tcgen05": ("PTX ISA 8.6, not supported yet", None),
-        "clusterlaunchcontrol": ("PTX ISA 8.6, not supported yet", None),
         "multimem": ("not supported: no object can be declared multimem yet",
                      "write one access for each of the locations that the multimem address stands for"),
+        "wmma": ("not supported: how a warp shares the elements of a matrix is unspecified",
+                 "a matrix in memory: write the loads and stores of each lane"),
     }
 )  # fmt: skip
 

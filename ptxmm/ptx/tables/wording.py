@@ -46,6 +46,15 @@ GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "b1024": ("`.b1024`", "`.b1024`"),
         "primary": ("primary priority", "primary priorities"),
         "secondary": ("secondary priority", "secondary priorities"),
+        "shape": ("shape", "shapes"),
+        "num": ("number of matrices", "numbers of matrices"),
+        "trans": ("`.trans`", "`.trans`"),
+        "satfinite": ("`.satfinite`", "`.satfinite`"),
+        "dtype": ("type of D", "types of D"),
+        "atype": ("type of A", "types of A"),
+        "btype": ("type of B", "types of B"),
+        "bitop": ("operation", "operations"),
+        "popc": ("`.popc`", "`.popc`"),
     }
 )
 

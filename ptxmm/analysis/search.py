@@ -1,0 +1,185 @@
+"""The final states of a test from one engine or both, each confirmed, over all values of memory that has none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ptxmm.cat import Model
+from ptxmm.engines.result import Limits, Observed, Search
+from ptxmm.engines.witness import Confirmer, Unconfirmed
+from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.program.condition import Proposition, State, evaluate
+from ptxmm.program.test import Test
+from ptxmm.program.unknown import Assignment, assignments, computed_with, unknown_bytes
+
+_Search = Callable[[Test, Model, Observed, Limits, "Proposition | None"], Search]
+_LAST_STATES = 1.0
+"""Seconds after the deadline in which states that were found before it are confirmed."""
+
+
+@dataclass(slots=True)
+class FinalStates:
+    """What the searches for a test found together.
+
+    ``search`` has the facts of all; ``rows`` the final states, one for all that differ in an
+    unknown initial value only; ``satisfied``: for each final state, those left out of ``rows`` too, whether it
+    satisfies the proposition of the condition (None: there is no condition). ``depends``: that differs within a row.
+    ``computed``: where the program computes with unknown values, so that not all values that matter may be known.
+    ``unrolled``: some execution goes on beyond the bound of a loop.
+    """
+
+    search: Search
+    rows: list[State] = field(default_factory=list)
+    satisfied: list[bool | None] = field(default_factory=list)
+    depends: bool = False
+    computed: list[str] = field(default_factory=list)
+    unrolled: bool = False
+
+
+def final_states(
+    names: tuple[str, ...],
+    test: Test,
+    model: Model,
+    what: Observed,
+    limits: Limits,
+    proposition: Proposition | None,
+) -> FinalStates:
+    """The final states of ``test`` from the engines ``names``, which must agree.
+
+    With ``proposition`` only as many as decide it. Raises ``PtxmmError``: kind ``internal`` where a witness is not
+    confirmed or the engines disagree, and what the engines raise.
+    """
+    result = FinalStates(Search(exhausted=True), computed=computed_with(test))
+    condition = None if test.condition is None else test.condition.proposition
+    general: list[tuple[State, bool | None]] = []
+    for assigned in assignments(test):
+        searches = [_confirmed(name, assigned.test, model, what, limits, proposition) for name in names]
+        if len(searches) > 1:
+            _compare(test, what, *searches)
+        _add(result.search, searches[0])
+        states = sorted((found.state for found in searches[0].found), key=lambda state: values(what, state))
+        instances = {_instance(test, what, state, assigned): holds for state, holds in general}
+        for state in states:
+            holds = None if condition is None else evaluate(condition, state)
+            if not assigned.bytes:
+                general.append((state, holds))
+            key = values(what, state)
+            if assigned.bytes and key in instances:
+                result.depends = result.depends or holds != instances[key]
+            else:
+                result.rows.append(state)
+            result.satisfied.append(holds)
+        if proposition is not None and {True, False} <= set(result.satisfied):
+            break
+        if len(result.rows) == limits.states:
+            break
+    result.unrolled = result.search.bounded
+    if result.computed:
+        result.search.exhausted = False
+        result.search.bounded = True
+    return result
+
+
+def _add(total: Search, search: Search) -> None:
+    """Add the facts of one search to those of all."""
+    total.exhausted = total.exhausted and search.exhausted
+    total.bounded = total.bounded or search.bounded
+    total.deadlock = total.deadlock or search.deadlock
+    total.timeout = total.timeout or search.timeout
+    total.undefined = total.undefined or search.undefined
+    total.flags |= search.flags
+    total.found += search.found
+
+
+def _instance(test: Test, what: Observed, state: State, assigned: Assignment) -> tuple[int, ...]:
+    """The values of ``state`` with those of ``assigned`` in place of the unknown ones."""
+    unknown = unknown_bytes(test)
+
+    def put(value: int, bits: int) -> int:
+        content = value.to_bytes(max(1, bits // 8), "little")
+        return int.from_bytes(bytes(assigned.bytes.get(b, b) if b in unknown else b for b in content), "little")
+
+    registers = tuple(put(state.registers[t.thread, t.register], t.type.bits) for t in what.registers)
+    return registers + tuple(put(state.memory[t.key, t.index], t.type.bits) for t in what.memory)
+
+
+def engine_named(name: str) -> _Search:
+    """The search of an engine, which is loaded only where it is used: Z3 costs 0.05 s."""
+    if name == "z3":
+        from ptxmm.engines.solve import search as solver_search
+
+        return solver_search
+    from ptxmm.engines.enumerate import search as explicit_search
+
+    return explicit_search
+
+
+def _search(
+    name: str, test: Test, model: Model, what: Observed, limits: Limits, proposition: Proposition | None
+) -> Search:
+    try:
+        return engine_named(name)(test, model, what, limits, proposition)
+    except Timeout:
+        return Search(timeout=True)
+
+
+def _confirmed(
+    name: str, test: Test, model: Model, what: Observed, limits: Limits, proposition: Proposition | None
+) -> Search:
+    """A search, every final state of which ends an execution that the interpreter went through again.
+
+    States that there is no time to confirm are dropped. A search that the deadline ended has its last states
+    confirmed all the same, for a second.
+    """
+    search = _search(name, test, model, what, limits, proposition)
+    confirmer = Confirmer(test, model)
+    for number, found in enumerate(search.found):
+        if limits.deadline is not None and time.monotonic() > limits.deadline + _LAST_STATES:
+            del search.found[number:]
+            search.timeout, search.exhausted = True, False
+            break
+        try:
+            state = confirmer.confirm(what, found.witness)
+        except Unconfirmed as error:
+            raise bug(test, f"a witness under {model.name} is not confirmed: {error}") from error
+        if values(what, state) != values(what, found.state):
+            raise bug(test, f"a witness under {model.name} ends in another final state than the engine found")
+    return search
+
+
+def _compare(test: Test, what: Observed, one: Search, two: Search) -> None:
+    """Raise unless both engines found the same, as far as each of them got."""
+    states = [{values(what, found.state) for found in search.found} for search in (one, two)]
+    facts = [_facts(search) for search in (one, two)]
+    # What a search that was cut did not find, it may have missed.
+    differ = (
+        (one.exhausted and (states[1] - states[0] or facts[1] - facts[0]))
+        or (two.exhausted and (states[0] - states[1] or facts[0] - facts[1]))
+    )
+    if differ:
+        only = " and ".join(
+            " ".join((f"{len(states[mine] - states[1 - mine])} final states", *sorted(facts[mine] - facts[1 - mine])))
+            + f" only in {name}"
+            for mine, name in enumerate(("z3", "enumerate"))
+        )
+        raise bug(test, f"the engines disagree: {only}")
+
+
+def _facts(search: Search) -> set[str]:
+    named = {"bounded": search.bounded, "deadlock": search.deadlock, "undefined": search.undefined is not None}
+    return search.flags | {name for name, holds in named.items() if holds}
+
+
+def bug(test: Test, message: str) -> PtxmmError:
+    """An error of kind ``internal``."""
+    return PtxmmError(
+        message, kind="internal", file=test.file, hint="this is a bug in ptxmm; please report it with the test"
+    )
+
+
+def values(what: Observed, state: State) -> tuple[int, ...]:
+    """The values of ``state``, in the order of ``what``."""
+    registers = tuple(state.registers[t.thread, t.register] for t in what.registers)
+    return registers + tuple(state.memory[t.key, t.index] for t in what.memory)

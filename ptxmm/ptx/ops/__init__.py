@@ -1,0 +1,133 @@
+"""Resolved instructions: what an instruction of PTX (or of the untyped dialect) does, every default filled in.
+
+``ptxmm.ptx.isa`` makes these from the parsed text; both event layers read nothing else of an instruction.
+The operations are in modules by family; all are imported from here. Sources: PTX ISA 8.5 chapter 9, semantics table
+section 3.
+"""
+
+from __future__ import annotations
+
+from ptxmm.ptx.ops.basic import Address, Guard, Imm, Operand, Proxy, Reg, Scope, Source, Sym, Type
+from ptxmm.ptx.ops.computation import (
+    Alu,
+    Branch,
+    Compare,
+    Convert,
+    Exit,
+    Pack,
+    Select,
+    SetPredicate,
+    Unpack,
+    WarpExchange,
+)
+from ptxmm.ptx.ops.copies import (
+    AsyncCommit,
+    AsyncWait,
+    BulkCopy,
+    CopyAsync,
+    CopyAsyncArrive,
+    TensormapCopyFence,
+    TensormapReplace,
+)
+from ptxmm.ptx.ops.matrices import MATRIX_ROW_BYTES, LoadMatrix, StoreMatrix, Wgmma, WgmmaFence, matrix_bytes
+from ptxmm.ptx.ops.memory import (
+    AsyncStore,
+    Atomic,
+    CtaRank,
+    Discard,
+    Element,
+    IsSpace,
+    Load,
+    Mapa,
+    Nothing,
+    Store,
+    access_bytes,
+    elements,
+)
+from ptxmm.ptx.ops.synchronization import (
+    Barrier,
+    BarrierReduction,
+    ClusterBarrier,
+    Fence,
+    GridControl,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierInitFence,
+    MbarrierTx,
+    MbarrierWait,
+    PendingCount,
+    ProxyFence,
+    TensormapFence,
+    WarpBarrier,
+)
+
+__all__ = [
+    "MATRIX_ROW_BYTES",
+    "Address",
+    "Alu",
+    "AsyncCommit",
+    "AsyncStore",
+    "AsyncWait",
+    "Atomic",
+    "Barrier",
+    "BarrierReduction",
+    "Branch",
+    "BulkCopy",
+    "ClusterBarrier",
+    "Compare",
+    "Convert",
+    "CopyAsync",
+    "CopyAsyncArrive",
+    "CtaRank",
+    "Discard",
+    "Element",
+    "Exit",
+    "Fence",
+    "GridControl",
+    "Guard",
+    "Imm",
+    "IsSpace",
+    "Load",
+    "LoadMatrix",
+    "Mapa",
+    "MbarrierArrive",
+    "MbarrierInit",
+    "MbarrierInitFence",
+    "MbarrierTx",
+    "MbarrierWait",
+    "Nothing",
+    "Op",
+    "Operand",
+    "Pack",
+    "PendingCount",
+    "Proxy",
+    "ProxyFence",
+    "Reg",
+    "Scope",
+    "Select",
+    "SetPredicate",
+    "Source",
+    "Store",
+    "StoreMatrix",
+    "Sym",
+    "TensormapCopyFence",
+    "TensormapFence",
+    "TensormapReplace",
+    "Type",
+    "Unpack",
+    "WarpBarrier",
+    "WarpExchange",
+    "Wgmma",
+    "WgmmaFence",
+    "access_bytes",
+    "elements",
+    "matrix_bytes",
+]
+
+Op = (
+    Load | Store | Atomic | Fence | ProxyFence | TensormapFence | MbarrierInitFence | Barrier | BarrierReduction
+    | WarpBarrier | ClusterBarrier | MbarrierInit | MbarrierArrive | MbarrierTx | MbarrierWait | PendingCount
+    | CopyAsync | CopyAsyncArrive | AsyncCommit | AsyncWait | BulkCopy | AsyncStore | TensormapReplace
+    | TensormapCopyFence | GridControl | Nothing | Discard | Mapa | CtaRank | IsSpace | WarpExchange | Pack | Unpack
+    | Alu | Convert | SetPredicate | Select | Branch | Exit | LoadMatrix | StoreMatrix | WgmmaFence | Wgmma
+)  # fmt: skip

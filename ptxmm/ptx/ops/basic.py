@@ -1,0 +1,87 @@
+"""What all instructions share: types, operands, addresses, guards, places in the input (PTX ISA 4, 5, 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ptxmm.errors import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A fundamental type of PTX 5.2: ``kind`` is one of ``b u s f bf pred``, ``bits`` its width (1 for predicates).
+
+    ``bf16`` has kind ``bf``. Values of ``f`` and ``bf`` types are their bit patterns.
+    """
+
+    kind: str
+    bits: int
+
+    @property
+    def name(self) -> str:
+        """The spelling in PTX, without the dot."""
+        return "pred" if self.kind == "pred" else f"{self.kind}{self.bits}"
+
+    @property
+    def bytes(self) -> int:
+        """The size in bytes."""
+        return self.bits // 8
+
+    @property
+    def signed(self) -> bool:
+        """Whether values are ordered and printed as signed integers."""
+        return self.kind == "s"
+
+
+@dataclass(frozen=True, slots=True)
+class Reg:
+    """A register, by its name without ``%``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imm:
+    """An integer constant as written (may be negative; an operation takes it modulo 2**width)."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sym:
+    """The address of a variable plus a constant byte offset; ``name`` is the key of a ``MemoryObject`` of the test."""
+
+    name: str
+    offset: int = 0
+
+
+Operand = Reg | Imm | Sym
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The operand ``[base+offset]`` of a memory instruction; ``offset`` in bytes."""
+
+    base: Operand
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The guard predicate ``@p`` or ``@!p``."""
+
+    register: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an instruction stands in the input and its text there."""
+
+    span: Span
+    text: str
+
+
+Scope = Literal["cta", "cluster", "gpu", "sys"]
+Proxy = Literal["generic", "surface", "texture", "constant"]

@@ -1,0 +1,123 @@
+"""Asynchronous copies, their groups, and tensor maps (PTX ISA 9.7.10.24, .25, 9.7.14.15.15, .16)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Scope, Source, Type
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAsync:
+    """``cp.async`` (9.7.10.24.3), non-bulk: ``size`` bytes (4, 8, 16) from global to shared memory of the CTA.
+
+    ``source_size``: only so many bytes are read, the rest written as zeros (None: all); ``ignore``: a predicate under
+    which nothing is read and zeros are written, or None; ``ignore_negated``.
+    """
+
+    dst: Address
+    src: Address
+    size: int
+    source_size: Operand | None
+    ignore: Reg | None
+    ignore_negated: bool
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAsyncArrive:
+    """``cp.async.mbarrier.arrive{.noinc}`` (9.7.14.15.15): arrives once all earlier cp.async of the thread are done.
+
+    Without ``noinc`` the pending count is incremented by 1 when it is executed.
+    """
+
+    address: Address
+    noinc: bool
+    source: Source
+    guard: Guard | None = None
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncCommit:
+    """``commit_group`` of the given kind of asynchronous operation: a new group of those not yet in one."""
+
+    kind: Literal["cp.async", "bulk", "wgmma"]
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncWait:
+    """``wait_group`` and ``wait_all``: until at most ``pending`` of the latest groups are not complete.
+
+    ``pending`` None: ``cp.async.wait_all``, which waits for operations without a group too. ``read``: only until the
+    sources have been read (``cp.async.bulk.wait_group.read``).
+    """
+
+    kind: Literal["cp.async", "bulk", "wgmma"]
+    pending: int | None
+    read: bool
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCopy:
+    """``cp.async.bulk``, ``cp.reduce.async.bulk`` and their ``.tensor`` forms (9.7.10.24.6 to .10).
+
+    ``dst_space``, ``src_space``: ``global``, ``shared::cta``, ``shared::cluster``. ``size``: bytes; None for a tensor
+    copy: the box of the tensor map. ``mbarrier``: where ``complete_tx::bytes`` goes, or None: it joins a bulk group.
+    ``mask``: the CTAs of the cluster of ``.multicast::cluster`` (dst and mbarrier at the same offsets in each), or
+    None. ``reduction``: the operation of ``cp.reduce``, on elements of ``type``; None: a copy. ``tensormap``: the
+    address of the tensor map that stands for the global side of a ``.tensor`` copy, with ``coordinates``; else None.
+    The address on the global side of a tensor copy is None. ``load_mode``: tile, im2col or im2col_no_offs, with the
+    ``offsets`` of im2col.
+    """
+
+    dst: Address | None
+    dst_space: str
+    src: Address | None
+    src_space: str
+    size: Operand | None
+    mbarrier: Address | None
+    mask: Operand | None
+    reduction: str | None
+    type: Type | None
+    tensormap: Address | None
+    coordinates: tuple[Operand, ...]
+    source: Source
+    guard: Guard | None = None
+    load_mode: str = "tile"
+    offsets: tuple[Operand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TensormapReplace:
+    """``tensormap.replace.tile.FIELD`` (9.7.10.25): a weak read and write of the 128 bytes of the tensor map.
+
+    ``field``: global_address rank box_dim ...; ``ordinal``: which dimension, or None.
+    """
+
+    field: str
+    address: Address
+    ordinal: int | None
+    value: Operand
+    type: Type
+    space: str | None
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TensormapCopyFence:
+    """``tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned`` (9.7.14.16): copies
+    128 bytes, then is the release fence of the tensormap proxy."""
+
+    dst: Address
+    src: Address
+    scope: Scope
+    source: Source
+    guard: Guard | None = None

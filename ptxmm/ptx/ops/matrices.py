@@ -1,0 +1,87 @@
+"""Matrix instructions: loads and stores of matrices by a warp, products by a warpgroup (PTX ISA 9.7.15.4, 9.7.16)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Source, Type
+
+MATRIX_ROW_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMatrix:
+    """``ldmatrix`` (9.7.15.4.15): a weak read of ``MATRIX_ROW_BYTES`` of shared memory, elements of 16 bits.
+
+    ``address`` is that of the row that this lane names. The four lanes 4*i to 4*i+3 get 4 bytes each of row i of the
+    matrix; ``dst`` has a register for each of the 1, 2 or 4 matrices, None for ``_``. ``transposed``: ``.trans``.
+    """
+
+    dst: tuple[Reg | None, ...]
+    address: Address
+    space: str | None
+    transposed: bool
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMatrix:
+    """``stmatrix`` (9.7.15.4.16): a weak write of ``MATRIX_ROW_BYTES``; the rest as in ``LoadMatrix``."""
+
+    address: Address
+    values: tuple[Operand, ...]
+    space: str | None
+    transposed: bool
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WgmmaFence:
+    """``wgmma.fence`` (9.7.16.7.1): what a later ``wgmma.mma_async`` is issued after (A35)."""
+
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wgmma:
+    """``wgmma.mma_async`` (9.7.16.5.2) and ``.sp`` (9.7.16.6.4): D = A*B + D, or A*B if ``scale`` is false.
+
+    ``dst`` is this thread's part of D, in registers of ``type`` (f32, s32; b32 for pairs of f16). ``a`` is this
+    thread's part of A in registers, or the descriptor of A in shared memory; ``b`` is the descriptor of B. In a litmus
+    test a descriptor is not encoded as in 9.7.16.5.1.2.7: it is the 64-bit address of the first byte of the matrix.
+    The matrices are read in the async proxy (``matrix_bytes``); the operation joins the next wgmma-group.
+
+    ``shape`` is (M, N, K) and ``multiplicands`` the element types of A and B, such as ``bf16`` and ``e4m3``.
+    ``scale`` is a predicate or constant, read as ``!p`` if ``scale_negated``; ``immediates``: imm-scale-a, imm-scale-b,
+    imm-trans-a (if A is in shared memory), imm-trans-b, as many as the types take; ``metadata`` and ``selector`` are
+    those of a sparse A (None, 0 if dense); ``saturate``: ``.satfinite``.
+    """
+
+    dst: tuple[Reg, ...]
+    a: tuple[Reg, ...] | Operand
+    b: Operand
+    scale: Operand
+    type: Type
+    shape: tuple[int, int, int]
+    multiplicands: tuple[str, str]
+    source: Source
+    guard: Guard | None = None
+    scale_negated: bool = False
+    immediates: tuple[int, ...] = ()
+    metadata: Reg | None = None
+    selector: int = 0
+    saturate: bool = False
+
+
+def matrix_bytes(op: Wgmma) -> tuple[int, int]:
+    """How many bytes of shared memory the matrices A (0 if it is in registers) and B take.
+
+    A row of A and a column of B have 32 bytes, whatever the type (K is chosen so); with a sparse A, of which half is
+    stored, a column of B has 64.
+    """
+    m, n, _ = op.shape
+    dense = op.metadata is None
+    return (0 if isinstance(op.a, tuple) else 32 * m), (32 if dense else 64) * n

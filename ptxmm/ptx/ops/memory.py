@@ -1,0 +1,188 @@
+"""Loads, stores, atomics and reductions, and instructions about addresses (PTX ISA 9.7.10, 9.7.14.5 to .7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxmm.ptx.ops.basic import Address, Guard, Operand, Proxy, Reg, Scope, Source, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``ld`` (and the dialect's ``tld suld cold``). ``sem``: weak, relaxed, acquire; ``scope`` is None iff weak.
+
+    ``dst`` has a register for each element (``.v2 .v4 .v8``; one for a scalar), None for ``_``; ``type`` is that of an
+    element. ``.volatile`` is relaxed.sys with ``volatile`` set (A23), ``.mmio`` relaxed.sys with ``mmio`` set (A24).
+    ``nc``: ``ld.global.nc`` or ``ldu``, which the memory model does not cover (A41).
+    """
+
+    dst: tuple[Reg | None, ...]
+    address: Address
+    type: Type
+    sem: str
+    scope: Scope | None
+    space: str | None
+    source: Source
+    guard: Guard | None = None
+    proxy: Proxy = "generic"
+    volatile: bool = False
+    mmio: bool = False
+    nc: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``st`` (and the dialect's ``sust``). ``sem``: weak, relaxed, release; ``values``: one for each element; the rest
+    as in ``Load``."""
+
+    address: Address
+    values: tuple[Operand, ...]
+    type: Type
+    sem: str
+    scope: Scope | None
+    space: str | None
+    source: Source
+    guard: Guard | None = None
+    proxy: Proxy = "generic"
+    volatile: bool = False
+    mmio: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """``atom`` (``returns`` true) or ``red`` (``returns`` false, ``dst`` empty).
+
+    ``op``: add sub inc dec and or xor min max exch cas. ``operands``: for each register element (one for a scalar) its
+    operands: (value,), for cas (compare, new). ``dst``: a register, or None for ``_``, for each of them. ``type``: that
+    of one atomic access, a scalar; ``packed``: how many of those one register holds (2 for ``f16x2`` and ``bf16x2``).
+    ``sem``: relaxed, acquire, release, acq_rel. The proxy is ``surface`` for the dialect's ``suatom``/``sured``.
+    """
+
+    dst: tuple[Reg | None, ...]
+    op: str
+    address: Address
+    operands: tuple[tuple[Operand, ...], ...]
+    type: Type
+    sem: str
+    scope: Scope
+    space: str | None
+    returns: bool
+    source: Source
+    guard: Guard | None = None
+    proxy: Proxy = "generic"
+    packed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One scalar access of a memory instruction (PTX ISA 8.2.3, 8.2.4; semantics A13).
+
+    ``offset``: bytes from the address of the instruction; ``type``: of the access; ``item``: which register of the
+    vector it belongs to; ``shift``: its lowest bit in that register.
+    """
+
+    offset: int
+    type: Type
+    item: int
+    shift: int
+
+
+def elements(op: Load | Store | Atomic, split: bool = False) -> tuple[Element, ...]:
+    """The scalar accesses of ``op``, in ascending order of address.
+
+    ``split``: a 16-byte scalar is two accesses of 8 bytes (reading ``b128=split``).
+    """
+    packed = op.packed if isinstance(op, Atomic) else 1
+    type_ = op.type
+    if split and type_.bits == 128:
+        packed, type_ = 2, Type("b", 64)
+    count = len(op.operands) if isinstance(op, Atomic) else len(op.values) if isinstance(op, Store) else len(op.dst)
+    return tuple(
+        Element((item * packed + part) * type_.bytes, type_, item, part * type_.bits)
+        for item in range(count)
+        for part in range(packed)
+    )
+
+
+def access_bytes(op: Load | Store | Atomic) -> int:
+    """The number of bytes that all scalar accesses of ``op`` take."""
+    last = elements(op)[-1]
+    return last.offset + last.type.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncStore:
+    """``st.async`` (``reduction`` None) and ``red.async`` (9.7.10.12, 9.7.14.7): a weak store, or a relaxed reduction
+    at cluster scope, of ``values`` to shared memory of the cluster, then complete_tx of its bytes on ``mbarrier``."""
+
+    address: Address
+    values: tuple[Operand, ...]
+    type: Type
+    mbarrier: Address
+    reduction: str | None
+    source: Source
+    guard: Guard | None = None
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """An instruction without effect on memory: ``prefetch``, ``applypriority``, ``createpolicy``, ``nanosleep``, ....
+
+    ``dst``: a register it writes with a value of no meaning here (0), such as a cache policy; or None.
+    """
+
+    dst: Reg | None
+    type: Type | None
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """``discard.global.L2 [a], 128`` (9.7.10.16): a weak write of an undetermined value."""
+
+    address: Address
+    size: int
+    source: Source
+    guard: Guard | None = None
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mapa:
+    """``mapa`` (9.7.10.22): the address in CTA ``rank`` of the cluster of the shared variable at ``value``.
+
+    ``space``: ``shared::cluster`` or None (generic); a litmus thread's addresses are the same in both (A26).
+    """
+
+    dst: Reg
+    type: Type
+    value: Operand
+    rank: Operand
+    space: str | None
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CtaRank:
+    """``getctarank`` (9.7.10.23): the rank in its cluster of the CTA that the shared address ``value`` lies in."""
+
+    dst: Reg
+    type: Type
+    value: Operand
+    source: Source
+    guard: Guard | None = None
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IsSpace:
+    """``isspacep.SPACE`` (9.7.10.18): whether the generic address ``value`` lies in ``space``."""
+
+    dst: Reg
+    space: str
+    value: Operand
+    source: Source
+    guard: Guard | None = None

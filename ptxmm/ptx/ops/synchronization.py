@@ -1,0 +1,192 @@
+"""Fences, barriers, mbarriers and grid control (PTX ISA 9.7.14.1 to .4, .13, .15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Scope, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """``fence.sem.scope`` or ``membar`` (= fence.sc, A19). ``sem``: sc, acq_rel; acquire, release since PTX 8.6.
+
+    ``restrict``: the state space of ``.sync_restrict`` (PTX 8.6), or None.
+    """
+
+    sem: str
+    scope: Scope
+    source: Source
+    guard: Guard | None = None
+    restrict: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyFence:
+    """``fence.proxy.KIND``: alias, async, or (dialect, nvlitmus) surface, texture, constant, generic.
+
+    ``space``: the state space of ``fence.proxy.async`` (``global``, ``shared::cta``, ``shared::cluster``); None: all.
+    """
+
+    kind: str
+    source: Source
+    guard: Guard | None = None
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TensormapFence:
+    """``fence.proxy.tensormap::generic.release.scope`` or ``.acquire.scope [address], 128`` (9.7.14.4).
+
+    ``sem``: release, acquire; ``address`` is None for a release.
+    """
+
+    sem: Literal["release", "acquire"]
+    scope: Scope
+    address: Address | None
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierInitFence:
+    """``fence.mbarrier_init.release.cluster`` (9.7.14.4)."""
+
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """``bar/barrier.sync`` and ``.arrive`` (``kind``).
+
+    Typed PTX: ``barrier`` is the id 0..15, ``count`` the number of threads (a multiple of 32) or None for all;
+    ``instance`` is None. Untyped dialect (semantics 1.7): ``instance`` is the constant I, ``barrier`` is B
+    (default I), ``count`` is the quorum Q or None.
+    """
+
+    kind: Literal["sync", "arrive"]
+    barrier: Operand
+    count: Operand | None
+    instance: int | None
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierReduction:
+    """``bar/barrier.red.OP`` (9.7.14.1): as ``Barrier`` of kind sync, and ``dst`` gets the reduction of ``predicate``
+    over the threads of the phase. ``op``: popc, and, or."""
+
+    op: Literal["popc", "and", "or"]
+    dst: Reg
+    barrier: Operand
+    count: Operand | None
+    predicate: Reg
+    negated: bool
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WarpBarrier:
+    """``bar.warp.sync mask`` (9.7.14.2): a barrier of the lanes in ``mask``."""
+
+    mask: Operand
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBarrier:
+    """``barrier.cluster.arrive`` (``sem``: release, relaxed) or ``.wait`` (``sem``: acquire) (9.7.14.3)."""
+
+    kind: Literal["arrive", "wait"]
+    sem: Literal["release", "relaxed", "acquire"]
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierInit:
+    """``mbarrier.init [address], count`` (9.7.14.15.9); ``count`` None: ``mbarrier.inval``."""
+
+    address: Address
+    count: Operand | None
+    source: Source
+    guard: Guard | None = None
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierArrive:
+    """``mbarrier.arrive`` and ``arrive_drop`` (``drop``) (9.7.14.15.13, .14).
+
+    ``count``: how many arrivals (None: 1). ``expect``: the bytes of ``.expect_tx``, expected before the arrival, or
+    None. ``dst`` None: ``_`` or none. ``sem``: release; relaxed since PTX 8.6.
+    """
+
+    dst: Reg | None
+    address: Address
+    count: Operand | None
+    expect: Operand | None
+    sem: Literal["release", "relaxed"]
+    scope: Scope
+    drop: bool
+    no_complete: bool
+    space: str | None
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierTx:
+    """``mbarrier.expect_tx`` and ``.complete_tx`` (9.7.14.15.11, .12): ``amount`` bytes; always relaxed."""
+
+    kind: Literal["expect_tx", "complete_tx"]
+    address: Address
+    amount: Operand
+    scope: Scope
+    space: str | None
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierWait:
+    """``mbarrier.test_wait`` and ``try_wait`` (9.7.14.15.16): ``dst`` tells whether the phase is complete.
+
+    The phase is that of the state ``state``, or given by ``parity`` (0 or 1); one of them is None. ``sem``: acquire;
+    relaxed since PTX 8.6.
+    """
+
+    kind: Literal["test_wait", "try_wait"]
+    dst: Reg
+    address: Address
+    state: Operand | None
+    parity: Operand | None
+    sem: Literal["acquire", "relaxed"]
+    scope: Scope
+    source: Source
+    guard: Guard | None = None
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCount:
+    """``mbarrier.pending_count`` (9.7.14.15.17): the pending count in the opaque ``state``."""
+
+    dst: Reg
+    state: Operand
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GridControl:
+    """``griddepcontrol.wait`` and ``.launch_dependents`` (9.7.14.13)."""
+
+    kind: Literal["wait", "launch_dependents"]
+    source: Source
+    guard: Guard | None = None

@@ -1,0 +1,158 @@
+"""Loads, stores and atomic operations of the reference, and the instructions on tensor maps: element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ptxmm.program.test import MemoryObject
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops import Type
+from tests.reference_events import Cell, Event, Run
+from tests.reference_expressions import Expr, apply, const, is_const, joined_bytes, reads
+
+if TYPE_CHECKING:
+    from tests.reference_threads import Walker
+
+B64 = Type("b", 64)
+PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
+TENSORMAP = 128
+
+
+def cells(item: MemoryObject, offset: int, size: int) -> dict[str, Cell]:
+    """The physical and the virtual cell of an event."""
+    return {"cell": (item.physical, offset, size), "vcell": (item.key, offset, size)}
+
+
+def update(op: str, kind: Type, old: Expr, value: Expr, item: MemoryObject, sem: bool = True) -> Expr:
+    """What an atomic operation writes; .f32 additions to global memory flush subnormal numbers (9.7.12.5)."""
+    if op == "exch":
+        return value
+    if op == "add" and kind == Type("f", 32) and item.space == "global":
+        op = "add.ftz"
+    return apply(op, kind, old, value, sem=sem)
+
+
+def access(
+    walker: Walker, run: Run, op: ops.Load | ops.Store | ops.Atomic, taken: Expr, common: Event
+) -> Iterator[Run]:
+    size = ops.access_bytes(op)
+    for fork, item, offset, address in walker.places(run, op.address, size, size):
+        here = replace(common, scope=op.scope, proxy=PROXIES[op.proxy], addr=reads(address))
+        match op:
+            case ops.Load():
+                yield load(walker, fork, op, taken, here, item, offset)
+            case ops.Store():
+                yield store(walker, fork, op, here, item, offset)
+            case ops.Atomic():
+                yield from atomic(walker, fork, op, taken, here, item, offset)
+
+
+def pieces(walker: Walker, op: ops.Load | ops.Store, item: MemoryObject, offset: int) -> Iterator[tuple[int, int, int]]:
+    """(which value, first byte in it, bytes) of each access: an element of a vector is divided like the object."""
+    parts = ops.elements(op)
+    for element in parts:
+        begin, size = offset + element.offset, element.type.bytes
+        for at, length in walker.chunks.of(item.key, begin, size) if len(parts) > 1 else [(begin, size)]:
+            yield element.item, at - begin, length
+
+
+def load(
+    walker: Walker, run: Run, op: ops.Load, taken: Expr, common: Event, item: MemoryObject, offset: int
+) -> Run:
+    new: list[Event] = []
+    values: dict[int, list[tuple[Expr, int, int]]] = {}
+    for which, first, size in pieces(walker, op, item, offset):
+        part = which * op.type.bytes + first
+        values.setdefault(which, []).append((("read", (walker.index, len(run.events) + len(new))), 0, size))
+        event = replace(common, kind="R", acq=op.sem == "acquire", part=part)
+        new.append(replace(event, **cells(item, offset + part, size)))  # type: ignore[arg-type]
+    registers = run.registers
+    for which, found in values.items():
+        value = found[0][0] if len(found) == 1 else joined_bytes(*found)
+        registers = walker.assign(replace(run, registers=registers), op.dst[which], value, op.type, taken)
+    return replace(run, pc=run.pc + 1, events=(*run.events, *new), registers=registers)
+
+
+def store(walker: Walker, run: Run, op: ops.Store, common: Event, item: MemoryObject, offset: int) -> Run:
+    new = []
+    for which, first, size in pieces(walker, op, item, offset):
+        part = which * op.type.bytes + first
+        value = walker.operand(run, op.values[which], op.type)
+        if size != op.type.bytes:
+            value = joined_bytes((value, first, size))
+        event = replace(common, kind="W", rel=op.sem == "release", value=value, data=reads(value), part=part)
+        new.append(replace(event, **cells(item, offset + part, size)))  # type: ignore[arg-type]
+    return replace(run, pc=run.pc + 1, events=(*run.events, *new))
+
+
+def atomic(
+    walker: Walker, run: Run, op: ops.Atomic, taken: Expr, common: Event, item: MemoryObject, offset: int
+) -> Iterator[Run]:
+    rel, acq = op.sem in ("release", "acq_rel"), op.sem in ("acquire", "acq_rel")
+    new: list[Event] = []
+    found: list[tuple[Expr, int, int]] = []
+    for element in ops.elements(op):
+        leaf = (walker.index, len(run.events) + len(new))
+        at = cells(item, offset + element.offset, element.type.bytes)
+        event = replace(common, rel=rel, amo=True, part=element.offset, **at)  # type: ignore[arg-type]
+        read = replace(event, kind="R", acq=acq, noret=not op.returns)
+        write = replace(event, kind="W", read_half=leaf)
+        kind = Type("b", op.packed * op.type.bits) if op.packed > 1 else op.type
+        operands = [walker.operand(run, o, kind) for o in op.operands[element.item]]
+        if op.packed > 1:
+            operands = [joined_bytes((o, element.shift // 8, element.type.bytes)) for o in operands]
+        found.append((("read", leaf), 0, element.type.bytes))
+        if op.op == "cas":
+            registers = walker.assign(run, op.dst[0] if op.dst else None, ("read", leaf), op.type, taken)
+            done = replace(run, pc=run.pc + 1, registers=registers)
+            compare, value = operands
+            equal = walker.apply("eq", op.type, ("read", leaf), compare)
+            write = replace(write, value=value, data=reads(value), ctrl=write.ctrl | reads(equal))
+            for success in (True, False):
+                halves = (read, write) if success else (read,)
+                if is_const(equal) and bool(equal[1]) != success:
+                    continue
+                constraints = (*run.constraints, (equal, success))
+                yield replace(done, events=(*run.events, *halves), constraints=constraints)
+            return
+        value = update(op.op, op.type, ("read", leaf), operands[0], item, walker.sem)
+        new += [read, replace(write, value=value, data=reads(value))]
+    registers = run.registers
+    for which, register in enumerate(op.dst):
+        mine = found[which * op.packed : (which + 1) * op.packed]
+        value = mine[0][0] if op.packed == 1 else joined_bytes(*mine)
+        kind = Type("b", op.packed * op.type.bits)
+        registers = walker.assign(replace(run, registers=registers), register, value, kind, taken)
+    yield replace(run, pc=run.pc + 1, events=(*run.events, *new), registers=registers)
+
+
+def tensormap(
+    walker: Walker, run: Run, op: ops.TensormapReplace | ops.TensormapCopyFence, common: Event
+) -> Iterator[Run]:
+    """A read and a write of 128 bytes; the first 8 of them hold the global address."""
+    common = replace(common, proxy="GEN")
+    leaf = (walker.index, len(run.events))
+    if isinstance(op, ops.TensormapReplace):
+        if op.field != "global_address":
+            raise NotImplementedError(op)
+        for fork, item, offset, address in walker.places(run, op.address, TENSORMAP, 64):
+            event = replace(common, addr=reads(address), **cells(item, offset, TENSORMAP))  # type: ignore[arg-type]
+            new = walker.operand(run, op.value, B64)
+            value = joined_bytes((new, 0, 8), (("read", leaf), 8, TENSORMAP - 8))
+            write = replace(event, kind="W", value=value, data=reads(value), read_half=None)
+            yield replace(fork, pc=run.pc + 1, events=(*run.events, replace(event, kind="R"), write))
+        return
+    for fork, source, offset, address in walker.places(run, op.src, TENSORMAP, 64):
+        read = replace(common, kind="R", addr=reads(address), **cells(source, offset, TENSORMAP))  # type: ignore[arg-type]
+        for last, target, at, place in walker.places(fork, op.dst, TENSORMAP, 64):
+            value: Expr = ("read", leaf)
+            write = replace(
+                common, kind="W", addr=reads(place), value=value, data=reads(value), **cells(target, at, TENSORMAP)
+            )  # type: ignore[arg-type]
+            fence = replace(common, kind="TMREL", scope=op.scope)
+            yield replace(last, pc=run.pc + 1, events=(*run.events, read, write, fence))
+
+
+__all__ = ["access", "const", "tensormap"]

@@ -1,0 +1,255 @@
+"""Asynchronous operations of the reference: copies, reductions, remote stores, their groups and the waits for them.
+
+Each instruction leaves an ISS event in program order; what it does is not in program order (PTX ISA 8.9.1.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ptxmm.program.test import MemoryObject
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops import Type
+from tests.reference_accesses import TENSORMAP, cells, update
+from tests.reference_events import Event, Later, Place, Run, Step
+from tests.reference_expressions import Expr, Leaf, const, is_const, joined_bytes, reads
+
+if TYPE_CHECKING:
+    from tests.reference_threads import Walker
+
+B64 = Type("b", 64)
+U32 = Type("u", 32)
+
+Where = tuple[MemoryObject, int]
+"""An object and an offset in it."""
+
+
+class Operation:
+    """The events of one asynchronous operation, in the making."""
+
+    def __init__(self, walker: Walker, run: Run, common: Event) -> None:
+        self.index, self.base, self.common = walker.index, len(run.events), replace(common, sync=False)
+        self.events = [replace(common, kind="ISS")]
+
+    def add(self, event: Event) -> Leaf:
+        self.events.append(event)
+        return (self.index, self.base + len(self.events) - 1)
+
+    def copy_in(
+        self, walker: Walker, source: Where, size: int, proxy: str, addr: frozenset[Leaf]
+    ) -> list[tuple[Expr, int, int]]:
+        """Reads of the source, one for each chunk; the value that they make."""
+        item, offset = source
+        found: list[tuple[Expr, int, int]] = []
+        for at, length in walker.chunks.of(item.key, offset, size) if size else ():
+            event = replace(self.common, kind="R", proxy=proxy, addr=addr, **cells(item, at, length))  # type: ignore[arg-type]
+            found.append((("read", self.add(event)), 0, length))
+        return found
+
+    def copy_out(
+        self, walker: Walker, target: Where, value: Expr, size: int, proxy: str, addr: frozenset[Leaf]
+    ) -> None:
+        """Writes of ``value`` to the target, one for each chunk."""
+        item, offset = target
+        for at, length in walker.chunks.of(item.key, offset, size):
+            piece = joined_bytes((value, at - offset, length))
+            event = replace(self.common, kind="W", proxy=proxy, addr=addr, value=piece, data=reads(piece))
+            self.add(replace(event, **cells(item, at, length)))  # type: ignore[arg-type]
+
+    def reduce(self, target: Where, value: Expr, size: int, name: str, kind: Type, event: Event) -> None:
+        """A read and a write for each element of ``kind``; ``event`` says how strong they are."""
+        item, offset = target
+        for first in range(0, size, kind.bytes):
+            here = replace(event, amo=True, **cells(item, offset + first, kind.bytes))  # type: ignore[arg-type]
+            old = self.add(replace(here, kind="R", noret=True))
+            new = update(name, kind, ("read", old), joined_bytes((value, first, kind.bytes)), item)
+            self.add(replace(here, kind="W", read_half=old, value=new, data=reads(new)))
+
+    def complete(self, place: Where, amount: Expr) -> Later:
+        """The complete_tx operation on the mbarrier at ``place``."""
+        item, offset = place
+        mbarrier: Place = (item.physical, offset)
+        event = replace(self.common, kind="MBA", scope="cluster", proxy="GEN", rel=True, place=mbarrier)
+        return Later(self.add(replace(event, owner=item.owner))[1], mbarrier, amount)
+
+
+def perform(walker: Walker, run: Run, op: ops.Op, common: Event) -> Iterator[Run]:
+    match op:
+        case ops.CopyAsync():
+            yield from copy_async(walker, run, op, common)
+        case ops.BulkCopy():
+            yield from bulk(walker, run, op, common)
+        case ops.AsyncStore():
+            yield from async_store(walker, run, op, common)
+        case ops.CopyAsyncArrive():
+            for fork, item, offset, _ in walker.places(run, op.address, 8, 8):
+                place = (item.physical, offset)
+                n = len(run.events)
+                arrival = replace(
+                    common, kind="MBA", scope="cta", proxy="GEN", rel=True, sync=False, place=place, fences="cp.async"
+                )
+                later = (Later(n + 1, place, None),)
+                step = Step(walker.index, "issue", op, place=None if op.noinc else place, later=later)
+                new = replace(common, kind="ISS")
+                yield replace(fork, pc=run.pc + 1, events=(*run.events, new, arrival), steps=(*run.steps, step))
+        case ops.AsyncCommit(kind=kind):
+            members = frozenset(step for k, step in run.loose if k == kind)
+            loose = tuple(item for item in run.loose if item[0] != kind)
+            yield replace(run, pc=run.pc + 1, groups=(*run.groups, (kind, members)), loose=loose)
+        case ops.AsyncWait(kind=kind, pending=pending, read=read):
+            groups = [members for k, members in run.groups if k == kind]
+            done = frozenset().union(*groups[: len(groups) - pending] if pending else groups)
+            if pending is None:
+                done |= {step for k, step in run.loose if k == kind}
+            yield replace(
+                run, pc=run.pc + 1, events=(*run.events, replace(common, kind="AW", done=done, read=read))
+            )
+        case _:
+            raise NotImplementedError(op)
+
+
+def copy_async(walker: Walker, run: Run, op: ops.CopyAsync, common: Event) -> Iterator[Run]:
+    """``cp.async``: weak generic accesses; what is not read is written as zeros."""
+    given = const(op.size) if op.source_size is None else walker.operand(run, op.source_size, U32)
+    if not is_const(given):
+        raise NotImplementedError(op)
+    size = min(given[1], op.size)
+    if op.ignore is not None:
+        ignored = run.registers[op.ignore.name]
+        if not is_const(ignored):
+            raise NotImplementedError(op)
+        size = 0 if bool(ignored[1]) != op.ignore_negated else size
+    for first, source, offset, src in walker.places(run, op.src, op.size, op.size):
+        for last, target, at, dst in walker.places(first, op.dst, op.size, op.size):
+            new = Operation(walker, run, common)
+            found = new.copy_in(walker, (source, offset), size, "GEN", reads(src))
+            value = joined_bytes(*found, (const(0), 0, op.size - size))
+            new.copy_out(walker, (target, at), value, op.size, "GEN", reads(dst))
+            loose = (*run.loose, ("cp.async", common.step))
+            yield replace(last, pc=run.pc + 1, events=(*run.events, *new.events), loose=loose)
+
+
+def bulk(walker: Walker, run: Run, op: ops.BulkCopy, common: Event) -> Iterator[Run]:
+    """``cp.async.bulk``, ``cp.reduce.async.bulk`` and their tensor forms."""
+    if op.tensormap is None:
+        if op.size is None:
+            raise NotImplementedError(op)
+        size = walker.operand(run, op.size, U32)
+        if not is_const(size):
+            raise NotImplementedError(op)
+        new = Operation(walker, run, common)
+        yield from bulk_sides(walker, run, op, new, size[1], None, reads(size))
+        return
+    base = op.tensormap.base
+    declared = walker.test.objects[base.name].tensormap if isinstance(base, ops.Sym) else None
+    if declared is None or len(op.coordinates) != 1 or op.load_mode != "tile":
+        raise NotImplementedError(op)
+    for fork, item, offset, address in walker.places(run, op.tensormap, TENSORMAP, 64):
+        new = Operation(walker, run, common)
+        event = replace(new.common, kind="R", proxy="TMP", addr=reads(address), **cells(item, offset, TENSORMAP))  # type: ignore[arg-type]
+        map_ = joined_bytes((("read", new.add(event)), 0, 8))
+        coordinate = walker.resize(walker.operand(run, op.coordinates[0], U32), Type("s", 32), 64)
+        scaled = walker.apply("mul.lo", B64, coordinate, const(declared.type.bytes))
+        side = walker.apply("add", B64, map_, scaled)
+        length = declared.count * declared.type.bytes
+        yield from bulk_sides(walker, fork, op, new, length, side, reads(map_) | reads(coordinate))
+
+
+def bulk_sides(
+    walker: Walker, run: Run, op: ops.BulkCopy, made: Operation, size: int, tensor: Expr | None, addr: frozenset[Leaf]
+) -> Iterator[Run]:
+    """The source, the destinations and the mbarrier; ``tensor``: the address on the global side of a tensor copy."""
+    events = list(made.events)
+
+    def side(fork: Run, address: ops.Address | None) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
+        if address is not None:
+            return walker.places(fork, address, size, 16)
+        assert tensor is not None
+        return walker.at(fork, tensor, size, 1)
+
+    for first, source, offset, src in side(run, op.src):
+        for second, target, at, dst in side(first, op.dst):
+            if op.mbarrier is None:
+                made.events = list(events)
+                bulk_events(walker, op, made, (source, offset), [(target, at)], [], size, addr | reads(src), reads(dst))
+                loose = (*run.loose, ("bulk", made.common.step))
+                yield replace(second, pc=run.pc + 1, events=(*run.events, *made.events), loose=loose)
+                continue
+            for last, item, place, _ in walker.places(second, op.mbarrier, 8, 8):
+                made.events = list(events)
+                targets, mbarriers = multicast(walker, run, op, (target, at)), multicast(walker, run, op, (item, place))
+                later = bulk_events(
+                    walker, op, made, (source, offset), targets, mbarriers, size, addr | reads(src), addr | reads(dst)
+                )
+                step = Step(walker.index, "issue", op, later=tuple(later))
+                yield replace(
+                    last, pc=run.pc + 1, events=(*run.events, *made.events), steps=(*run.steps, step)
+                )
+
+
+def multicast(walker: Walker, run: Run, op: ops.BulkCopy, place: Where) -> list[Where]:
+    """The same place in each CTA of the mask."""
+    if op.mask is None:
+        return [place]
+    mask = walker.operand(run, op.mask, Type("u", 16))
+    if not is_const(mask):
+        raise NotImplementedError(op)
+    found = []
+    for rank in range(16):
+        if mask[1] >> rank & 1:
+            item = walker.sibling(place[0], rank)
+            if item is None:
+                raise NotImplementedError(op)
+            found.append((item, place[1]))
+    return found
+
+
+def bulk_events(
+    walker: Walker,
+    op: ops.BulkCopy,
+    made: Operation,
+    source: Where,
+    targets: list[Where],
+    mbarriers: list[Where],
+    size: int,
+    addr_src: frozenset[Leaf],
+    addr_dst: frozenset[Leaf],
+) -> list[Later]:
+    found = made.copy_in(walker, source, size, "ASY", addr_src)
+    value = joined_bytes(*found)
+    for target in targets:
+        if op.reduction is None:
+            made.copy_out(walker, target, value, size, "ASY", addr_src | addr_dst)
+        else:
+            assert op.type is not None
+            event = replace(made.common, proxy="ASY", scope="gpu", addr=addr_src | addr_dst)
+            made.reduce(target, value, size, op.reduction, op.type, event)
+    made.add(replace(made.common, kind="PF", fences="ASY", after="reads"))
+    made.add(replace(made.common, kind="PF", fences="ASY", after="writes"))
+    return [made.complete(place, const(size)) for place in mbarriers]
+
+
+def async_store(walker: Walker, run: Run, op: ops.AsyncStore, common: Event) -> Iterator[Run]:
+    """``st.async`` and ``red.async``: generic accesses, then complete_tx of their bytes."""
+    size = len(op.values) * op.type.bytes
+    for first, target, at, dst in walker.places(run, op.address, size, size):
+        for last, item, place, _ in walker.places(first, op.mbarrier, 8, 8):
+            new = Operation(walker, run, common)
+            values = [(walker.operand(run, v, op.type), 0, op.type.bytes) for v in op.values]
+            event = replace(new.common, proxy="GEN", addr=reads(dst))
+            if op.reduction is None:
+                for n, piece in enumerate(values):
+                    begin = at + n * op.type.bytes
+                    parts = walker.chunks.of(target.key, begin, op.type.bytes) if len(values) > 1 else ((begin, op.type.bytes),)
+                    for where, length in parts:
+                        value = joined_bytes((piece[0], where - begin, length))
+                        write = replace(event, kind="W", value=value, data=reads(value))
+                        new.add(replace(write, **cells(target, where, length)))  # type: ignore[arg-type]
+            else:
+                strong = replace(event, scope="cluster")
+                new.reduce((target, at), joined_bytes(*values), size, op.reduction, op.type, strong)
+            later = new.complete((item, place), const(size))
+            step = Step(walker.index, "issue", op, later=(later,))
+            yield replace(last, pc=run.pc + 1, events=(*run.events, *new.events), steps=(*run.steps, step))

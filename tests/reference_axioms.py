@@ -1,0 +1,219 @@
+"""The axioms of the models for the reference, beside the names of their definition.
+
+A reading is a dict from (read, byte) to the write that this byte comes from; only bytes that stand for their cell are
+in it. All axioms are antitone in reads-from, coherence, Fence-SC order and the phases of barriers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from tests.reference_frame import Byte, Frame, Here
+from tests.reference_relations import Pairs, acyclic, closure, inv, irreflexive, seq
+from tests.reference_simulation import Meeting
+
+Reading = dict[tuple[int, Byte], int]
+
+Last = tuple[frozenset[int], ...]
+"""For each cell of a part of memory the writes that may be last there."""
+
+
+def observation(x: Frame, rf: Pairs) -> Pairs:
+    """``let rec obs = (ms & rf) | (obs; rmw; obs)``"""
+    obs = x.ms & rf
+    while True:
+        more = obs | seq(obs, x.rmw, obs)
+        if more == obs:
+            return obs
+        obs = more
+
+
+def causality(x: Frame, rf: Pairs, fsc: Pairs, met: Meeting) -> tuple[Pairs, Pairs]:
+    """Base causality order and causality order."""
+    obs = observation(x, rf)
+    sync_ra = x.ms & seq(x.relpat, obs, x.acqpat)
+    if x.model == "ptx-6.0":
+        sw = sync_ra | fsc | met.barphase
+        po_ = x.po | {(e, e) for e in x.E}
+        bc = closure(seq(po_, sw, po_))
+        return bc, bc | seq(obs, bc | (x.po & x.ovl))
+    sync = sync_ra | fsc | met.barphase | met.warpphase | x.api
+    ppbc: Pairs = set()
+    if x.model == "ptx-8.5":
+        bc, bt = base_causality(x, obs, sync, met)
+        # a map that was written generically is read by a copy after a release and an acquire fence of its proxy
+        into = {(a, r) for a, r in x.tmcov & x.scta & bt}
+        ppbc |= x.vovl & seq(
+            {(m, f) for m, f in bt if m in x.M & x.GEN and f in x.TMREL}, {(f, a) for f, a in bt if a in x.TMACQ}, into
+        )
+        ppbc |= x.ovl & seq({(m, a) for m, a in bc if a in x.API}, bc)
+        other = {m for m in x.M if x.events[m].proxy in ("ASY", "TMP")}
+    else:
+        bc = closure(x.po | sync)
+        other = x.M - x.GEN
+    generic = {(e, e) for e in x.M & x.GEN}
+    xit = generic | {(m, f) for m, f in bc if m in other and (f, m) in x.pfl}
+    ent = generic | {(f, m) for f, m in bc if m in other - x.TMP and (f, m) in x.pfl}
+    ppbc |= {(a, b) for a, b in bc & x.vovl if a in x.M & x.GEN and b in x.M & x.GEN}
+    ppbc |= {(a, b) for a, b in bc & x.vovl & x.same_proxy & x.scta if a in x.M}
+    ppbc |= x.vovl & seq(xit, bc, ent)
+    ppbc |= x.ovl & seq(xit, {(a, f) for a, f in bc if f in x.AF}, bc, ent)
+    return bc, ppbc | seq(obs, ppbc)
+
+
+def base_causality(x: Frame, obs: Pairs, sync: Pairs, met: Meeting) -> tuple[Pairs, Pairs]:
+    """``bc`` and ``bt`` of 1.5."""
+    clu = {(a, w) for a, w in met.cluphase if w in x.ACQ}
+    sync_clu = x.ms & seq(
+        {(a, a) for a in x.CA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.CA}, clu
+    )
+    waits = {(w, w) for w in x.MBW & x.ACQ} | {(w, f) for w, f in x.po if w in x.MBW - x.ACQ and f in x.F_ACQ}
+    sync_mb = x.ms & seq(
+        {(a, a) for a in x.MBA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.MBA}, met.mbphase, waits
+    )
+    strong_w = x.W & x.STRONG
+    sync_tm = x.ms & seq(
+        {(f, w) for f, w in x.po if f in x.TMREL and w in strong_w},
+        obs,
+        {(r, f) for r, f in x.po if r in x.start and f in x.TMACQ},
+    )
+    step = x.po | x.aord | x.acomp | sync | sync_clu | sync_mb
+    bc0 = closure(step)
+    bt0 = closure(step | sync_tm)
+    mbi_s = x.ms & (
+        seq({(f, a) for f, a in x.po if f in x.FMBI and a in x.CA}, clu)
+        | seq({(f, w) for f, w in x.po if f in x.FMBI and w in strong_w}, obs, x.acqpat)
+    )
+    bc_mbi = seq({(i, f) for i, f in x.po if i in x.MBI}, mbi_s)
+    before = bc0 | bc_mbi | seq(bc_mbi, bc0)
+    return before | x.issue | seq(before, x.issue), bt0 | x.issue | seq(bt0, x.issue)
+
+
+def from_reads(here: Here, reading: Reading, co: Pairs) -> Pairs:
+    """``fr``: byte by byte, to the writes that cover the byte and come after the one that it is read from."""
+    later: dict[int, set[int]] = {}
+    for a, b in co:
+        later.setdefault(a, set()).add(b)
+    return {
+        (r, w) for (r, byte), source in reading.items() for w in later.get(source, set()) & here.covers[byte] if w != r
+    }
+
+
+def coherent(here: Here, rf: Pairs, reading: Reading, cause: Pairs, co: Pairs) -> bool:
+    """The axioms that speak of coherence order, for a ``co`` that may still leave pairs open."""
+    if not irreflexive(co):
+        return False
+    fr = from_reads(here, reading, co)
+    if any((w, r) in cause for r, w in fr):  # Causality, of fr (that of rf is checked once for all)
+        return False
+    if not here.rmw.isdisjoint(seq(here.ms & fr, here.ms & co)):  # Atomicity
+        return False
+    if here.model == "ptx-8.5":
+        if not here.rmw.isdisjoint(seq(here.amo_ms & fr, here.amo_ms & co)):  # MixedSizeRMW
+            return False
+        if any((w, r) in rf for r, w in fr & here.ms):  # SingleCopyAtomicity
+            return False
+    return acyclic((here.ms & (rf | co | fr)) | here.po_loc)  # SC-per-Location
+
+
+def orders(co: Pairs, pairs: list[tuple[int, int]], accept: Callable[[Pairs], bool]) -> Iterator[Pairs]:
+    """The least coherence orders above ``co`` that relate each of ``pairs`` and that ``accept`` accepts."""
+    if not accept(co):
+        return
+    still_open = [(a, b) for a, b in pairs if (a, b) not in co and (b, a) not in co]
+    if not still_open:
+        yield co
+        return
+    a, b = still_open[0]
+    for pair in ((a, b), (b, a)):
+        yield from orders(closure(co | {pair}), still_open[1:], accept)
+
+
+def lasts(x: Frame, here: Here, order: Pairs) -> Last:
+    """For each cell the writes that no other one on it comes after."""
+    result = []
+    for cell in here.cells:
+        covering = {w for w in here.writes if (cell, w) in here.ovl or w == cell}
+        result.append(frozenset(covering - {a for a, b in order if a in covering and b in covering}))
+    return tuple(result)
+
+
+def final_writes(
+    x: Frame, reading: Reading, fsc: Pairs, met: Meeting, decide: bool
+) -> tuple[set[tuple[Last, ...]], frozenset[str]] | None:
+    """Which writes may be last in each part of memory, and the flags; None if an axiom fails.
+
+    With ``decide`` false only what is forced already is in ``co`` and Fence-SC order is not asked to be complete: all
+    axioms are antitone in ``rf``, ``co`` and ``fsc``, so failing then is failing for good.
+    """
+    rf = {(w, r) for (r, _), w in reading.items()}
+    if not acyclic(rf | x.makes_values):  # no axiom: there is no such value
+        return None
+    if x.model == "sc":
+        return sequentially_consistent(x, reading, met, decide)
+    if x.dependencies and not acyclic(rf | x.dep):  # No-Thin-Air
+        return None
+    bc, cause = causality(x, rf, fsc, met)
+    if not acyclic(fsc):  # FenceSC-order
+        return None
+    if x.model == "ptx-6.0":
+        if not irreflexive(seq(fsc, cause)):  # Fence-SC
+            return None
+    elif decide and any(a in x.FSC and b in x.FSC and (a, b) not in fsc for a, b in bc & x.ms):  # Fence-SC
+        return None
+    if any((r, w) in cause for w, r in rf):  # Causality, of rf
+        return None
+    each = []
+    for here in x.here:  # each axiom on co speaks of accesses that overlap: take them part by part
+        mine = {(r, byte): w for (r, byte), w in reading.items() if r in here.events}
+        rf_here = {(w, r) for (r, _), w in mine.items()}
+        # Coherence: the initial write is first, and causality order is in co
+        initial = {(iw, w) for iw, w in here.ovl if iw in x.IW and w in here.writes and w != iw}
+        co = closure(initial | {(a, b) for a, b in cause & here.ovl if a in here.writes and b in here.writes})
+        accept = partial(coherent, here, rf_here, mine, cause)
+        found = {lasts(x, here, order) for order in orders(co, here.co_total if decide else [], accept)}
+        if not found:
+            return None
+        each.append(found)
+    return set(itertools.product(*each)) if decide else set(), flags(x, bc, cause) if decide else frozenset()
+
+
+def flags(x: Frame, bc: Pairs, cause: Pairs) -> frozenset[str]:
+    """Data races and the use of mbarriers that are not ordered after their initialisation (8.7.1, 6.4)."""
+    found = set()
+    race = {
+        (a, b)
+        for a, b in x.ovl
+        if a != b and (a in x.W or b in x.W) and a not in x.IW and b not in x.IW
+        if (a, b) not in cause and (b, a) not in cause and (a, b) not in x.ms
+    }
+    if race:
+        found.add("data-race")
+    if race - x.loc:
+        found.add("mixed-size-race")
+    initialised = {e for i, e in x.mbobj & (bc | seq(bc, x.issue_all))}
+    if x.MBX - initialised:
+        found.add("mbarrier-before-init")
+    return frozenset(found) if x.model == "ptx-8.5" else frozenset()
+
+
+def sequentially_consistent(
+    x: Frame, reading: Reading, met: Meeting, decide: bool
+) -> tuple[set[tuple[Last, ...]], frozenset[str]] | None:
+    """Sequential consistency: co is total on each location; program order, barriers, rf, co and fr fit one order."""
+    rf = {(w, r) for (r, _), w in reading.items()}
+    fixed = x.po | met.phases | x.api | x.issue | x.aord | x.acomp | rf
+
+    def accept(co: Pairs) -> bool:
+        fr: Pairs = set()
+        for here in x.here:
+            mine = {(r, byte): w for (r, byte), w in reading.items() if r in here.events}
+            fr |= from_reads(here, mine, co)
+        return irreflexive(co) and x.rmw.isdisjoint(seq(fr, co)) and acyclic(fixed | co | fr)
+
+    co = {(a, b) for a, b in x.ovl if a in x.IW and b in x.W - x.IW}
+    pairs = sorted((a, b) for a, b in x.ovl if a < b and a in x.W - x.IW and b in x.W - x.IW) if decide else []
+    found = {tuple(lasts(x, here, order) for here in x.here) for order in orders(co, pairs, accept)}
+    return (found, frozenset()) if found else None

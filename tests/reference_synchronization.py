@@ -1,0 +1,131 @@
+"""Fences, barriers and mbarriers of the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops import Type
+from tests.reference_accesses import PROXIES, TENSORMAP
+from tests.reference_events import Event, Run, Step
+from tests.reference_expressions import Expr, const
+
+if TYPE_CHECKING:
+    from tests.reference_threads import Walker
+
+U32 = Type("u", 32)
+B64 = Type("b", 64)
+FENCES = {"sc": "FSC", "acq_rel": "FAR", "acquire": "FA", "release": "FL"}
+
+
+def perform(walker: Walker, run: Run, op: ops.Op, taken: Expr, common: Event) -> Iterator[Run]:
+    strong = replace(common, proxy="GEN")
+    match op:
+        case ops.Fence(sem=sem, scope=scope, restrict=None):
+            yield done(run, replace(strong, kind=FENCES[sem], scope=scope))
+        case ops.ProxyFence(kind="alias"):
+            yield done(run, replace(common, kind="AF"))
+        case ops.ProxyFence(kind="async", space=space):
+            yield done(run, replace(common, kind="PF", fences="ASY", space=space))
+        case ops.ProxyFence(kind="generic"):
+            yield done(run, replace(common, kind="X"))
+        case ops.ProxyFence(kind=kind):
+            yield done(run, replace(common, kind="PF", fences=PROXIES[kind]))
+        case ops.TensormapFence(sem="release", scope=scope):
+            yield done(run, replace(strong, kind="TMREL", scope=scope))
+        case ops.TensormapFence(scope=scope, address=address) if address is not None:
+            for fork, item, offset, _ in walker.places(run, address, TENSORMAP, 64):
+                covers = (item.physical, offset, TENSORMAP)
+                yield done(fork, replace(strong, kind="TMACQ", scope=scope, covers=covers))
+        case ops.MbarrierInitFence():
+            yield done(run, replace(strong, kind="FMBI", scope="cluster"))
+        case ops.GridControl(kind="wait"):
+            yield done(run, replace(common, kind="API"))
+        case ops.GridControl():
+            yield done(run)
+        case ops.Barrier():
+            wide = B64 if walker.test.dialect else U32
+            count = None if op.count is None else walker.operand(run, op.count, wide)
+            yield meet(walker, run, op, "bar", common, (walker.operand(run, op.barrier, wide), count))
+        case ops.WarpBarrier(mask=mask):
+            yield meet(walker, run, op, "warp", common, (walker.operand(run, mask, U32),))
+        case ops.ClusterBarrier(kind=kind, sem=sem):
+            half = replace(
+                strong,
+                kind="CA" if kind == "arrive" else "CW",
+                scope="cluster",
+                rel=sem == "release",
+                acq=sem == "acquire",
+            )
+            n = len(run.events)
+            step = Step(
+                walker.index,
+                f"cluster.{kind}",
+                op,
+                event=n if kind == "arrive" else None,
+                wait=n if kind == "wait" else None,
+            )
+            yield replace(done(run, half), steps=(*run.steps, step))
+        case ops.MbarrierInit() | ops.MbarrierArrive() | ops.MbarrierTx() | ops.MbarrierWait():
+            for fork, item, offset, _ in walker.places(run, op.address, 8, 8):
+                place = (item.physical, offset)
+                yield from mbarrier(walker, fork, op, taken, replace(strong, place=place))
+        case _:
+            raise NotImplementedError(op)
+
+
+def done(run: Run, *events: Event) -> Run:
+    return replace(run, pc=run.pc + 1, events=(*run.events, *events))
+
+
+def meet(
+    walker: Walker, run: Run, op: ops.Barrier | ops.WarpBarrier, kind: str, common: Event, args: tuple[Expr | None, ...]
+) -> Run:
+    """A barrier: its arrive half, and its wait half unless it is ``bar.arrive``."""
+    n = len(run.events)
+    waits = not (isinstance(op, ops.Barrier) and op.kind == "arrive")
+    halves = [replace(common, kind="BA"), replace(common, kind="BW")][: 1 + waits]
+    step = Step(walker.index, kind, op, event=n, wait=n + 1 if waits else None, args=args)
+    return replace(done(run, *halves), steps=(*run.steps, step))
+
+
+def mbarrier(
+    walker: Walker,
+    run: Run,
+    op: ops.MbarrierInit | ops.MbarrierArrive | ops.MbarrierTx | ops.MbarrierWait,
+    taken: Expr,
+    common: Event,
+) -> Iterator[Run]:
+    n, place = len(run.events), common.place
+
+    def step(kind: str, *args: Expr | None, event: int | None = n, result: bool = False) -> tuple[Step, ...]:
+        return (*run.steps, Step(walker.index, kind, op, event, None, place, args, result))
+
+    def value(operand: ops.Operand, kind: Type = U32) -> Expr:
+        return walker.operand(run, operand, kind)
+
+    match op:
+        case ops.MbarrierInit(count=None):
+            yield replace(done(run), steps=step("inval", event=None))
+        case ops.MbarrierInit(count=count) if count is not None:
+            yield replace(done(run, replace(common, kind="MBI")), steps=step("init", value(count)))
+        case ops.MbarrierArrive():
+            count = const(1) if op.count is None else value(op.count)
+            expect = const(0) if op.expect is None else value(op.expect)
+            event = replace(common, kind="MBA", scope=op.scope, rel=op.sem == "release")
+            registers = walker.assign(run, op.dst, ("token", (walker.index, n)), B64, taken)
+            yield replace(done(run, event), registers=registers, steps=step("arrive", count, expect))
+        case ops.MbarrierTx(amount=amount, scope=scope):
+            event = replace(common, kind="MBA", scope=scope)
+            yield replace(done(run, event), steps=step("tx", value(amount)))
+        case ops.MbarrierWait():
+            state = None if op.state is None else value(op.state, B64)
+            parity = None if op.parity is None else value(op.parity)
+            event = replace(common, kind="MBW", scope=op.scope, acq=op.sem == "acquire")
+            for result in (True, False):
+                registers = walker.assign(run, op.dst, const(int(result)), Type("pred", 1), taken)
+                steps = step("wait", state, parity, event=n if result else None, result=result)
+                after = done(run, event) if result else done(run)
+                yield replace(after, registers=registers, steps=steps)

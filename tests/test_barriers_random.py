@@ -1,0 +1,169 @@
+"""Random steps of barriers: the simulation of the explicit side against one without reductions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from ptxmm.events.barriers import EPOCH, Meeting, meetings
+from ptxmm.events.scopes import Place, places
+from ptxmm.events.trace import Step
+from ptxmm.program.test import EventId, Placement
+from tests.barrier_steps import B, C, make_test, numbered, step, wait
+from tests.brute_barriers import Ending, Object, Program
+
+_PLACES = (
+    (Placement(cta=0, cluster=0), Placement(cta=0, cluster=0), Placement(cta=1, cluster=0)),
+    (Placement(cta=0, warp=0), Placement(cta=0, warp=0), Placement(cta=0)),
+    (Placement(cta=0), Placement(cta=0), Placement(cta=0)),
+    (Placement(cta=0, warp=0, cluster=1), Placement(cta=0, cluster=1), Placement(cta=0, warp=0, cluster=1)),
+)
+
+
+_TAME = (
+    ("mb.arrive", "mb.arrive", "mb.wait"),
+    ("mb.arrive", "mb.wait", "bar.sync"),
+    ("mb.arrive", "mb.wait", "mb.wait", "mb.expect", "mb.complete", "mb.complete"),
+    ("mb.arrive", "mb.wait", "mb.wait", "mb.drop", "mb.increment", "cluster.arrive"),
+)
+
+
+def tame_step(rng: random.Random, kinds: Sequence[str], mine: Sequence[Step], thread: int) -> Step:
+    """A step that makes sense after those of its thread, mostly."""
+    kind, place = rng.choice(kinds), rng.choice((B, B, B, C))
+    if kind in ("bar.sync", "cluster.arrive"):
+        waits = kind == "cluster.arrive" and sum(s.kind.startswith("cluster") for s in mine) % 2
+        return step("cluster.wait") if waits else step(kind)
+    if kind in ("mb.expect", "mb.complete"):
+        return step(kind, 8, place=place, asynchronous=kind == "mb.complete" and rng.random() < 0.5)
+    if kind != "mb.wait":
+        return step(kind, place=place, asynchronous=kind == "mb.arrive" and rng.random() < 0.2)
+    own = [i for i, s in enumerate(mine) if s.kind in ("mb.arrive", "mb.drop") and s.place == place]
+    if own and rng.random() < 0.6:
+        return wait(rng.choice((0, 1, 1)), state=(thread, own[-1], 0, 0), place=place)
+    return wait(rng.choice((0, 1, 1)), parity=rng.choice((0, 0, 0, 1)), place=place)
+
+
+def random_step(rng: random.Random, kinds: Sequence[str], arrivals: Sequence[EventId]) -> Step:
+    kind = rng.choice(kinds)
+    place = rng.choice((B, B, C))
+    if kind.startswith("bar."):
+        count = rng.choice((None, 64, 64, 32) if kind == "bar.sync" else (64, 64, 96))
+        return step(kind, rng.choice((0, 0, 1)), count=count)
+    if kind == "warp.sync":
+        return step(kind, rng.choice((3, 3, 3, 1, 2, 7)))
+    if kind.startswith("cluster."):
+        return step(kind)
+    if kind == "mb.wait":
+        if rng.random() < 0.5:
+            return wait(rng.choice((0, 1, 1)), parity=rng.choice((0, 0, 1)), place=place)
+        state: EventId | int = rng.choice(arrivals) if arrivals and rng.random() < 0.7 else rng.choice((0, 0, EPOCH))
+        return wait(rng.choice((0, 1, 1)), state=state, place=place)
+    if kind == "mb.init":
+        return step(kind, rng.choice((1, 2, 2)), place=place)
+    loose = kind in ("mb.arrive", "mb.complete") and rng.random() < 0.3
+    number = rng.choice((1, 1, 1, 2)) if kind in ("mb.arrive", "mb.drop", "mb.increment") else rng.choice((8, 8, 16))
+    expect = rng.choice((0, 0, 0, 8)) if kind in ("mb.arrive", "mb.drop") else 0
+    hold = kind in ("mb.arrive", "mb.drop") and rng.random() < 0.1
+    return step(kind, number, place=place, expect=expect, no_complete=hold, asynchronous=loose)
+
+
+_OTHERS = ("mb.expect", "mb.complete", "mb.drop", "mb.increment")
+_MB = ("mb.arrive", "mb.arrive", "mb.arrive", "mb.wait", "mb.wait", *_OTHERS)
+_KINDS = (
+    (*_MB, "mb.init", "mb.inval"),
+    ("mb.arrive", "mb.arrive", "mb.arrive", "mb.wait", "mb.wait", "mb.wait"),
+    (*_MB, "bar.sync", "bar.sync", "cluster.arrive", "cluster.wait"),
+    ("mb.arrive", "mb.wait", "bar.sync", "bar.arrive", "warp.sync", "cluster.arrive", "cluster.wait"),
+    ("bar.sync", "bar.sync", "bar.arrive", "warp.sync"),
+    ("cluster.arrive", "cluster.wait", "warp.sync", "bar.sync"),
+)
+
+
+def check_random(seed: int) -> None:
+    """All ends that a simulation without reductions finds, and no others; for misuse, up to what others do before."""
+    rng = random.Random(f"barriers/{seed}")
+    placement = rng.choice(_PLACES)[: rng.choice((2, 2, 3))]
+    tame = rng.random() < 0.5
+    kinds = rng.choice(_TAME if tame else _KINDS)
+    threads: list[list[Step]] = []
+    arrivals: list[EventId] = []
+    for t in range(len(placement)):
+        mine: list[Step] = []
+        for i in range(rng.randint(0, 4 if len(placement) == 2 else 3)):
+            mine.append(tame_step(rng, kinds, mine, t) if tame else random_step(rng, kinds, arrivals))
+            if mine[-1].kind in ("mb.arrive", "mb.drop"):
+                arrivals.append((t, i, 0, 0))
+        threads.append(mine)
+    counts: dict[str, tuple[int, int] | None]
+    counts = {"b": rng.choice(((1, 0), (2, 0), (2, 0), (3, 0), (0, 8), (1, 8), None)), "c": rng.choice(((2, 0), None))}
+    if tame:
+        counts = {"b": rng.choice(((1, 0), (2, 0), (3, 0), (4, 0), (1, 8))), "c": rng.choice(((1, 0), (2, 0)))}
+    ended = [rng.random() < 0.8 for _ in placement]
+    test = make_test(placement, counts)
+    steps = numbered(threads)
+    where = places(test)
+    wanted = brute(where, steps, ended, counts)
+    found = list(meetings(test, where, steps, ended, lambda: None))
+    keys = [key(m) for m in found]
+    assert len(set(keys)) == len(keys), f"seed {seed}: one of them twice"
+    assert {k for k in keys if k[5] is None} == {e[:6] for e in wanted if e[5] is None}, f"seed {seed}"
+    misused = [e for e in wanted if e[5] is not None]
+    for m in found:
+        if m.misuse is not None:
+            assert any(e[5] in m.misuse or e[5] == "early" for e in misused if covers(key(m), e)), f"seed {seed}: {m}"  # type: ignore[operator]
+    for e in misused:
+        assert any(covers(k, e) for k in keys if k[5] is not None), f"seed {seed}: {e}"
+    for m in found[:10]:
+        if m.misuse is None:
+            fixed = meetings(test, where, steps, ended, lambda: None, dict(m.phases), tokens=dict(m.tokens))
+            assert m in list(fixed), f"seed {seed}"
+    without = [m for m in meetings(test, where, steps, ended, lambda: None, observed=()) if m.misuse is None]
+    told = {told_apart(m, steps) for m in found if m.misuse is None}
+    assert {told_apart(m, steps) for m in without} == told, f"seed {seed}"
+    assert len(without) == len(told), f"seed {seed}: one of them twice"
+    assert {key(m) for m in without} <= set(keys), f"seed {seed}: phases or tokens of no order"
+
+
+def told_apart(m: Meeting, steps: Sequence[Sequence[Step]]) -> tuple[object, ...]:
+    """What is told apart when no tokens are observed: phases, but for those at mbarriers that nobody waits for."""
+    waits = [s for mine in steps for s in mine if s.kind == "mb.wait"]
+    awaited = {s.place for s in waits} | {s.state for s in waits}
+    told = {s.id for mine in steps for s in mine if s.place is None or s.place in awaited or s.id in awaited}
+    phases = frozenset((i, phase) for i, phase in m.phases.items() if i in told)
+    return m.reached, phases, m.waiting, frozenset(m.completed.items())
+
+
+def brute(
+    where: Sequence[Place],
+    steps: Sequence[Sequence[Step]],
+    ended: Sequence[bool],
+    counts: dict[str, tuple[int, int] | None],
+) -> set[Ending]:
+    objects = {(k, 0): Object(True, max(c[0], 1), *c) for k, c in counts.items() if c is not None}
+    return Program(where, steps, ended, objects).endings()
+
+
+def key(m: Meeting) -> Ending:
+    completed, tokens = frozenset(m.completed.items()), frozenset(m.tokens.items())
+    return m.reached, frozenset(m.phases.items()), tokens, m.waiting, completed, m.misuse
+
+
+def covers(mine: Ending, other: Ending) -> bool:
+    """Whether the execution ``mine`` goes at least as far as ``other`` does before its misuse."""
+    far = all(a >= b for a, b in zip(mine[0], other[6], strict=True))  # type: ignore[call-overload]
+    return far and other[1] <= mine[1]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_random_steps(share: int) -> None:
+    for seed in range(share * 200, share * 200 + 200):
+        check_random(seed)
+
+
+@pytest.mark.slow
+def test_many_random_steps() -> None:
+    for seed in range(10_000, 20_000):
+        check_random(seed)

@@ -1,0 +1,90 @@
+"""Memory without an initial value: an unknown constant for each byte (PTX ISA 8.2.6)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ptxmm import formats
+from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.result import Result, Unknown
+from ptxmm.cat import load
+from ptxmm.errors import PtxmmError
+from ptxmm.render.document import document
+
+
+def result(declarations: str, threads: str, condition: str, all_state: bool = False) -> Result:
+    text = f"PTX t\n{{ {declarations} }}\n{threads}\n{condition}\n"
+    (test,) = formats.parse(text, "t.litmus")
+    return check(test, load("ptx-8.5"), engine="both", all_state=all_state)
+
+
+def shown(found: Result) -> set[tuple[str, ...]]:
+    return {tuple(str(v) for part in (o.registers, o.memory) for v in part.values()) for o in found.outcomes}
+
+
+def test_all_readers_get_the_same_value() -> None:
+    threads = "P0 @ cta 0 | P1 @ cta 0 ;\nld.shared.u32 r0, [s] | ld.shared.u32 r0, [s] ;"
+    found = result(".shared .u32 s;", threads, "exists (P0:r0 == P1:r0)")
+    assert shown(found) == {("?s", "?s")}
+    assert (found.observation, found.status) == ("always", "complete")
+
+
+def test_two_unknown_values_may_be_equal() -> None:
+    """Only the values that the test tells apart are tried; that two are the same is one of them if it is asked."""
+    threads = "P0 @ cta 0 ;\nld.shared.u32 r0, [s] ;\nld.shared.u32 r1, [t] ;"
+    found = result(".shared .u32 s; .shared .u32 t;", threads, "exists (P0:r0 == 1 /\\ P0:r1 == 1)")
+    assert found.observation == "sometimes"
+    assert shown(found) == {("?s", "?t")}
+    assert [note.text for note in found.notes] == ["the condition depends on the unknown initial value of s, t"]
+
+
+def test_a_value_may_equal_what_is_asked() -> None:
+    threads = "P0 @ cta 0 ;\nld.shared.u32 r0, [s] ;"
+    found = result(".shared .u32 s;", threads, "exists (P0:r0 == 5)")
+    assert (found.observation, found.holds, found.status) == ("sometimes", True, "complete")
+    assert shown(found) == {("?s",)}
+
+
+def test_never_zero_without_being_told() -> None:
+    """The branch may go either way."""
+    threads = "P0 @ cta 0 {\n ld.shared.u32 r0, [s];\n setp.eq.u32 p, r0, 0;\n @p mov.u32 r1, 1;\n}"
+    found = result(".shared .u32 s;", threads, "exists (P0:r1 == 1)")
+    assert found.observation == "sometimes"
+
+
+def test_what_is_written_before_is_known() -> None:
+    threads = "P0 @ cta 0 ;\nst.shared.u32 [s], 3 ;\nld.shared.u32 r0, [s] ;\nadd.u32 r1, r0, 1 ;"
+    found = result(".shared .u32 s;", threads, "exists (P0:r1 == 4)")
+    assert (found.observation, found.holds) == (None, True)  # the sum might use the unknown value, as far as is seen
+    assert found.status == "bounded"
+
+
+def test_computing_with_it_is_told() -> None:
+    threads = "P0 @ cta 0 ;\nld.shared.u32 r0, [s] ;\nadd.u32 r1, r0, 1 ;"
+    found = result(".shared .u32 s;", threads, "exists (P0:r1 == 4)")
+    assert found.status == "bounded"
+    assert any("is computed with (P0 line 5: add.u32)" in note.text for note in found.notes)
+
+
+def test_torn_values_and_json() -> None:
+    threads = "P0 @ cta 0 | P1 @ cta 0 ;\nst.shared.u16 [s], 1 | ld.shared.u16 r0, [s] ;"
+    found = result(".shared .u16 s;", threads, "exists (P1:r0 == 1)")
+    assert shown(found) == {("1",), ("?s",), ("0x??01",), ("0x00??",)}
+    values = [o["registers"]["P1:r0"] for o in json.loads(document([found]))["results"][0]["outcomes"]]
+    assert {"unknown": "s"} in values and {"unknown": "0x??01"} in values and 1 in values
+
+
+def test_part_of_a_value() -> None:
+    threads = "P0 @ cta 0 ;\nld.shared.u16 r0, [s+2] ;"
+    found = result(".shared .u32 s;", threads, "exists (P0:r0 == 1)")
+    (outcome,) = found.outcomes
+    assert outcome.registers["P0:r0"] == Unknown("s+2")
+
+
+def test_too_many() -> None:
+    with pytest.raises(PtxmmError) as caught:
+        result(".shared .u32 s[100];", "P0 @ cta 0 ;\nld.shared.u32 r0, [s] ;", "exists (P0:r0 == 1)")
+    assert caught.value.kind == "unsupported"
+    assert "400 bytes have no initial value (s)" in caught.value.message
