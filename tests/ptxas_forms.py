@@ -73,7 +73,7 @@ class Case:
     @property
     def moved(self) -> bool:
         """Whether the qualifiers are in another order than in the syntax lines that have the most of them."""
-        return not any(line.in_order(_untyped(self.words)) for line in closest_lines(self.words))
+        return not any(line.in_order(self.words) for line in closest_lines(self.words))
 
     @property
     def text(self) -> str:
@@ -148,12 +148,6 @@ def _case(words: tuple[str, ...], rng: random.Random) -> Case:
     pattern = "".join(rng.choice(piece) for piece in line.operands)
     target = Target(name="sm_90a") if line.target.name.endswith("a") else BASE
     return Case(words, operands_for(words, pattern, rng), target=target)
-
-
-def _untyped(words: tuple[str, ...]) -> tuple[str, ...]:
-    """``words``, but without types where there are two, whose order has a meaning of its own."""
-    types = [word for word in words if word in TYPES]
-    return words if len(types) < 2 else tuple(word for word in words if word not in TYPES)
 
 
 def _takes_guard(words: tuple[str, ...]) -> bool:

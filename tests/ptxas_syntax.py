@@ -35,6 +35,7 @@ REGISTERS: Mapping[str, int] = {
 }
 _VECTORS: Mapping[str, int] = {"v2": 2, "v4": 4, "v8": 8}
 _PIECE = re.compile(r"\{([^{}]*)\}|<([^<>]*)>|([^{}<>]+)")
+_SHAPE = re.compile(r"m\d+n\d+k\d+")
 _TOKEN = re.compile(r"\$wided|\$wide|\$\w+|\[\$\]")
 
 
@@ -69,9 +70,20 @@ class Line:
         return missing + len(mine - self.places.keys())
 
     def in_order(self, words: Sequence[str]) -> bool:
-        """Whether those of ``words`` that the line has are in its order."""
-        ranks = [self.places[word] for word in words if word in self.places]
+        """Whether those of ``words`` that the line has are in its order. Shapes of matrices are alike, and so are
+        types where there are several, whose order has a meaning of its own."""
+        several = sum(word in TYPES for word in words) > 1
+        ranks: list[int] = []
+        for word in words:
+            name = _alike(word, several)
+            places = [rank for other, rank in self.places.items() if _alike(other, several) == name]
+            ranks += [min(places)] if places else []
         return ranks == sorted(ranks)
+
+
+def _alike(word: str, several: bool) -> str:
+    """``word``, or the same for all words that count as alike in the order."""
+    return "shape" if _SHAPE.fullmatch(word) else "type" if several and word in TYPES else word
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from tests.random_families import Kit, program
 from tests.random_programs import Program
@@ -33,7 +34,6 @@ def after(kit: Kit, p: str) -> str | None:
     roll = kit.rng.random()
     if roll < 0.25:
         label = kit.fresh("L")
-        kit.lines[-1:] = [*kit.lines[-1:]]
         kit.add("bra", f" {label}")
         kit.guard(p, negated=True)
         return label
@@ -42,8 +42,7 @@ def after(kit: Kit, p: str) -> str | None:
         kit.guard(p, negated=True)
     elif roll < 0.5:
         label = kit.fresh("L")
-        last = kit.lines.pop()
-        kit.lines.append(type(last)(last.head, last.tail, last.sem, last.scope, last.guard, label))
+        kit.lines[-1] = replace(kit.lines[-1], label=label)
         kit.add("bra", f" {label}")
         kit.guard(p, negated=True)
     return None
@@ -68,7 +67,7 @@ def mbarriers(rng: random.Random) -> Program:
     if second:
         declared.append(f".shared .b64 c @ cta 0{ends} = mbarrier(1);")
     data = kit.pick((".global", ".global", ".shared"))
-    declared.append(f".global .u32 x = 0;" if data == ".global" else f".shared .u32 x @ cta 0{ends} = 0;")
+    declared.append(".global .u32 x = 0;" if data == ".global" else f".shared .u32 x @ cta 0{ends} = 0;")
     if published.endswith("flag"):
         declared.append(f".shared .u32 f @ cta 0{ends} = 0;")
     scopes = ("cta", "cluster", "gpu") if remote else ("cta", "gpu")
@@ -105,7 +104,6 @@ def mbarriers(rng: random.Random) -> Program:
         return None
 
     threads = []
-    total = 2 * count if second else count
     for i, cta in enumerate(ctas):
         label = start(i, cta)
         consumer = cta == 0 and (i == 0 if remote else i == len(ctas) - 1)
@@ -133,8 +131,9 @@ def mbarriers(rng: random.Random) -> Program:
                 where = ".shared::cluster" if cta else ".shared::cta"
                 kit.add("mbarrier.expect_tx", f"{where}.b64 [b], 8", "relaxed", kit.pick(MBARRIER_SCOPES))
             share = count if len(ctas) == 2 or (kit.chance(0.2) and count > 1) else max(1, count - 1)
-            for _ in range(share if kit.chance(0.3) else 1):
-                arrive(kit, "b", cta != 0, count=share if share > 1 and kit.chance(0.7) else None)
+            single = kit.chance(0.3)
+            for _ in range(share if single else 1):
+                arrive(kit, "b", cta != 0, count=None if single or share == 1 or kit.chance(0.2) else share)
             if expect and kit.chance(0.9):
                 where = ".shared::cluster" if cta else ".shared::cta"
                 kit.add("mbarrier.complete_tx", f"{where}.b64 [b], 8", "relaxed", kit.pick(MBARRIER_SCOPES))
@@ -145,7 +144,6 @@ def mbarriers(rng: random.Random) -> Program:
                 access(cta, kit.chance(0.5))
         kit.label(label)
         threads.append((f"cta {cta}{ends}", kit.take()))
-    assert total
     return program(declared, threads, "x == 1")
 
 
@@ -155,12 +153,16 @@ def mbarriers(rng: random.Random) -> Program:
 def bulk(rng: random.Random) -> Program:
     """One or two bulk copies or reductions into, out of, or between shared memory, and remote stores."""
     kit = Kit(rng)
-    return kit.pick((bulk_load, bulk_load, bulk_load, bulk_store, bulk_store, bulk_store, between_ctas, remote_store))(kit)
+    return kit.pick((bulk_load, bulk_load, bulk_load, bulk_store, bulk_store, bulk_store, between_ctas, remote_store))(
+        kit
+    )
 
 
 def initial(kit: Kit, kind: str, first: int) -> str:
     """Values for 16 bytes that differ in one byte from those of other arrays."""
-    return "{" + ", ".join(str(first if i == 0 or kit.chance(0.3) else 0) for i in range(2 if kind == "u64" else 4)) + "}"
+    return (
+        "{" + ", ".join(str(first if i == 0 or kit.chance(0.3) else 0) for i in range(2 if kind == "u64" else 4)) + "}"
+    )
 
 
 def fence_before(kit: Kit, share: float = 0.6) -> None:
@@ -211,7 +213,7 @@ def bulk_load(kit: Kit) -> Program:
     threads = []
     before = kit.chance(0.4)
     if before:
-        look(kit, kit.pick(("g", "g", "s")), kind, kit.pick((".global", "")) if False else "", True)
+        look(kit, kit.pick(("g", "g", "s")), kind, "", True)
         fence_before(kit)
     if arrives:
         kit.add("mbarrier.arrive.expect_tx", f".shared::cta.b64 _, [b], {32 if both else 16}", "release", "cta")
@@ -333,8 +335,9 @@ def between_ctas(kit: Kit) -> Program:
             f" [s], [g], 16, [b], {kit.pick((3, 3, 1))}",
         )
     elif reduce:
+        kind = kit.pick(("add.u64", "or.b32"))
         kit.add(
-            f"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{kit.pick(('add.u64', 'or.b32'))}",
+            f"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{kind}",
             " [s], [g], 16, [b]",
         )
     else:

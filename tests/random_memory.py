@@ -246,7 +246,9 @@ def cluster(rng: random.Random) -> Program:
         if kit.chance(0.12):
             kit.add("atom", f"{where}.add.u32 {kit.fresh()}, [{at}], 1", "relaxed", kit.pick(scopes))
         elif write:
-            kit.store("u32", at, kit.pick((1, 2)), kit.pick(("weak", "weak", "relaxed", "release")), kit.pick(scopes), where)
+            kit.store(
+                "u32", at, kit.pick((1, 2)), kit.pick(("weak", "weak", "relaxed", "release")), kit.pick(scopes), where
+            )
         else:
             kit.load("u32", at, kit.pick(("weak", "weak", "relaxed", "acquire")), kit.pick(scopes), where)
 

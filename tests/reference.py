@@ -52,7 +52,9 @@ class Values(dict[Leaf, int]):
     ``Undecided`` if one is not chosen yet, ``Unknown`` for an arrival that has not happened.
     """
 
-    def __init__(self, x: Frame, stands: dict[tuple[int, Byte], Byte], reading: Reading, tokens: dict[Leaf, int]) -> None:
+    def __init__(
+        self, x: Frame, stands: dict[tuple[int, Byte], Byte], reading: Reading, tokens: dict[Leaf, int]
+    ) -> None:
         super().__init__(tokens)
         self.x, self.stands, self.reading = x, stands, reading
 
@@ -257,7 +259,14 @@ def fence_orders(x: Frame) -> Iterator[Pairs]:
 
 
 def executions(
-    test: Test, model: str, unroll: int, tear: bool | None, sem: bool, dependencies: frozenset[str], seconds: float, spins: int
+    test: Test,
+    model: str,
+    unroll: int,
+    tear: bool | None,
+    sem: bool,
+    dependencies: frozenset[str],
+    seconds: float,
+    spins: int,
 ) -> Iterator[tuple[State, frozenset[str]]]:
     deadline = time.monotonic() + seconds
     tear = model == "ptx-8.5" if tear is None else tear

@@ -58,9 +58,7 @@ def pieces(walker: Walker, op: ops.Load | ops.Store, item: MemoryObject, offset:
             yield element.item, at - begin, length
 
 
-def load(
-    walker: Walker, run: Run, op: ops.Load, taken: Expr, common: Event, item: MemoryObject, offset: int
-) -> Run:
+def load(walker: Walker, run: Run, op: ops.Load, taken: Expr, common: Event, item: MemoryObject, offset: int) -> Run:
     new: list[Event] = []
     values: dict[int, list[tuple[Expr, int, int]]] = {}
     for which, first, size in pieces(walker, op, item, offset):

@@ -103,9 +103,7 @@ def perform(walker: Walker, run: Run, op: ops.Op, common: Event) -> Iterator[Run
             done = frozenset().union(*groups[: len(groups) - pending] if pending else groups)
             if pending is None:
                 done |= {step for k, step in run.loose if k == kind}
-            yield replace(
-                run, pc=run.pc + 1, events=(*run.events, replace(common, kind="AW", done=done, read=read))
-            )
+            yield replace(run, pc=run.pc + 1, events=(*run.events, replace(common, kind="AW", done=done, read=read)))
         case _:
             raise NotImplementedError(op)
 
@@ -180,17 +178,17 @@ def bulk_sides(
             for last, item, place, _ in walker.places(second, op.mbarrier, 8, 8):
                 made.events = list(events)
                 targets, mbarriers = multicast(walker, run, op, (target, at)), multicast(walker, run, op, (item, place))
+                if targets is None or mbarriers is None:
+                    continue  # undefined: a CTA of the mask has no such variable
                 later = bulk_events(
                     walker, op, made, (source, offset), targets, mbarriers, size, addr | reads(src), addr | reads(dst)
                 )
                 step = Step(walker.index, "issue", op, later=tuple(later))
-                yield replace(
-                    last, pc=run.pc + 1, events=(*run.events, *made.events), steps=(*run.steps, step)
-                )
+                yield replace(last, pc=run.pc + 1, events=(*run.events, *made.events), steps=(*run.steps, step))
 
 
-def multicast(walker: Walker, run: Run, op: ops.BulkCopy, place: Where) -> list[Where]:
-    """The same place in each CTA of the mask."""
+def multicast(walker: Walker, run: Run, op: ops.BulkCopy, place: Where) -> list[Where] | None:
+    """The same place in each CTA of the mask; None if one of them has no such variable."""
     if op.mask is None:
         return [place]
     mask = walker.operand(run, op.mask, Type("u", 16))
@@ -201,7 +199,7 @@ def multicast(walker: Walker, run: Run, op: ops.BulkCopy, place: Where) -> list[
         if mask[1] >> rank & 1:
             item = walker.sibling(place[0], rank)
             if item is None:
-                raise NotImplementedError(op)
+                return None
             found.append((item, place[1]))
     return found
 
@@ -242,7 +240,11 @@ def async_store(walker: Walker, run: Run, op: ops.AsyncStore, common: Event) -> 
             if op.reduction is None:
                 for n, piece in enumerate(values):
                     begin = at + n * op.type.bytes
-                    parts = walker.chunks.of(target.key, begin, op.type.bytes) if len(values) > 1 else ((begin, op.type.bytes),)
+                    parts = (
+                        walker.chunks.of(target.key, begin, op.type.bytes)
+                        if len(values) > 1
+                        else ((begin, op.type.bytes),)
+                    )
                     for where, length in parts:
                         value = joined_bytes((piece[0], where - begin, length))
                         write = replace(event, kind="W", value=value, data=reads(value))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from tests.reference_frame import Byte, Frame, Here
-from tests.reference_relations import Pairs, acyclic, closure, inv, irreflexive, seq
+from tests.reference_relations import Pairs, acyclic, closure, irreflexive, seq
 from tests.reference_simulation import Meeting
 
 Reading = dict[tuple[int, Byte], int]
@@ -66,9 +66,7 @@ def causality(x: Frame, rf: Pairs, fsc: Pairs, met: Meeting) -> tuple[Pairs, Pai
 def base_causality(x: Frame, obs: Pairs, sync: Pairs, met: Meeting) -> tuple[Pairs, Pairs]:
     """``bc`` and ``bt`` of 1.5."""
     clu = {(a, w) for a, w in met.cluphase if w in x.ACQ}
-    sync_clu = x.ms & seq(
-        {(a, a) for a in x.CA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.CA}, clu
-    )
+    sync_clu = x.ms & seq({(a, a) for a in x.CA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.CA}, clu)
     waits = {(w, w) for w in x.MBW & x.ACQ} | {(w, f) for w, f in x.po if w in x.MBW - x.ACQ and f in x.F_ACQ}
     sync_mb = x.ms & seq(
         {(a, a) for a in x.MBA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.MBA}, met.mbphase, waits

@@ -1,4 +1,4 @@
-"""Barriers of the untyped dialect for the reference: which arrive and wait halves of complete executions belong together.
+"""Barriers of the untyped dialect for the reference: which arrive and wait halves of executions belong together.
 
 The groups are given by instance and barrier id, and only the subset that synchronizes is chosen (semantics 1.7). A
 choice in which some thread never passes yields nothing.

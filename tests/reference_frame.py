@@ -5,6 +5,7 @@ The definitions of the models that do not depend on who reads from whom, as plai
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -107,7 +108,7 @@ class Frame:
         cells = {e.cell for e in self.events if e.cell}
         for key in sorted({c[0] for c in cells}):
             points = sorted({p for k, at, size in cells if k == key for p in (at, at + size)})
-            for low, high in zip(points, points[1:], strict=False):
+            for low, high in itertools.pairwise(points):
                 if any(k == key and at <= low < at + size for k, at, size in cells):
                     cell = (key, low, high - low)
                     self.initial[len(self.events)] = int.from_bytes(initial_bytes(self.test, *cell), "little")
@@ -167,10 +168,7 @@ class Frame:
         self.dep = {pair for kind in self.dependencies for pair in parts[kind]}
         owners = {e: instance_of(o) if (o := ev[e].owner) is not None else place[ev[e].thread or 0] for e in E - IW}
         inscope = {
-            (a, b)
-            for a in STRONG
-            for b in E - IW
-            if owners[a][ev[a].scope or ""] == owners[b][ev[a].scope or ""]
+            (a, b) for a in STRONG for b in E - IW if owners[a][ev[a].scope or ""] == owners[b][ev[a].scope or ""]
         }
         cta = {e: place[ev[e].thread or 0]["cta"] for e in E - IW}
         self.scta = {(a, b) for a in cta for b in cta if cta[a] == cta[b]}
@@ -236,9 +234,7 @@ class Frame:
         self.aord = {
             (a, b)
             for a, b in subs
-            if (a in reads and b in writes | pfr | pfw)
-            or (a in writes and b in pfw | ends)
-            or (a in pfw and b in ends)
+            if (a in reads and b in writes | pfr | pfw) or (a in writes and b in pfw | ends) or (a in pfw and b in ends)
         }
         self.aord |= {  # cp.async.mbarrier.arrive comes after all earlier cp.async of its thread
             (w, e)

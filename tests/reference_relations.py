@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 Pairs = set[tuple[int, int]]
+
+
 def seq(*relations: Iterable[tuple[int, int]]) -> Pairs:
     """``r ; s ; ...``"""
     result = set(relations[0])

@@ -40,7 +40,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Mbarrier:
-    """The state of an mbarrier; ``epoch``: how often it has been initialised by the program."""
+    """The state of an mbarrier; ``epoch``: how often it has been initialised by the program; ``phase``: since then."""
 
     live: bool = False
     expected: int = 0
@@ -48,7 +48,6 @@ class Mbarrier:
     tx: int = 0
     phase: int = 0
     epoch: int = 0
-    total: int = 0  # phases completed in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +184,7 @@ class Simulation:
                 continue  # a token that has not been returned yet
             after = replace(s, at=(*s.at[:t], s.at[t] + 1, *s.at[t + 1 :]))
             if step.later:
-                new = {
-                    (self.number(t, a.event), a.place, n) for a, n in zip(step.later, amounts, strict=True)
-                }
+                new = {(self.number(t, a.event), a.place, n) for a, n in zip(step.later, amounts, strict=True)}
                 after = replace(after, flying=after.flying | new)
             yield from self.execute(s, after, step, args)
         for item in s.flying:
@@ -266,9 +263,7 @@ class Simulation:
         if step.kind == "init":
             count = args[0] or 0
             if not old.live and 1 <= count <= MOST:
-                yield self.set(
-                    after, place, Mbarrier(True, count, count, 0, 0, old.epoch + 1, old.total)
-                )
+                yield self.set(after, place, Mbarrier(True, count, count, 0, 0, old.epoch + 1))
             return
         if not old.live:
             return
@@ -330,7 +325,7 @@ class Simulation:
             for w, j, q in s.record
             if k[0] == j[0] == "mbarrier" and k[1:3] == j[1:3] and (k[3], j[3]) == ("arrive", "wait") and p < q
         )
-        completed = frozenset((place, m.total) for place, m in s.mbarriers)
+        completed = frozenset((place, m.phase) for place, m in s.mbarriers)
         return Meeting(same("bar"), same("warp"), same("cluster"), mbphase, s.tokens, completed)
 
 
@@ -342,7 +337,7 @@ def flip(m: Mbarrier) -> Mbarrier:
     """The next phase, if this one is complete."""
     if m.pending or m.tx:
         return m
-    return replace(m, phase=m.phase + 1, total=m.total + 1, pending=m.expected)
+    return replace(m, phase=m.phase + 1, pending=m.expected)
 
 
 def arrive(m: Mbarrier, count: int, expect: int, drop: bool = False) -> Mbarrier | None:

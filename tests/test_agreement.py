@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from ptxmm.errors import PtxmmError, Timeout
-from tests import reference
+from tests import random_families, reference
 from tests.random_programs import MODELS, seeded
 from tests.support import Answer, ask, model_named, parse_one
 from tests.tally import Tally
@@ -45,55 +47,109 @@ def difference(text: str, model: str, states: dict[str, frozenset[reference.Fina
     return "\n".join(lines)
 
 
-def compare(seeds: range, tally: Tally, *, with_reference: bool, seconds: float, budget: float, many: int) -> int:
-    """Compare on the programs with these numbers, the models in turn; the number of programs compared in full."""
-    compared = unfinished = confirmed = 0
-    stop = time.monotonic() + budget
+Item = tuple[str, str, str]
+"""What a program is called in a report, its text, the model."""
+
+
+def plain(seeds: range) -> Iterator[Item]:
+    """Programs of scalar accesses, the models in turn."""
     for seed in seeds:
+        model = MODELS[seed % len(MODELS)]
+        yield f"seed {seed}", seeded(seed, model).text(), model
+
+
+def family(name: str, seeds: range, unlike: range = range(0)) -> Iterator[Item]:
+    """Different programs of a family, one in eight for sequential consistency; none that ``unlike`` has too."""
+    seen = {random_families.seeded(name, seed).text() for seed in unlike}
+    for seed in seeds:
+        text = random_families.seeded(name, seed).text()
+        if text not in seen:
+            seen.add(text)
+            yield f"{name} {seed}", text, "sc" if seed % 8 == 7 else "ptx-8.5"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``seconds`` for each engine on one program, ``budget`` in all; with more than ``many`` final states the
+    reference has found, a program is left out."""
+
+    seconds: float
+    budget: float
+    many: int = 10**9
+
+
+def compare(what: str, items: Iterable[Item], tally: Tally, bounds: Bounds, *, with_reference: bool) -> int:
+    """Compare on ``items`` until the time is up; the number of programs compared in full."""
+    compared = unfinished = confirmed = 0
+    stop = time.monotonic() + bounds.budget
+    for name, text, model in items:
         if time.monotonic() > stop:
             break
-        model = MODELS[seed % len(MODELS)]
-        text = seeded(seed, model).text()
         states: dict[str, frozenset[reference.Final]] = {}
+        flags: frozenset[str] | None = None
         if with_reference:
             try:
-                states["reference"] = frozenset(reference.outcomes(parse_one(text), model, seconds=seconds))
+                found, raised = reference.flagged(parse_one(text), model, seconds=bounds.seconds)
             except reference.TooSlow:
                 unfinished += 1
                 continue
-            if len(states["reference"]) > many:
+            states["reference"], flags = frozenset(found), frozenset(raised)
+            if len(found) > bounds.many:
                 unfinished += 1
                 continue
-        engines = answers(text, model, seconds)
+        engines = answers(text, model, bounds.seconds)
         if len(engines) < 2:
             unfinished += 1
             continue
         states |= {engine: answer.states for engine, answer in engines.items()}
-        assert len(set(states.values())) == 1, f"seed {seed}: " + difference(text, model, states)
+        assert len(set(states.values())) == 1, f"{name}: " + difference(text, model, states)
         one, other = engines["solve"].comparable(), engines["enumerate"].comparable()
-        assert one[1:] == other[1:], f"seed {seed}, {model}: {one[1:]} != {other[1:]}\n{text}"
+        assert one[1:] == other[1:], f"{name}, {model}: {one[1:]} != {other[1:]}\n{text}"
+        assert flags is None or flags == engines["solve"].flags, f"{name}, {model}: {flags} != {one[-1]}\n{text}"
         compared += 1
         confirmed += sum(len(answer.states) for answer in engines.values())
     who = "solve = enumerate = reference" if with_reference else "solve = enumerate"
     tally.notes.append(
-        f"random programs: {who} on {compared} ({confirmed} outcomes confirmed, {unfinished} programs left out as big)"
+        f"random programs, {what}: {who} on {compared} ({confirmed} outcomes confirmed, {unfinished} left out as big)"
     )
     return compared
 
 
 def test_random_programs(tally: Tally) -> None:
     """A share for every run."""
-    count = compare(range(300), tally, with_reference=True, seconds=2, budget=60, many=MANY)
+    count = compare("scalar", plain(range(300)), tally, Bounds(2, 60, MANY), with_reference=True)
     assert count >= 100
+
+
+@pytest.mark.parametrize("name", random_families.NAMES)
+def test_random_families(name: str, tally: Tally) -> None:
+    """A share of each family for every run."""
+    count = compare(name, family(name, range(60)), tally, Bounds(1, 15, MANY), with_reference=True)
+    assert count >= 15
 
 
 @pytest.mark.slow
 def test_many_random_programs_with_the_reference(tally: Tally) -> None:
-    count = compare(range(10_000, 12_300), tally, with_reference=True, seconds=10, budget=10_000, many=3000)
-    assert count >= 2000
+    items = plain(range(10_000, 12_300))
+    assert compare("scalar", items, tally, Bounds(10, 10_000, 3000), with_reference=True) >= 2000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", random_families.NAMES)
+def test_many_random_families_with_the_reference(name: str, tally: Tally) -> None:
+    items = family(name, range(10_000, 10_320))
+    assert compare(name, items, tally, Bounds(10, 3_000, 3000), with_reference=True) >= 200
 
 
 @pytest.mark.slow
 def test_very_many_random_programs(tally: Tally) -> None:
-    count = compare(range(100_000, 110_400), tally, with_reference=False, seconds=20, budget=20_000, many=10**9)
-    assert count >= 10_000
+    items = plain(range(100_000, 110_400))
+    assert compare("scalar", items, tally, Bounds(20, 20_000), with_reference=False) >= 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", random_families.NAMES)
+def test_very_many_random_families(name: str, tally: Tally) -> None:
+    """More than 10,000 new programs in all."""
+    items = family(name, range(100_000, 101_700), unlike=range(10_000, 10_320))
+    assert compare(name, items, tally, Bounds(20, 5_000), with_reference=False) >= 1_300

@@ -200,7 +200,7 @@ class Search:
 
     def over(self, moment: Moment) -> Result:
         stuck = frozenset((t, moment.at[t]) for t, blocked in enumerate(moment.blocked) if blocked)
-        completed = frozenset((name, c[5]) for name, c in moment.counts if c[0] or c[1])
+        completed = frozenset((name, c[5]) for name, c in moment.counts if any(c[:3]))
         return ("over", moment.stamps, moment.tokens, moment.returned, stuck, completed)
 
 

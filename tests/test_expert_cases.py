@@ -182,7 +182,7 @@ CASES: tuple[tuple[str, tuple[str, ...], str, dict[str, str], str, str, tuple[st
         "cta 0: mov.u32 i, 0; L: add.u32 i, i, 1; W x i; bar.sync 0; bar.sync 0; setp.lt.u32 p, i, 2; @p bra L;",
         "cta 0: bar.sync 0; R r0 x; bar.sync 0; bar.sync 0; R r1 x; bar.sync 0;")),
     ("a barrier is one of its grid", ("ptx-8.5",), "sometimes", {}, ONE, "exists (P1:r0 == 0)", (
-        "cta 0, grid 0: W x 1; bar.sync 0;", "cta 0, grid 1: bar.sync 0; R r0 x;")),
+        "cta 0, grid 0: W x 1; bar.sync 0;", "cta 0, grid 1 overlap: bar.sync 0; R r0 x;")),
     # spin loops
     ("a register that only some rounds write", ALL, "sometimes", {}, ONE, "exists (P0:r2 == 5)", (
         "cta 0: L: R.relaxed.gpu r0 x; setp.eq.u32 q, r0, 1; @q mov.u32 r2, 5; setp.ne.u32 p, r0, 2; @p bra L;",

@@ -8,7 +8,38 @@ from ptxmm.cat import Model, index
 from ptxmm.cat.ir import Coverage
 from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Atomic, Fence, Load, ProxyFence, Source, Store
+from ptxmm.ptx.ops import (
+    AsyncCommit,
+    AsyncStore,
+    AsyncWait,
+    Atomic,
+    BulkCopy,
+    ClusterBarrier,
+    CopyAsync,
+    CopyAsyncArrive,
+    Fence,
+    GridControl,
+    Load,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierInitFence,
+    MbarrierTx,
+    MbarrierWait,
+    ProxyFence,
+    Source,
+    Store,
+    TensormapCopyFence,
+    TensormapFence,
+    TensormapReplace,
+)
+
+_INSTRUCTIONS: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("cluster barrier", (ClusterBarrier,)),
+    ("mbarrier", (MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, MbarrierInitFence)),
+    ("asynchronous", (CopyAsync, CopyAsyncArrive, AsyncCommit, AsyncWait, BulkCopy, AsyncStore)),
+    ("tensor map", (TensormapFence, TensormapReplace, TensormapCopyFence)),
+    ("grid", (GridControl,)),
+)
 
 
 def check_compatible(test: Test, model: Model) -> None:
@@ -38,6 +69,11 @@ def _uses(test: Test) -> Iterator[tuple[str, str, Source | None]]:
                 yield "proxy", op.proxy, op.source
             if isinstance(op, ProxyFence):
                 yield "proxy", op.kind, op.source
+            for kind, types in _INSTRUCTIONS:
+                if isinstance(op, types):
+                    yield "instructions", kind, op.source
+    if len({(t.placement.gpu, t.placement.grid) for t in test.threads}) > len({t.placement.gpu for t in test.threads}):
+        yield "instructions", "grid", None
     for item in test.objects.values():
         if item.alias_of is not None:
             yield "proxy", "alias" if item.proxy == "generic" else item.proxy, None
@@ -46,12 +82,16 @@ def _uses(test: Test) -> Iterator[tuple[str, str, Source | None]]:
 def _covers(coverage: Coverage, kind: str, word: str) -> bool:
     if word == "alias":
         return coverage.aliases
+    if kind == "instructions":
+        return coverage.instructions is None or word in coverage.instructions
     return word in (coverage.scopes if kind == "scope" else coverage.proxies)
 
 
 def _name(kind: str, word: str) -> str:
     if kind == "scope":
         return f"scope .{word}"
+    if kind == "instructions":
+        return "order between grids" if word == "grid" else f"{word} instructions"
     return "virtual aliases of an address" if word == "alias" else f"{word} proxy"
 
 

@@ -49,13 +49,15 @@ class Axiom:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a model speaks about: PTX ISA version (None: no limit), scopes, proxies, virtual aliases; a summary."""
+    """What a model speaks about: PTX ISA version (None: no limit), scopes, proxies, virtual aliases, the kinds of
+    instructions beyond accesses, fences and barriers of CTAs and warps (None: all); a summary."""
 
     isa: str | None
     scopes: tuple[str, ...]
     proxies: tuple[str, ...]
     aliases: bool
     summary: str
+    instructions: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -64,6 +64,7 @@ def index() -> Index:
                 tuple(entry["proxies"]),
                 entry["aliases"],
                 entry["summary"],
+                tuple(entry["instructions"]),
             ),
             entry.get("readings", {}),
         )

@@ -130,8 +130,8 @@ class Candidates:
     """
 
     __slots__ = (
-        "_constraints", "_decided", "_judge", "_layout", "_makes_values", "_open", "_options", "_parts", "_tokens",
-        "_values", "_worthwhile",
+        "_constraints", "_decided", "_open", "_tokens", "_values", "_worthwhile", "judge", "layout", "makes_values",
+        "options", "parts", "relevant",
     )  # fmt: skip
 
     def __init__(
@@ -145,15 +145,16 @@ class Candidates:
         relevant: Collection[int],
         worthwhile: Callable[[Candidate, Evaluator[int, int]], bool],
     ) -> None:
-        self._layout = layout
-        self._judge = judge
+        self.layout = layout
+        self.judge = judge
         self._constraints = [(t, node, value) for t, path in enumerate(paths) for node, value in path.constraints]
-        self._makes_values = layout.makes_values()
+        self.makes_values = layout.makes_values()
         self._tokens = [(t, number, tokens[id_]) for t, number, id_ in layout.tokens if id_ in tokens]
-        self._parts: list[Part] = []
-        self._options: list[list[int]] = []
+        self.parts: list[Part] = []
+        self.options: list[list[int]] = []
         divided: dict[Cell, tuple[tuple[int, int], ...]] = {}
         self._worthwhile = worthwhile
+        self.relevant = relevant
         self._decided = 0
         for r in sorted(layout.reads, key=lambda r: r not in relevant):
             own = layout.numbers.get((layout.events[r].id, "W"))
@@ -162,8 +163,8 @@ class Candidates:
                 if torn and cell not in divided:
                     divided[cell] = chunks(layout, cell, domains)
                 for first, size in divided[cell] if torn else ((0, cell[2]),):
-                    self._parts.append(Part(r, cell, cell[1] + first, size))
-                    self._options.append([w for w in layout.writes[cell] if w != own])
+                    self.parts.append(Part(r, cell, cell[1] + first, size))
+                    self.options.append([w for w in layout.writes[cell] if w != own])
                     self._decided += r in relevant
         self._open: list[tuple[int, int, Node]] = []  # writes of values that reads decide
         self._values: list[int | None] = [None] * len(layout.events)
@@ -176,59 +177,65 @@ class Candidates:
                 if e.value.value is None:
                     self._open.append((i, layout.thread_of[i], e.value))
 
-    def search(self, found_flags: set[str]) -> Iterator[Candidate]:
-        """Every candidate. ``found_flags``: flags known already (read while the search runs)."""
+    def start(self) -> Candidate | None:
+        """The reads-from without any source; None if what is known already contradicts the paths.
+
+        It drops options that no reads-from at all can take.
+        """
         self._drop_impossible()
-        leaves: list[list[int | None]] = [[None] * len(numbers) for numbers in self._layout.leaves]
+        leaves: list[list[int | None]] = [[None] * len(numbers) for numbers in self.layout.leaves]
         state = Candidate(ReadsFrom(), {}, self._values.copy(), leaves, 0, False)
         for t, number, value in self._tokens:
             leaves[t][number] = value
         if self._tokens:
             self._evaluate_writes(state)
-        if self._meets(state):
-            judged = self._judge.partial(state.rf)
-            if judged is not None:
-                state.co = judged[0]
-                yield from self._extend(0, state, judged, (), found_flags)
+        return state if self.meets(state) else None
 
-    def _added(self, rf: ReadsFrom, part: Part, w: int) -> ReadsFrom:
+    def search(self, state: Candidate, found_flags: set[str]) -> Iterator[Candidate]:
+        """Every candidate from ``start()`` on. ``found_flags``: flags known already (read while the search runs)."""
+        judged = self.judge.partial(state.rf)
+        if judged is not None:
+            state.co = judged[0]
+            yield from self._extend(0, state, judged, (), found_flags)
+
+    def added(self, rf: ReadsFrom, part: Part, w: int) -> ReadsFrom:
         """``rf`` with ``part`` read from the write ``w``."""
-        pair = 1 << (w * self._layout.algebra.n + part.read)
-        if self._layout.simple:
+        pair = 1 << (w * self.layout.algebra.n + part.read)
+        if self.layout.simple:
             return ReadsFrom(rf.union | pair)
         return ReadsFrom(rf.union | pair, {**rf.cells, part.cell: rf.cells.get(part.cell, 0) | pair})
 
     def _drop_impossible(self) -> None:
         """Leave out writes that no reads-from at all can take: with two reads the search itself is as quick."""
-        if len(self._parts) > 2:
-            for part, options in zip(self._parts, self._options, strict=True):
-                options[:] = [w for w in options if self._judge.partial(self._added(ReadsFrom(), part, w)) is not None]
+        if len(self.parts) > 2:
+            for part, options in zip(self.parts, self.options, strict=True):
+                options[:] = [w for w in options if self.judge.partial(self.added(ReadsFrom(), part, w)) is not None]
 
     def _extend(
         self, k: int, state: Candidate, judged: _Judged, alike: tuple[_Alike, ...], found_flags: set[str]
     ) -> Iterator[Candidate]:
         """Choose a source for part ``k`` and those after it, or several that hold the same value (``alike``)."""
-        self._judge.check()
-        if k == len(self._parts):
+        self.judge.check()
+        if k == len(self.parts):
             yield from self._settle(0, state, judged, alike, found_flags)
             return
-        part = self._parts[k]
+        part = self.parts[k]
         for writes in self._by_value(k, state):
             single = len(writes) == 1
-            rf = self._added(state.rf, part, writes[0]) if single else state.rf
-            if rf.union != state.rf.union and not self._layout.algebra.acyclic(rf.union | self._makes_values):
+            rf = self.added(state.rf, part, writes[0]) if single else state.rf
+            if rf.union != state.rf.union and not self.layout.algebra.acyclic(rf.union | self.makes_values):
                 continue
             sources = {**state.sources, part.read: {**state.sources.get(part.read, {}), part: writes[0]}}
             following = Candidate(rf, sources, state.values.copy(), [x.copy() for x in state.leaves], judged[0], False)
-            self._propagate(following)
-            if not self._meets(following):
+            self.propagate(following)
+            if not self.meets(following):
                 continue
-            now = self._judge.partial(rf) if single else judged
+            now = self.judge.partial(rf) if single else judged
             if now is None:
                 continue
             following.co = now[0]
             rest = alike if single else (*alike, (part, writes))
-            more = k + 1 < len(self._parts) or bool(rest)
+            more = k + 1 < len(self.parts) or bool(rest)
             if k + 1 < self._decided or not more or self._worthwhile(following, now[1]):
                 yield from self._extend(k + 1, following, now, rest, found_flags)
 
@@ -236,19 +243,19 @@ class Candidates:
         self, j: int, state: Candidate, judged: _Judged, alike: tuple[_Alike, ...], found_flags: set[str]
     ) -> Iterator[Candidate]:
         """With all values known, choose one of the writes that hold them."""
-        self._judge.check()
+        self.judge.check()
         if j == len(alike):
-            state.flagging = self._judge.may_flag(judged[1], found_flags)
+            state.flagging = self.judge.may_flag(judged[1], found_flags)
             yield state
             return
         part, writes = alike[j]
         for w in writes:
             if not self._worthwhile(state, judged[1]):
                 return
-            rf = self._added(state.rf, part, w)
-            if rf.union != state.rf.union and not self._layout.algebra.acyclic(rf.union | self._makes_values):
+            rf = self.added(state.rf, part, w)
+            if rf.union != state.rf.union and not self.layout.algebra.acyclic(rf.union | self.makes_values):
                 continue
-            now = self._judge.partial(rf)
+            now = self.judge.partial(rf)
             if now is not None:
                 sources = {**state.sources, part.read: {**state.sources[part.read], part: w}}
                 following = Candidate(rf, sources, state.values, state.leaves, now[0], False)
@@ -256,20 +263,20 @@ class Candidates:
 
     def _by_value(self, k: int, state: Candidate) -> list[list[int]]:
         """The writes that part ``k`` may come from, those together that are known to hold the same value there."""
-        part, options = self._parts[k], self._options[k]
+        part, options = self.parts[k], self.options[k]
         if len(options) < 2:
             return [[w] for w in options]
         found: dict[tuple[str, int], list[int]] = {}
         for w in options:
-            value, of = state.values[w], self._layout.events[w].cell
+            value, of = state.values[w], self.layout.events[w].cell
             known = value is not None and of is not None
             key = ("value", value_in(value, of, part.offset, part.size)) if known else ("write", w)  # type: ignore[arg-type]
             found.setdefault(key, []).append(w)
         return list(found.values())
 
-    def _propagate(self, state: Candidate) -> None:
+    def propagate(self, state: Candidate) -> None:
         """Give values to the reads whose sources have some, and to the writes that follow."""
-        layout = self._layout
+        layout = self.layout
         changed = True
         while changed:
             changed = False
@@ -289,21 +296,21 @@ class Candidates:
                 state.values[i] = evaluate(node, state.leaves[t])
 
     def _complete(self, r: int, state: Candidate) -> bool:
-        cell = self._layout.events[r].cell
+        cell = self.layout.events[r].cell
         return cell is not None and sum(part.size for part in state.sources[r]) == cell[2]
 
     def _read_value(self, r: int, state: Candidate) -> int | None:
-        cell = self._layout.events[r].cell
+        cell = self.layout.events[r].cell
         assert cell is not None
         value = 0
         for part, w in state.sources[r].items():
-            written, of = state.values[w], self._layout.events[w].cell
+            written, of = state.values[w], self.layout.events[w].cell
             if written is None or of is None:
                 return None
             value |= value_in(written, of, part.offset, part.size) << 8 * (part.offset - cell[1])
         return value
 
-    def _meets(self, state: Candidate) -> bool:
+    def meets(self, state: Candidate) -> bool:
         """Whether no constraint fails that can be decided yet."""
         for t, node, expected in self._constraints:
             value = evaluate(node, state.leaves[t])

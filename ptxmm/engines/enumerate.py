@@ -14,6 +14,7 @@ from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.candidates import Candidate, Candidates, Path, relevant_reads
 from ptxmm.engines.final import Finals, memory_terms, restrict
+from ptxmm.engines.independent import independent_candidates
 from ptxmm.engines.orders import Judge, Rules, rules
 from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
 from ptxmm.errors import Timeout
@@ -199,7 +200,11 @@ class _Task:
             relevant_reads(layout, finals, case.paths, self.registers),
             worthwhile,
         )
-        for candidate in candidates.search(self.result.flags):
+        start = candidates.start()
+        if start is None:
+            return
+        found = independent_candidates(candidates, start, self.result.flags)
+        for candidate in candidates.search(start, self.result.flags) if found is None else found:
             if case.complete:
                 self._finish(case, layout, judge, finals, candidate)
             elif next(judge.orders(candidate.rf), None) is not None:

@@ -1,7 +1,7 @@
 """Final values of memory: which writes an observed element may show, and its value for a choice of last writes.
 
 A final value is that of any co-maximal write: chosen once for all bytes of a location, and where writes of several
-sizes overlap once for each byte (semantics A7). The final value of an mbarrier is the number of phases it has completed.
+sizes overlap once for each byte (semantics A7). That of an mbarrier is the number of phases it has completed.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from ptxmm.cat import Axiom, Model, Node
 from ptxmm.cat.evaluate import Evaluator
-from ptxmm.cat.polarity import antitone, lower_bounds
+from ptxmm.cat.ir import Graph
+from ptxmm.cat.polarity import Polarity, antitone, lower_bounds, polarity
 from ptxmm.events.execution import PHASES, WITNESS, Layout, ReadsFrom
 from ptxmm.relations.concrete import Concrete
 
@@ -74,6 +75,16 @@ def rules(model: Model) -> Rules:
         least_fsc or total or acyclic,
         any(a.body.depends & set(_FSC) for a in model.axioms),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Independent:
+    """What reads-from have in common that differ in values only: coherence order ``co``; ``chains``: relations that
+    must have no cycle with reads-from; ``flagging``: some flag that is not known holds in all of them."""
+
+    co: int
+    chains: tuple[int, ...]
+    flagging: bool
 
 
 class Judge:
@@ -143,6 +154,43 @@ class Judge:
         if co:
             evaluator = self._later(evaluator, rf, co, 0)
         return (co, evaluator) if self._holds(evaluator, self._rules.early) else None
+
+    def independent(self, everything: ReadsFrom, names: set[str]) -> Independent | None:
+        """What all reads-from within ``everything`` (which gives each read all its sources) have in common, if the
+        model can't tell them apart but for cycles of reads-from with dependencies; else None.
+
+        ``names``: flags that are known already.
+        """
+        rules_ = self._rules
+        nothing, evaluator = self._at(ReadsFrom(), 0, 0), self._at(everything, 0, 0)
+        co = self._least_co(nothing)
+        if self._pairs or not rules_.least_co or co is None or self._least_co(evaluator) != co:
+            return None
+        nothing = self._later(nothing, ReadsFrom(), co, 0)
+        evaluator = self._later(evaluator, everything, co, 0)
+        if any(evaluator.value(node) & ~(co | self._algebra.inverse(co)) for node in rules_.co_between):
+            return None
+        satisfies = self._algebra.satisfies
+        chains = []
+        for axiom in rules_.required:
+            rest = _beside_rf(axiom)
+            if rest is not None:
+                chain = 0
+                for node in rest:
+                    chain |= evaluator.value(node)
+                chains.append(chain)
+            elif not antitone(rules_.model, axiom, WITNESS - {"co"}) or not satisfies(
+                axiom.kind, axiom.negated, evaluator.value(axiom.body)
+            ):
+                return None
+        flagging = False
+        for flag in rules_.flags:
+            if flag.name not in names:
+                ends = [satisfies(flag.kind, flag.negated, e.value(flag.body)) for e in (nothing, evaluator)]
+                if ends[0] is not ends[1] or not _one_way(rules_.model, flag):
+                    return None
+                flagging = flagging or ends[0]
+        return Independent(co, tuple(chains), flagging)
 
     def may_flag(self, evaluator: Evaluator[int, int], names: set[str], later: Collection[str] = (*_FSC, *_CO)) -> bool:
         """Whether an execution with more of the relations ``later`` than ``evaluator``'s may hold a flag that is not in
@@ -249,6 +297,21 @@ class Judge:
                 yield from extend(order, apart | rest[0][2], rest[1:])
 
         yield from extend(co, 0, pairs)
+
+
+def _one_way(model: Model, flag: Axiom) -> bool:
+    """Whether more of a witness can turn ``flag`` only one way."""
+    found = {polarity(model, flag, name) for name in WITNESS} - {Polarity.ABSENT}
+    return len(found) < 2 and Polarity.BOTH not in found
+
+
+def _beside_rf(axiom: Axiom) -> list[Node] | None:
+    """What an axiom ``acyclic rf | ...`` joins with reads-from, if the witness does not decide that; else None."""
+    if axiom.kind != "acyclic" or axiom.negated:
+        return None
+    parts = Graph.flatten(axiom.body, "union")
+    rest = [node for node in parts if node.operator != "base" or node.name != "rf"]
+    return rest if len(rest) < len(parts) and not any(node.depends & WITNESS for node in rest) else None
 
 
 def overlapping_writes(layout: Layout) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ptxmm.program import propositions, unknown
 from ptxmm.program.accesses import check_access, check_mbarriers
 from ptxmm.program.condition import Condition
+from ptxmm.program.host import check_host
 from ptxmm.program.initial import evaluate
 from ptxmm.program.layout import Layout, lay_out
 from ptxmm.program.naming import did_you_mean, error
@@ -194,6 +195,7 @@ def _thread(
 ) -> Thread:
     types = register_types(thread, body, entries, dialect)
     for op in body:
+        check_host(op, thread.placement)
         check_access(op, thread.placement, found.objects)
     initial: dict[str, int] = {}
     for entry in entries:

@@ -10,7 +10,7 @@ from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.origin import clip
 from ptxmm.ptx.syntax import Instruction
-from ptxmm.ptx.table import DIALECT, DIALECT_ROWS, FORMS, OTHER_INSTRUCTIONS, ROWS, Form, Row
+from ptxmm.ptx.table import DIALECT, FORMS, OTHER_INSTRUCTIONS, Form, Row, first_words, rows_of
 from ptxmm.ptx.tables.form import Version
 from ptxmm.ptx.tables.versions import LATER, LATER_INSTRUCTIONS, NOT_YET
 from ptxmm.ptx.tables.wording import GROUPS, HINTS
@@ -111,7 +111,7 @@ def form_of(instruction: Instruction, dialect: bool) -> Form:
 
 def row_of(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFAULT_ISA) -> Row:
     """As ``form_of``, with the index of its qualifiers; ``isa`` is the PTX ISA version that errors speak of."""
-    rows = (DIALECT_ROWS if dialect else ROWS).get(instruction.opcode, ())
+    rows = rows_of(instruction.opcode, dialect)
     if len(rows) == 1 and not rows[0].words:
         return rows[0]
     names = {name for name, _ in instruction.qualifiers}
@@ -144,12 +144,12 @@ def _no_row(
             if match is not None and match != name:
                 return at(there, f"`{shown}` has no form `.{clip(name)}`", hint=f"did you mean `.{match}`?")
         return at(place, f"there is no such form of `{shown}`", hint=f"the forms are {', '.join(names)}")
-    if opcode in ROWS:
+    if opcode in first_words(False):
         hint = "use beq, bne, blt, ble, bgt or bge" if opcode == "setp" else None
         return at(span, f"`{shown}` is not part of the untyped dialect", hint=hint)
     if opcode in DIALECT:
         return at(span, f"`{shown}` is an instruction of the untyped dialect, not of PTX", hint=_typed_hint(opcode))
-    match = close_match(opcode, {*(DIALECT_ROWS if dialect else ROWS), *OTHER_INSTRUCTIONS})
+    match = close_match(opcode, first_words(dialect) | OTHER_INSTRUCTIONS)
     return at(span, f"unknown instruction `{shown}`", hint=f"did you mean `{match}`?" if match else None)
 
 

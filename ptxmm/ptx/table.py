@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 
 from ptxmm.ptx.tables import arithmetic, copies, matrices, memory, others, synchronization
@@ -20,14 +21,14 @@ from ptxmm.ptx.tables.versions import OTHER_INSTRUCTIONS, SINCE
 __all__ = [
     "ATOMIC_TYPES",
     "DIALECT",
-    "DIALECT_ROWS",
     "FORMS",
     "OTHER_INSTRUCTIONS",
-    "ROWS",
     "SINCE",
     "Form",
     "Row",
     "Version",
+    "first_words",
+    "rows_of",
 ]
 
 FORMS: Mapping[str, Form] = MappingProxyType(
@@ -58,15 +59,14 @@ def _row(form: Form) -> Row:
     return Row(frozenset(form.opcode.split(".")[1:]), form, MappingProxyType(groups_of))
 
 
-def _rows(forms: Mapping[str, Form]) -> Mapping[str, tuple[Row, ...]]:
-    found: dict[str, list[Row]] = {}
-    for form in forms.values():
-        found.setdefault(form.opcode.partition(".")[0], []).append(_row(form))
-    return MappingProxyType(
-        {first: tuple(sorted(rows, key=lambda row: -len(row.words))) for first, rows in found.items()}
-    )
+@cache
+def rows_of(first: str, dialect: bool) -> tuple[Row, ...]:
+    """The rows whose name begins with the word ``first``, those with the most words first; () if there are none."""
+    forms = (DIALECT if dialect else FORMS).values()
+    rows = (_row(form) for form in forms if form.opcode.partition(".")[0] == first)
+    return tuple(sorted(rows, key=lambda row: -len(row.words)))
 
 
-# For each first word its rows, those with the most words first.
-ROWS: Mapping[str, tuple[Row, ...]] = _rows(FORMS)
-DIALECT_ROWS: Mapping[str, tuple[Row, ...]] = _rows(DIALECT)
+def first_words(dialect: bool) -> frozenset[str]:
+    """The first words of the names of all rows."""
+    return frozenset(name.partition(".")[0] for name in (DIALECT if dialect else FORMS))

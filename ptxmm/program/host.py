@@ -1,0 +1,60 @@
+"""What a thread of the host can do (PTX ISA 8.5: .sys scope contains the threads of the host program)."""
+
+from __future__ import annotations
+
+from ptxmm.program.naming import error
+from ptxmm.program.test import Placement
+from ptxmm.ptx.ops import (
+    AsyncCommit,
+    AsyncStore,
+    AsyncWait,
+    Barrier,
+    BarrierReduction,
+    BulkCopy,
+    ClusterBarrier,
+    CopyAsync,
+    CopyAsyncArrive,
+    GridControl,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierInitFence,
+    MbarrierTx,
+    MbarrierWait,
+    Op,
+    TensormapCopyFence,
+    TensormapFence,
+    TensormapReplace,
+    WarpBarrier,
+    WarpExchange,
+)
+
+_DEVICE_ONLY = (
+    AsyncCommit,
+    AsyncStore,
+    AsyncWait,
+    Barrier,
+    BarrierReduction,
+    BulkCopy,
+    ClusterBarrier,
+    CopyAsync,
+    CopyAsyncArrive,
+    GridControl,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierInitFence,
+    MbarrierTx,
+    MbarrierWait,
+    TensormapCopyFence,
+    TensormapFence,
+    TensormapReplace,
+    WarpBarrier,
+    WarpExchange,
+)
+
+
+def check_host(op: Op, placement: Placement) -> None:
+    """Refuse what only threads of a grid can do in a host thread. Raises ``PtxmmError``."""
+    if placement.host and isinstance(op, _DEVICE_ONLY):
+        message = f"`{op.source.text.partition(' ')[0]}` in a host thread"
+        hint = "a host thread takes part in memory accesses and fences only"
+        raise error(message, op.source.span, kind="type", hint=hint)
