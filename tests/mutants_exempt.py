@@ -47,10 +47,6 @@ WEAK_MIDDLE = (
     "observes it there and ends the chain is in program order after it"
 )
 WAIT_ACQUIRES = "barrier.cluster.wait has no other semantics than .acquire, also where none is written"
-ONE_SIZE = (
-    "no access of PTX ISA 6.0 overlaps another one partly here: the checker refuses those programs under this model, "
-    "and without aliases accesses that overlap are of the same bytes"
-)
 HALVES = (
     "the read and the write of an atomic operation are of one thread, one scope, one proxy and the same bytes: the "
     "write between them is morally strong (or mutually in scope) with both or with neither"
@@ -101,7 +97,6 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (HALVES, "ptx-8.5", ["axiom MixedSizeRMW whatever amo-ms", "axiom MixedSizeRMW whatever amo-ms (2)"]),
     # ptx-6.0
     (ALL_GENERIC, "ptx-6.0", ["related whatever same-proxy"]),
-    (ONE_SIZE, "ptx-6.0", ["ms whatever complete", "ms with (M * M)"]),
     (ACCESSES, "ptx-6.0", ["axiom CoTotalMS whatever loc"]),
     # ptx-7.5
     (READ_ONLY, "ptx-7.5", ["same-proxy-access without (TEX * TEX)", "same-proxy-access without (CON * CON)"]),
@@ -109,12 +104,19 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (ACCESSES, "ptx-7.5", ["leave whatever M", "enter whatever M"]),
     (SURFACE_GENERIC, "ptx-7.5", ["leave whatever [(M \\ GEN)]", "leave with GEN"]),
     (SURFACE_GENERIC, "ptx-7.5", ["enter whatever [(M \\ GEN)]", "enter with GEN"]),
+    (ACCESSES, "ptx-7.5", ["ppbc whatever M", "ppbc whatever M (2)", "ppbc whatever [M]", "ppbc whatever [M] (2)"]),
+    (ACCESSES, "ptx-7.5", ["axiom CoTotalMS whatever ovl"]),
+    (OVERLAP, "ptx-7.5", ["ppbc whatever ovl", "axiom Coherence whatever ovl"]),
     (TYPED, "ptx-7.5", ["leave whatever [PF]", "enter whatever [PF]"]),
     # ptx-8.5
     (READ_ONLY, "ptx-8.5", ["same-proxy-access without (TMP * TMP)"]),
     (LEAVE_ENTER, "ptx-8.5", ["ppbc without ([generic] ; (bc & vovl) ; [generic])"]),
     (TORN, "ptx-8.5", ["axiom SingleCopyAtomicity"]),
-    (ACCESSES, "ptx-8.5", ["generic whatever M", "ppbc whatever [M]", "ppbc whatever [M] (2)", "ppbc whatever [M] (3)"]),
+    (
+        ACCESSES,
+        "ptx-8.5",
+        ["generic whatever M", "ppbc whatever [M]", "ppbc whatever [M] (2)", "ppbc whatever [M] (3)"],
+    ),
     (ACCESSES, "ptx-8.5", ["ppbc whatever [api-end]", "axiom CoTotalMS whatever ovl"]),
     (OVERLAP, "ptx-8.5", ["ppbc whatever ovl", "ppbc whatever ovl (2)", "axiom Coherence whatever ovl"]),
     (SYMMETRIC, "ptx-8.5", ["conflict without (W * M)", "conflict without (M * W)"]),

@@ -39,7 +39,8 @@ def search(mutant: Mutant, first: Iterable[str] = (), wanted: int = WANTED) -> l
 
 def write(rows: Table) -> None:
     """Write ``mutants.toml``."""
-    lines = ["# The tests of litmus/ that notice each mutant; python -m tests.mutants_table brings this up to date.", ""]
+    lines = ["# The tests of litmus/ that notice each mutant; `python -m tests.mutants_table` brings this up to date."]
+    lines.append("")
     for model, found in rows.items():
         lines.append(f'["{model}"]')
         for name, tests in found.items():

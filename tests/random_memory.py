@@ -13,10 +13,10 @@ STORES = ("weak", "relaxed", "release")
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 
 
-def few_bytes(kit: Kit, size: int) -> int:
-    """A value of which one or two bytes are not zero."""
+def few_bytes(kit: Kit, size: int, most: int = 2) -> int:
+    """A value of which one or two bytes are not zero (each byte of a racy read may come from another write)."""
     value = 0
-    for _ in range(kit.pick((1, 1, 2))):
+    for _ in range(kit.pick((1, 1, most))):
         value |= kit.pick((1, 2, 3)) << 8 * kit.rng.randrange(size)
     return value
 
@@ -34,6 +34,7 @@ def vectors(rng: random.Random) -> Program:
     atoms = kit.chance(0.25)
     kind_of_atoms = kit.pick(("v2.f32", "v4.f32", "v2.f16", "f16x2", "b128"))
     if atoms:
+        ctas = ctas[:2]
         kind, count = {"v2.f32": ("u32", 2), "v4.f32": ("u32", 4), "v2.f16": ("u16", 2), "f16x2": ("u16", 2)}.get(
             kind_of_atoms, ("u64", 2)
         )
@@ -134,6 +135,7 @@ def mixed_sizes(rng: random.Random) -> Program:
     kit = Kit(rng)
     whole = kit.pick(("u32", "u32", "u64"))
     total = SIZES[whole]
+    bytes_ = 2 if total == 4 else 1
     kinds = [k for k, n in SIZES.items() if n <= total]
     shared = kit.chance(0.3)
     space = ".shared" if shared else ".global"
@@ -141,7 +143,7 @@ def mixed_sizes(rng: random.Random) -> Program:
     if kit.chance(0.15):
         ctas = (*ctas, 0 if shared else 2)
     scopes = ("cta", "gpu", "gpu")
-    declared = [f"{space} .{whole} x = {few_bytes(kit, total) if kit.chance(0.3) else 0};"]
+    declared = [f"{space} .{whole} x = {few_bytes(kit, total, bytes_) if kit.chance(0.3) else 0};"]
     order = kit.pick(("none", "none", "flag", "flag", "barrier" if len(set(ctas)) == 1 else "flag"))
     if order == "flag":
         declared.append(f"{space} .u32 f = 0;")
@@ -158,11 +160,11 @@ def mixed_sizes(rng: random.Random) -> Program:
             kind = "u64" if total == 8 and kit.chance(0.5) else "u32"
             op = kit.pick(("add", "add", "exch", "or", "cas"))
             bits = f"b{8 * SIZES[kind]}"
-            value = few_bytes(kit, SIZES[kind])
+            value = few_bytes(kit, SIZES[kind], bytes_)
             scope = kit.pick(scopes)
             if op == "cas":
                 if kit.chance(0.3):
-                    kind, bits, value = "u16", "b16", few_bytes(kit, 2)
+                    kind, bits, value = "u16", "b16", few_bytes(kit, 2, bytes_)
                 kit.add("atom", f"{space}.cas.{bits} {kit.fresh()}, [{place(kind)}], 0, {value}", "relaxed", scope)
             else:
                 suffix = kind if op == "add" else bits
@@ -172,13 +174,13 @@ def mixed_sizes(rng: random.Random) -> Program:
             kind, width = kit.pick((("u32", 2), ("u16", 2), ("u16", 4)))
             at = "x" if width * SIZES[kind] == 8 else kit.pick(("x", "x+4"))
             if write:
-                values = ", ".join(str(few_bytes(kit, SIZES[kind])) for _ in range(width))
+                values = ", ".join(str(few_bytes(kit, SIZES[kind], bytes_)) for _ in range(width))
                 kit.add("st", f"{space}.v{width}.{kind} [{at}], {{{values}}}", "weak")
             else:
                 registers = ", ".join(kit.fresh() for _ in range(width))
                 kit.add("ld", f"{space}.v{width}.{kind} {{{registers}}}, [{at}]", "weak")
         elif write:
-            kit.store(kind, place(kind), few_bytes(kit, SIZES[kind]), kit.pick(WEAK), kit.pick(scopes), space)
+            kit.store(kind, place(kind), few_bytes(kit, SIZES[kind], bytes_), kit.pick(WEAK), kit.pick(scopes), space)
         else:
             kit.load(kind, place(kind), kit.pick(WEAK), kit.pick(scopes), space)
 
@@ -189,7 +191,7 @@ def mixed_sizes(rng: random.Random) -> Program:
             label = kit.subscribe("f", kit.pick(scopes), space, guarded=kit.chance(0.4))
         else:
             label = None
-        accesses = 1 + (rng.randrange(2) if order == "none" or write or len(ctas) == 2 else 0)
+        accesses = 1 + (rng.randrange(2) if write or (len(ctas) == 2 and total == 4) else 0)
         barrier = rng.randrange(accesses + 1) if order == "barrier" else None
         for k in range(accesses):
             if k == barrier:

@@ -19,6 +19,7 @@ from ptxmm.relations.concrete import Concrete
 
 _FSC = ("fsc", "sync_fence")
 _CO = ("co", "fr")
+_SOURCES = ("rf", "fr")
 _LATE = frozenset(("co", "fr"))
 
 
@@ -179,7 +180,7 @@ class Judge:
                 for node in rest:
                     chain |= evaluator.value(node)
                 chains.append(chain)
-            elif not antitone(rules_.model, axiom, WITNESS - {"co"}) or not satisfies(
+            elif not antitone(rules_.model, axiom, _SOURCES) or not satisfies(
                 axiom.kind, axiom.negated, evaluator.value(axiom.body)
             ):
                 return None
@@ -300,8 +301,8 @@ class Judge:
 
 
 def _one_way(model: Model, flag: Axiom) -> bool:
-    """Whether more of a witness can turn ``flag`` only one way."""
-    found = {polarity(model, flag, name) for name in WITNESS} - {Polarity.ABSENT}
+    """Whether more of reads-from can turn ``flag`` only one way."""
+    found = {polarity(model, flag, name) for name in _SOURCES} - {Polarity.ABSENT}
     return len(found) < 2 and Polarity.BOTH not in found
 
 

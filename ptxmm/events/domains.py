@@ -8,6 +8,7 @@ what it guards.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
@@ -193,18 +194,57 @@ def possible_values(
     while True:
         domains = Domains(test, cells, readings.tear)
         grown: dict[Cell, frozenset[int] | None] = dict(cells)
-        writes = 0
+        found: list[list[Trace]] = []
         for program in programs:
             # Both ways of every branch: what comes after a branch has joined does not depend on it (A21), so its
             # writes may be what the branch reads; and only the model says whether those inside may be.
             paths = traces(program, domains, unroll, readings, check, prune=False)
-            writes += max((t.lost + sum(map(_open, t.events)) for t in paths), default=0)
+            found.append(paths)
             for trace in paths:
                 _write_all(trace, domains, grown)
         rounds += 1
-        if grown == cells or rounds > writes:
+        if grown == cells or rounds > _longest(found):
             return Domains(test, grown, readings.tear)
         cells = grown
+
+
+def _longest(found: Sequence[Sequence[Trace]]) -> int:
+    """How many writes of what reads decide a value may pass at most; ``found``: the paths of each thread.
+
+    A value stays among the cells that reads and writes of it link. Where addresses are open, these are not known yet,
+    and all writes count.
+    """
+    everything = sum(max((t.lost + sum(map(_open, t.events)) for t in paths), default=0) for paths in found)
+    events = [e for paths in found for t in paths for e in t.events]
+    if any(e.addr for e in events) or any(t.lost for paths in found for t in paths):
+        return everything
+    ordered = sorted({e.cell for e in events if e.cell is not None})
+    parent = {cell: cell for cell in ordered}
+
+    def root(cell: Cell) -> Cell:
+        while parent[cell] != cell:
+            cell = parent[cell]
+        return cell
+
+    end, last = 0, None
+    for cell in ordered:
+        if last is not None and last[0] == cell[0] and cell[1] < end:
+            parent[root(cell)] = root(last)
+        end = cell[1] + cell[2] if last is None or last[0] != cell[0] else max(end, cell[1] + cell[2])
+        last = cell
+    for paths in found:
+        for trace in paths:
+            for event in filter(_open, trace.events):
+                assert event.cell is not None and event.value is not None
+                for number, read in enumerate(trace.reads):
+                    if event.value.reads >> number & 1 and read.cell is not None:
+                        parent[root(read.cell)] = root(event.cell)
+    longest: dict[Cell, int] = {}
+    for paths in found:
+        counts = [Counter(root(e.cell) for e in t.events if _open(e) and e.cell is not None) for t in paths]
+        for cell in {c for count in counts for c in count}:
+            longest[cell] = longest.get(cell, 0) + max(count[cell] for count in counts)
+    return max(longest.values(), default=0)
 
 
 def _open(event: Event) -> bool:

@@ -86,7 +86,7 @@ def parse_float(text: str) -> tuple[int, bool] | None:
 @cache
 def _lark() -> Lark:
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", keep_all_tokens=True, maybe_placeholders=False)
+    return Lark(grammar, parser="lalr", lexer="basic", keep_all_tokens=True, maybe_placeholders=False)
 
 
 def _check_size(origin: Origin) -> None:
