@@ -1,7 +1,8 @@
 """Random litmus tests of the instructions beyond scalar accesses, family by family, as text.
 
 ``seeded(family, number)`` gives the same small program each time; programs are made so that their threads communicate.
-What the families share is here; the families themselves are in ``random_memory`` and ``random_asynchronous``.
+What the families share is here; they themselves are in ``random_memory``, ``random_mbarriers``, ``random_bulk`` and
+``random_copies``.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def seeded(family: str, number: int) -> Program:
 
 def FAMILIES() -> dict[str, Callable[[random.Random], Program]]:
     """The makers of all families."""
-    from tests import random_asynchronous, random_memory
+    from tests import random_bulk, random_copies, random_mbarriers, random_memory
 
     return {
         "vectors": random_memory.vectors,
@@ -127,13 +128,14 @@ def FAMILIES() -> dict[str, Callable[[random.Random], Program]]:
         "cluster": random_memory.cluster,
         "warps": random_memory.warps,
         "grids": random_memory.grids,
-        "mbarriers": random_asynchronous.mbarriers,
-        "bulk": random_asynchronous.bulk,
-        "cp_async": random_asynchronous.cp_async,
+        "mbarriers": random_mbarriers.mbarriers,
+        "bulk": random_bulk.bulk,
+        "cp_async": random_copies.cp_async,
+        "tensormaps": random_copies.tensormaps,
     }
 
 
-NAMES = ("vectors", "mixed_sizes", "cluster", "warps", "grids", "mbarriers", "bulk", "cp_async")
+NAMES = ("vectors", "mixed_sizes", "cluster", "warps", "grids", "mbarriers", "bulk", "cp_async", "tensormaps")
 
 
 def renamed(source: Program, table: dict[str, str]) -> Program:

@@ -111,6 +111,8 @@ def vectors(rng: random.Random) -> Program:
             return
         order = ["vector", *["scalar"] * rng.randrange(2)]
         rng.shuffle(order)
+        if not write and most == 2 and kit.chance(0.4):
+            order = ["scalar", "scalar"]
         if flagged and not write:
             kit.subscribe("f", kit.pick(("cta", "gpu", "gpu")))
         for k, what in enumerate(order[:most]):
@@ -148,6 +150,7 @@ def mixed_sizes(rng: random.Random) -> Program:
     if order == "flag":
         declared.append(f"{space} .u32 f = 0;")
     favourite = rng.sample(kinds, 2)
+    atomics = kit.chance(0.2)
 
     def place(kind: str) -> str:
         offset = SIZES[kind] * rng.randrange(total // SIZES[kind])
@@ -156,21 +159,21 @@ def mixed_sizes(rng: random.Random) -> Program:
     def access(write: bool) -> None:
         kind = kit.pick(favourite) if kit.chance(0.8) else kit.pick(kinds)
         roll = rng.random()
-        if roll < 0.15 and total >= 4:
+        if roll < (0.7 if atomics else 0.1):
             kind = "u64" if total == 8 and kit.chance(0.5) else "u32"
-            op = kit.pick(("add", "add", "exch", "or", "cas"))
+            op = kit.pick(("add", "add", "exch", "or", "cas", "cas"))
             bits = f"b{8 * SIZES[kind]}"
             value = few_bytes(kit, SIZES[kind], bytes_)
             scope = kit.pick(scopes)
             if op == "cas":
-                if kit.chance(0.3):
+                if kit.chance(0.5):
                     kind, bits, value = "u16", "b16", few_bytes(kit, 2, bytes_)
                 kit.add("atom", f"{space}.cas.{bits} {kit.fresh()}, [{place(kind)}], 0, {value}", "relaxed", scope)
             else:
                 suffix = kind if op == "add" else bits
                 sem = kit.pick(("relaxed", "relaxed", "acq_rel"))
                 kit.add("atom", f"{space}.{op}.{suffix} {kit.fresh()}, [{place(kind)}], {value}", sem, scope)
-        elif roll < 0.25 and total == 8:
+        elif roll > 0.9 and total == 8:
             kind, width = kit.pick((("u32", 2), ("u16", 2), ("u16", 4)))
             at = "x" if width * SIZES[kind] == 8 else kit.pick(("x", "x+4"))
             if write:

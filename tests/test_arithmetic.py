@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import struct
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxmm.events import arithmetic
+from ptxmm.events import arithmetic, floats
+from ptxmm.events.symbolic import floats as other_floats
 from ptxmm.events.symbolic import values
 from ptxmm.ptx.ops import Type
 
@@ -103,3 +107,46 @@ def test_atomic_updates(op: str, old: int, operand: int, expected: int) -> None:
 def test_conversions(value: int, to: Type, frm: Type, saturate: bool, expected: int) -> None:
     assert values.convert(value, to, frm, saturate) == expected
     assert arithmetic.convert(value, to, frm, saturate) == expected
+
+
+FLOATS = {Type("f", 16): "e", Type("f", 32): "f", Type("f", 64): "d", Type("bf", 16): None}
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(list(FLOATS)), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.integers(0, 255))
+def test_floats_of_both_layers_and_of_the_processor(type_: Type, a: int, b: int, near: int) -> None:
+    mask = (1 << type_.bits) - 1
+    a &= mask
+    for c in (b & mask, a ^ near, a ^ 1 << type_.bits - 1 ^ near, near):
+        for op in ("add", "min", "max", "add.ftz"):
+            mine = floats.operate(op, type_, a, c)
+            assert mine == other_floats.compute_float(op.partition(".")[0], type_, a, c, op == "add.ftz"), op
+        layout = FLOATS[type_]
+        if layout is None:
+            continue
+        x, y = (struct.unpack(f"<{layout}", v.to_bytes(type_.bytes, "little"))[0] for v in (a, c))
+        if not math.isnan(x) and not math.isnan(y) and type_.bits == 64 and not math.isnan(x + y):
+            assert floats.operate("add", type_, a, c) == int.from_bytes(struct.pack("<d", x + y), "little")
+
+
+@pytest.mark.parametrize(
+    ("op", "type_", "a", "b", "result"),
+    [
+        ("add", Type("f", 32), 0x3F800000, 0x40000000, 0x40400000),
+        ("add", Type("f", 32), 0x4B800000, 0x3F800000, 0x4B800000),  # 2**24 + 1: a tie goes to the even one
+        ("add", Type("f", 32), 0x7F7FFFFF, 0x7F7FFFFF, 0x7F800000),
+        ("add", Type("f", 32), 0x7F800000, 0xFF800000, 0x7FFFFFFF),
+        ("add", Type("f", 32), 0x80000000, 0x80000000, 0x80000000),
+        ("add", Type("f", 32), 0x3F800000, 0xBF800000, 0),
+        ("add", Type("f", 32), 1, 1, 2),
+        ("add.ftz", Type("f", 32), 0x80000001, 0x80000001, 0x80000000),
+        ("add", Type("bf", 16), 0x3F80, 0x3F80, 0x4000),
+        ("add", Type("f", 16), 0x7BFF, 0x4C00, 0x7C00),  # 65504 + 16 is half-way to the next power of two
+        ("min", Type("f", 16), 0x8000, 0, 0x8000),
+        ("max", Type("f", 16), 0x8000, 0, 0),
+        ("min", Type("f", 16), 0x7E00, 0x3C00, 0x3C00),
+        ("max", Type("bf", 16), 0x7FC0, 0xFFC0, 0x7FFF),
+    ],
+)
+def test_floats_by_hand(op: str, type_: Type, a: int, b: int, result: int) -> None:
+    assert floats.operate(op, type_, a, b) == result

@@ -100,6 +100,7 @@ def run(
     m: tuple[int, int] | None = None,
     n: tuple[int, int] | None = None,
     places: list[Placement] | None = None,
+    ordered: bool = False,
 ) -> list[Scenario]:
     """All scenarios of threads that take every one of their steps."""
     formulas = Formulas()
@@ -108,7 +109,7 @@ def run(
         ThreadEvents([event(t, i, do, formulas) for i, do in enumerate(steps)], TRUE, FALSE, {})
         for t, steps in enumerate(threads)
     ]
-    found = scenarios(test, formulas, events, lambda: None)
+    found = scenarios(test, formulas, events, lambda: None, ordered)
     assert len(found) == len(set(found))
     return found
 
@@ -227,6 +228,22 @@ def test_bounds_of_counts_and_bytes() -> None:
     assert "bytes" in misuse([mb("expect", amount=1 << 20)], m=(1, 0))
     assert "bytes" in misuse([mb("complete", amount=1 << 20)], m=(1, 0))
     assert only_one([mb("complete", amount=(1 << 20) - 1)], m=(1, 0)).undefined is None
+
+
+def test_which_arrival_came_right_before() -> None:
+    found = run([arrive(), parity(0)], [arrive()], m=(2, 0), ordered=True)
+    a, b, w = (0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0)
+    assert {(s.next, s.order) for s in found} == {
+        (((a, b),), (a, w, b)),  # the wait found the phase incomplete
+        (((a, b), (b, w)), (a, b, w)),
+        (((a, w), (b, a)), (b, a, w)),
+    }
+
+
+def test_an_initialisation_begins_a_new_order() -> None:
+    steps = [arrive(), mb("inval"), mb("init", number=1), arrive(), parity(0)]
+    found = only_one(steps, m=(1, 0), ordered=True)
+    assert found.next == (((0, 3, 0, 0), (0, 4, 0, 0)),) and [i[1] for i in found.order] == [0, 1, 2, 3, 4]
 
 
 # ---- waits -----------------------------------------------------------------------------------------------------------

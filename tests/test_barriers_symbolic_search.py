@@ -28,6 +28,8 @@ class Moment:
     stamps: frozenset[tuple[tuple[int, int], int]] = frozenset()
     tokens: frozenset[tuple[tuple[int, int], int]] = frozenset()
     returned: frozenset[tuple[tuple[int, int], bool]] = frozenset()
+    last: frozenset[tuple[str, tuple[int, int]]] = frozenset()  # the latest arrival
+    following: frozenset[tuple[tuple[int, int], tuple[int, int]]] = frozenset()
 
 
 class Misused(Exception):
@@ -35,10 +37,16 @@ class Misused(Exception):
 
 
 class Search:
-    """All orders, one step after the other, without any reduction."""
+    """All orders, one step after the other, without any reduction. ``ordered``: with the arrival before each step."""
 
-    def __init__(self, threads: list[list[Do]], ctas: list[int], initial: dict[str, tuple[int, int] | None]) -> None:
-        self.threads, self.ctas = threads, ctas
+    def __init__(
+        self,
+        threads: list[list[Do]],
+        ctas: list[int],
+        initial: dict[str, tuple[int, int] | None],
+        ordered: bool = False,
+    ) -> None:
+        self.threads, self.ctas, self.ordered = threads, ctas, ordered
         counts = {
             name: (0, 0, 0, 0, 0, 0) if m is None else (0, 1, max(m[0], 1), m[0], m[1], 0)
             for name, m in initial.items()
@@ -192,16 +200,30 @@ class Search:
             moment = replace(moment, tokens=moment.tokens | {((t, index), old)})
         if stamp is not None:
             moment = replace(moment, stamps=moment.stamps | {((t, index), stamp)})
+        if self.ordered:
+            moment = self.note(moment, t, index, do)
         counts = {**dict(moment.counts), do.on: (epoch, live, expected, pending, tx, phase)}
         return replace(moment, counts=frozenset(counts.items()))
 
+    def note(self, moment: Moment, t: int, index: int, do: Do) -> Moment:
+        """Note which arrival came right before a step."""
+        last = dict(moment.last)
+        arrives = do.kind in ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")
+        if do.on in last and (arrives or (do.kind == "mb.wait" and dict(moment.returned)[t, index])):
+            moment = replace(moment, following=moment.following | {(last[do.on], (t, index))})
+        if do.kind == "mb.init":
+            last.pop(do.on, None)
+        if arrives:
+            last[do.on] = (t, index)
+        return replace(moment, last=frozenset(last.items()))
+
     def undefined(self, moment: Moment) -> Result:
-        return ("undefined", moment.stamps)
+        return ("undefined", moment.stamps | moment.following)
 
     def over(self, moment: Moment) -> Result:
         stuck = frozenset((t, moment.at[t]) for t, blocked in enumerate(moment.blocked) if blocked)
         completed = frozenset((name, c[5]) for name, c in moment.counts if any(c[:3]))
-        return ("over", moment.stamps, moment.tokens, moment.returned, stuck, completed)
+        return ("over", moment.stamps | moment.following, moment.tokens, moment.returned, stuck, completed)
 
 
 def of_scenario(scenario: Scenario) -> Result:
@@ -210,7 +232,8 @@ def of_scenario(scenario: Scenario) -> Result:
     def short_id(id_: EventId) -> tuple[int, int]:
         return id_[0], id_[1]
 
-    stamps = frozenset((short_id(i), phase) for i, phase in scenario.phases)
+    stamps: frozenset[tuple[object, ...]] = frozenset((short_id(i), phase) for i, phase in scenario.phases)
+    stamps |= {(short_id(a), short_id(b)) for a, b in scenario.next}
     if scenario.undefined is not None:
         return ("undefined", stamps)
     return (
@@ -253,7 +276,24 @@ def random_step(rng: random.Random, before: list[Do]) -> Do:
     return rng.choice((ARRIVE, WAIT))
 
 
-def compare(seeds: range) -> None:
+def respects(threads: list[list[Do]], scenario: Scenario) -> bool:
+    """Whether the order of a scenario is one of its pairs of arrivals and what follows them."""
+    pairs, last = set(), {}
+    for id_ in scenario.order:
+        do = threads[id_[0]][id_[1]]
+        outcome = next((a.outcome for a in scenario.arrivals if a.id == id_ and a.kind == do.kind), None)
+        arrives = do.kind in ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")
+        if do.on in last and (arrives or outcome):
+            pairs.add((last[do.on], id_))
+        if do.kind == "mb.init":
+            last.pop(do.on, None)
+        if arrives:
+            last[do.on] = id_
+    done = [i for i, p in scenario.phases if threads[i[0]][i[1]].kind.startswith("mb.")]
+    return pairs == set(scenario.next) and set(done) <= set(scenario.order)
+
+
+def compare(seeds: range, ordered: bool = False) -> None:
     """The scenarios are those of a plain search; an undefined run may be left out where one goes further."""
     for seed in seeds:
         rng = random.Random(f"phases/{seed}")
@@ -266,8 +306,10 @@ def compare(seeds: range) -> None:
         initial = {name: rng.choice((None, (1, 0), (1, 0), (2, 0), (2, 0), (0, 1))) for name in "mn"}
         ctas = [rng.choice((0, 0, 0, 1)) for _ in threads]
         places = [Placement(cluster=0, cta=c) for c in ctas]
-        expected = Search(threads, ctas, initial).results()
-        found = {of_scenario(s) for s in run(*threads, m=initial["m"], n=initial["n"], places=places)}
+        expected = Search(threads, ctas, initial, ordered).results()
+        scenarios = run(*threads, m=initial["m"], n=initial["n"], places=places, ordered=ordered)
+        found = {of_scenario(s) for s in scenarios}
+        assert not ordered or all(respects(threads, s) for s in scenarios if s.undefined is None), seed
         about = f"seed {seed}: {threads} {initial} {ctas}"
         assert {r for r in found if r[0] == "over"} == {r for r in expected if r[0] == "over"}, about
         misused = [r[1] for r in found if r[0] == "undefined"]
@@ -280,6 +322,11 @@ def test_random_steps() -> None:
     compare(range(1000))
 
 
+def test_random_steps_in_order() -> None:
+    compare(range(500), ordered=True)
+
+
 @pytest.mark.slow
-def test_many_random_steps() -> None:
-    compare(range(1000, 20000))
+@pytest.mark.parametrize("ordered", [False, True])
+def test_many_random_steps(ordered: bool) -> None:
+    compare(range(1000, 20000), ordered)

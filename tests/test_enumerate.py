@@ -230,6 +230,75 @@ def test_a_narrow_read_sees_its_bytes_of_a_wide_write() -> None:
     assert [f.state.registers[0, "r0"] for f in ask(text)[1].found] == [2]
 
 
+def everything_found(text: str, model: str = "ptx-8.5") -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The final values of all registers and of all memory."""
+    return {
+        (tuple(f.state.registers.values()), tuple(f.state.memory.values())) for f in ask(text, model)[1].found
+    }
+
+
+def test_final_values_are_chosen_per_byte_where_sizes_mix() -> None:
+    wide, narrow = "st.global.u32 [x], 0x02020202", "st.global.u16 [x], 0x0101"
+    text = table(X, f"cta 0: {wide}", f"cta 1: {narrow}", condition="exists (x == 0)")
+    found = {memory[0] for _, memory in everything_found(text)}
+    assert found == {0x02020202, 0x02020101, 0x02020201, 0x02020102}
+    # Of one size the bytes of a location go together.
+    text = table(X, f"cta 0: {wide}", "cta 1: st.global.u32 [x], 0x01010101", condition="exists (x == 0)")
+    assert {memory[0] for _, memory in everything_found(text)} == {0x02020202, 0x01010101}
+
+
+def test_reads_are_made_of_the_bytes_of_all_writes_that_cover_them() -> None:
+    text = table(
+        X,
+        "cta 0: st.global.u32 [x], 0x04030201; st.global.u8 [x+1], 9; ld.global.u32 r0, [x]; ld.global.u16 r1, [x+2]",
+        condition="exists (P0:r0 == 0x04030901)",
+    )
+    assert {registers for registers, _ in everything_found(text)} == {(0x04030901, 0x0403)}
+
+
+COPIES = """PTX t
+{
+  .shared .align 16 .u32 s[4] @ cta 0 = {1, 2, 0, 0};
+  .global .align 16 .u32 g[4] = {7, 8, 0, 0};
+}
+P0 @ cta 0 {
+  cp.async.bulk.global.shared::cta.bulk_group [g], [s], 16;
+  cp.async.bulk.commit_group;
+  st.shared.u32 [s], 3;
+  ld.global.v2.u32 {r0, r1}, [g];
+}
+exists (P0:r0 == 1)
+"""
+
+
+def test_independent_reads_are_searched_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    combined = everything_found(COPIES)
+    calls = []
+
+    def ordinary(*arguments: object) -> None:
+        calls.append(arguments)
+
+    monkeypatch.setattr("ptxmm.engines.enumerate.independent_candidates", ordinary)
+    assert everything_found(COPIES) == combined and calls
+    # The copy reads the old or the new value of s[0]; the load comes before or after the copy of each element.
+    assert {registers for registers, _ in combined} == {(a, b) for a in (7, 1, 3) for b in (8, 2)}
+
+
+def test_facts_are_searched_for_after_the_condition_is_decided() -> None:
+    text = table(
+        XY,
+        "cta 0: ld.global.u32 r0, [x]; setp.eq.u32 p, r0, 1; @p bar.sync 0, 64",
+        "cta 0: st.global.u32 [x], 1; st.global.u32 [y], 1; ld.global.u32 r0, [y]",
+        condition="exists (y == 1)",
+    )
+    test = parse_one(text)
+    assert test.condition is not None
+    result = search(
+        test, model_named("ptx-8.5"), everything(test), Limits(), proposition=test.condition.proposition
+    )
+    assert result.deadlock and "data-race" in result.flags
+
+
 def shipped(name: str) -> str:
     """The text of a shipped model."""
     return (Path(ptxmm.models.__file__).parent / f"{name}.cat").read_text()

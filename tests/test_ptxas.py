@@ -300,7 +300,7 @@ def test_first_versions_as_ptxas_knows_them(tmp_path: Path, request: pytest.Fixt
 def test_all_forms_as_ptxas_judges_them(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The whole product of every row (without cache operators and hints where it is large), and many mutants."""
     rules = load_rules("syntax")
-    cases = all_cases(limit=20_000, per_line=2_000, mutants=500)
+    cases = all_cases(limit=10_000, per_line=1_000, mutants=300)
     result = compare(itertools.chain((rule.example for rule in rules), cases), tmp_path)
     request.config.stash[TALLY].notes.append(f"ptxas: {result}")
     check(result.differences, rules)

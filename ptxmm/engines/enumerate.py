@@ -34,25 +34,20 @@ _SHORTCUT = 256
 """The largest number of possible final states of one reads-from that are compared with those known."""
 
 
-class _Enough(Exception):
-    """What was asked for is decided."""
-
-
 def search(
     test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
 ) -> Search:
     """All final states of ``test`` under ``model``, restricted to ``observed``, each with an execution.
 
-    With ``proposition``, whose terms ``observed`` must contain, the search may end (not ``exhausted``) once one state
-    satisfies it and another does not. Raises ``PtxmmError`` (kind ``unsupported``) for instructions that are not
-    supported and for addresses that may take too many values.
+    With ``proposition``, whose terms ``observed`` must contain, no more states are listed (not ``exhausted``) once one
+    satisfies it and another does not; all else that ``Search`` reports is searched for to the end. Raises
+    ``PtxmmError`` (kind ``unsupported``) for instructions that are not supported and for addresses that may take too
+    many values.
     """
     task = _Task(test, model, observed, limits, proposition)
     try:
         task.run()
         task.result.exhausted = not task.full()
-    except _Enough:
-        pass
     except Timeout:
         task.result.timeout = True
     return task.result
@@ -121,8 +116,8 @@ class _Task:
                 self._search(case, *known, domains)
 
     def full(self) -> bool:
-        """Whether as many final states have been found as are asked for."""
-        return self.proposition is None and len(self.result.found) == self.limits.states
+        """Whether the final states found are all that is asked for."""
+        return len(self.verdicts) == 2 or (self.proposition is None and len(self.result.found) == self.limits.states)
 
     def _traces(self) -> tuple[list[list[Trace]], Domains | None]:
         """The paths of each thread, with domains where a choice or torn reads need them."""
@@ -299,8 +294,6 @@ class _Task:
         self.result.found.append(Found(shown, self._witness(case, layout, candidate, fsc, co, finals, last)))
         if self.proposition is not None:
             self.verdicts.add(evaluate(self.proposition, shown))
-            if len(self.verdicts) == 2:
-                raise _Enough
 
     def _witness(
         self,

@@ -72,6 +72,7 @@ class _Problem:
             split128=model.readings.get("b128") == "split",
             cas_writes=model.readings.get("cas-failure") == "write",
             direct=model.readings.get("co") == "direct",
+            ordered="mbnext" in model.names(),
         )
         program, base, evaluator = _program(test, model, (*memory, *observed.registers, *named), reading, limits)
         self.program = program
@@ -240,12 +241,13 @@ class _Problem:
                         reads[events[read].id].append(Source(*cell, id_of(write)))
         phases: dict[EventId, int | None] = {}
         deadlocked: frozenset[int] = frozenset()
+        order: tuple[EventId, ...] = ()
         for scenario, selector in program.scenarios:
             if value(selector):
                 phases = dict(scenario.phases)
                 values.update(scenario.tokens)
                 values.update((s.id, int(s.outcome)) for s in scenario.arrivals if s.outcome is not None)
-                deadlocked = frozenset(i[0] for i in scenario.stuck)
+                deadlocked, order = frozenset(i[0] for i in scenario.stuck), scenario.order
         return Witness(
             values,
             {read: tuple(sources) for read, sources in reads.items()},
@@ -259,6 +261,7 @@ class _Problem:
                 if value(chosen)
             ),
             deadlocked,
+            order,
         )
 
 

@@ -1,4 +1,4 @@
-"""Checks of accesses that name their variable: bounds, alignment, state space, proxy, CTA (PTX ISA 5.1, 9.7.8)."""
+"""Checks of accesses that name their variable: bounds, alignment, state space, proxy, CTA (PTX ISA 5.1, 9.7.10)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxmm.errors import PtxmmError
 from ptxmm.program.initial import TENSORMAP_BYTES
 from ptxmm.program.mbarriers import MBARRIER_BYTES, mbarriers
 from ptxmm.program.naming import error
 from ptxmm.program.symbols import symbols
-from ptxmm.program.test import MemoryObject, Placement, Test, Thread
+from ptxmm.program.test import MemoryObject, Placement, Thread
 from ptxmm.ptx.ops import (
     Address,
     AsyncStore,
@@ -109,7 +108,7 @@ def _bulk(op: BulkCopy, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
     if op.src is not None:
         yield Touch(op.src, size, _BULK_ALIGNMENT, op.src_space, False, "source")
     if op.mbarrier is not None:
-        # The destination may be in another CTA, and the mbarrier with it (9.7.8.24.6).
+        # The destination may be in another CTA, and the mbarrier with it (9.7.10.24.6).
         yield _mbarrier(op.mbarrier, "shared::cluster")
 
 
@@ -139,15 +138,20 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
         if touch.role == "mbarrier" and item.space == "shared" and item.type.bytes != MBARRIER_BYTES:
             message = f"an mbarrier has the type .b64, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.shared .b64 {item.name}`")
-        if isinstance(op, AsyncStore):
+        if isinstance(op, AsyncStore) or (_between_ctas(op) and touch.what != "source"):
             if item.owner == _path(placement):
                 message = f"{item.name} is in the CTA of this thread"
-                hint = "the destination and the mbarrier of an asynchronous store are in another CTA of the cluster"
+                hint = "the destination and the mbarrier are in another CTA of the cluster here"
                 raise error(message, op.source.span, kind="type", hint=hint)
             owners.add(item.owner)
     if len(owners) > 1:
         message = "the destination and the mbarrier are in different CTAs"
-        raise error(message, op.source.span, kind="type", hint="they must be in one CTA of the cluster (9.7.8.12)")
+        raise error(message, op.source.span, kind="type", hint="they must be in one CTA of the cluster (9.7.10.12)")
+
+
+def _between_ctas(op: Op) -> bool:
+    """Whether ``op`` copies from the CTA of the thread to another one (9.7.10.24.6)."""
+    return isinstance(op, BulkCopy) and (op.src_space, op.dst_space) == ("shared::cta", "shared::cluster")
 
 
 def check_mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> None:
@@ -244,17 +248,3 @@ def _check_owner(op: Op, touch: Touch, item: MemoryObject, placement: Placement)
         free = isinstance(op, Load | Store | Atomic | MbarrierArrive | MbarrierTx)
         hint = "write .shared::cluster" if free else f"the {touch.what} here is in the CTA of the thread"
         raise error(message, span, kind="type", hint=hint)
-
-
-def partial_overlap(test: Test, key: str, one: Op, other: Op) -> PtxmmError:
-    """The refusal of two accesses that have bytes of the object ``key`` in common without being of the same ones."""
-    first, second = sorted((one.source.span, other.source.span), key=lambda span: (span.line, span.column))
-    lines = f"line {first.line}" if first.line == second.line else f"lines {first.line} and {second.line}"
-    return PtxmmError(
-        f"accesses of {key} in {lines} overlap partially",
-        kind="unsupported",
-        line=second.line,
-        column=second.column,
-        width=max(1, second.end_column - second.column),
-        hint="mixed-size accesses: give both the same width",
-    ).place(test.file, test.text)

@@ -19,7 +19,7 @@ from ptxmm.program.symbols import access, rename, symbols, with_base
 from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.ptx import syntax
 from ptxmm.ptx.isa import PREDICATE, S64, definitions, predicate_names, resolve
-from ptxmm.ptx.ops import Atomic, Load, Op, ProxyFence, Reg, Store, Sym, Type
+from ptxmm.ptx.ops import Atomic, BulkCopy, Load, Mapa, Op, ProxyFence, Reg, Store, Sym, Type
 
 _PROXIES = ("surface", "texture", "constant")
 
@@ -43,6 +43,7 @@ def build(source: TestSource) -> Test:
         bodies = [_find_locations(b, e, declared) for b, e in zip(bodies, entries, strict=True)]
         source = _declare_locations(source, bodies, entries)
     used = [_used(body, e) for body, e in zip(bodies, entries, strict=True)]
+    _reach_across_clusters(source, bodies, used)
     found = lay_out(source, ctas, used, _access_types(bodies))
     threads = tuple(
         _thread(thread, [rename(op, keys) for op in body], thread_entries, found, source.dialect)
@@ -183,6 +184,25 @@ def _entries(source: TestSource) -> list[list[RegisterEntry]]:
             raise error(f"there is no thread `{entry.thread}`", entry.span, hint=hint)
         found[entry.thread].append(entry)
     return [[*found[t.name], *t.registers] for t in source.threads]
+
+
+def _reach_across_clusters(source: TestSource, bodies: Sequence[Sequence[Op]], used: Sequence[set[str]]) -> None:
+    """A multicast, and ``mapa``, reach a ``.shared`` variable in every CTA of the cluster: all of them have it."""
+    shared = {d.name for d in source.declarations if isinstance(d, Variable) and d.space == "shared"}
+    for thread, body, own in zip(source.threads, bodies, list(map(set, used)), strict=True):
+        names: set[str] = set()
+        for op in body:
+            if isinstance(op, BulkCopy) and op.mask is not None:
+                names.update(symbols(op))
+            elif isinstance(op, Mapa):
+                names |= own
+        place = thread.placement
+        if place.host or place.cluster is None or not names & shared:
+            continue
+        for other, known in zip(source.threads, used, strict=True):
+            there = other.placement
+            if not there.host and (there.gpu, there.grid, there.cluster) == (place.gpu, place.grid, place.cluster):
+                known |= names & shared
 
 
 def _used(body: Sequence[Op], entries: Sequence[RegisterEntry]) -> set[str]:

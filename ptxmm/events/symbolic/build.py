@@ -12,8 +12,10 @@ from itertools import pairwise
 
 from ptxmm.events.symbolic.choices import choose
 from ptxmm.events.symbolic.event import Event, ThreadEvents
+from ptxmm.events.symbolic.exchanges import Exchanges
 from ptxmm.events.symbolic.machine import Assumed, Machine, Reading
 from ptxmm.events.symbolic.phases import Scenario, scenarios
+from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.possible import Possible, rounds
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.refusals import refuse, refuse_written
@@ -81,12 +83,13 @@ def _execute(
     """Execute all threads until what one execution supposes is what it leads to.
 
     That is the possible values of all locations, how they are divided, the steps that can block, and the states that
-    mbarrier arrivals return.
+    mbarrier arrivals return and threads get from each other.
     """
     possible = Possible(test)
     assumed = Assumed()
     executions = 0
     chunks = _chunks(test, reading.split128)
+    shared = members(test)
     outlines = [outline(thread) for thread in test.threads]
     guarded = any(_guarded(op) for thread in test.threads for op in thread.body)
     while True:
@@ -120,12 +123,13 @@ def _execute(
             continue
         if not any(t.barriers for t in threads):
             return machine, threads, [], frozenset(filter(whole, torn))
-        found = scenarios(test, machine.formulas, threads, check)
+        found = scenarios(test, machine.formulas, threads, check, reading.ordered)
         stuck = assumed.stuck.union(*(s.stuck for s in found))
         tokens = _tokens(assumed, found)
-        if stuck == assumed.stuck and tokens == assumed.tokens:
+        results = _results(assumed, Exchanges(shared, machine.formulas, threads), found)
+        if (stuck, tokens, results) == (assumed.stuck, assumed.tokens, assumed.results):
             return machine, threads, found, frozenset(filter(whole, torn))
-        assumed, executions = replace(assumed, stuck=stuck, tokens=tokens), 0
+        assumed, executions = replace(assumed, stuck=stuck, tokens=tokens, results=results), 0
 
 
 def _chunks(test: Test, split: bool) -> Callable[[str, int, int], tuple[tuple[int, int], ...]]:
@@ -147,6 +151,18 @@ def _tokens(assumed: Assumed, found: list[Scenario]) -> dict[EventId, tuple[int,
         for id_, value in scenario.tokens:
             tokens.setdefault(id_, set()).add(value)
     return {id_: tuple(sorted(values)) for id_, values in tokens.items()}
+
+
+def _results(assumed: Assumed, exchanges: Exchanges, found: list[Scenario]) -> dict[EventId, dict[int, int]]:
+    """What steps may get from other threads, with the support of it: as supposed so far and in the scenarios."""
+    results = {id_: dict(values) for id_, values in assumed.results.items()}
+    for scenario in found:
+        for item in exchanges.returned(scenario):
+            known = results.setdefault(item.event.id, {})
+            for value in item.domain:
+                through = item.domain.support.get(value, 0)
+                known[value] = known.get(value, through) & through
+    return results
 
 
 def _borders(machine: Machine) -> dict[str, set[int]]:

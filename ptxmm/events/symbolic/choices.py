@@ -10,8 +10,10 @@ from itertools import pairwise, permutations
 
 from ptxmm.events.symbolic.coherence import coherence, exactly_one, final_writes
 from ptxmm.events.symbolic.event import Event
+from ptxmm.events.symbolic.exchanges import Exchanges, Returned, depends, resolved
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.phases import Scenario, matches
+from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.scopes import in_scope
 from ptxmm.program.condition import MemoryTerm
@@ -32,6 +34,7 @@ def choose(
     ``check`` may raise ``Timeout``.
     """
     _barriers(program, machine, found)
+    _exchanges(program)
     _reads_from(program, machine, check)
     coherence(program, machine.direct, check)
     _fence_sc(program)
@@ -93,6 +96,32 @@ def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formul
             lost = formulas.both(-thread.completed, -thread.cut)
             parts.append({True: thread.completed, False: thread.cut, None: lost}[scenario.ends[index]])
     return formulas.all(parts)
+
+
+def _exchanges(program: Program) -> None:
+    """What threads get from each other is as the scenario has it; so is what depends on it."""
+    formulas = program.formulas
+    exchanges = Exchanges(members(program.test), formulas, program.threads)
+    if not exchanges.steps:
+        return
+    found: list[tuple[Formula, list[Returned]]] = []
+    for scenario, selector in program.scenarios:
+        returned = list(exchanges.returned(scenario))
+        found.append((selector, returned))
+        for item in returned:
+            assert item.event.result is not None
+            for value, when in item.domain.items():
+                got = item.event.result.get(value, FALSE)
+                program.constraints.append(formulas.any([-selector, -item.when, -when, got]))
+    for thread in program.threads:
+        for step in thread.barriers:
+            if step.result is not None and len(step.result) > 1:
+                program.at_most_one(list(step.result.values()))
+    results = depends(formulas, found)
+    for event in program.events:
+        event.address, event.data, event.control = (
+            resolved(formulas, reads, results) for reads in (event.address, event.data, event.control)
+        )
 
 
 def _reads_from(program: Program, machine: Machine, check: Callable[[], None]) -> None:

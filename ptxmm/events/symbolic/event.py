@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxmm.events.symbolic.values import Domain, Reads
+from ptxmm.events.symbolic.values import Domain, Reads, Value
 from ptxmm.program.test import EventId, MemoryObject
 from ptxmm.ptx.ops import Op
 from ptxmm.relations.formula import TRUE, Formula
@@ -84,12 +84,12 @@ class Operation:
 class SyncEvent:
     """A step of a thread that takes part in the simulation of barriers, on some path, with its possible operands.
 
-    ``kind``: bar.sync bar.arrive warp.sync cluster.arrive cluster.wait mb.init mb.inval mb.arrive mb.drop mb.expect
-    mb.complete mb.increment mb.wait. ``number`` is its own among all steps of the program; it tells steps with the same
-    id apart that are on paths which were not merged. ``(id, kind)`` is one step of an execution.
+    ``kind``: bar.sync bar.arrive bar.red warp.sync warp.exchange cluster.arrive cluster.wait mb.init mb.inval mb.arrive
+    mb.drop mb.expect mb.complete mb.increment mb.wait. ``number`` is its own among all steps of the program; it tells
+    steps with the same id apart that are on paths which were not merged. ``(id, kind)`` is one step of an execution.
 
     ``barrier``: the id of a CTA barrier. ``count``: how many threads of a CTA barrier (None: all), or arrivals of
-    mb.init, mb.arrive and mb.drop. ``mask``: the lanes of warp.sync. ``place``: the mbarrier of all mb kinds.
+    mb.init, mb.arrive and mb.drop. ``mask``: the lanes of a warp. ``place``: the mbarrier of all mb kinds.
     ``amount``: the bytes of mb.expect and mb.complete, and those an arrival with ``.expect_tx`` expects first.
     mb.wait has either ``parity`` or ``state``, and ``outcome``, the formula under which it returns True;
     ``state_of``: the mb.arrive or mb.drop of this thread whose token ``state`` is, None where it is not that plain.
@@ -97,6 +97,8 @@ class SyncEvent:
     ``counted``: whether anything but a wait looks at them; if not, scenarios leave out all but one pending count.
     ``no_complete``: the arrival must not complete the phase. ``asynchronous``: it happens any time after the steps
     of the thread before it, and those after it do not wait for it.
+    bar.red and warp.exchange give ``source`` to the threads that they meet and take ``result`` from them, as
+    ``operation`` with its types and, for a shuffle, ``operands`` say; either is None where it takes part in no result.
     """
 
     id: EventId
@@ -118,6 +120,10 @@ class SyncEvent:
     no_complete: bool = False
     asynchronous: bool = False
     counted: bool = True
+    operation: str = ""
+    operands: tuple[Domain, ...] = ()
+    source: Value | None = None
+    result: Domain | None = None
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, apply, compute, merge, only
 from ptxmm.program.test import EventId, MemoryObject, Thread
 from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Type
-from ptxmm.relations.formula import FALSE, Formula
+from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 ADDRESS = Type("u", 64)
 PREDICATE = Type("pred", 1)
@@ -147,6 +147,22 @@ class Executor:
         """Add a step of the simulation of barriers."""
         self.barriers.append(step)
         return step
+
+    def exchanged(self, step: SyncEvent, operands: list[Value]) -> Value:
+        """What ``step`` gets from the threads that it meets, by the scenario; ``operands`` occur in it too.
+
+        It depends on the reads in what they give. These are not known yet; the number of the step, below 0, stands for
+        them.
+        """
+        known = self.machine.results.get(step.id, {})
+        choice = self.machine.new_choice()
+        one = len(known) == 1
+        step.result = Domain({v: TRUE if one else self.formulas.variable(choice) for v in known}, known)
+        leaf = self.machine.expressions.number("exchange", step.id, *(v.expression for v in operands))
+        reads: Reads = {-step.number: TRUE}
+        for value in operands:
+            reads = self.machine.union(reads, value.reads)
+        return Value(step.result, leaf, reads)
 
     def passes(self, state: State, step: SyncEvent) -> Formula:
         """When the thread goes on after ``step``, which may block it or be undefined; its path ends there otherwise."""

@@ -10,6 +10,7 @@ from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.operations import wait
 from ptxmm.events.symbolic.tensormaps import copy_fence, replace_field, tensormap_fence
 from ptxmm.events.symbolic.values import Reads
+from ptxmm.events.symbolic.warps import exchange
 from ptxmm.program.test import EventId
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (
@@ -17,6 +18,7 @@ from ptxmm.ptx.ops import (
     AsyncWait,
     Atomic,
     Barrier,
+    BarrierReduction,
     BulkCopy,
     ClusterBarrier,
     CopyAsync,
@@ -36,13 +38,14 @@ from ptxmm.ptx.ops import (
     TensormapFence,
     TensormapReplace,
     WarpBarrier,
+    WarpExchange,
 )
 from ptxmm.relations.formula import FALSE, Formula
 
 _EVENTS = (
-    Load, Store, Atomic, Fence, ProxyFence, TensormapFence, MbarrierInitFence, Barrier, WarpBarrier, ClusterBarrier,
-    MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, CopyAsync, CopyAsyncArrive, AsyncWait, BulkCopy, AsyncStore,
-    TensormapReplace, TensormapCopyFence, GridControl,
+    Load, Store, Atomic, Fence, ProxyFence, TensormapFence, MbarrierInitFence, Barrier, BarrierReduction, WarpBarrier,
+    WarpExchange, ClusterBarrier, MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, CopyAsync, CopyAsyncArrive,
+    AsyncWait, BulkCopy, AsyncStore, TensormapReplace, TensormapCopyFence, GridControl,
 )  # fmt: skip
 
 
@@ -68,6 +71,10 @@ def execute(run: Executor, op: Op, here: EventId, state: State, condition: Formu
             run.event("AF" if op.kind == "alias" else "PF", op, here, presence, control)
         case Barrier():
             sync.barrier(run, op, here, state, presence, control)
+        case BarrierReduction():
+            sync.barrier_reduction(run, op, here, state, presence, condition, control)
+        case WarpExchange():
+            exchange(run, op, here, state, presence, condition)
         case WarpBarrier():
             sync.warp_barrier(run, op, here, state, presence, control)
         case ClusterBarrier():

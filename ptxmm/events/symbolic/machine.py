@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ptxmm.events.symbolic.event import Event, Operation, Place
+from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.values import Domain, Expressions, Reads, Value, only
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import GridControl
@@ -30,19 +31,22 @@ class Assumed:
     """What an execution of the program supposes, until later executions know better.
 
     ``borders``: for an object whose accesses are divided, the offsets where. ``stuck``: the steps at which a thread may
-    wait for ever. ``tokens``: for each mbarrier arrival the states that it may return.
+    wait for ever. ``tokens``: for each mbarrier arrival the states that it may return. ``results``: for each step that
+    gets a value from other threads those that it may get, with their support.
     """
 
     borders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     stuck: frozenset[EventId] = frozenset()
     tokens: Mapping[EventId, tuple[int, ...]] = field(default_factory=dict)
+    results: Mapping[EventId, Mapping[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How a program is read: ``unroll`` bounds loops, ``tear`` splits accesses into bytes where that may be seen (A11),
     ``simplify`` drops dependencies (A21), ``split128`` makes two accesses of 16 bytes (A13), by ``cas_writes`` a
-    compare-and-swap that fails writes the old value (A14), by ``direct`` coherence order is not transitive (A5)."""
+    compare-and-swap that fails writes the old value (A14), by ``direct`` coherence order is not transitive (A5),
+    ``ordered`` tells executions apart by the order of the operations on an mbarrier (A31)."""
 
     unroll: int
     tear: bool
@@ -50,6 +54,7 @@ class Reading:
     split128: bool = False
     cas_writes: bool = False
     direct: bool = False
+    ordered: bool = False
 
 
 @dataclass(slots=True)
@@ -96,8 +101,10 @@ class Machine:
         self.borders = assumed.borders
         self.stuck = assumed.stuck
         self.tokens = assumed.tokens
+        self.results = assumed.results
         self.chunks = chunks
         self.shown = shown
+        self.members = members(test)
         self.events: list[Event] = []
         self.operations: list[Operation] = []
         self.read_cells: dict[int, dict[tuple[str, int, int], Domain]] = {}

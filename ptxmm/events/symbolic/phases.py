@@ -6,7 +6,7 @@ Sources: PTX ISA 9.7.14.1 (bar), .2 (bar.warp.sync), .3 (barrier.cluster), .15 (
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from ptxmm.events.symbolic.event import Mbarrier, ThreadEvents
@@ -29,7 +29,9 @@ class Scenario:
     writes a register returns. ``completed``: how many phases each mbarrier completed since it was initialised last.
     ``stuck``: where threads wait for ever. ``ends``: for each thread whether its path reaches its end, or the bound,
     or (None) neither; True if it is stuck. ``undefined``: why the program has no meaning, or None; then ``stuck`` is
-    where threads were (never an asynchronous step), and only the steps before it have phases.
+    where threads were (never an asynchronous step), and only the steps before it have phases. ``next``: pairs of an
+    arrival at an mbarrier and an arrival or a successful wait, the first such one after it or no arrival between them,
+    and ``order``: all operations on mbarriers in an order in which they ran so; both only if that is asked for.
     """
 
     arrivals: frozenset[Arrival]
@@ -39,10 +41,17 @@ class Scenario:
     undefined: str | None = None
     tokens: tuple[tuple[EventId, int], ...] = ()
     completed: tuple[tuple[Mbarrier, int], ...] = ()
+    next: tuple[tuple[EventId, EventId], ...] = ()
+    order: tuple[EventId, ...] = field(default=(), compare=False)
 
 
-def scenarios(test: Test, formulas: Formulas, threads: list[ThreadEvents], check: Callable[[], None]) -> list[Scenario]:
-    """Every scenario of ``threads``, the threads of ``test``; ``check`` may raise ``Timeout``."""
+def scenarios(
+    test: Test, formulas: Formulas, threads: list[ThreadEvents], check: Callable[[], None], ordered: bool = False
+) -> list[Scenario]:
+    """Every scenario of ``threads``, the threads of ``test``; ``check`` may raise ``Timeout``.
+
+    ``ordered``: scenarios tell which arrival at an mbarrier came right before each operation.
+    """
     shared = members(test)
     found: dict[Scenario, None] = {}
     if test.dialect:
@@ -55,14 +64,14 @@ def scenarios(test: Test, formulas: Formulas, threads: list[ThreadEvents], check
         paths(formulas, thread, lambda step, t=t: shared.object_of(t, step), check)  # type: ignore[misc]
         for t, thread in enumerate(threads)
     ]
-    for facts in runs(shared, starts, initial_counts(test), check):
-        scenario = _scenario(len(threads), facts)
+    for facts, order in runs(shared, starts, initial_counts(test), ordered, check):
+        scenario = _scenario(len(threads), facts, order)
         if scenario.undefined is not None or None not in scenario.ends:
             found[scenario] = None
     return list(found)
 
 
-def _scenario(threads: int, facts: list[Item]) -> Scenario:
+def _scenario(threads: int, facts: list[Item], order: tuple[EventId, ...]) -> Scenario:
     """The scenario with ``facts``."""
     by_kind: dict[str, list[tuple[object, object]]] = {}
     for kind, subject, value in facts:
@@ -77,6 +86,8 @@ def _scenario(threads: int, facts: list[Item]) -> Scenario:
         undefined[0] if undefined else None,
         tuple(sorted(cast("list[tuple[EventId, int]]", by_kind.get("token", [])))),
         tuple(sorted(cast("list[tuple[Mbarrier, int]]", by_kind.get("phases", [])))),
+        tuple(sorted(cast("list[tuple[EventId, EventId]]", by_kind.get("next", [])))),
+        order,
     )
 
 

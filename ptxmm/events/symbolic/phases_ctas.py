@@ -5,8 +5,10 @@ A phase of a CTA's barrier ends when its arrivals reach the count; a warp arrive
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from ptxmm.events.symbolic.lanes import source_lane
 from ptxmm.events.symbolic.phases_paths import Arrival, Object
 from ptxmm.events.symbolic.phases_state import Barrier, Log, Members, State
 
@@ -21,20 +23,51 @@ def cta_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> 
     counts = {other.count for _, other in pending} | ({barrier.count} if barrier.arrived else set())
     if counts - {arrival.count}:
         return f"two different thread counts in one phase of barrier {arrival.barrier}"
+    operations = {other.operation for _, other in pending} | ({barrier.operation} if barrier.arrived else set())
+    if operations - {arrival.operation}:
+        mixed = "" in operations or not arrival.operation
+        which = "a reduction and a plain synchronization" if mixed else "two different reductions"
+        return f"{which} in one phase of barrier {arrival.barrier}"
     return None
 
 
 def own_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> str | None:
     """Why a warp or cluster barrier has no meaning, whatever the other threads do, or None."""
-    if arrival.kind == "warp.sync":
-        lane = shared.warps[shared.warp_of[thread]].index(thread)
-        return None if arrival.mask >> lane & 1 else "a thread at bar.warp.sync that is not in its own mask"
+    if arrival.kind.startswith("warp."):
+        return _warp_misuse(shared, thread, arrival)
     if shared.hosts[thread]:
         return "barrier.cluster in a host thread"
     arrived = state.rounds[thread] & 1
     if arrival.kind == "cluster.arrive":
         return "two barrier.cluster.arrive of one thread without barrier.cluster.wait between them" if arrived else None
     return None if arrived else "barrier.cluster.wait without barrier.cluster.arrive before it"
+
+
+def _warp_misuse(shared: Members, thread: int, arrival: Arrival) -> str | None:
+    if arrival.mask >> shared.lanes(thread).index(thread) & 1:
+        return None
+    what = "bar.warp.sync" if arrival.kind == "warp.sync" else arrival.operation.partition(".")[0] + ".sync"
+    return f"a thread at {what} that is not in its own mask"
+
+
+def lost(shared: Members, state: State) -> Iterator[tuple[int, str]]:
+    """The threads that would get a value from a lane that is not there, and what is wrong with that."""
+    for key in {key for key in state.waits if key is not None and key[0] == "warp"}:
+        there = _gathered(shared, state, key)
+        for t in there:
+            step, lanes = state.step(t), shared.lanes(t)
+            if step.operation.startswith("shfl."):
+                source, _ = source_lane(step.operation.split(".")[1], lanes.index(t), *step.operands)
+                if source >= len(lanes) or lanes[source] not in there:
+                    yield t, f"shfl from lane {source}, which takes no part"
+
+
+def _gathered(shared: Members, state: State, key: Object) -> tuple[int, ...]:
+    """The threads that wait at a barrier or an exchange of their warp, once all are there that have not exited."""
+    there = tuple(t for t, at in enumerate(state.waits) if at == key)
+    mask, lanes = state.step(there[0]).mask, shared.lanes(there[0])
+    complete = all(t in there or state.exited(t) for lane, t in enumerate(lanes) if mask >> lane & 1)
+    return there if complete else ()
 
 
 def begin(shared: Members, state: State, thread: int, arrival: Arrival, log: Log) -> tuple[State, bool]:
@@ -44,9 +77,9 @@ def begin(shared: Members, state: State, thread: int, arrival: Arrival, log: Log
     match arrival.kind:
         case "bar.arrive":
             return replace(state, pending=state.pending | {(thread, arrival)}), True
-        case "bar.sync":
+        case "bar.sync" | "bar.red":
             return replace(state, pending=state.pending | {(thread, arrival)}, waits=waiting), False
-        case "warp.sync":
+        case "warp.sync" | "warp.exchange":
             log.add(("phase", arrival.id, dict(state.warps).get(key, 0)))
             return replace(state, waits=waiting), False
     log.add(("phase", arrival.id, state.rounds[thread] >> 1))
@@ -65,17 +98,16 @@ def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int,
     for key, barrier in state.ctas:
         if barrier.arrived and _full(shared, state, key, barrier):
             return _end_phase(shared, state, key, barrier, log)
-    waiting = {key for key in state.waits if key is not None}
+    waiting = {key for key in state.waits if key is not None} - {state.waits[t] for t, _ in lost(shared, state)}
     for key in waiting:
-        there = tuple(t for t, at in enumerate(state.waits) if at == key)
         if key[0] == "warp":
-            mask = state.step(there[0]).mask
-            lanes = shared.warps[shared.warp_of[there[0]]]
-            if all(t in there or state.exited(t) for lane, t in enumerate(lanes) if mask >> lane & 1):
+            there = _gathered(shared, state, key)
+            if there:
                 count = dict(state.warps).get(key, 0) + 1
                 state = replace(state, warps=frozenset({**dict(state.warps), key: count}.items()))
                 return _go_on(state, there), there
         elif key[0] == "cluster":
+            there = tuple(t for t, at in enumerate(state.waits) if at == key)
             mates = [t for t, cluster in enumerate(shared.clusters) if cluster == key[1] and not state.exited(t)]
             for t in there:
                 if all(state.rounds[u] > state.rounds[t] - 1 for u in mates):
@@ -103,8 +135,8 @@ def _join(shared: Members, state: State, log: Log) -> State:
             if not found.keys() >= live:
                 continue
             barrier = dict(state.ctas).get(key, Barrier())
-            count = next(iter(found.values())).count
-            joined = Barrier(barrier.phase, barrier.arrived | {warp}, count)
+            first = next(iter(found.values()))
+            joined = Barrier(barrier.phase, barrier.arrived | {warp}, first.count, first.operation)
             log.add(*(("phase", a.id, barrier.phase) for a in found.values()))
             return replace(
                 state,

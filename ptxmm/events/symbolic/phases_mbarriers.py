@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ptxmm.events.symbolic.phases_paths import Arrival
-from ptxmm.program.test import Test
+from ptxmm.program.test import EventId, Test
 
 MOST = (1 << 20) - 1
 """The greatest count of arrivals and of bytes (9.7.14.15.2)."""
@@ -15,7 +15,10 @@ EPOCH = 20
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """An mbarrier: how often it was initialised (``epoch``), whether it is now, and its counts and phase."""
+    """An mbarrier: how often it was initialised (``epoch``), whether it is now, and its counts and phase.
+
+    ``last``: the latest arrival since it was initialised, where the order of arrivals is asked for.
+    """
 
     epoch: int = 0
     live: bool = False
@@ -23,6 +26,7 @@ class Counts:
     pending: int = 0
     tx: int = 0
     phase: int = 0
+    last: EventId | None = None
 
     @property
     def stamp(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ptxmm.events.symbolic.event import Mbarrier, SyncEvent, ThreadEvents
+from ptxmm.events.symbolic.values import Domain
 from ptxmm.program.test import EventId
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
@@ -42,6 +43,8 @@ class Arrival:
     counted: bool = False
     no_complete: bool = False
     asynchronous: bool = False
+    operation: str = ""
+    operands: tuple[int, ...] = ()
 
 
 def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Arrival, Formula]]:
@@ -54,7 +57,7 @@ def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Arrival, Fo
     plain = event.state is None or event.state_of is not None
     states = {None: TRUE} if plain or event.state is None else dict(event.state.items())
     places = dict(event.place.items()) if event.kind.startswith("mb.") else {None: TRUE}
-    for (barrier, a), (mask, b), (amount, c), (count, d), (parity, e), (state, f), (place, g) in product(
+    for (barrier, a), (mask, b), (amount, c), (count, d), (parity, e), (state, f), (place, g), (given, h) in product(
         barriers.items(),
         masks.items(),
         amounts.items(),
@@ -62,8 +65,9 @@ def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Arrival, Fo
         parities.items(),
         states.items(),
         places.items(),
+        _together(formulas, event.operands),
     ):
-        when = formulas.all([a, b, c, d, e, f, g])
+        when = formulas.all([a, b, c, d, e, f, g, h])
         if when == FALSE:
             continue
         arrival = Arrival(
@@ -82,8 +86,18 @@ def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Arrival, Fo
             counted=event.tokens is not None and event.counted,
             no_complete=event.no_complete,
             asynchronous=event.asynchronous,
+            operation=event.operation,
+            operands=given,
         )
         yield arrival, when
+
+
+def _together(formulas: Formulas, domains: tuple[Domain, ...]) -> list[tuple[tuple[int, ...], Formula]]:
+    """The values that operands may have at once, and when."""
+    return [
+        (tuple(value for value, _ in given), formulas.all([when for _, when in given]))
+        for given in product(*(domain.items() for domain in domains))
+    ]
 
 
 def matches(formulas: Formulas, event: SyncEvent, arrival: Arrival) -> Formula:
@@ -106,6 +120,9 @@ def matches(formulas: Formulas, event: SyncEvent, arrival: Arrival) -> Formula:
         return FALSE
     if event.state is not None and event.state_of is None:
         parts.append(FALSE if arrival.state is None else event.state.get(arrival.state, FALSE))
+    if event.operation != arrival.operation or len(event.operands) != len(arrival.operands):
+        return FALSE
+    parts += [d.get(v, FALSE) for d, v in zip(event.operands, arrival.operands, strict=True)]
     if arrival.place is not None:
         parts.append(event.place.get(arrival.place, FALSE))
     if arrival.outcome is not None:

@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ptxmm.events.symbolic.event import Mbarrier
-from ptxmm.events.symbolic.phases_ctas import begin, complete, cta_misuse, own_misuse
+from ptxmm.events.symbolic.phases_ctas import begin, complete, cta_misuse, lost, own_misuse
 from ptxmm.events.symbolic.phases_mbarriers import EPOCH, Counts, Done, perform, unsound
 from ptxmm.events.symbolic.phases_paths import Arrival, Node, Object
 from ptxmm.events.symbolic.phases_state import Item, Key, Log, Members, State
+from ptxmm.program.test import EventId
 
-Facts = dict[int, int]
-"""The facts of each run, with the loose facts of one run that has them; facts are bits."""
+Facts = dict[int, tuple[int, tuple[EventId, ...]]]
+"""The facts of each run, with the loose facts and the order of one run that has them; facts are bits."""
+
+_ARRIVALS = ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +48,19 @@ def runs(
     shared: Members,
     starts: list[tuple[Node, ...]],
     initial: dict[Mbarrier, Counts],
+    ordered: bool,
     check: Callable[[], None],
-) -> Iterator[list[Item]]:
-    """The facts of every run; ``starts``: where the paths of each thread begin, ``initial``: live mbarriers."""
-    search = _Runs(shared, starts, initial, check)
+) -> Iterator[tuple[list[Item], tuple[EventId, ...]]]:
+    """The facts of every run, and the operations on mbarriers in their order.
+
+    ``starts``: where the paths of each thread begin; ``initial``: live mbarriers. ``ordered``: runs that differ only in
+    the arrival that was the last one before an operation are different; else there are no orders.
+    """
+    search = _Runs(shared, starts, initial, ordered, check)
     found = search.facts()
     names = list(search.table)
-    for facts, loose in found.items():
-        yield [names[i] for i in _bits(facts | loose)]
+    for facts, (loose, order) in found.items():
+        yield [names[i] for i in _bits(facts | loose)], order
 
 
 class _Runs:
@@ -61,10 +69,12 @@ class _Runs:
         shared: Members,
         starts: list[tuple[Node, ...]],
         initial: dict[Mbarrier, Counts],
+        ordered: bool,
         check: Callable[[], None],
     ) -> None:
         self.shared = shared
         self.starts = starts
+        self.ordered = ordered
         self.check = check
         touched = frozenset[Object]().union(*(n.touches for nodes in starts for n in nodes))
         used = {key[1] for key in touched if key[0] in ("mb", "mb wait") and isinstance(key[1], tuple)}
@@ -79,6 +89,7 @@ class _Runs:
         """The barriers of CTAs where the order of arrivals can't matter, as each needs all warps that ever arrive at
         it, and the CTAs that have others."""
         counts: dict[Object, set[int | None]] = {}
+        operations: dict[Object, set[str]] = {}
         users: dict[Object, set[Key]] = {}
         arriving: set[Object] = set()
         seen: set[tuple[int, int]] = set()
@@ -93,11 +104,14 @@ class _Runs:
                 if node.step is not None and node.step.kind.startswith("bar."):
                     key = self.shared.object_of(t, node.step)
                     counts.setdefault(key, set()).add(node.step.count)
+                    operations.setdefault(key, set()).add(node.step.operation)
                     users.setdefault(key, set()).add(self.shared.warp_of[t])
                     if node.step.kind == "bar.arrive":
                         arriving.add(key)
         found = {
-            key for key, c in counts.items() if key not in arriving and (c == {None} or c == {32 * len(users[key])})
+            key
+            for key, c in counts.items()
+            if key not in arriving and len(operations[key]) == 1 and (c == {None} or c == {32 * len(users[key])})
         }
         return found, {key[1] for key in counts.keys() - found if isinstance(key[1], tuple)}
 
@@ -143,9 +157,9 @@ class _Runs:
     def _gather(self, found: Facts, successors: list[tuple[State, Log]], done: dict[State, Facts]) -> None:
         """Add to ``found`` the facts of runs that go on with one of ``successors``."""
         for state, log in successors:
-            items, loose = log.items, log.loose
-            for rest, others in done[state].items():
-                found.setdefault(rest | items, others | loose)
+            items, loose, order = log.items, log.loose, log.order
+            for rest, (others, later) in done[state].items():
+                found.setdefault(rest | items, (others | loose, order + later))
 
     def _expand(self, state: State) -> tuple[Facts, list[tuple[State, Log]]]:
         """The runs that end at ``state``, and the moments after its next steps."""
@@ -166,20 +180,21 @@ class _Runs:
         wrong: list[tuple[int | None, _Wrong]] = [
             *((t, v) for t, v in verdicts.items() if isinstance(v, _Wrong)),
             *((None, v) for v in flights.values() if isinstance(v, _Wrong)),
+            *((t, _Wrong(why, True)) for t, why in lost(self.shared, state)),
         ]
         for last, verdict in wrong:
             if not _further(verdict, following):
-                ended[self._stopped(state, last, verdict.why)] = 0
+                ended[self._stopped(state, last, verdict.why)] = (0, ())
         if following:
             return ended, [moved for _, steps in following for moved in steps]
         late = [t for t, v in verdicts.items() if v is _LATER]
         for t in late:  # whoever would initialise it waits for ever
-            ended[self._stopped(state, t, self._uninitialised(state.step(t)))] = 0
+            ended[self._stopped(state, t, self._uninitialised(state.step(t)))] = (0, ())
         for f, v in flights.items():
             if v is _LATER:
-                ended[self._stopped(state, None, self._uninitialised(f))] = 0
-        if not ready and not flights:
-            ended[self._over(state)] = 0
+                ended[self._stopped(state, None, self._uninitialised(f))] = (0, ())
+        if not ready and not flights and not wrong:
+            ended[self._over(state)] = (0, ())
         return ended, []
 
     # -- what a step means --
@@ -268,7 +283,8 @@ class _Runs:
         assert not isinstance(done, str)
         if done.phase is not None:
             log.add(("phase", step.id, done.phase))
-        places = (*state.places[:number], done.counts, *state.places[number + 1 :])
+        counts = self._in_order(state.places[number], step, done, log) if self.ordered else done.counts
+        places = (*state.places[:number], counts, *state.places[number + 1 :])
         tokens = state.tokens
         if done.token is not None:
             if step.counted:
@@ -278,6 +294,15 @@ class _Runs:
                 log.add_loose(("token", step.id, done.token))
             tokens |= {(step.id, done.token >> EPOCH << EPOCH)}
         return state.moved(state.nodes, state.flying, places, tokens), done.outcome
+
+    def _in_order(self, before: Counts, step: Arrival, done: Done, log: Log) -> Counts:
+        """Note the latest arrival before an operation, and which one that is from now on."""
+        arrives = step.kind in _ARRIVALS
+        if before.last is not None and (arrives or done.outcome):
+            log.add(("next", before.last, step.id))
+        if step.kind != "mb.increment":  # it is no operation of its own, but the first half of one
+            log.order += (step.id,)
+        return replace(done.counts, last=step.id) if arrives else done.counts
 
     def _done(self, counts: Counts, step: Arrival, token: int | None) -> Done | str:
         key = (id(step), counts, token)  # steps live as long as their nodes, and their hash takes long

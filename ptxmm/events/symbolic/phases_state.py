@@ -36,9 +36,17 @@ class Members:
             return ("mb wait" if step.kind == "mb.wait" else "mb", step.place)
         if step.kind.startswith("cluster."):
             return ("cluster", self.clusters[thread])
-        if step.kind == "warp.sync":
-            return ("warp", self.warp_of[thread], step.mask)
+        if step.kind.startswith("warp."):
+            return ("warp", self.warp_of[thread], step.mask, step.operation)
         return ("bar", self.ctas[thread], step.barrier)
+
+    def lanes(self, thread: int) -> tuple[int, ...]:
+        """The threads of the warp of ``thread``, in the order of its lanes."""
+        return self.warps[self.warp_of[thread]]
+
+    def named(self, thread: int) -> bool:
+        """Whether the warp of ``thread`` has a name; a thread without one stands for a whole warp."""
+        return "warp" in self.warp_of[thread]
 
 
 def members(test: Test) -> Members:
@@ -60,11 +68,12 @@ def members(test: Test) -> Members:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """The phase that a barrier of a CTA collects arrivals for: the warps that arrived, and its count."""
+    """The phase that a barrier of a CTA collects arrivals for: the warps that arrived, its count, its reduction."""
 
     phase: int = 0
     arrived: frozenset[Key] = frozenset()
     count: int | None = None
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +125,14 @@ Item = tuple[str, object, object]
 class Log:
     """What happened in one step, as the bits that ``table`` gives to facts.
 
-    ``loose`` are facts that may be replaced by equally good ones of other runs.
+    ``loose`` are facts that may be replaced by equally good ones of other runs; so is ``order``, the operations on
+    mbarriers in the order they ran.
     """
 
     table: dict[Item, int]
     items: int = 0
     loose: int = 0
+    order: tuple[EventId, ...] = ()
 
     def add(self, *items: Item) -> None:
         """Note facts."""
@@ -134,4 +145,4 @@ class Log:
 
     def copy(self) -> Log:
         """A log that goes on from here."""
-        return Log(self.table, self.items, self.loose)
+        return Log(self.table, self.items, self.loose, self.order)

@@ -119,9 +119,8 @@ def _dependent(events: list[Event]) -> set[tuple[EventId, EventId]]:
     for event in events:
         if event.kind not in ("R", "W"):
             continue
-        direct = [
-            r for part in (event.address, event.data) for r, when in part.items() if when == TRUE and r != event.number
-        ]
+        certain = (r for part in (event.address, event.data) for r, when in part.items() if when == TRUE)
+        direct = [r for r in certain if 0 <= r != event.number]  # below 0: what another thread read
         below = {events[r].id for r in direct}.union(*(reads.get(r, set()) for r in direct))
         reads[event.number] = below
         if event.kind == "W":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import AsyncCommit, AsyncWait, BarrierReduction, Discard, Op, WarpExchange
+from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Discard, Fence, Op
 
 
 def refuse(test: Test) -> None:
@@ -33,10 +33,8 @@ def refuse_written(machine: Machine) -> None:
 
 def _unmodelled(op: Op) -> str | None:
     match op:
-        case BarrierReduction():
-            return f"barrier.red.{op.op}"
-        case WarpExchange():
-            return op.op
+        case Fence(restrict=str(space)):
+            return f"fence with .sync_restrict::{space}"
         case AsyncCommit(kind="wgmma") | AsyncWait(kind="wgmma"):
             return "wgmma"
         case Discard():

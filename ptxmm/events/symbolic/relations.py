@@ -54,7 +54,7 @@ def _barrier(test: Test, step: Arrival) -> object:
 
 def barphase(program: Program) -> Iterator[Item]:
     """Barriers of a CTA."""
-    return _by_phase(program, ("bar.sync", "bar.arrive"), "BA", "BW")
+    return _by_phase(program, ("bar.sync", "bar.arrive", "bar.red"), "BA", "BW")
 
 
 def warpphase(program: Program) -> Iterator[Item]:
@@ -94,8 +94,15 @@ def mbphase(program: Program) -> Iterator[Item]:
 
 
 def mbnext(program: Program) -> Iterator[Item]:
-    """The operation on an mbarrier before another one; scenarios do not record that order yet."""
-    return iter(())
+    """The latest arrival at an mbarrier before each operation on it."""
+    events: dict[object, list[Event]] = {}
+    for event in program.events:
+        if event.kind in ("MBA", "MBW"):
+            events.setdefault(event.id, []).append(event)
+    for scenario, selector in program.scenarios:
+        for before, after in scenario.next:
+            for one, other in product(events.get(before, ()), events.get(after, ())):
+                yield one.number, other.number, selector
 
 
 def mbobj(program: Program) -> Iterator[Item]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxmm.events.symbolic.event import Event, Mbarrier, SyncEvent
-from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, Executor
+from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, only
 from ptxmm.program.test import EventId
@@ -11,7 +11,9 @@ from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import (
     Address,
     Barrier,
+    BarrierReduction,
     ClusterBarrier,
+    Imm,
     MbarrierArrive,
     MbarrierInit,
     MbarrierTx,
@@ -39,6 +41,29 @@ def barrier(run: Executor, op: Barrier, here: EventId, state: State, presence: F
     presence = run.passes(state, step)
     if op.kind == "sync":
         run.event("BW", op, here, presence, control)
+
+
+def barrier_reduction(
+    run: Executor,
+    op: BarrierReduction,
+    here: EventId,
+    state: State,
+    presence: Formula,
+    condition: Formula,
+    control: Reads,
+) -> None:
+    """``barrier.red``: a barrier whose threads get the reduction of what each gives."""
+    identifier = run.operand(state, op.barrier, AMOUNT).domain
+    count = None if op.count is None else run.operand(state, op.count, AMOUNT).domain
+    source = state.registers[op.predicate.name]
+    if op.negated:
+        source = run.operation("xor", PREDICATE, [source, run.operand(state, Imm(1), PREDICATE)])
+    run.event("BA", op, here, presence, control)
+    step = SyncEvent(here, "bar.red", op, presence, run.machine.new_step(), identifier, count)
+    step.operation, step.source = op.op, source
+    result = run.exchanged(step, [])
+    run.event("BW", op, here, run.passes(state, run.sync(step)), control)
+    run.assign(state, op.dst.name, result, condition, op)
 
 
 def warp_barrier(
@@ -183,6 +208,7 @@ def _acts(event: Event, place: dict[Mbarrier, Formula], address: Value, operand:
 
 __all__ = [
     "barrier",
+    "barrier_reduction",
     "cluster_barrier",
     "mbarrier_arrive",
     "mbarrier_init",
