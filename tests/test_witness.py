@@ -180,3 +180,58 @@ def test_a_thread_that_goes_round_for_ever_is_refused() -> None:
     empty = Witness({}, {}, frozenset(), frozenset(), {}, (Source("x", 0, 4, None),))
     with pytest.raises(Unconfirmed, match="does not reach its end"):
         confirm(test, model_named("ptx-7.5"), everything(test), empty)
+
+
+SIZES = """PTX SIZES
+{ .global .u32 x = 0; }
+ P0 @ cta 0                    | P1 @ cta 0             ;
+ st.global.u32 [x], 0x04030201  | bar.sync 0           ;
+ st.global.u8 [x+1], 9          | ld.global.u16 r0, [x] ;
+ st.global.u16 [x+2], 0x0807    | ld.global.u8 r1, [x+3] ;
+ bar.sync 0                     |                      ;
+exists (P1:r0 == 0x0901 /\\ x == 0x08070901)
+"""
+
+
+def test_sizes_mix() -> None:
+    test = parse_one(SIZES)
+    model, what = model_named("ptx-8.5"), everything(test)
+    (only,) = search(test, model, what, Limits()).found
+    assert only.state.registers[1, "r0"] == 0x0901 and only.state.memory["x", 0] == 0x08070901
+    assert confirm(test, model, what, only.witness) == only.state
+    wide, byte, half = (0, 0, 0, 0), (0, 1, 0, 0), (0, 2, 0, 0)
+    assert only.witness.co == {(wide, byte), (wide, half)}
+    with pytest.raises(Unconfirmed, match="writes that do not overlap"):
+        confirm(test, model, what, replace(only.witness, co=only.witness.co | {(byte, half)}))
+    with pytest.raises(Unconfirmed, match="no write"):
+        reads = {**only.witness.reads, (1, 1, 0, 0): (Source("x", 0, 1, wide), Source("x", 1, 1, half))}
+        confirm(test, model, what, replace(only.witness, reads=reads))
+    stale = tuple(Source("x", s.offset, s.size, wide) for s in only.witness.last)
+    with pytest.raises(Unconfirmed, match="not maximal"):
+        confirm(test, model, what, replace(only.witness, last=stale))
+
+
+TOKEN = """PTX TOKEN
+{ .shared .b64 b @ cta 0 = mbarrier(2); }
+ P0 @ cta 0                                 | P1 @ cta 0                               ;
+ mbarrier.arrive.shared::cta.b64 t, [b]     | mbarrier.arrive.shared::cta.b64 _, [b]   ;
+ mbarrier.test_wait.shared::cta.b64 p, [b], t |                                        ;
+exists (b == 1 /\\ P0:p == 1)
+"""
+
+
+def test_mbarriers_are_run_again() -> None:
+    test = parse_one(TOKEN)
+    model, what = model_named("ptx-8.5"), everything(test)
+    finals = search(test, model, what, Limits()).found
+    # The state tells how many arrivals were pending; the wait may come before or after the other arrival.
+    assert {(f.state.registers[0, "t"], f.state.registers[0, "p"]) for f in finals} == {(2, 0), (2, 1), (1, 1)}
+    assert all(f.state.memory["b", 0] == 1 and confirm(test, model, what, f.witness) == f.state for f in finals)
+    late = next(f.witness for f in finals if f.state.registers[0, "t"] == 1)
+    arrive, wait = (0, 0, 0, 0), (0, 1, 0, 0)
+    with pytest.raises(Unconfirmed, match="can't form these phases"):
+        confirm(test, model, what, replace(late, values={**late.values, wait: 0}))
+    with pytest.raises(Unconfirmed, match="can't form these phases"):
+        confirm(test, model, what, replace(late, values={**late.values, arrive: 7}))
+    with pytest.raises(Unconfirmed, match="has no value"):
+        confirm(test, model, what, replace(late, values={arrive: 1}))
