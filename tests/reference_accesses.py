@@ -50,11 +50,12 @@ def access(
 
 
 def pieces(walker: Walker, op: ops.Load | ops.Store, item: MemoryObject, offset: int) -> Iterator[tuple[int, int, int]]:
-    """(which value, first byte in it, bytes) of each access: an element of a vector is divided like the object."""
+    """(which value, first byte in it, bytes) of each access: an element of a weak vector is divided like the object."""
     parts = ops.elements(op)
     for element in parts:
         begin, size = offset + element.offset, element.type.bytes
-        for at, length in walker.chunks.of(item.key, begin, size) if len(parts) > 1 else [(begin, size)]:
+        divided = len(parts) > 1 and op.scope is None
+        for at, length in walker.chunks.of(item.key, begin, size) if divided else [(begin, size)]:
             yield element.item, at - begin, length
 
 

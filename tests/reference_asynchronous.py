@@ -138,7 +138,7 @@ def bulk(walker: Walker, run: Run, op: ops.BulkCopy, common: Event) -> Iterator[
         if not is_const(size):
             raise NotImplementedError(op)
         new = Operation(walker, run, common)
-        yield from bulk_sides(walker, run, op, new, size[1], None, reads(size))
+        yield from bulk_sides(walker, run, op, new, size[1], None, 16, reads(size))
         return
     base = op.tensormap.base
     declared = walker.test.objects[base.name].tensormap if isinstance(base, ops.Sym) else None
@@ -152,20 +152,29 @@ def bulk(walker: Walker, run: Run, op: ops.BulkCopy, common: Event) -> Iterator[
         scaled = walker.apply("mul.lo", B64, coordinate, const(declared.type.bytes))
         side = walker.apply("add", B64, map_, scaled)
         length = declared.count * declared.type.bytes
-        yield from bulk_sides(walker, fork, op, new, length, side, reads(map_) | reads(coordinate))
+        known = reads(map_) | reads(coordinate)
+        yield from bulk_sides(walker, fork, op, new, length, side, declared.type.bytes, known)
 
 
 def bulk_sides(
-    walker: Walker, run: Run, op: ops.BulkCopy, made: Operation, size: int, tensor: Expr | None, addr: frozenset[Leaf]
+    walker: Walker,
+    run: Run,
+    op: ops.BulkCopy,
+    made: Operation,
+    size: int,
+    tensor: Expr | None,
+    align: int,
+    addr: frozenset[Leaf],
 ) -> Iterator[Run]:
-    """The source, the destinations and the mbarrier; ``tensor``: the address on the global side of a tensor copy."""
+    """The source, the destinations and the mbarrier; ``tensor``: the address on the global side of a tensor copy, a
+    multiple of ``align``."""
     events = list(made.events)
 
     def side(fork: Run, address: ops.Address | None) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
         if address is not None:
             return walker.places(fork, address, size, 16)
         assert tensor is not None
-        return walker.at(fork, tensor, size, 1)
+        return walker.at(fork, tensor, size, align)
 
     for first, source, offset, src in side(run, op.src):
         for second, target, at, dst in side(first, op.dst):

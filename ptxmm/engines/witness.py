@@ -239,7 +239,8 @@ class Confirmer:
             wanted = list(dict.fromkeys((*observed.memory, *self._filter)))
             finals = known.finals[observed] = Finals(self._test, layout, wanted)
         chosen = _last_writes(layout, finals, co, observed, witness)
-        registers = self._registers(traces, meeting)
+        # Every leaf has a value in a run with given values.
+        registers = {(t.thread, n): v.value or 0 for t in traces for n, v in t.registers.items()}
         open_slots = [slot for slot in finals.slots if slot not in chosen]
         for selection in product(*finals.options(co, open_slots)):
             last = {**chosen, **dict(zip(open_slots, selection, strict=True))}
@@ -250,10 +251,6 @@ class Confirmer:
                     {(m.key, m.index): memory[m.key, m.index] for m in observed.memory},
                 )
         raise Unconfirmed("the final state fails the filter of the test")
-
-    def _registers(self, traces: Sequence[Trace], meeting: Meeting) -> dict[tuple[int, str], int]:
-        """The final registers: every leaf has a value in a run with given values."""
-        return {(t.thread, n): v.value or 0 for t in traces for n, v in t.registers.items()}
 
 
 def _last_writes(layout: Layout, finals: Finals, co: int, observed: Observed, witness: Witness) -> dict[Cell, int]:

@@ -47,12 +47,12 @@ def part_of(machine: Machine, value: Node, type_: Type, first: int, size: int) -
 def _pieces(machine: Machine, op: Load | Store, spot: Spot | None) -> Iterator[tuple[Element, int, int]]:
     """The accesses of ``op``: the element each belongs to, its offset from the address, its size.
 
-    The elements of a vector, and of a .b128 access that is split, are divided where the other accesses of the test are
-    narrower (semantics 6.4).
+    The elements of a weak vector, and of a weak .b128 access that is split, are divided where the other accesses of the
+    test are narrower (semantics 6.4); those of a strong one are scalars and stay whole (8.2.4, 8.10.3).
     """
     found = elements(op, machine.given.readings.split)
     for element in found:
-        if spot is None or len(found) == 1:
+        if spot is None or len(found) == 1 or op.scope is not None:
             yield element, element.offset, element.type.bytes
             continue
         first = spot.offset + element.offset

@@ -46,7 +46,7 @@ def access(
     if isinstance(op, Store):
         for element in parts:
             value = _operand(run, state, op.values[element.item], op.type, element)
-            _store(run, common, element, value, divided=len(parts) > 1)
+            _store(run, common, element, value, divided=len(parts) > 1 and op.scope is None)
         run.wrote(state, common.inside)
         return
     results: dict[int, list[tuple[Element, Value]]] = {}
@@ -54,7 +54,7 @@ def access(
         if isinstance(op, Atomic):
             value = _atomic(run, common, op, element, state)
         else:
-            value = _load(run, common, element, divided=len(parts) > 1)
+            value = _load(run, common, element, divided=len(parts) > 1 and op.scope is None)
         results.setdefault(element.item, []).append((element, value))
     for item, dst in enumerate(op.dst):
         if dst is not None:
@@ -85,7 +85,8 @@ def _result(run: Executor, type_: Type, name: str, parts: list[tuple[Element, Va
 def pieces(run: Executor, where: Located, offset: int, size: int, divided: bool) -> list[list[list[Place]]]:
     """The accesses that one scalar access is made as: for each way to divide it, the places of each piece in turn.
 
-    Only a part of a vector is divided, where the other accesses of the test divide it.
+    Only a part of a weak vector is divided, where the other accesses of the test divide it (semantics 6.4); those of a
+    strong one are scalars (8.2.4).
     """
     if not divided:
         return [[[place_at(when, item, start + offset, size) for when, item, start in where]]]
