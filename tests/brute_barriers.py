@@ -5,17 +5,22 @@ CTA barriers (semantics A27), warp barriers (A29), cluster barriers (A30), mbarr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
 from ptxmm.events.scopes import Place
 from ptxmm.events.trace import Step
+from ptxmm.program.test import EventId
 
 LIMIT = 2**20
+CHAINED = ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")
 
 Ending = tuple[object, ...]
 """Reached, phases, tokens, waiting, completed phases, misuse, all as values; what was reached before the misuse."""
+
+
+Chain = frozenset[tuple[EventId, EventId]]
 
 
 @dataclass
@@ -40,8 +45,9 @@ class World:
     inside: dict[object, dict[int, int | None]] = field(default_factory=dict)
     generation: dict[object, int] = field(default_factory=dict)
     objects: dict[tuple[str, int], Object] = field(default_factory=dict)
-    phases: dict[object, int] = field(default_factory=dict)
+    phases: dict[EventId, int] = field(default_factory=dict)
     tokens: dict[object, int] = field(default_factory=dict)
+    order: list[Step] = field(default_factory=list)
 
     def key(self) -> str:
         """A text that is equal for equal worlds."""
@@ -49,8 +55,22 @@ class World:
             self.at, sorted(self.waits), sorted(self.floats), sorted(map(repr, self.inside.items())),
             sorted(map(repr, self.generation.items())), sorted(map(repr, self.objects.items())),
             sorted(map(repr, self.phases.items())), sorted(map(repr, self.tokens.items())),
+            [s.id for s in self.order],
         )  # fmt: skip
         return repr(parts)
+
+
+def chain(order: Sequence[Step], phases: Mapping[EventId, int]) -> Chain:
+    """Pairs of an arrival and what comes next at its mbarrier, by initialisation."""
+    latest: dict[object, EventId] = {}
+    found = set()
+    for step in order:
+        key = step.place, phases[step.id] // LIMIT
+        if key in latest:
+            found.add((latest[key], step.id))
+        if step.kind in CHAINED:
+            latest[key] = step.id
+    return frozenset(found)
 
 
 class Undefined(Exception):
@@ -63,12 +83,14 @@ class NotNow(Exception):
 
 @dataclass
 class Program:
-    """The steps of each thread and where it is."""
+    """The steps of each thread. ``ordered``: gather ``orders`` too: phases, and what is next to what at mbarriers."""
 
     places: Sequence[Place]
     steps: Sequence[Sequence[Step]]
     ended: Sequence[bool]
     initial: dict[tuple[str, int], Object]
+    ordered: bool = False
+    orders: set[tuple[frozenset[tuple[EventId, int]], Chain]] = field(default_factory=set)
 
     def endings(self) -> set[Ending]:
         """Every end of every order."""
@@ -105,6 +127,8 @@ class Program:
                     stack.append(after)
             if not moved and not never:
                 found.add(self.ending(world, early, "early" if early else None))
+                if not early and self.ordered:
+                    self.orders.add((frozenset(world.phases.items()), chain(world.order, world.phases)))
         return found
 
     def candidates(self, world: World) -> Iterator[tuple[int, int, bool]]:
@@ -161,6 +185,8 @@ class Program:
             world.phases[step.id] = mine - 1
         else:
             self.mbarrier(world, t, step, floating)
+            if self.ordered and (step.kind in CHAINED or (step.kind == "mb.wait" and step.number)):
+                world.order.append(step)
         if floating:
             world.floats.remove((t, i))
         else:

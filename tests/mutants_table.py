@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -75,4 +74,4 @@ def own_verdict_of(name: str, model: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

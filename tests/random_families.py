@@ -113,9 +113,38 @@ def program(declarations: Iterable[str], threads: Threads, condition: str) -> Pr
 
 
 def seeded(family: str, number: int) -> Program:
-    """Program ``number`` of a family; it reads and prints the same on every machine."""
+    """Program ``number`` of a family; it reads and prints the same on every machine. Each third one is twisted."""
     rng = random.Random(f"{family}/{number}")
-    return FAMILIES()[family](rng)
+    made = FAMILIES()[family](rng)
+    return twisted(rng, made) if number % 3 == 2 else made
+
+
+def twisted(rng: random.Random, source: Program) -> Program:
+    """``source`` with an address in a register, or an instruction that is predicated on what was loaded before it."""
+    places = [
+        (t, i)
+        for t, thread in enumerate(source.threads)
+        for i, line in enumerate(thread)
+        if line.head and not line.guard and not line.label and line.head not in ("exit", "bra")
+    ]
+    rng.shuffle(places)
+    for t, i in places:
+        line, thread = source.threads[t][i], source.threads[t]
+        if rng.random() < 0.5:
+            named = re.search(r"\[([a-z])([+][0-9]+)?\]", line.tail)
+            if named and not line.head.startswith(("tensormap", "fence", "cp.async.bulk.tensor")):
+                register = f"d{90 + i}"
+                address = Line("mov", f".u64 {register}, {named[1]}")
+                tail = line.tail.replace(named[0], f"[{register}{named[2] or ''}]", 1)
+                return source.change(t, i, address, replace(line, tail=tail))
+        else:
+            loaded = [m[1] for before in thread[:i] if (m := re.search(r"\.u32 (r[0-9]+), \[", before.tail))]
+            loaded = [r for r in loaded if not any(r in before.tail for before in thread[:i] if before.guard)]
+            if loaded and "barrier" not in line.head and not line.head.startswith(("bar.", "mov", "setp")):
+                p = f"p{90 + i}"
+                test = Line(f"setp.{rng.choice(('eq', 'ne'))}", f".u32 {p}, {rng.choice(loaded)}, 0")
+                return source.change(t, i, test, replace(line, guard=f"@{p} "))
+    return source
 
 
 def FAMILIES() -> dict[str, Callable[[random.Random], Program]]:
@@ -148,7 +177,7 @@ def renamed(source: Program, table: dict[str, str]) -> Program:
         return f"{word[0]}7{word[1:]}" if re.fullmatch(r"[rpktdq][0-9]+", word) else word
 
     def apply(text: str) -> str:
-        return re.sub(r"(?<![.:\w])[A-Za-z_]\w*", rename, text)
+        return re.sub(r"(?<![.\w])(?<!::)[A-Za-z_]\w*", rename, text)
 
     return replace(
         source,

@@ -141,7 +141,7 @@ def mixed_sizes(rng: random.Random) -> Program:
     kinds = [k for k, n in SIZES.items() if n <= total]
     shared = kit.chance(0.3)
     space = ".shared" if shared else ".global"
-    ctas = (0, 0) if shared else kit.pick(((0, 1), (0, 0), (0, 1)))
+    ctas: tuple[int, ...] = (0, 0) if shared else kit.pick(((0, 1), (0, 0), (0, 1)))
     if kit.chance(0.15):
         ctas = (*ctas, 0 if shared else 2)
     scopes = ("cta", "gpu", "gpu")

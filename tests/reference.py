@@ -261,13 +261,16 @@ def fence_orders(x: Frame) -> Iterator[Pairs]:
 def executions(
     test: Test,
     model: str,
-    unroll: int,
-    tear: bool | None,
-    sem: bool,
-    dependencies: frozenset[str],
-    seconds: float,
-    spins: int,
+    *,
+    unroll: int = 3,
+    tear: bool | None = None,
+    sem: bool = True,
+    dependencies: frozenset[str] = ALL_DEPENDENCIES,
+    seconds: float = 60,
+    spins: int = 1,
 ) -> Iterator[tuple[State, frozenset[str]]]:
+    """Final states with the flags of their execution; the rest is as for ``states``. ``spins``: how often the branch of
+    a spin loop is taken without a write, which changes no final state, but a race may be in such a round only."""
     deadline = time.monotonic() + seconds
     tear = model == "ptx-8.5" if tear is None else tear
     paths = [list(Walker(test, t, unroll, sem, spins).paths()) for t in range(len(test.threads))]
@@ -292,7 +295,10 @@ def states(
 ) -> Iterator[State]:
     """Every final state, some more than once. ``dependencies``: what ``dep`` of No-Thin-Air is made of; empty: there is
     no such axiom. ``TooSlow`` after ``seconds``."""
-    for state, _ in executions(test, model, unroll, tear, sem, dependencies, seconds, 0):
+    found = executions(
+        test, model, unroll=unroll, tear=tear, sem=sem, dependencies=dependencies, seconds=seconds, spins=0
+    )
+    for state, _ in found:
         yield state
 
 
@@ -321,7 +327,7 @@ def flagged(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) -> 
     observed = everything(test)
     states: set[Final] = set()
     flags: set[str] = set()
-    for state, found in executions(test, model, unroll, None, True, ALL_DEPENDENCIES, seconds, 1):
+    for state, found in executions(test, model, unroll=unroll, seconds=seconds):
         states.add(restrict(state, observed))
         flags |= found
     return states, flags

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type
-from tests.reference_events import Cell, Event, Run
-from tests.reference_expressions import Expr, apply, const, is_const, joined_bytes, reads
+from tests.reference_events import Event, Run
+from tests.reference_expressions import Expr, apply, is_const, joined_bytes, reads
 
 if TYPE_CHECKING:
     from tests.reference_threads import Walker
@@ -20,9 +20,9 @@ PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CO
 TENSORMAP = 128
 
 
-def cells(item: MemoryObject, offset: int, size: int) -> dict[str, Cell]:
-    """The physical and the virtual cell of an event."""
-    return {"cell": (item.physical, offset, size), "vcell": (item.key, offset, size)}
+def placed(event: Event, item: MemoryObject, offset: int, size: int) -> Event:
+    """The event with its physical and its virtual cell."""
+    return replace(event, cell=(item.physical, offset, size), vcell=(item.key, offset, size))
 
 
 def update(op: str, kind: Type, old: Expr, value: Expr, item: MemoryObject, sem: bool = True) -> Expr:
@@ -66,7 +66,7 @@ def load(walker: Walker, run: Run, op: ops.Load, taken: Expr, common: Event, ite
         part = which * op.type.bytes + first
         values.setdefault(which, []).append((("read", (walker.index, len(run.events) + len(new))), 0, size))
         event = replace(common, kind="R", acq=op.sem == "acquire", part=part)
-        new.append(replace(event, **cells(item, offset + part, size)))  # type: ignore[arg-type]
+        new.append(placed(event, item, offset + part, size))
     registers = run.registers
     for which, found in values.items():
         value = found[0][0] if len(found) == 1 else joined_bytes(*found)
@@ -82,7 +82,7 @@ def store(walker: Walker, run: Run, op: ops.Store, common: Event, item: MemoryOb
         if size != op.type.bytes:
             value = joined_bytes((value, first, size))
         event = replace(common, kind="W", rel=op.sem == "release", value=value, data=reads(value), part=part)
-        new.append(replace(event, **cells(item, offset + part, size)))  # type: ignore[arg-type]
+        new.append(placed(event, item, offset + part, size))
     return replace(run, pc=run.pc + 1, events=(*run.events, *new))
 
 
@@ -94,8 +94,8 @@ def atomic(
     found: list[tuple[Expr, int, int]] = []
     for element in ops.elements(op):
         leaf = (walker.index, len(run.events) + len(new))
-        at = cells(item, offset + element.offset, element.type.bytes)
-        event = replace(common, rel=rel, amo=True, part=element.offset, **at)  # type: ignore[arg-type]
+        event = replace(common, rel=rel, amo=True, part=element.offset)
+        event = placed(event, item, offset + element.offset, element.type.bytes)
         read = replace(event, kind="R", acq=acq, noret=not op.returns)
         write = replace(event, kind="W", read_half=leaf)
         kind = Type("b", op.packed * op.type.bits) if op.packed > 1 else op.type
@@ -137,21 +137,16 @@ def tensormap(
         if op.field != "global_address":
             raise NotImplementedError(op)
         for fork, item, offset, address in walker.places(run, op.address, TENSORMAP, 64):
-            event = replace(common, addr=reads(address), **cells(item, offset, TENSORMAP))  # type: ignore[arg-type]
+            event = placed(replace(common, addr=reads(address)), item, offset, TENSORMAP)
             new = walker.operand(run, op.value, B64)
             value = joined_bytes((new, 0, 8), (("read", leaf), 8, TENSORMAP - 8))
             write = replace(event, kind="W", value=value, data=reads(value), read_half=None)
             yield replace(fork, pc=run.pc + 1, events=(*run.events, replace(event, kind="R"), write))
         return
     for fork, source, offset, address in walker.places(run, op.src, TENSORMAP, 64):
-        read = replace(common, kind="R", addr=reads(address), **cells(source, offset, TENSORMAP))  # type: ignore[arg-type]
+        read = placed(replace(common, kind="R", addr=reads(address)), source, offset, TENSORMAP)
         for last, target, at, place in walker.places(fork, op.dst, TENSORMAP, 64):
-            value: Expr = ("read", leaf)
-            write = replace(
-                common, kind="W", addr=reads(place), value=value, data=reads(value), **cells(target, at, TENSORMAP)
-            )  # type: ignore[arg-type]
+            write = replace(common, kind="W", addr=reads(place), value=("read", leaf), data=frozenset({leaf}))
+            write = placed(write, target, at, TENSORMAP)
             fence = replace(common, kind="TMREL", scope=op.scope)
             yield replace(last, pc=run.pc + 1, events=(*run.events, read, write, fence))
-
-
-__all__ = ["access", "const", "tensormap"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type
-from tests.reference_accesses import TENSORMAP, cells, update
+from tests.reference_accesses import TENSORMAP, placed, update
 from tests.reference_events import Event, Later, Place, Run, Step
 from tests.reference_expressions import Expr, Leaf, const, is_const, joined_bytes, reads
 
@@ -44,7 +44,7 @@ class Operation:
         item, offset = source
         found: list[tuple[Expr, int, int]] = []
         for at, length in walker.chunks.of(item.key, offset, size) if size else ():
-            event = replace(self.common, kind="R", proxy=proxy, addr=addr, **cells(item, at, length))  # type: ignore[arg-type]
+            event = placed(replace(self.common, kind="R", proxy=proxy, addr=addr), item, at, length)
             found.append((("read", self.add(event)), 0, length))
         return found
 
@@ -56,13 +56,13 @@ class Operation:
         for at, length in walker.chunks.of(item.key, offset, size):
             piece = joined_bytes((value, at - offset, length))
             event = replace(self.common, kind="W", proxy=proxy, addr=addr, value=piece, data=reads(piece))
-            self.add(replace(event, **cells(item, at, length)))  # type: ignore[arg-type]
+            self.add(placed(event, item, at, length))
 
     def reduce(self, target: Where, value: Expr, size: int, name: str, kind: Type, event: Event) -> None:
         """A read and a write for each element of ``kind``; ``event`` says how strong they are."""
         item, offset = target
         for first in range(0, size, kind.bytes):
-            here = replace(event, amo=True, **cells(item, offset + first, kind.bytes))  # type: ignore[arg-type]
+            here = placed(replace(event, amo=True), item, offset + first, kind.bytes)
             old = self.add(replace(here, kind="R", noret=True))
             new = update(name, kind, ("read", old), joined_bytes((value, first, kind.bytes)), item)
             self.add(replace(here, kind="W", read_half=old, value=new, data=reads(new)))
@@ -146,7 +146,7 @@ def bulk(walker: Walker, run: Run, op: ops.BulkCopy, common: Event) -> Iterator[
         raise NotImplementedError(op)
     for fork, item, offset, address in walker.places(run, op.tensormap, TENSORMAP, 64):
         new = Operation(walker, run, common)
-        event = replace(new.common, kind="R", proxy="TMP", addr=reads(address), **cells(item, offset, TENSORMAP))  # type: ignore[arg-type]
+        event = placed(replace(new.common, kind="R", proxy="TMP", addr=reads(address)), item, offset, TENSORMAP)
         map_ = joined_bytes((("read", new.add(event)), 0, 8))
         coordinate = walker.resize(walker.operand(run, op.coordinates[0], U32), Type("s", 32), 64)
         scaled = walker.apply("mul.lo", B64, coordinate, const(declared.type.bytes))
@@ -257,7 +257,7 @@ def async_store(walker: Walker, run: Run, op: ops.AsyncStore, common: Event) -> 
                     for where, length in parts:
                         value = joined_bytes((piece[0], where - begin, length))
                         write = replace(event, kind="W", value=value, data=reads(value))
-                        new.add(replace(write, **cells(target, where, length)))  # type: ignore[arg-type]
+                        new.add(placed(write, target, where, length))
             else:
                 strong = replace(event, scope="cluster")
                 new.reduce((target, at), joined_bytes(*values), size, op.reduction, op.type, strong)

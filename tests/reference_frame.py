@@ -266,8 +266,8 @@ class Frame:
             (f, r)
             for f in self.TMACQ
             for r in self.R & self.TMP
-            if set(range(ev[f].covers[1], sum(ev[f].covers[1:]))) >= set(range(ev[r].cell[1], sum(ev[r].cell[1:])))  # type: ignore
-            and ev[f].covers[0] == ev[r].cell[0]  # type: ignore[index]
+            if (fence := ev[f].covers) and (cell := ev[r].cell)
+            if fence[0] == cell[0] and fence[1] <= cell[1] and cell[1] + cell[2] <= fence[1] + fence[2]
         }
         self.mbobj = {(i, e) for i in self.MBI for e in self.MBA | self.MBW if ev[i].place == ev[e].place}
         declared = {

@@ -12,8 +12,8 @@ from typing import Any
 
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
-from tests.reference_events import Owner, Place, Step
-from tests.reference_expressions import Expr, Leaf, as_typed
+from tests.reference_events import Place, Step
+from tests.reference_expressions import Expr, Leaf
 
 MOST = (1 << 20) - 1
 
@@ -217,8 +217,8 @@ class Simulation:
                 mine = s.arrived[t]
                 if mine is not None and mine < dict(s.number).get(key, 0):
                     arrived = (*s.arrived[:t], None, *s.arrived[t + 1 :])
-                    new = (self.number(t, step.wait or 0), (*key, "wait"), mine)
-                    yield replace(after, arrived=arrived, record=s.record | {new})
+                    waited = (self.number(t, step.wait or 0), (*key, "wait"), mine)
+                    yield replace(after, arrived=arrived, record=s.record | {waited})
             case "issue":
                 if step.place is None:
                     yield after
@@ -353,6 +353,3 @@ def transact(m: Mbarrier, amount: int) -> Mbarrier | None:
     if not -MOST <= m.tx + amount <= MOST:
         return None
     return flip(replace(m, tx=m.tx + amount))
-
-
-__all__ = ["Meeting", "Owner", "Simulation", "Unknown", "as_typed"]

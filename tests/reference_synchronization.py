@@ -112,11 +112,11 @@ def mbarrier(
         case ops.MbarrierInit(count=count) if count is not None:
             yield replace(done(run, replace(common, kind="MBI")), steps=step("init", value(count)))
         case ops.MbarrierArrive():
-            count = const(1) if op.count is None else value(op.count)
+            arrivals = const(1) if op.count is None else value(op.count)
             expect = const(0) if op.expect is None else value(op.expect)
             event = replace(common, kind="MBA", scope=op.scope, rel=op.sem == "release")
             registers = walker.assign(run, op.dst, ("token", (walker.index, n)), B64, taken)
-            yield replace(done(run, event), registers=registers, steps=step("arrive", count, expect))
+            yield replace(done(run, event), registers=registers, steps=step("arrive", arrivals, expect))
         case ops.MbarrierTx(amount=amount, scope=scope):
             event = replace(common, kind="MBA", scope=scope)
             yield replace(done(run, event), steps=step("tx", value(amount)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from math import prod
 
 from tests.reference_events import Cell, Event
 from tests.reference_expressions import Expr, Leaf, compute, evaluate, mask, result_bits
@@ -13,12 +14,10 @@ MOST = 256
 
 
 def product(sets: Sequence[Values]) -> list[tuple[int, ...]] | None:
-    size = 1
-    for s in sets:
-        if s is None:
-            return None
-        size *= len(s)
-    return list(itertools.product(*sets)) if size <= MOST else None  # type: ignore[arg-type]
+    known = [s for s in sets if s is not None]
+    if len(known) < len(sets) or prod(map(len, known)) > MOST:
+        return None
+    return list(itertools.product(*known))
 
 
 def values(expr: Expr, leaf: dict[Leaf, Values]) -> Values:
@@ -50,7 +49,8 @@ def values(expr: Expr, leaf: dict[Leaf, Values]) -> Values:
             return None if inner is None else frozenset(evaluate((*expr[:3], ("read", key)), {key: v}) for v in inner)
         case "select":
             arms = [values(a, leaf) if a[0] != "absent" else frozenset() for a in expr[3:]]
-            return None if None in arms else arms[0] | arms[1]  # type: ignore[operator]
+            one, other = arms
+            return None if one is None or other is None else one | other
     args = product([values(a, leaf) for a in expr[2:]])
     if args is None:
         return None

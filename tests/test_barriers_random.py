@@ -12,7 +12,7 @@ from ptxmm.events.scopes import Place, places
 from ptxmm.events.trace import Step
 from ptxmm.program.test import EventId, Placement
 from tests.barrier_steps import B, C, make_test, numbered, step, wait
-from tests.brute_barriers import Ending, Object, Program
+from tests.brute_barriers import CHAINED, Chain, Ending, Object, Program, chain
 
 _PLACES = (
     (Placement(cta=0, cluster=0), Placement(cta=0, cluster=0), Placement(cta=1, cluster=0)),
@@ -155,6 +155,42 @@ def covers(mine: Ending, other: Ending) -> bool:
     """Whether the execution ``mine`` goes at least as far as ``other`` does before its misuse."""
     far = all(a >= b for a, b in zip(mine[0], other[6], strict=True))  # type: ignore[call-overload]
     return far and other[1] <= mine[1]  # type: ignore[operator]
+
+
+def check_order(seed: int) -> None:
+    """Every order at the mbarriers is found, and no other; each can be asked for."""
+    rng = random.Random(f"order/{seed}")
+    placement = rng.choice(_PLACES)[: rng.choice((2, 3))]
+    kinds = rng.choice((*_TAME, ("mb.arrive", "mb.arrive", "mb.wait", "mb.init", "mb.inval", "mb.expect")))
+    threads: list[list[Step]] = []
+    for t in range(len(placement)):
+        threads.append([])
+        for _ in range(rng.randint(0, 3)):
+            threads[-1].append(tame_step(rng, kinds, threads[-1], t))
+    counts: dict[str, tuple[int, int] | None] = {"b": rng.choice(((1, 0), (2, 0), (3, 0), (2, 8))), "c": (1, 0)}
+    test, steps, ended = make_test(placement, counts), numbered(threads), [True] * len(placement)
+    where = places(test)
+    objects = {(k, 0): Object(True, max(c[0], 1), *c) for k, c in counts.items() if c is not None}
+    wanted = Program(where, steps, ended, objects, ordered=True)
+    wanted.endings()
+    by_id = {s.id: s for mine in steps for s in mine if s.kind != "mb.increment"}
+    found = [m for m in meetings(test, where, steps, ended, lambda: None, ordered=True) if m.misuse is None]
+    orders = [(frozenset(m.phases.items()), chain_of(m, by_id)) for m in found]
+    assert set(orders) == wanted.orders, f"seed {seed}"
+    for m, ordered in zip(found[:20], orders, strict=False):
+        same = meetings(test, where, steps, ended, lambda: None, dict(m.phases), tokens=dict(m.tokens), order=m.order)
+        assert {(frozenset(x.phases.items()), chain_of(x, by_id)) for x in same} == {ordered}, f"seed {seed}"
+
+
+def chain_of(m: Meeting, steps: dict[EventId, Step]) -> Chain:
+    chained = [s for s in (steps[i] for i in m.order) if s.kind in CHAINED or (s.kind == "mb.wait" and s.number)]
+    return chain(chained, {i: p or 0 for i, p in m.phases.items()})
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_random_orders(share: int) -> None:
+    for seed in range(share * 75, share * 75 + 75):
+        check_order(seed)
 
 
 @pytest.mark.parametrize("share", range(4))

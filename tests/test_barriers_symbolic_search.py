@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 import pytest
 
@@ -133,7 +134,7 @@ class Search:
             if not there:
                 continue
             wants = {a[3] for a in moment.arrived if a[:2] == (key, phase)}
-            (want,) = wants
+            (want,) = cast("set[int | None]", wants)
             live = {u for u in range(len(self.threads)) if self.ctas[u] == key[0] and not self.gone(moment, u)}
             if (live <= there) if want is None else 32 * len(there) >= want:
                 moment = replace(moment, phases=frozenset({**dict(moment.phases), key: phase + 1}.items()))
@@ -278,7 +279,8 @@ def random_step(rng: random.Random, before: list[Do]) -> Do:
 
 def respects(threads: list[list[Do]], scenario: Scenario) -> bool:
     """Whether the order of a scenario is one of its pairs of arrivals and what follows them."""
-    pairs, last = set(), {}
+    pairs: set[tuple[EventId, EventId]] = set()
+    last: dict[str, EventId] = {}
     for id_ in scenario.order:
         do = threads[id_[0]][id_[1]]
         outcome = next((a.outcome for a in scenario.arrivals if a.id == id_ and a.kind == do.kind), None)

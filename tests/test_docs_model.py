@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import dataclass, replace
 from functools import cache
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import ptxmm.formats
 from ptxmm.analysis.expectation import Expectation, expectations
+from ptxmm.analysis.outcomes import check
 from ptxmm.cat import Model, index, load, names, parse_model
 from ptxmm.cat.syntax import Let
+from ptxmm.errors import PtxmmError
 from tests.mutants import (
     LITMUS,
     ROOT,
@@ -66,9 +70,10 @@ def quoted(cell: str) -> list[str]:
 
 
 def table(page: str, columns: int) -> list[list[str]]:
-    """The cells of all rows of the tables on a page, without heads; ``\\|`` is a bar."""
+    """The cells of all rows of the tables on a page, without heads; code with a bar in it is in ``<code>``."""
     lines = [line for line in (ROOT / "docs" / page).read_text().splitlines() if line.startswith("|")]
-    rows = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    rows = [[re.sub(r"<code>(.*?)</code>", lambda m: f"`{html.unescape(m[1])}`", cell) for cell in row] for row in rows]
     assert all(len(row) == columns for row in rows), f"{page}: a row has not {columns} cells"
     rules = {i for i, row in enumerate(rows) if set(row[0]) == {"-"}}
     return [row for i, row in enumerate(rows) if i not in rules and i + 1 not in rules]
@@ -142,6 +147,25 @@ def test_reasons(row: Row) -> None:
             assert exempt(mutants_by_name()[name]), f"{name} is not exempt"
         elif "/" in name:
             assert (ROOT / name).is_file() or (LITMUS / f"{name}.litmus").is_file()
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    (
+        "tex.1d.v4.s32.s32 {r0, r1, r2, r3}, [x, {r4}]",
+        "suld.b.1d.b32.trap r0, [x, {r1}]",
+        "ld.global.nc.u32 r0, [x]",
+        "multimem.st.relaxed.gpu.global.u32 [x], 1",
+    ),
+)
+def test_what_the_page_calls_refused(instruction: str) -> None:
+    """8.1 and 8.2.3: outside the model, and said to be so."""
+    text = (
+        f"PTX t\n{{\n  .global .u32 x = 0;\n}}\n P0 | P1 ;\n {instruction} | st.global.u32 [x], 1 ;\nexists (x == 1)\n"
+    )
+    with pytest.raises(PtxmmError) as refused:
+        check(ptxmm.formats.parse(text, "t.litmus")[0], load(MODEL))
+    assert refused.value.kind == "unsupported"
 
 
 def test_readings_are_those_of_the_index() -> None:

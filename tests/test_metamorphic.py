@@ -59,7 +59,7 @@ def fenced(program: Program, model: str) -> Iterator[Program]:
     """Each way to add one fence before an instruction."""
     fences = [Line("fence", "", sem, scope) for sem in ("acq_rel", "sc") for scope in ("cta", "gpu", "sys")]
     fences += [] if model == "ptx-6.0" else [Line("fence.proxy.alias")]
-    if model in ("ptx-8.5", "sc"):
+    if model in ("ptx-8.5", "sc") and not program.dialect:
         fences += [Line(f"fence.proxy.async{space}") for space in ("", ".global", ".shared::cta")]
         fences.append(Line("fence.mbarrier_init.release.cluster"))
     for t, thread in enumerate(program.threads):
@@ -95,11 +95,14 @@ def strengthened(program: Program, model: str) -> list[Program]:
 
 
 def by_name(test: Test, states: frozenset[Final], rename: Callable[[str], str]) -> set[frozenset[object]]:
-    """Final states as sets of (what, value), with names as ``rename`` gives them and threads by their name."""
+    """Final states as sets of (what, value), with names as ``rename`` gives them and threads by their name.
+
+    Tensor maps are left out: an address is in them, which may change with the names.
+    """
     observed: Observed = everything(test)
     names: list[object] = [(test.threads[t.thread].name, rename(t.register)) for t in observed.registers]
-    names += [(rename(t.key), t.index) for t in observed.memory]
-    return {frozenset(zip(names, state, strict=True)) for state in states}
+    names += [None if test.objects[t.key].tensormap else (rename(t.key), t.index) for t in observed.memory]
+    return {frozenset((n, v) for n, v in zip(names, state, strict=True) if n is not None) for state in states}
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,11 +160,12 @@ def test_the_elements_of_a_vector_are_accesses_of_their_own() -> None:
     assert registers(solved(VECTOR)) == {(0, 0), (0, 2), (1, 0), (1, 2)}
 
 
-def test_a_vector_is_divided_where_scalars_divide_it() -> None:
+def test_a_weak_vector_is_divided_where_scalars_divide_it() -> None:
     text = VECTOR.replace("P1 @ cta 1 ;", "P1 @ cta 1 | P2 @ cta 0 ;").replace(
         "r1}, [x] ;", "r1}, [x] | ld.relaxed.gpu.global.u16 r2, [x+2] ;"
     )
-    assert solved(text).flags == set()
+    assert solved(text.replace(".relaxed.gpu", "")).flags == {"data-race"}
+    assert "mixed-size-race" in solved(text).flags  # elements of a strong one are scalars
 
 
 def test_a_scalar_of_16_bytes_is_one_access_or_two() -> None:
@@ -345,8 +346,6 @@ def test_a_later_grid_sees_what_an_earlier_one_left() -> None:
 @pytest.mark.parametrize(
     ("instruction", "message"),
     [
-        ("setp.eq.u32 p, 0, 0; barrier.red.popc.u32 r0, 0, p", "barrier.red.popc is not supported yet"),
-        ("mov.u32 r1, 0; shfl.sync.idx.b32 r0, r1, 0, 31, 1", "shfl.idx is not supported yet"),
         ("discard.global.L2 [x], 128", "discard.L2"),
     ],
 )
@@ -506,3 +505,55 @@ def test_a_model_that_names_sync_fence_gets_a_total_fence_order(tmp_path: object
     model = cat.parse_model("test\nirreflexive (rf^-1; co); (po?; sync_fence; po?) as causality\n", "test.cat")
     test: Test = parse(text, "sb.litmus")[0]
     assert (0, 0) not in registers(search(test, model, observed(test, True), Limits()))
+
+
+@pytest.mark.parametrize(
+    ("load", "number", "wrong"),
+    [
+        ("ld.global.u32 r, [a]", "&x + 4", None),
+        ("ld.global.u32 r, [a]", "&x + 2", "misaligned access"),
+        ("ld.global.v2.u32 {r, s}, [a]", "&x + 4", "misaligned access"),
+        ("ld.global.u32 r, [a+2]", "&x", "misaligned access"),
+        ("ld.global.u32 r, [a+2]", "&x + 2", None),
+        ("atom.global.add.u32 r, [a], 1", "&x + 1", "misaligned access"),
+        ("ld.global.u32 r, [a]", "&x + 32", "access outside every object"),
+    ],
+)
+def test_misaligned_accesses(load: str, number: str, wrong: str | None) -> None:
+    base, _, offset = number.partition(" + ")
+    add = f"add.u64 a, a, {offset};" if offset else ""
+    text = f"PTX a\n{{ .global .u32 x[8] = {{0,0,0,0,0,0,0,0}}; .global .u64 p = {base}; }}\n"
+    text += f" P0 {{ ld.global.u64 a, [p]; {add} {load}; }}\n"
+    result = solved(text)
+    assert (result.undefined is None) == (wrong is None)
+    assert wrong is None or (wrong in str(result.undefined) and "P0 line 3" in str(result.undefined))
+
+
+def test_misaligned_bulk_copies() -> None:
+    text = """PTX bulk
+{ .global .align 16 .u32 g[8] = {0,0,0,0,0,0,0,0}; .shared .align 16 .u32 s[8] @ cta 0 = {0,0,0,0,0,0,0,0};
+  .global .u64 p = &g; }
+ P0 @ cta 0 {
+   ld.global.u64 a, [p];
+   add.u64 a, a, %d;
+   cp.async.bulk.global.shared::cta.bulk_group [a], [s], 16;
+ }
+"""
+    assert search_only(text % 16).undefined is None
+    assert "misaligned" in str(search_only(text % 8).undefined)
+
+
+def search_only(text: str) -> Search:
+    test = parse(text, "test.litmus")[0]
+    return search(test, cat.load("ptx-8.5"), observed(test, True), Limits())
+
+
+def test_fences_restricted_to_a_space_are_refused() -> None:
+    text = """PTX restricted
+ISA=8.6
+{ .global .u32 x = 0; }
+ P0 { fence.acquire.sync_restrict::shared::cluster.cluster; }
+"""
+    with pytest.raises(PtxmmError) as caught:
+        search_only(text)
+    assert caught.value.kind == "unsupported" and "sync_restrict" in caught.value.message

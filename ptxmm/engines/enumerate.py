@@ -84,6 +84,7 @@ class _Task:
         self.scene = Scene(test)
         self.rules: Rules = rules(model)
         self.readings = readings(model.readings)
+        self.ordered = "mbnext" in model.names()
         self.known: set[tuple[int, ...]] = set()
         self.verdicts: set[bool] = set()
         self.wanted = list(dict.fromkeys((*observed.memory, *memory_terms(test.filter))))
@@ -140,7 +141,8 @@ class _Task:
         steps = [t.steps for t in choice]
         ended = [t.end == "end" for t in choice]
         tokens = {i for t in choice for i in self._needed_tokens(t)}
-        for meeting in meetings(self.test, self.scene.places, steps, ended, self.limits.check, observed=tokens):
+        places, check = self.scene.places, self.limits.check
+        for meeting in meetings(self.test, places, steps, ended, check, observed=tokens, ordered=self.ordered):
             paths = tuple(_path(t, meeting) for t in choice)
             going = [p for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
             if meeting.misuse is None and any(p.trace.end == "spin" for p in going):
@@ -174,7 +176,7 @@ class _Task:
         return case.undefined is not None or (self.full() and {f.name for f in self.rules.flags} <= result.flags)
 
     def _search(self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None) -> None:
-        phases = layout.phase_relations(case.meeting.phases)
+        phases = layout.phase_relations(case.meeting.phases, case.meeting.order)
         judge = Judge(self.rules, layout, static, phases, self.readings.transitive, self.limits.check)
         finals = Finals(self.test, layout, self.wanted)
 
@@ -330,6 +332,7 @@ class _Task:
             frozenset((events[a].id, events[b].id) for a, b in layout.algebra.pairs(fsc)),
             dict(case.meeting.phases),
             tuple(ends),
+            order=case.meeting.order,
         )
 
 
@@ -357,9 +360,9 @@ def _path(trace: Trace, meeting: Meeting) -> Path:
     return Path(trace, steps[reached].event if reached < len(steps) else len(trace.events))
 
 
-def _outcome(meeting: Meeting) -> tuple[frozenset[tuple[object, object]], ...]:
+def _outcome(meeting: Meeting) -> tuple[object, ...]:
     """What tells two meetings of the same paths apart."""
-    return tuple(frozenset(m.items()) for m in (meeting.phases, meeting.tokens, meeting.completed))
+    return *(frozenset(m.items()) for m in (meeting.phases, meeting.tokens, meeting.completed)), meeting.order
 
 
 def _beginning(path: Path) -> tuple[object, ...]:

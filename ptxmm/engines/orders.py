@@ -14,7 +14,8 @@ from ptxmm.cat import Axiom, Model, Node
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Graph
 from ptxmm.cat.polarity import Polarity, antitone, lower_bounds, polarity
-from ptxmm.events.execution import PHASES, WITNESS, Layout, ReadsFrom
+from ptxmm.events.execution import WITNESS, Layout, ReadsFrom
+from ptxmm.events.phases import PHASES
 from ptxmm.relations.concrete import Concrete
 
 _FSC = ("fsc", "sync_fence")
@@ -89,7 +90,7 @@ class Independent:
 
 
 class Judge:
-    """Decides executions of one layout with given phases of barriers (``Layout.phase_relations``).
+    """Decides executions of one layout with given phases of barriers (``events.phases``).
 
     ``transitive``: coherence order is closed. Two writes that do not overlap are related by transitivity only.
     """

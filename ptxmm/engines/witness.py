@@ -17,8 +17,9 @@ from ptxmm.engines.orders import overlapping_writes
 from ptxmm.engines.result import Observed, Source, Witness
 from ptxmm.events import barriers
 from ptxmm.events.barriers import Meeting
-from ptxmm.events.execution import PHASES, WITNESS, Layout, ReadsFrom, Scene, initial_value
+from ptxmm.events.execution import WITNESS, Layout, ReadsFrom, Scene, initial_value
 from ptxmm.events.interpreter import Missing, programs, run
+from ptxmm.events.phases import PHASES
 from ptxmm.events.readings import readings
 from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.condition import State, evaluate
@@ -46,7 +47,7 @@ class _Known:
 class Confirmer:
     """Confirms witnesses of one test under one model; keeps what does not change between them."""
 
-    __slots__ = ("_filter", "_known", "_model", "_programs", "_readings", "_scene", "_test", "_total")
+    __slots__ = ("_filter", "_known", "_model", "_ordered", "_programs", "_readings", "_scene", "_test", "_total")
 
     def __init__(self, test: Test, model: Model) -> None:
         self._test = test
@@ -55,6 +56,7 @@ class Confirmer:
         self._readings = readings(model.readings)
         self._programs = programs(test, self._readings)
         self._total = "sync_fence" in model.names()
+        self._ordered = "mbnext" in model.names()
         self._filter = memory_terms(test.filter)
         self._known: dict[object, _Known] = {}
 
@@ -75,7 +77,7 @@ class Confirmer:
         algebra = known.layout.algebra
         if not algebra.acyclic(rf.union | known.makes_values):
             raise Unconfirmed("a value is made of itself")
-        base = known.layout.base(rf, co, fsc, known.layout.phase_relations(meeting.phases))
+        base = known.layout.base(rf, co, fsc, known.layout.phase_relations(meeting.phases, meeting.order))
         for axiom, value in known.evaluator.changed(_DYNAMIC, base).axioms(flags=False):
             if not algebra.satisfies(axiom.kind, axiom.negated, value):
                 raise Unconfirmed(f"axiom {axiom.name} of {self._model.name} does not hold")
@@ -129,6 +131,7 @@ class Confirmer:
             _no_check,
             witness.phases,
             tokens=tokens,
+            order=witness.order if self._ordered else None,
         ):
             if (
                 meeting.misuse is None

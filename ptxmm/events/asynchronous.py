@@ -12,7 +12,7 @@ from ptxmm.events.accesses import operation, part_of
 from ptxmm.events.compute import in_cta
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import ADDRESS, U32, Copy, Machine, Spot
-from ptxmm.events.synchronization import place
+from ptxmm.events.synchronization import MAP_ALIGNMENT, place
 from ptxmm.program.test import DESTINATION, TENSORMAP
 from ptxmm.ptx.ops import (
     AsyncCommit,
@@ -27,6 +27,9 @@ from ptxmm.ptx.ops import (
 )
 
 _MAP_BYTES = 128
+_UNIT = 16
+"""A bulk copy is of a multiple of 16 bytes, from and to multiples of 16 (9.7.10.24.6)."""
+
 _ADDRESS_BITS = 64
 S32 = Type("s", 32)
 
@@ -60,7 +63,7 @@ _Sources = list[tuple[int, int, Node]]
 def _read_source(this: _Operation, spot: Spot | None, size: int, addr: int) -> _Sources:
     """Read ``size`` bytes at ``spot``, one read for each chunk."""
     found: _Sources = []
-    if spot is None:
+    if spot is None or not size:
         return found
     for first, length in this.machine.program.chunks.of(spot.item.physical, spot.offset, size):
         offset, position = first - spot.offset, this.next
@@ -122,6 +125,8 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
     size, sizes = op.size, 0
     if op.source_size is not None:
         given, sizes = machine.number(op.source_size, U32, "source size of this copy")
+        if given > size:
+            machine.undefined(f"cp.async reads {given} bytes of {size}")
         size = min(size, given)
     if op.ignore is not None:
         node = machine.register(op.ignore.name)
@@ -129,7 +134,7 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
             size = 0
         sizes |= node.reads
     dst, dst_addr = machine.address(op.dst, op.size)
-    src, src_addr = machine.address(op.src, size) if size else (None, 0)
+    src, src_addr = machine.address(op.src, size, alignment=op.size) if size else (None, 0)
     this = _issue(machine)
     sources = _read_source(this, src, size, src_addr | sizes)
     if dst is None:
@@ -140,7 +145,7 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
 
 
 def _copy_to(this: _Operation, dst: Spot, base: int, sources: _Sources, size: int, addr: int) -> None:
-    for first, length in this.machine.program.chunks.of(dst.item.physical, dst.offset, size):
+    for first, length in this.machine.program.chunks.of(dst.item.physical, dst.offset, size) if size else ():
         offset = first - dst.offset
         _write(this, dst, base, offset, length, _bytes(this.machine, sources, offset, length), addr)
 
@@ -199,10 +204,13 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     else:
         assert op.size is not None
         size, sizes = machine.number(op.size, U32, "size of this copy")
-    local = None if shared_addr is None else machine.address(shared_addr, size)
+        if size % _UNIT:
+            machine.undefined(f"a bulk copy of {size} bytes, which is no multiple of {_UNIT}")
+            size -= size % _UNIT
+    local = None if shared_addr is None else machine.address(shared_addr, size, alignment=_UNIT)
     mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier)[0]
     other = op.dst if op.dst_space == "global" else op.src
-    remote = None if other is None else machine.address(other, size)
+    remote = None if other is None else machine.address(other, size, alignment=_UNIT)
     this = _issue(machine)
     if tensor is not None:
         remote = tensor.side(this)
@@ -253,11 +261,8 @@ def _targets(
         if mbarrier is not None:
             held = in_cta(machine.objects, machine.objects[mbarrier[0]], rank)
             barrier = None if held is None else (held.physical, mbarrier[1])
-        missing = item is None or (mbarrier is not None and barrier is None)
-        if missing and machine.trace.outside is None:
-            line = op.source.span.line
-            reason = f"{machine.thread.name} line {line}: CTA {rank} has no destination of this copy"
-            machine.trace.outside = (reason, len(machine.trace.events))
+        if item is None or (mbarrier is not None and barrier is None):
+            machine.undefined(f"CTA {rank} has no destination of this copy")
         found.append(_Target(None if item is None else Spot(item, dst.offset), barrier))
     return found
 
@@ -275,7 +280,7 @@ def _tensor(machine: Machine, op: BulkCopy) -> _Tensor:
     assert op.tensormap is not None
     if len(op.coordinates) != 1:
         raise machine.unsupported("tensor copies of more than one dimension are not supported yet")
-    spot, addr = machine.address(op.tensormap, _MAP_BYTES, "address of this tensor map")
+    spot, addr = machine.address(op.tensormap, _MAP_BYTES, "address of this tensor map", alignment=MAP_ALIGNMENT)
     description = None if spot is None else spot.item.tensormap
     if spot is None or description is None or spot.offset:
         raise machine.unsupported("the tensor map of this copy is no object declared with `tensormap(...)`")
@@ -333,7 +338,7 @@ def tensormap_replace(machine: Machine, op: TensormapReplace) -> None:
     """``tensormap.replace``: reads and writes the 128 bytes of the map; only the global address is modelled."""
     if op.field != "global_address":
         raise machine.unsupported(f"tensormap.replace of the field {op.field} is not supported yet")
-    spot, addr = machine.address(op.address, _MAP_BYTES)
+    spot, addr = machine.address(op.address, _MAP_BYTES, alignment=MAP_ALIGNMENT)
     value = machine.operand(op.value, ADDRESS)
     if spot is None:
         machine.lose()

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ptxmm.errors import PtxmmError
+from ptxmm.events.phases import PHASES, phase_relations
 from ptxmm.events.scopes import Place, owner_place, places
 from ptxmm.events.structure import BUILDERS
 from ptxmm.events.tags import SETS, tags
 from ptxmm.events.trace import Cell, Event
 from ptxmm.program.test import EventId, MemoryObject, Test
-from ptxmm.ptx.ops import AsyncStore, Barrier, BulkCopy
+from ptxmm.ptx.ops import AsyncStore, BulkCopy
 from ptxmm.relations.concrete import Concrete
 
 MOST_EVENTS = 2048
@@ -24,12 +25,6 @@ MOST_EVENTS = 2048
 
 WITNESS = frozenset(("rf", "co", "fr", "fsc", "sync_fence"))
 """The base relations that the order-finding part of a witness decides."""
-
-PHASES = frozenset(("barphase", "syncbar", "sync_barrier", "warpphase", "cluphase", "mbphase"))
-"""The base relations that the phases of barriers decide."""
-
-PHASE_BITS = 20
-"""The phase of an operation on an mbarrier has its initialisation above these bits."""
 
 
 class Scene:
@@ -265,42 +260,9 @@ class Layout:
                 result |= 1 << (ws[0] * n + w)
         return result
 
-    def phase_relations(self, phases: Mapping[EventId, int | None]) -> dict[str, int]:
-        """The relations of ``PHASES``: arrivals related to the waits of the same phase of the same barrier, of an
-        mbarrier to the waits for that phase or a later one of the same initialisation."""
-        if not phases:
-            return dict.fromkeys(PHASES, 0)
-        groups: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
-        mbarriers: dict[object, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
-        for i, event in enumerate(self.events):
-            phase = phases.get(event.id)
-            if phase is None:
-                continue
-            place = self.places[i] if i < self.initial_first else None
-            if place is None:
-                continue
-            if event.kind in ("MBA", "MBW") and event.mbarrier is not None:
-                mbarriers.setdefault((event.mbarrier, phase >> PHASE_BITS), ([], []))[event.kind == "MBW"].append(
-                    (phase, i)
-                )
-                continue
-            key: tuple[object, ...]
-            if event.kind in ("CA", "CW"):
-                key = ("cluphase", place.cluster, phase)
-            elif event.barrier is None:
-                continue
-            elif isinstance(event.op, Barrier):
-                key = ("barphase", place.cta, event.op.instance, event.barrier[0], phase)
-            else:
-                key = ("warpphase", place.warp, event.barrier[0], phase)
-            groups.setdefault(key, ([], []))[event.kind in ("BW", "CW")].append(i)
-        found = dict.fromkeys(PHASES, 0)
-        for key, (arrivals, waits) in groups.items():
-            found[str(key[0])] |= self.algebra.relation((a, w) for a in arrivals for w in waits)
-        for before, after in mbarriers.values():
-            found["mbphase"] |= self.algebra.relation((a, w) for p, a in before for q, w in after if p < q)
-        found["syncbar"] = found["sync_barrier"] = found["barphase"]
-        return found
+    def phase_relations(self, phases: Mapping[EventId, int | None], order: Sequence[EventId] = ()) -> dict[str, int]:
+        """The relations that the phases of barriers, and the order of operations on mbarriers, decide."""
+        return phase_relations(self, phases, order) if phases else dict.fromkeys(PHASES, 0)
 
     def fence_sc_pairs(self) -> list[tuple[int, int]]:
         """Pairs (a < b) of fence.sc events that are mutually in scope: those Fence-SC order may relate."""

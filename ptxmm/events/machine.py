@@ -251,19 +251,31 @@ class Machine:
         """Add a step of the instruction that is being executed, before its events."""
         self.trace.steps.append(Step(self.identity(part), kind, event=len(self.trace.events), **fields))
 
-    def address(self, address: Address, size: int, what: str = "address of this access") -> tuple[Spot | None, int]:
-        """Where ``address`` is on this path (None: outside every object), and the reads it depends on."""
-        node = self.operand(address.base, ADDRESS)
-        return self.spot(self.decide(node, None, what) + address.offset, size), node.reads
+    def undefined(self, reason: str) -> None:
+        """Note that the instruction that is being executed has no meaning; the path goes on without its effect."""
+        if self.trace.outside is None:
+            line = self.op.source.span.line
+            self.trace.outside = (f"{self.thread.name} line {line}: {reason}", len(self.trace.events))
 
-    def spot(self, address: int, size: int) -> Spot | None:
-        """Where an access of ``size`` bytes at ``address`` is; None, and a reason why, if outside every object."""
+    def address(
+        self, address: Address, size: int, what: str = "address of this access", *, alignment: int = 0
+    ) -> tuple[Spot | None, int]:
+        """Where ``address`` is on this path, and the reads it depends on.
+
+        None if outside every object, or no multiple of ``alignment`` (0: of ``size``).
+        """
+        node = self.operand(address.base, ADDRESS)
+        return self.spot(self.decide(node, None, what) + address.offset, size, alignment or size), node.reads
+
+    def spot(self, address: int, size: int, alignment: int = 1) -> Spot | None:
+        """Where an access of ``size`` bytes at ``address`` is; None, and a reason why, if it has no meaning (6.4.1)."""
         address &= (1 << 64) - 1
         spot = self.program.locate(address, size)
-        if spot is None and self.trace.outside is None:
-            line = self.op.source.span.line
-            reason = f"{self.thread.name} line {line}: access outside every object (address {address:#x})"
-            self.trace.outside = (reason, len(self.trace.events))
+        if spot is None:
+            self.undefined(f"access outside every object (address {address:#x})")
+        elif address % alignment:
+            self.undefined(f"misaligned access (address {address:#x})")
+            return None
         return spot
 
     def read(self, cells: tuple[Cell, Cell] | None, addr: int, part: int = 0, **fields: Any) -> Node:
@@ -306,7 +318,7 @@ class Machine:
         return value
 
     def lose(self) -> None:
-        """A write outside every object. While the domains are computed it may be one inside in the end."""
+        """A write outside every object or misaligned; while the domains are computed it may become another one."""
         self.trace.lost += 1
         if not self.given.prune:
             self.last_write = self.step_count

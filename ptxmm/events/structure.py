@@ -251,10 +251,6 @@ def _api(layout: Layout) -> list[int]:
     return rows
 
 
-def _empty(layout: Layout) -> list[int]:
-    return [0] * len(layout.events)
-
-
 BUILDERS: Mapping[str, Builder] = {
     "po": _po,
     "rmw": _rmw,
@@ -275,7 +271,6 @@ BUILDERS: Mapping[str, Builder] = {
     "aord": _before("after"),
     "acomp": _before("completes"),
     "mbobj": _mbobj,
-    "mbnext": _empty,
     "api": _api,
 }
 """How each relation is built. The phases of barriers decide others, and a witness the rest."""

@@ -30,6 +30,7 @@ from ptxmm.ptx.ops import (
 
 _WORD = Type("b", 64)
 _MAP_BYTES = 128
+MAP_ALIGNMENT = 16
 
 
 def fence(machine: Machine, op: Fence) -> None:
@@ -49,7 +50,7 @@ def tensormap_fence(machine: Machine, op: TensormapFence) -> None:
     if op.address is None:
         machine.add("F")
         return
-    spot, addr = machine.address(op.address, _MAP_BYTES, "address of this fence")
+    spot, addr = machine.address(op.address, _MAP_BYTES, "address of this fence", alignment=MAP_ALIGNMENT)
     if spot is not None:
         machine.add("F", place=spot.cells(0, _MAP_BYTES)[1], addr=addr)
 

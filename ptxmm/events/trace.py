@@ -91,8 +91,9 @@ class Trace:
     expressions stand for, by number: reads, and for a token of an mbarrier its arrival. ``tokens``: the leaf number
     of each such arrival. ``waits``: the result of each wait on an mbarrier. ``steps``: what it does at barriers.
     ``constraints``: expressions, the values they must have, and how many events came before the choice. ``outside``:
-    the first access outside every object, in words, and how many events came before it, or None. ``forks``: the
-    decisions of paths not taken here. ``lost``: writes outside every object.
+    the first instruction that is undefined, such as an access outside every object, in words, and how many events
+    came before it, or None. ``forks``: the
+    decisions of paths not taken here. ``lost``: writes outside every object, or misaligned.
     """
 
     thread: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from ptxmm.events.barriers.dialect import group_meetings
-from ptxmm.events.barriers.explore import explore
+from ptxmm.events.barriers.explore import Wanted, explore
 from ptxmm.events.barriers.mbarrier import EPOCH
 from ptxmm.events.barriers.meeting import Meeting
 from ptxmm.events.barriers.moves import Simulation
@@ -32,6 +32,8 @@ def meetings(
     *,
     observed: Collection[EventId] | None = None,
     tokens: Mapping[EventId, int] | None = None,
+    ordered: bool = False,
+    order: Sequence[EventId] | None = None,
 ) -> Iterator[Meeting]:
     """Every way the barriers turn out, each once.
 
@@ -40,7 +42,9 @@ def meetings(
     ``fixed``: only ways in which each operation has this phase, and none is undefined. ``observed``: the arrivals whose
     tokens are to be told apart, because something else than a wait sees them (None: all that return one to a register);
     the tokens of others, and then the phases at an mbarrier where nobody waits, are those of some way with the rest.
-    ``tokens``: only ways in which these arrivals return these tokens.
+    ``tokens``: only ways in which these arrivals return these tokens. ``ordered``: ways that differ in the order of
+    arrivals, or of an arrival and a wait that returns true, at one mbarrier are different ways; ``order``: only ways
+    that have each mbarrier's operations in this order.
 
     A wait for an mbarrier happens only when it returns its result (``number``); ways in which it can't are left out.
     An undefined operation ends its thread and stops the barrier; all other threads go on as far as they can without it,
@@ -53,7 +57,8 @@ def meetings(
         yield from group_meetings(test, places, given, check, fixed)
     else:
         seen = tokens if tokens is not None else observed
-        yield from explore(Simulation(test, plan(test, places, given, ended, seen)), check, fixed, tokens)
+        simulation = Simulation(test, plan(test, places, given, ended, seen, ordered or order is not None))
+        yield from explore(simulation, check, Wanted(fixed, tokens, order))
 
 
 def _step(event: Event) -> Step:

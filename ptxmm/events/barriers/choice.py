@@ -74,6 +74,10 @@ def _stable(simulation: Simulation, state: State, slot: Slot) -> bool:
     """Whether a step at an mbarrier that can happen now may as well do so: no other order lets anything else happen."""
     plan = simulation.plan
     steps = _remaining(simulation, state, slot.barrier)
+    if plan.ordered and slot.chained:
+        # Whatever another thread does there, now or later, makes another order, and so do asynchronous steps.
+        loose = slot.step.asynchronous
+        return all(s is slot or not (loose or s.step.asynchronous or s.thread != slot.thread) for s in steps)
     if slot.step.kind == "mb.wait":
         return _stable_wait(simulation, state, slot, steps)
     mbarrier = state.mbarriers[plan.mbarriers[slot.barrier]]

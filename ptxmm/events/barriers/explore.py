@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ptxmm.events.barriers.choice import Move, necessary
 from ptxmm.events.barriers.meeting import Meeting
 from ptxmm.events.barriers.moves import BLOCKED, EARLY, GO, MISUSE, NEVER, Simulation, State, uninitialised
-from ptxmm.events.barriers.plan import ARRIVALS, Slot
+from ptxmm.events.barriers.plan import ARRIVALS, CHANGES, Slot
 from ptxmm.program.test import EventId
 
 
-def explore(
-    simulation: Simulation,
-    check: Callable[[], None],
-    fixed: Mapping[EventId, int | None] | None,
-    tokens: Mapping[EventId, int] | None,
-) -> Iterator[Meeting]:
-    """Every meeting, once. ``check``, ``fixed`` and ``tokens`` are as for ``meetings``."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What meetings must agree with: phases, tokens and the order at mbarriers, each as for ``meetings``."""
+
+    fixed: Mapping[EventId, int | None] | None = None
+    tokens: Mapping[EventId, int] | None = None
+    order: Sequence[EventId] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to a state: the phases and tokens by step, those too that states do not tell apart, and the operations on
+    mbarriers as they ran."""
+
+    phases: tuple[int, ...]
+    tokens: tuple[int, ...]
+    ran: tuple[EventId, ...] = ()
+
+
+def explore(simulation: Simulation, check: Callable[[], None], wanted: Wanted) -> Iterator[Meeting]:
+    """Every meeting that agrees with ``wanted``, once. ``check`` is called often."""
     start = simulation.start()
     seen = {start}
-    # With each state go the phases and tokens of one way to it: those that states do not tell apart are free.
-    stack = [(start, start.phases, start.tokens)]
+    fixed = wanted.fixed
+    ranks = None if wanted.order is None else _ranks(simulation, wanted.order)
+    stack = [(start, _Way(start.phases, start.tokens))]
     results: set[tuple[object, ...]] = set()
     while stack:
         check()
-        state, phases, returned = stack.pop()
+        state, way = stack.pop()
         moves = _moves(simulation, state, fixed)
         if not moves:
-            meeting = _end(simulation, state, phases, returned, fixed is not None)
+            meeting = _end(simulation, state, way, fixed is not None)
             if meeting is not None:
                 key = (
                     meeting.reached,
                     state.phases,
                     state.tokens,
+                    state.orders,
                     meeting.waiting,
                     frozenset(meeting.completed.items()),
                     meeting.misuse,
@@ -43,15 +60,42 @@ def explore(
                     yield meeting
             continue
         for slot, kind, reason in necessary(simulation, state, moves):
-            following, phase, token = simulation.fail(state, slot, reason), -1, -1
+            following, then = simulation.fail(state, slot, reason), way
             if kind == GO:
                 moved = simulation.move(state, slot)
-                if moved is None or not _wanted(slot, moved[1], moved[2], fixed, tokens):
+                if moved is None or not _agrees(slot, moved[1], moved[2], wanted):
                     continue
-                following, phase, token = moved
+                if ranks is not None and slot.chained and ranks.get(slot.number) != _changes(simulation, state, slot):
+                    continue
+                following = moved[0]
+                ran = slot.recorded and slot.step.place is not None and simulation.plan.ordered
+                then = _Way(
+                    _with(way.phases, slot.number, moved[1]),
+                    _with(way.tokens, slot.number, moved[2]),
+                    (*way.ran, slot.step.id) if ran else way.ran,
+                )
             if following not in seen:
                 seen.add(following)
-                stack.append((following, _with(phases, slot.number, phase), _with(returned, slot.number, token)))
+                stack.append((following, then))
+
+
+def _ranks(simulation: Simulation, order: Sequence[EventId]) -> dict[int, int]:
+    """For each chained step in ``order`` how many arrivals at its mbarrier come before it there."""
+    slots = {s.step.id: s for s in simulation.plan.slots if s.chained}
+    counts: dict[int, int] = {}
+    found: dict[int, int] = {}
+    for event in order:
+        slot = slots.get(event)
+        if slot is not None:
+            found[slot.number] = counts.get(slot.barrier, 0)
+            counts[slot.barrier] = found[slot.number] + (slot.step.kind in CHANGES)
+    return found
+
+
+def _changes(simulation: Simulation, state: State, slot: Slot) -> int:
+    """How many arrivals at the mbarrier of ``slot`` have happened."""
+    order = state.orders[simulation.plan.mbarriers[slot.barrier]]
+    return sum(simulation.plan.slots[number].step.kind in CHANGES for number in order)
 
 
 def _moves(simulation: Simulation, state: State, fixed: Mapping[EventId, int | None] | None) -> list[Move]:
@@ -69,26 +113,18 @@ def _moves(simulation: Simulation, state: State, fixed: Mapping[EventId, int | N
     return moves
 
 
-def _wanted(
-    slot: Slot,
-    phase: int,
-    token: int,
-    fixed: Mapping[EventId, int | None] | None,
-    tokens: Mapping[EventId, int] | None,
-) -> bool:
+def _agrees(slot: Slot, phase: int, token: int, wanted: Wanted) -> bool:
     """Whether a step of this phase that returns this token agrees with the phases and tokens that are given."""
-    if fixed is not None and slot.recorded and fixed.get(slot.step.id) != phase:
+    if wanted.fixed is not None and slot.recorded and wanted.fixed.get(slot.step.id) != phase:
         return False
-    return tokens is None or token < 0 or tokens.get(slot.step.id, token) == token
+    return wanted.tokens is None or token < 0 or wanted.tokens.get(slot.step.id, token) == token
 
 
 def _with(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
     return values if value < 0 else (*values[:index], value, *values[index + 1 :])
 
 
-def _end(
-    simulation: Simulation, state: State, phases: tuple[int, ...], returned: tuple[int, ...], fixed: bool
-) -> Meeting | None:
+def _end(simulation: Simulation, state: State, way: _Way, fixed: bool) -> Meeting | None:
     """The meeting of a state without moves; None if it is no execution."""
     plan = simulation.plan
     reached, waiting, failed = list(state.position), state.waiting, state.failed
@@ -114,9 +150,10 @@ def _end(
     executed = [s for s in plan.slots if s.recorded and simulation.executed(state, s)]
     return Meeting(
         tuple(reached),
-        {s.step.id: phases[s.number] for s in executed},
+        {s.step.id: way.phases[s.number] for s in executed},
         frozenset(t for t in range(len(reached)) if waiting >> t & 1),
         min(failed)[1] if failed else None,
-        {s.step.id: returned[s.number] for s in executed if s.step.kind in ARRIVALS},
+        {s.step.id: way.tokens[s.number] for s in executed if s.step.kind in ARRIVALS},
         {(str(plan.keys[b][1][0]), plan.keys[b][2]): state.mbarriers[at].phase for b, at in plan.mbarriers.items()},
+        way.ran,
     )

@@ -18,7 +18,8 @@ class Meeting:
     the phase that an arrival counts in, or the number of phases completed when a wait ran. ``waiting``: threads that
     wait for ever at the last step they came to, or whose last step is the misuse. ``misuse``: why the program has no
     meaning, or None. ``tokens``: the state that each ``mbarrier.arrive`` returns, ``(phase << 20) | pending arrivals``.
-    ``completed``: how many phases each mbarrier has completed since it was last initialised.
+    ``completed``: how many phases each mbarrier has completed since it was last initialised. ``order``: the operations
+    on mbarriers as they ran, where that is told apart.
     """
 
     reached: tuple[int, ...]
@@ -27,3 +28,4 @@ class Meeting:
     misuse: str | None = None
     tokens: Mapping[EventId, int] = field(default_factory=dict)
     completed: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    order: tuple[EventId, ...] = ()

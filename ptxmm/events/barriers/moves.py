@@ -8,7 +8,7 @@ which is as if it had gone on before the misuse.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ptxmm.events.barriers.mbarrier import EPOCH, Mbarrier, initial, operate, wait_result
@@ -29,7 +29,8 @@ another result than it would return now; it is for an mbarrier that some thread 
 class State:
     """Where each thread is (``position``: its next step), which threads wait at a barrier (bits), which asynchronous
     steps have happened (bits), the CTA barriers, the mbarriers, the phase of each step that has happened (-1: not yet,
-    or not told apart), the tokens that are told apart, and the steps that were misuse, with the reason."""
+    or not told apart), the tokens that are told apart, the steps that were misuse, with the reason, and, where their
+    order is told apart, the chained steps at each mbarrier (waits without an arrival between them by number)."""
 
     position: tuple[int, ...]
     waiting: int
@@ -39,6 +40,7 @@ class State:
     phases: tuple[int, ...]
     tokens: tuple[int, ...]
     failed: tuple[tuple[int, str], ...] = ()
+    orders: tuple[tuple[int, ...], ...] = ()
 
 
 class Simulation:
@@ -56,7 +58,8 @@ class Simulation:
         plan = self.plan
         position, unset = (0,) * len(plan.lengths), (-1,) * len(plan.slots)
         bars: tuple[_Bar, ...] = ((0, 0, None),) * len(plan.bars)
-        settled = self._settle(State(position, 0, 0, bars, tuple(self.barriers.values()), unset, unset))
+        orders: tuple[tuple[int, ...], ...] = ((),) * len(plan.mbarriers) if plan.ordered else ()
+        settled = self._settle(State(position, 0, 0, bars, tuple(self.barriers.values()), unset, unset, (), orders))
         assert settled is not None
         return settled
 
@@ -166,15 +169,24 @@ class Simulation:
             position = _put(position, slot.thread, slot.index + 1)
         phases = _put(state.phases, slot.number, phase) if slot.recorded and slot.told else state.phases
         tokens = _put(state.tokens, slot.number, token) if slot.observed else state.tokens
-        settled = self._settle(State(position, waiting, done, bars, mbarriers, phases, tokens, state.failed))
+        orders = state.orders
+        if orders and slot.chained:
+            at = self.plan.mbarriers[slot.barrier]
+            orders = _put(orders, at, self._after(orders[at], slot))
+        settled = self._settle(State(position, waiting, done, bars, mbarriers, phases, tokens, state.failed, orders))
         return None if settled is None else (settled, phase, token)
+
+    def _after(self, order: tuple[int, ...], slot: Slot) -> tuple[int, ...]:
+        """``order`` at an mbarrier with a chained step at its end."""
+        last = len(order)
+        if slot.step.kind == "mb.wait":
+            while last and self.plan.slots[order[last - 1]].step.kind == "mb.wait":
+                last -= 1
+        return (*order[:last], *sorted((*order[last:], slot.number)))
 
     def fail(self, state: State, slot: Slot, reason: str) -> State:
         """The state after a step that is undefined."""
-        failed = tuple(sorted((*state.failed, (slot.number, reason))))
-        return State(
-            state.position, state.waiting, state.done, state.bars, state.mbarriers, state.phases, state.tokens, failed
-        )
+        return replace(state, failed=tuple(sorted((*state.failed, (slot.number, reason)))))
 
     def _frozen(self, state: State) -> frozenset[int]:
         """The barriers that a misuse has stopped. Misuse of a warp or cluster barrier depends on no other thread."""
@@ -249,16 +261,7 @@ class Simulation:
                 else:
                     break
             waiting &= ~released
-        return State(
-            tuple(position),
-            waiting,
-            state.done,
-            bars,
-            state.mbarriers,
-            state.phases,
-            state.tokens,
-            state.failed,
-        )
+        return replace(state, position=tuple(position), waiting=waiting, bars=bars)
 
     def _waiting_at(self, position: Sequence[int], threads: int, barrier: int) -> int:
         """Those of ``threads``, which wait, that wait at ``barrier``."""

@@ -21,6 +21,9 @@ _Key = tuple[str, tuple[object, ...], int]
 
 ARRIVALS = ("mb.arrive", "mb.drop")
 
+CHANGES = (*ARRIVALS, "mb.expect", "mb.complete")
+"""The steps whose events are in ``MBA``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
@@ -30,6 +33,7 @@ class Slot:
     beforehand (warp and cluster barriers). ``misuse``: why it is undefined whatever the others do. ``token``: the
     number of the arrival whose phase a wait by state waits for, or -1. ``recorded``: whether the result has its phase.
     ``told``: whether states that differ in its phase are told apart; ``observed``: in the token it returns.
+    ``chained``: it is an arrival, or a wait that returns true, at an mbarrier; their order may matter.
     """
 
     number: int
@@ -44,6 +48,7 @@ class Slot:
     recorded: bool = True
     told: bool = True
     observed: bool = False
+    chained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Plan:
     ``mbarriers``: the positions in a state of CTA barriers and mbarriers, by number. ``mates``: for each thread the
     threads of its warp, ``ctas`` of its CTA, ``clusters`` of its cluster, as bits. ``lanes[b]``: the threads in the
     mask of a warp barrier. ``arrived[t][i]``: how often t has arrived at its cluster's barrier before its step i.
-    ``ended``: the threads that exit after their steps, as bits.
+    ``ended``: the threads that exit after their steps, as bits. ``ordered``: the order of chained steps is told apart.
     """
 
     keys: tuple[_Key, ...]
@@ -76,6 +81,7 @@ class Plan:
     lanes: Mapping[int, int]
     arrived: tuple[tuple[int, ...], ...]
     ended: int
+    ordered: bool
 
     def slot(self, thread: int, index: int) -> Slot:
         """The step of ``thread`` at ``index``."""
@@ -88,11 +94,12 @@ def plan(
     steps: Sequence[Sequence[Step]],
     ended: Sequence[bool],
     observed: Collection[EventId] | None,
+    ordered: bool = False,
 ) -> Plan:
     """The plan for the steps of each thread.
 
     ``observed``: the arrivals whose tokens matter; then phases of mbarriers where nobody waits do not. None: all that
-    return a token to a register, and all phases.
+    return a token to a register, and all phases. ``ordered``: the order at each mbarrier matters.
     """
     keys: dict[_Key, int] = {}
     for t, mine in enumerate(steps):
@@ -104,7 +111,7 @@ def plan(
     tokens = {
         step.id: first[t] + i for t, mine in enumerate(steps) for i, step in enumerate(mine) if step.kind in ARRIVALS
     }
-    groups, ordered = _classes(places, steps, ended, keys)
+    groups, sequenced = _classes(places, steps, ended, keys)
     waits = [s for mine in steps for s in mine if s.kind == "mb.wait"]
     awaited = {s.place for s in waits} | {s.state for s in waits}
     slots: list[Slot] = []
@@ -115,11 +122,11 @@ def plan(
             phase, misuse = known[i]
             recorded = step.kind not in ("mb.inval", "mb.increment")
             seen = step.kind in ARRIVALS and (_returns(test, step.id) if observed is None else step.id in observed)
-            told = observed is None or step.place is None or step.place in awaited or step.id in awaited
+            told = ordered or observed is None or step.place is None or step.place in awaited or step.id in awaited
             token = _token(step, tokens)
-            slots.append(
-                Slot(len(slots), t, i, step, barrier, groups[barrier], phase, misuse, token, recorded, told, seen)
-            )
+            chained = step.kind in CHANGES or (step.kind == "mb.wait" and step.number == 1)
+            at = len(slots), t, i, step, barrier, groups[barrier]
+            slots.append(Slot(*at, phase, misuse, token, recorded, told, seen, chained))
     users = tuple(tuple(s for s in slots if s.barrier == b) for b in range(len(keys)))
     later = []
     for t, mine in enumerate(steps):
@@ -137,7 +144,7 @@ def plan(
         floating=tuple(s for s in slots if s.step.asynchronous),
         later=tuple(later),
         users=users,
-        free=_union(g for g in groups if not g & ordered),
+        free=_union(g for g in groups if not g & sequenced),
         plain=_union(groups[b] for b in kinds["mb"] if groups[b] not in shared),
         bars={b: i for i, b in enumerate(kinds["bar"])},
         mbarriers={b: i for i, b in enumerate(kinds["mb"])},
@@ -147,6 +154,7 @@ def plan(
         lanes={b: _lanes(mates, slots, b) for b in kinds["warp"]},
         arrived=tuple(tuple(accumulate((s.kind == "cluster.arrive" for s in mine), initial=0)) for mine in steps),
         ended=_union(1 << t for t, end in enumerate(ended) if end),
+        ordered=ordered,
     )
 
 

@@ -46,7 +46,7 @@ def access(
     if isinstance(op, Store):
         for element in parts:
             value = _operand(run, state, op.values[element.item], op.type, element)
-            _store(run, common, element, value, divided=len(parts) > 1 and op.scope is None)
+            store(run, common, element, value, divided=len(parts) > 1 and op.scope is None)
         run.wrote(state, common.inside)
         return
     results: dict[int, list[tuple[Element, Value]]] = {}
@@ -54,7 +54,7 @@ def access(
         if isinstance(op, Atomic):
             value = _atomic(run, common, op, element, state)
         else:
-            value = _load(run, common, element, divided=len(parts) > 1 and op.scope is None)
+            value = load(run, common, element, divided=len(parts) > 1 and op.scope is None)
         results.setdefault(element.item, []).append((element, value))
     for item, dst in enumerate(op.dst):
         if dst is not None:
@@ -105,7 +105,8 @@ def _when(run: Executor, places: list[Place], whole: bool) -> Formula:
     return TRUE if whole else run.formulas.any([p.when for p in places])
 
 
-def _store(run: Executor, common: Access, element: Element, value: Value, divided: bool) -> None:
+def store(run: Executor, common: Access, element: Element, value: Value, divided: bool) -> None:
+    """Write ``value`` to ``element``."""
     if common.inside == FALSE:
         return
     ways = pieces(run, common.where, element.offset, element.type.bytes, divided)
@@ -141,7 +142,8 @@ def read(
     return event, Value(event.value, leaf, {event.number: TRUE})
 
 
-def _load(run: Executor, common: Access, element: Element, divided: bool) -> Value:
+def load(run: Executor, common: Access, element: Element, divided: bool) -> Value:
+    """What ``element`` holds."""
     ways = pieces(run, common.where, element.offset, element.type.bytes, divided)
     if not ways:
         ways = [[[]]]
@@ -162,13 +164,9 @@ def _load(run: Executor, common: Access, element: Element, divided: bool) -> Val
             shift += 8 * places[0].size if places else 0
         assert whole is not None
         arms.append((when, whole))
-    if len(arms) == 1:
-        return arms[0][1]
-    if common.wrong != FALSE:
+    if len(arms) > 1 and common.wrong != FALSE:
         arms.append((common.wrong, run.constant(0)))
-    domain = merge(run.formulas, [(when, value.domain) for when, value in arms])
-    leaf = run.machine.expressions.number("one of", *(value.expression for _, value in arms))
-    return run.value(domain, leaf, [value for _, value in arms])
+    return run.one_of(arms)
 
 
 def _atomic(run: Executor, common: Access, op: Atomic, element: Element, state: State) -> Value:
@@ -236,12 +234,7 @@ def _updated_float(run: Executor, op: str, type_: Type, where: Located, old: Val
         name = ("float", op, type_, flush)
         result = run.function(name, lambda a, b, flush=flush: compute_float(op, type_, a, b, flush), [old, operand])
         arms.append((run.formulas.any(where_so), result))
-    if not arms:
-        return operand
-    if len(arms) == 1:
-        return arms[0][1]
-    domain = merge(run.formulas, [(when, value.domain) for when, value in arms])
-    return run.value(domain, run.machine.expressions.number("one of", *(v.expression for _, v in arms)), [old, operand])
+    return run.one_of(arms) if arms else operand
 
 
 def _returned(run: Executor, event: Event, places: list[Place], outside: Formula) -> Domain:
@@ -272,4 +265,4 @@ def _returned(run: Executor, event: Event, places: list[Place], outside: Formula
     return arms[0][1] if len(arms) == 1 else merge(formulas, arms)
 
 
-__all__ = ["Access", "access", "pieces", "read", "updated"]
+__all__ = ["Access", "access", "load", "pieces", "read", "store", "updated"]

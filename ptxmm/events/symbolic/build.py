@@ -87,7 +87,7 @@ def _execute(
     """
     possible = Possible(test)
     assumed = Assumed()
-    executions = 0
+    executions = turns = 0
     chunks = _chunks(test, reading.split128)
     shared = members(test)
     outlines = [outline(thread) for thread in test.threads]
@@ -126,7 +126,10 @@ def _execute(
         found = scenarios(test, machine.formulas, threads, check, reading.ordered)
         stuck = assumed.stuck.union(*(s.stuck for s in found))
         tokens = _tokens(assumed, found)
-        results = _results(assumed, Exchanges(shared, machine.formulas, threads), found)
+        exchanges = Exchanges(shared, machine.formulas, threads)
+        # A value goes through each step once at most, so that all are known after as many turns as there are steps.
+        results = _results(assumed, exchanges, found) if turns <= len(exchanges.steps) else assumed.results
+        turns += results != assumed.results
         if (stuck, tokens, results) == (assumed.stuck, assumed.tokens, assumed.results):
             return machine, threads, found, frozenset(filter(whole, torn))
         assumed, executions = replace(assumed, stuck=stuck, tokens=tokens, results=results), 0

@@ -34,6 +34,7 @@ from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Elem
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 MAP_BYTES = 128
+BULK_ALIGNMENT = 16
 COORDINATE = Type("u", 32)
 
 
@@ -58,7 +59,7 @@ def copy_async(run: Executor, op: CopyAsync, here: EventId, state: State, presen
             continue
         taken = 0 if none else min(given, op.size)
         to = locate(run, op, dst, op.size, held)
-        frm = locate(run, op, src, taken, held) if taken else None
+        frm = locate(run, op, src, taken, held, op.size) if taken else None
         if to is None or (taken and frm is None):
             continue
         parts = read_source(run, issued, *frm, taken, held, reading) if frm is not None else []
@@ -138,8 +139,9 @@ def _bulk(
         if mask is not None:
             test = run.machine.test
             targets = [(mapped(test, dst, r), mapped(test, mbarrier, r)) for r in range(RANKS) if ranks >> r & 1]
-        frm = locate(run, op, src, length, held)
-        to = [locate(run, op, address, length, held) for address, _ in targets]
+        frm = locate(run, op, src, length, held, BULK_ALIGNMENT if op.src is not None else 1)
+        aligned = BULK_ALIGNMENT if op.dst is not None else 1  # a tensor's box may begin at any of its elements
+        to = [locate(run, op, address, length, held, aligned) for address, _ in targets]
         bars = [locate(run, op, address, SIZE, held) for _, address in targets] if arrival is not None else []
         if frm is None or None in to or None in bars:
             continue
@@ -185,7 +187,7 @@ def _tensor(
         raise unsupported(run, op, "a tensor copy of more than one dimension")
     base = run.address(state, op.tensormap)
     coordinate = run.operand(state, op.coordinates[0], COORDINATE)
-    where, wrong = run.located(op, base, MAP_BYTES, presence)
+    where, wrong = run.located(op, base, MAP_BYTES, presence, BULK_ALIGNMENT)
     for when, item, offset in where:
         shape = item.tensormap
         if shape is None or offset:

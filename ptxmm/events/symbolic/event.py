@@ -68,14 +68,14 @@ class Event:
 
 @dataclass(slots=True)
 class Operation:
-    """An asynchronous operation on some path: its issue and the events that perform it, by number.
+    """An asynchronous operation on some path: the events that it is issued after and those that perform it, by number.
 
-    ``kind``: cp.async bulk store arrive. ``grouped``: whether a commit of its kind puts it into a group.
+    ``kind``: cp.async bulk store arrive wgmma. ``grouped``: whether a commit of its kind puts it into a group.
     """
 
     kind: str
     thread: int
-    issue: int
+    issues: list[int]
     grouped: bool
     events: list[int] = field(default_factory=list)
 

@@ -78,6 +78,14 @@ class Executor:
             reads = self.machine.union(reads, value.reads)
         return Value(domain, expression, reads)
 
+    def one_of(self, arms: list[tuple[Formula, Value]]) -> Value:
+        """The value that is that of each arm where the arm's formula holds."""
+        if len(arms) == 1:
+            return arms[0][1]
+        domain = merge(self.formulas, [(when, value.domain) for when, value in arms])
+        leaf = self.machine.expressions.number("one of", *(value.expression for _, value in arms))
+        return self.value(domain, leaf, [value for _, value in arms])
+
     def address(self, state: State, address: Address) -> Value:
         """The address ``[base+offset]``."""
         base = self.operand(state, address.base, ADDRESS)
@@ -124,18 +132,27 @@ class Executor:
         machine.events.append(event)
         return event
 
-    def located(self, op: Op, address: Value, size: int, presence: Formula) -> tuple[Located, Formula]:
-        """The objects that ``size`` bytes at ``address`` may lie in, and when they lie outside every object."""
+    def located(
+        self, op: Op, address: Value, size: int, presence: Formula, alignment: int | None = None
+    ) -> tuple[Located, Formula]:
+        """Where ``size`` bytes at ``address`` may lie, and when that is outside every object or misaligned.
+
+        ``alignment``: what the address has to be a multiple of, ``size`` by default.
+        """
         found: Located = []
         outside: list[Formula] = []
         for number, when in address.domain.items():
             place = self.machine.test.locate(number)
-            if place is None or place[1] + size > place[0].size:
-                outside.append(when)
-                stray = f"line {op.source.span.line}: access outside every object (address {number:#x})"
-                self.machine.outside.append((self.formulas.both(presence, when), f"{self.thread.name} {stray}"))
+            if place is not None and place[1] % (alignment or size):
+                wrong = "misaligned access"
+            elif place is None or place[1] + size > place[0].size:
+                wrong = "access outside every object"
+            else:
+                found.append((when, *place))
                 continue
-            found.append((when, *place))
+            outside.append(when)
+            stray = f"{self.thread.name} line {op.source.span.line}: {wrong} (address {number:#x})"
+            self.machine.outside.append((self.formulas.both(presence, when), stray))
         return found, self.formulas.both(presence, self.formulas.any(outside))
 
     def wrote(self, state: State, presence: Formula) -> None:
@@ -152,9 +169,9 @@ class Executor:
         """What ``step`` gets from the threads that it meets, by the scenario; ``operands`` occur in it too.
 
         It depends on the reads in what they give. These are not known yet; the number of the step, below 0, stands for
-        them.
+        them. As long as nothing is known of the result it is 0, so that the simulation comes to what needs it.
         """
-        known = self.machine.results.get(step.id, {})
+        known = self.machine.results.get(step.id) or {0: 0}
         choice = self.machine.new_choice()
         one = len(known) == 1
         step.result = Domain({v: TRUE if one else self.formulas.variable(choice) for v in known}, known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxmm.events.symbolic import copies, sync
+from ptxmm.events.symbolic import copies, matrices, sync
 from ptxmm.events.symbolic.accesses import access
 from ptxmm.events.symbolic.computed import computed
 from ptxmm.events.symbolic.executor import Executor
@@ -26,6 +26,7 @@ from ptxmm.ptx.ops import (
     Fence,
     GridControl,
     Load,
+    LoadMatrix,
     MbarrierArrive,
     MbarrierInit,
     MbarrierInitFence,
@@ -34,11 +35,14 @@ from ptxmm.ptx.ops import (
     Op,
     ProxyFence,
     Store,
+    StoreMatrix,
     TensormapCopyFence,
     TensormapFence,
     TensormapReplace,
     WarpBarrier,
     WarpExchange,
+    Wgmma,
+    WgmmaFence,
 )
 from ptxmm.relations.formula import FALSE, Formula
 
@@ -46,6 +50,7 @@ _EVENTS = (
     Load, Store, Atomic, Fence, ProxyFence, TensormapFence, MbarrierInitFence, Barrier, BarrierReduction, WarpBarrier,
     WarpExchange, ClusterBarrier, MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, CopyAsync, CopyAsyncArrive,
     AsyncWait, BulkCopy, AsyncStore, TensormapReplace, TensormapCopyFence, GridControl,
+    LoadMatrix, StoreMatrix, WgmmaFence, Wgmma,
 )  # fmt: skip
 
 
@@ -97,6 +102,14 @@ def execute(run: Executor, op: Op, here: EventId, state: State, condition: Formu
             copies.async_store(run, op, here, state, presence, control)
         case AsyncWait():
             wait(run, op, here, state, presence, control)
+        case LoadMatrix():
+            matrices.load_matrix(run, op, here, state, presence, condition, control)
+        case StoreMatrix():
+            matrices.store_matrix(run, op, here, state, presence, control)
+        case WgmmaFence():
+            run.event("ISS", op, here, presence, control)
+        case Wgmma():
+            matrices.wgmma(run, op, here, state, presence, condition, control)
         case TensormapFence():
             tensormap_fence(run, op, here, state, presence, control)
         case TensormapReplace():

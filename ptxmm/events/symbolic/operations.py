@@ -43,7 +43,7 @@ def issue(run: Executor, op: Op, kind: str, here: EventId, presence: Formula, co
     number = len(run.machine.operations)
     event = run.event("ISS", op, here, presence, control)
     event.operation = number
-    operation = Operation(kind, run.index, event.number, grouped)
+    operation = Operation(kind, run.index, [event.number], grouped)
     run.machine.operations.append(operation)
     return Issued(op, here, presence, control, number, operation, {})
 
@@ -59,9 +59,12 @@ def join(issued: Issued, event: Event) -> None:
     issued.operation.events.append(event.number)
 
 
-def locate(run: Executor, op: Op, number: int, size: int, presence: Formula) -> tuple[MemoryObject, int] | None:
-    """The place of ``size`` bytes at the address ``number``; what is outside every object is undefined behaviour."""
-    where, _ = run.located(op, Value(only(number), 0, {}), size, presence)
+def locate(
+    run: Executor, op: Op, number: int, size: int, presence: Formula, alignment: int | None = None
+) -> tuple[MemoryObject, int] | None:
+    """The place of ``size`` bytes at the address ``number``; what is outside every object is undefined behaviour, as is
+    an address that is no multiple of ``alignment`` (by default ``size``)."""
+    where, _ = run.located(op, Value(only(number), 0, {}), size, presence, alignment)
     return (where[0][1], where[0][2]) if where else None
 
 
@@ -69,13 +72,23 @@ def locate(run: Executor, op: Op, number: int, size: int, presence: Formula) -> 
 
 
 def read_source(
-    run: Executor, issued: Issued, item: MemoryObject, offset: int, size: int, presence: Formula, address: Reads
+    run: Executor,
+    issued: Issued,
+    item: MemoryObject,
+    offset: int,
+    size: int,
+    presence: Formula,
+    address: Reads,
+    part: int = 0,
 ) -> list[Part]:
-    """Read ``size`` bytes at ``offset`` of ``item``, divided as the other accesses of the test divide them."""
+    """Read ``size`` bytes at ``offset`` of ``item``, divided as the other accesses of the test divide them.
+
+    ``part``: that of the id of the first byte.
+    """
     parts: list[Part] = []
     for start, length in run.machine.chunks(item.physical, offset, size) if size else ():
         ((places,),) = pieces(run, [(TRUE, item, start)], 0, length, False)
-        id_ = (*issued.here[:3], start - offset)
+        id_ = (*issued.here[:3], part + start - offset)
         event, value = read(run, issued.op, id_, places, presence, FALSE, address, issued.control)
         join(issued, event)
         parts.append((start - offset, length, value))

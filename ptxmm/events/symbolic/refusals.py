@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Discard, Fence, Op
+from ptxmm.ptx.ops import Discard, Fence, Op
 
 
 def refuse(test: Test) -> None:
@@ -35,8 +35,6 @@ def _unmodelled(op: Op) -> str | None:
     match op:
         case Fence(restrict=str(space)):
             return f"fence with .sync_restrict::{space}"
-        case AsyncCommit(kind="wgmma") | AsyncWait(kind="wgmma"):
-            return "wgmma"
         case Discard():
             return "discard.L2, whose value is undetermined,"
     return None

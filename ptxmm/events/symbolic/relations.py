@@ -140,13 +140,14 @@ def _operations(program: Program) -> Iterator[tuple[Operation, list[Event]]]:
 def issue(program: Program) -> Iterator[Item]:
     """The issue of an operation and its memory accesses."""
     for operation, events in _operations(program):
-        yield from ((operation.issue, e.number, TRUE) for e in events if e.kind in ("R", "W"))
+        accesses = [e.number for e in events if e.kind in ("R", "W")]
+        yield from ((a, b, TRUE) for a, b in product(operation.issues, accesses))
 
 
 def issue_all(program: Program) -> Iterator[Item]:
     """The issue of an operation and all that performs it."""
     for operation, events in _operations(program):
-        yield from ((operation.issue, e.number, TRUE) for e in events)
+        yield from ((a, e.number, TRUE) for a, e in product(operation.issues, events))
 
 
 def aord(program: Program) -> Iterator[Item]:
@@ -197,7 +198,8 @@ def _fences(program: Program, fence: Event, access: Event) -> Formula:
     if op.kind != "async":
         return TRUE if isinstance(access.op, Load | Store | Atomic) and access.op.proxy == op.kind else FALSE
     covered = access.asynchronous and (
-        isinstance(access.op, AsyncStore) or (access.id[3] != TENSORMAP and program.operation(access).kind == "bulk")
+        isinstance(access.op, AsyncStore)
+        or (access.id[3] != TENSORMAP and program.operation(access).kind in ("bulk", "wgmma"))
     )
     if not covered:
         return FALSE

@@ -139,7 +139,7 @@ def mbarrier_arrive(
     if op.dst is None:
         return
     choice = run.machine.new_choice()
-    known = run.machine.tokens.get(here, ())
+    known = run.machine.tokens.get(here) or (0,)  # the simulation needs some token for what comes after
     step.tokens = only(known[0]) if len(known) == 1 else Domain({v: run.formulas.variable(choice) for v in known})
     step.counted = (run.index, op.dst.name) in run.machine.shown or _looked_at(run, op.dst.name)
     leaf = run.machine.expressions.number("token", here)

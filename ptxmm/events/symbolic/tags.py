@@ -21,6 +21,7 @@ from ptxmm.ptx.ops import (
     ProxyFence,
     Store,
     TensormapFence,
+    Wgmma,
 )
 
 PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
@@ -90,7 +91,7 @@ def _access(event: Event, scope: str | None) -> Iterable[str]:
         yield PROXIES[op.proxy]
         yield from _order(event, op)
         return
-    if isinstance(op, BulkCopy):
+    if isinstance(op, BulkCopy | Wgmma):
         yield "TMP" if event.id[3] == TENSORMAP else "ASY"
     else:
         yield "GEN"

@@ -13,6 +13,7 @@ from ptxmm.ptx.ops import TensormapCopyFence, TensormapFence, TensormapReplace
 from ptxmm.relations.formula import FALSE, Formula
 
 BYTES = 128
+ALIGNMENT = 16
 ADDRESS_MASK = (1 << 64) - 1
 
 
@@ -24,7 +25,7 @@ def tensormap_fence(
         run.event("F", op, here, presence, control)
         return
     address = run.address(state, op.address)
-    where, wrong = run.located(op, address, BYTES, presence)
+    where, wrong = run.located(op, address, BYTES, presence, ALIGNMENT)
     event = run.event("F", op, here, run.formulas.both(presence, -wrong), control)
     event.covers = _places(where)
     event.address = address.reads
@@ -46,7 +47,7 @@ def replace_field(
         ).place(run.machine.test.file, run.machine.test.text)
     address = run.address(state, op.address)
     value = run.operand(state, op.value, op.type)
-    where, wrong = run.located(op, address, BYTES, presence)
+    where, wrong = run.located(op, address, BYTES, presence, ALIGNMENT)
     inside = run.formulas.both(presence, -wrong)
     _, old = read(run, op, here, _places(where), inside, wrong, address.reads, control)
     new = run.function(("replace",), lambda a, b: a & ~ADDRESS_MASK | b & ADDRESS_MASK, [old, value])
