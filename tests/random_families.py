@@ -115,7 +115,7 @@ def program(declarations: Iterable[str], threads: Threads, condition: str) -> Pr
 def seeded(family: str, number: int) -> Program:
     """Program ``number`` of a family; it reads and prints the same on every machine. Each third one is twisted."""
     rng = random.Random(f"{family}/{number}")
-    made = FAMILIES()[family](rng)
+    made = makers()[family](rng)
     return twisted(rng, made) if number % 3 == 2 else made
 
 
@@ -147,7 +147,7 @@ def twisted(rng: random.Random, source: Program) -> Program:
     return source
 
 
-def FAMILIES() -> dict[str, Callable[[random.Random], Program]]:
+def makers() -> dict[str, Callable[[random.Random], Program]]:
     """The makers of all families."""
     from tests import random_bulk, random_copies, random_mbarriers, random_memory
 

@@ -21,18 +21,20 @@ def compute(op: str, kind: Type, args: list[int]) -> int:
     a, b = args
     if op == "add.ftz":
         a, b = (v & sign if v & (sign - 1) < 1 << digits else v for v in (a, b))
-    if (a & (sign - 1)) > infinity or (b & (sign - 1)) > infinity:
-        nan = sign - 1
-        if op.startswith("add") or ((a & (sign - 1)) > infinity and (b & (sign - 1)) > infinity):
-            return nan
-        return b if (a & (sign - 1)) > infinity else a
+    nans = [v for v in (a, b) if v & (sign - 1) > infinity]
+    if nans:
+        if op.startswith("add") or len(nans) == 2:
+            # payloads are kept in double precision; elsewhere the not-a-number is unspecified (9.7.3)
+            return nans[0] | 1 << (digits - 1) if kind.bits == 64 else sign - 1
+        return b if nans[0] == a else a
     if op in ("min", "max"):
         # the order of the bits is that of the numbers, -0 before +0
         keys = {v: -(v & (sign - 1)) - 1 if v & sign else v for v in (a, b)}
         return min((a, b), key=keys.__getitem__) if op == "min" else max((a, b), key=keys.__getitem__)
     if infinity in (a & (sign - 1), b & (sign - 1)):
         infinite = [v for v in (a, b) if v & (sign - 1) == infinity]
-        return sign - 1 if len(set(infinite)) > 1 else infinite[0]
+        invalid = sign | infinity | 1 << (digits - 1) if kind.bits == 64 else sign - 1
+        return invalid if len(set(infinite)) > 1 else infinite[0]
     total = number(a, exponents, digits) + number(b, exponents, digits)
     if total == 0:
         return sign if a & sign and b & sign else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import pytest
 from ptxmm.errors import PtxmmError, Timeout
 from tests import random_families, reference
 from tests.random_programs import MODELS, seeded
+from tests.reference_cases import CASES
 from tests.support import Answer, ask, model_named, parse_one
 from tests.tally import Tally
 
@@ -131,6 +133,12 @@ def test_random_families(name: str, tally: Tally) -> None:
     """A share of each family for every run."""
     count = compare(name, family(name, range(40)), tally, Bounds(1, 8, MANY), with_reference=True)
     assert count >= 10
+
+
+@pytest.mark.parametrize("model", ["ptx-8.5", "sc"])
+def test_rare_programs(model: str, tally: Tally) -> None:
+    items = [(name, f"PTX case\n{textwrap.dedent(text).strip()}\n", model) for name, text in CASES.items()]
+    assert compare(f"by hand, {model}", items, tally, Bounds(20, 600), with_reference=True) == len(CASES)
 
 
 @pytest.mark.slow

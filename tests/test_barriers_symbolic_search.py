@@ -135,7 +135,8 @@ class Search:
                 continue
             wants = {a[3] for a in moment.arrived if a[:2] == (key, phase)}
             (want,) = cast("set[int | None]", wants)
-            live = {u for u in range(len(self.threads)) if self.ctas[u] == key[0] and not self.gone(moment, u)}
+            cta = cast("tuple[int, str]", key)[0]
+            live = {u for u in range(len(self.threads)) if self.ctas[u] == cta and not self.gone(moment, u)}
             if (live <= there) if want is None else 32 * len(there) >= want:
                 moment = replace(moment, phases=frozenset({**dict(moment.phases), key: phase + 1}.items()))
         return moment
@@ -223,7 +224,7 @@ class Search:
 
     def over(self, moment: Moment) -> Result:
         stuck = frozenset((t, moment.at[t]) for t, blocked in enumerate(moment.blocked) if blocked)
-        completed = frozenset((name, c[5]) for name, c in moment.counts if any(c[:3]))
+        completed = frozenset((name, c[5]) for name, c in moment.counts if any(c))
         return ("over", moment.stamps | moment.following, moment.tokens, moment.returned, stuck, completed)
 
 

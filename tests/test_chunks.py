@@ -34,9 +34,9 @@ def sizes(test: Test, key: str, offset: int = 0, size: int = 32) -> list[int]:
 LOAD = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], 16, [b];"
 
 
-def test_nothing_divides_but_the_declared_elements() -> None:
-    assert sizes(read(LOAD), "s") == [4] * 8
-    assert sizes(read(LOAD, declared=DECLARED.replace(".u32 s[8]", ".b64 s[4]")), "s") == [8, 8, 8, 8]
+def test_what_nothing_else_accesses_is_one_chunk() -> None:
+    assert sizes(read(LOAD), "s") == [16, 16]
+    assert sizes(read(LOAD, declared=DECLARED.replace(".u32 s[8]", ".b64 s[4]")), "s") == [16, 16]
 
 
 def test_bytes_are_not_divided() -> None:
@@ -48,7 +48,7 @@ def test_bytes_are_not_divided() -> None:
 
 def test_scalar_accesses_divide() -> None:
     test = read(LOAD, "ld.shared.u64 r0, [s];", "ld.shared.u8 r0, [s+8];")
-    assert sizes(test, "s", 0, 16) == [8, 1, 3, 4]
+    assert sizes(test, "s", 0, 16) == [8, 1, 7]
     assert chunks(test, "s", 4, 8) == ((4, 4), (8, 1), (9, 3))
     assert sizes(read("ld.shared.u64 r0, [s];", "ld.shared.u32 r0, [s];"), "s", 0, 8) == [4, 4]
     assert sizes(read("st.shared.v2.u64 [s], {0, 0};", "ld.shared.u32 r0, [s];"), "s", 0, 16) == [4, 4, 8]
@@ -60,17 +60,23 @@ def test_a_scalar_of_16_bytes() -> None:
     assert Chunks(test, split=True).of("g", 0, 16) == ((0, 8), (8, 8))
 
 
+def test_registers_with_one_address_name_their_variable() -> None:
+    for code in ("mov.u64 rd, s; ld.shared.u8 r0, [rd];", "mov.u64 ra, s; add.u64 rd, ra, 3; ld.shared.u8 r0, [rd-3];"):
+        assert sizes(read(LOAD, code), "s", 0, 8) == [1, 7]
+    assert sizes(read(LOAD, "ld.shared.u8 r0, [rd];", declared=DECLARED + " P1:rd = s;"), "s", 0, 8) == [1, 7]
+
+
 def test_accesses_by_register() -> None:
-    byte = "mov.u64 rd, s; ld.shared.u8 r0, [rd];"
-    word = "mov.u64 rd, s; ld.shared.u32 r0, [rd];"
-    double = "mov.u64 rd, s; ld.shared.u64 r0, [rd];"
+    byte = "mov.u64 rd, s; add.u64 rd, rd, 0; ld.shared.u8 r0, [rd];"
+    word = "mov.u64 rd, s; add.u64 rd, rd, 0; ld.shared.u32 r0, [rd];"
+    double = "mov.u64 rd, s; add.u64 rd, rd, 0; ld.shared.u64 r0, [rd];"
     assert sizes(read(LOAD, byte), "s", 0, 8) == [1] * 8
     assert sizes(read(LOAD, byte, word), "s", 0, 8) == [4, 4]
     assert sizes(read(LOAD, double), "s", 0, 16) == [8, 8]
     assert sizes(read(LOAD, byte, double), "s", 0, 8) == [1] * 8
     assert sizes(read(LOAD, byte, "ld.shared.u64 r0, [s];"), "s", 0, 16) == [8, *[1] * 8]
-    assert sizes(read(LOAD, byte), "g", 0, 8) == [4, 4], "an access to .shared divides nothing in .global"
-    assert sizes(read(LOAD, "mov.u64 rd, s; ld.u8 r0, [rd];"), "g", 0, 4) == [1] * 4, "a generic one may"
+    assert sizes(read(LOAD, byte), "g", 0, 8) == [8], "an access to .shared divides nothing in .global"
+    assert sizes(read(LOAD, "mov.u64 rd, s; add.u64 rd, rd, 0; ld.u8 r0, [rd];"), "g", 0, 4) == [1] * 4, "a generic one may"
 
 
 def test_vectors_and_copies_divide_where_no_scalar_access_is() -> None:

@@ -35,15 +35,19 @@ def vary(model: Model, check: Callable[[str, str], Result]) -> list[Variation]:
 
 def rests_on(result: Result, variations: list[Variation]) -> tuple[Note, ...]:
     """What a result says of its readings: those whose change alone changes the verdict, with the sentence, or none."""
+    if not variations:
+        return (Note("reading", "the model has no readings"),)
+    if result.status == "timeout":
+        return (Note("reading", "what the verdict rests on was not found out: the time limit ended the search"),)
     notes = []
     for variation in variations:
         other = variation.result
         reading = index().readings[variation.key]
-        if _verdict(other) == _verdict(result):
-            continue
         if other.status == "timeout":
             text = f"{variation.key}={variation.value} could not be decided: the time limit ended the search"
             notes.append(Note("reading", text))
+            continue
+        if _verdict(other) == _verdict(result):
             continue
         notes.append(
             Note(

@@ -112,9 +112,12 @@ def settings(
     names = tuple(dict.fromkeys(models or ()))
     if names:
         # A wrong model is one error of the command line, not one of each test.
-        from ptxmm.cat import load
+        from ptxmm.cat import load, split_specification
 
         for name in names:
+            for key, value in split_specification(name)[1].items():
+                if pairs.get(key, value) != value:
+                    raise PtxmmError(f"--reading {key}={pairs[key]}, but --model {name}", kind="usage")
             load(name, pairs)
     chosen = tuple(sorted(pairs.items()))
     return Settings(names, chosen, engine, unroll, timeout, all_state, listing, all_readings, version(isa))

@@ -12,21 +12,27 @@ from ptxmm.engines.orders import Judge
 from ptxmm.events.domains import Domains
 from ptxmm.events.execution import Layout, ReadsFrom, initial_value
 from ptxmm.events.expressions import Node, evaluate, leaves_of
-from ptxmm.events.trace import Cell, Trace
+from ptxmm.events.trace import Cell, Position, Trace
 from ptxmm.program.test import EventId
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """What is executed of a thread's trace: its first ``length`` events (a thread may wait for ever half-way)."""
+    """What is executed of a thread's trace: its first ``length`` events, and of its steps at barriers those that
+    complete, ``passed`` (a thread may wait for ever half-way)."""
 
     trace: Trace
     length: int
+    passed: int
 
     @property
     def constraints(self) -> list[tuple[Node, int]]:
         """What the values must meet for the thread to come this far."""
-        return [(node, value) for node, value, position in self.trace.constraints if position <= self.length]
+        return [(node, value) for node, value, position in self.trace.constraints if self.reaches(position)]
+
+    def reaches(self, position: Position) -> bool:
+        """Whether the thread comes to ``position``."""
+        return position[0] <= self.length and position[1] <= self.passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +111,14 @@ def relevant_reads(
     seen_writes = {w for writes in finals.slots.values() for w in writes}
     work += [(layout.thread_of[w], node) for w in seen_writes if (node := layout.events[w].value) is not None]
     found: set[int] = set()
+    linked: list[set[int]] = [set() for _ in paths]
     while work:
         t, node = work.pop()
         for number in leaves_of(node):
+            link = layout.links.get((t, number))
+            if link is not None and number not in linked[t]:
+                linked[t].add(number)
+                work += link.sources
             r = layout.leaves[t][number] if number < len(layout.leaves[t]) else -1
             if r < 0 or r in found:
                 continue
@@ -187,7 +198,7 @@ class Candidates:
         state = Candidate(ReadsFrom(), {}, self._values.copy(), leaves, 0, False)
         for t, number, value in self._tokens:
             leaves[t][number] = value
-        if self._tokens:
+        if self._tokens or self.layout.links:
             self._evaluate_writes(state)
         return state if self.meets(state) else None
 
@@ -291,6 +302,16 @@ class Candidates:
                 self._evaluate_writes(state)
 
     def _evaluate_writes(self, state: Candidate) -> None:
+        changed = bool(self.layout.links)
+        while changed:
+            changed = False
+            for (t, number), link in self.layout.links.items():
+                if state.leaves[t][number] is None:
+                    operands = [evaluate(node, state.leaves[u]) for u, node in link.sources]
+                    known = [v for v in operands if v is not None]
+                    if len(known) == len(operands):
+                        state.leaves[t][number] = link.value(known)
+                        changed = True
         for i, t, node in self._open:
             if state.values[i] is None:
                 state.values[i] = evaluate(node, state.leaves[t])

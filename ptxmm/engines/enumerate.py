@@ -20,6 +20,7 @@ from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witnes
 from ptxmm.errors import Timeout
 from ptxmm.events.barriers import Meeting, meetings
 from ptxmm.events.domains import Domains, possible_values, traces
+from ptxmm.events.exchanges import Links, resolve
 from ptxmm.events.execution import WITNESS, Layout, ReadsFrom, Scene
 from ptxmm.events.expressions import evaluate as evaluate_expression
 from ptxmm.events.expressions import leaves_of
@@ -58,7 +59,7 @@ class _Case:
     """A choice of paths and of a meeting of barriers.
 
     ``meeting``: phases, tokens and completed mbarriers. ``undefined``: why it has no meaning, or None. ``complete``:
-    every thread ends, so there is a final state.
+    every thread ends, so there is a final state. ``links``: the results made of values of several threads.
     """
 
     paths: tuple[Path, ...]
@@ -67,6 +68,7 @@ class _Case:
     deadlocked: bool
     undefined: str | None
     complete: bool
+    links: Links
 
 
 class _Task:
@@ -95,21 +97,22 @@ class _Task:
         """Go through every case."""
         paths, domains = self._traces()
         done: set[tuple[object, ...]] = set()
-        layouts: dict[tuple[tuple[int, int], ...], tuple[Layout, Evaluator[int, int]]] = {}
+        layouts: dict[tuple[object, ...], tuple[Layout, Evaluator[int, int]]] = {}
         for choice in product(*paths):
             self.limits.check()
             for case in self._cases(choice):
                 if self._settled(case):
                     continue
                 # Threads that end early have a beginning in common on many paths: see each only once.
-                key = (*map(_beginning, case.paths), *_outcome(case.meeting), case.undefined)
+                sources = tuple((*place, *map(id, link.nodes)) for place, link in case.links.items())
+                key = (*map(_beginning, case.paths), *_outcome(case.meeting), case.undefined, sources)
                 if key in done:
                     continue
                 done.add(key)
-                shape = tuple((id(p.trace), p.length) for p in case.paths)
+                shape = (*((id(p.trace), p.length) for p in case.paths), sources)
                 known = layouts.get(shape)
                 if known is None:
-                    layout = Layout(self.scene, [p.trace.events[: p.length] for p in case.paths])
+                    layout = Layout(self.scene, [p.trace.events[: p.length] for p in case.paths], case.links)
                     known = layout, Evaluator(self.model, layout.algebra, layout.base(ReadsFrom(), 0, 0, {}))
                     for _ in known[1].axioms():
                         pass  # fills in what no witness decides
@@ -140,6 +143,7 @@ class _Task:
     def _cases(self, choice: tuple[Trace, ...]) -> Iterator[_Case]:
         steps = [t.steps for t in choice]
         ended = [t.end == "end" for t in choice]
+        shared = any(t.exchanges for t in choice)
         tokens = {i for t in choice for i in self._needed_tokens(t)}
         places, check = self.scene.places, self.limits.check
         for meeting in meetings(self.test, places, steps, ended, check, observed=tokens, ordered=self.ordered):
@@ -148,11 +152,12 @@ class _Task:
             if meeting.misuse is None and any(p.trace.end == "spin" for p in going):
                 continue
             bounded = meeting.misuse is None and any(p.trace.end == "cut" for p in going)
-            outside = [p.trace.outside[0] for p in paths if p.trace.outside and p.trace.outside[1] <= p.length]
-            undefined = meeting.misuse or (outside[0] if outside else None)
+            links, lost = resolve(choice, [p.passed for p in paths], meeting.phases) if shared else ({}, None)
+            outside = [p.trace.outside[0] for p in paths if p.trace.outside and p.reaches(p.trace.outside[1])]
+            undefined = meeting.misuse or (outside[0] if outside else lost)
             stuck = bool(meeting.waiting) and meeting.misuse is None and not bounded
             complete = meeting.misuse is None and not bounded and not stuck
-            yield _Case(paths, meeting, bounded, stuck, undefined, complete)
+            yield _Case(paths, meeting, bounded, stuck, undefined, complete, links)
 
     def _needed_tokens(self, trace: Trace) -> Iterator[EventId]:
         """The arrivals of a path whose tokens decide anything: a choice, a value written or a register observed."""
@@ -160,6 +165,7 @@ class _Task:
             return
         nodes = [node for node, _, _ in trace.constraints]
         nodes += [e.value for e in trace.events if e.kind == "W" and e.value is not None]
+        nodes += [x.operand for x in trace.exchanges]
         nodes += [trace.registers[n] for t, n in self.registers if t == trace.thread and n in trace.registers]
         needed = {number for node in nodes for number in leaves_of(node)}
         yield from (i for i, number in trace.tokens.items() if number in needed)
@@ -346,7 +352,7 @@ def _open_writes(found: Sequence[Sequence[Trace]]) -> bool:
     )
 
 
-_EVENT_AT_BLOCK = ("bar.sync", "bar.arrive", "warp.sync")
+_EVENT_AT_BLOCK = ("bar.sync", "bar.arrive", "bar.red", "warp.sync")
 """Steps whose arrival happens although the thread waits for ever at them."""
 
 
@@ -356,8 +362,8 @@ def _path(trace: Trace, meeting: Meeting) -> Path:
     steps = trace.steps
     if trace.thread in meeting.waiting:
         step = steps[reached - 1]
-        return Path(trace, step.event + (step.kind in _EVENT_AT_BLOCK))
-    return Path(trace, steps[reached].event if reached < len(steps) else len(trace.events))
+        return Path(trace, step.event + (step.kind in _EVENT_AT_BLOCK), reached - 1)
+    return Path(trace, steps[reached].event if reached < len(steps) else len(trace.events), reached)
 
 
 def _outcome(meeting: Meeting) -> tuple[object, ...]:

@@ -17,10 +17,12 @@ from ptxmm.engines.orders import overlapping_writes
 from ptxmm.engines.result import Observed, Source, Witness
 from ptxmm.events import barriers
 from ptxmm.events.barriers import Meeting
+from ptxmm.events.exchanges import Links, resolve
 from ptxmm.events.execution import WITNESS, Layout, ReadsFrom, Scene, initial_value
-from ptxmm.events.interpreter import Missing, programs, run
+from ptxmm.events.interpreter import Missing, programs
 from ptxmm.events.phases import PHASES
 from ptxmm.events.readings import readings
+from ptxmm.events.together import exchanged_as_given, run_together
 from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.condition import State, evaluate
 from ptxmm.program.test import EventId, Test
@@ -68,8 +70,8 @@ class Confirmer:
         if witness.deadlocked:
             raise Unconfirmed("an execution in which a thread waits for ever has no final state")
         traces = self._run(witness)
-        known = self._layout(traces)
         meeting = self._meeting(traces, witness)
+        known = self._layout(traces, self._exchanges(traces, witness))
         written = self._written(known.layout, traces)
         rf = self._reads_from(known.layout, written, witness)
         co = self._coherence(known.layout, witness)
@@ -84,32 +86,43 @@ class Confirmer:
         return self._state(known, traces, written, co, observed, witness, meeting)
 
     def _run(self, witness: Witness) -> list[Trace]:
-        traces = []
-        given = 0
-        for program in self._programs:
-            try:
-                trace = run(program, values=witness.values, unroll=_UNROLL, readings=self._readings, spinning=True)
-            except Missing as missing:
-                raise Unconfirmed(f"the read {missing.args[0]} has no value") from None
+        try:
+            traces = run_together(self._programs, witness.values, witness.phases, _UNROLL, self._readings)
+        except Missing as missing:
+            raise Unconfirmed(f"the read {missing.args[0]} has no value") from None
+        needed: set[EventId] = set()
+        for trace in traces:
             if trace.end != "end":
                 raise Unconfirmed(f"thread {trace.thread} does not reach its end")
             if trace.outside is not None:
                 raise Unconfirmed(trace.outside[0])
-            given += len(trace.reads) + len(trace.waits)
-            traces.append(trace)
-        if given != len(witness.values):
+            needed.update(e.id for e in trace.reads if e.kind != "X")
+            needed.update(trace.waits)
+        if needed != set(witness.values):
             raise Unconfirmed("a read or wait that is not executed has a value")
         return traces
 
-    def _layout(self, traces: Sequence[Trace]) -> _Known:
-        key = tuple(
-            (e.id, e.kind, e.cell, e.place, e.addr, e.data, e.ctrl, e.barrier, e.mbarrier, e.completes)
-            for t in traces
-            for e in t.events
+    def _exchanges(self, traces: Sequence[Trace], witness: Witness) -> Links:
+        """The results that are made of values of several threads, which must be those of the run."""
+        links, lost = resolve(traces, [len(t.steps) for t in traces], witness.phases)
+        if lost is not None:
+            raise Unconfirmed(lost)
+        if not exchanged_as_given(traces, links):
+            raise Unconfirmed("threads get other values from each other than they give")
+        return links
+
+    def _layout(self, traces: Sequence[Trace], links: Links) -> _Known:
+        key = (
+            *(
+                (e.id, e.kind, e.cell, e.place, e.addr, e.data, e.ctrl, e.barrier, e.mbarrier, e.completes)
+                for t in traces
+                for e in t.events
+            ),
+            *(link.shape for link in links.values()),
         )
         known = self._known.get(key)
         if known is None:
-            layout = Layout(self._scene, [t.events for t in traces])
+            layout = Layout(self._scene, [t.events for t in traces], links)
             evaluator: Evaluator[int, int] = Evaluator(self._model, layout.algebra, layout.base(ReadsFrom(), 0, 0, {}))
             for _ in evaluator.axioms(flags=False):
                 pass  # fills in what the witness does not decide
@@ -120,7 +133,9 @@ class Confirmer:
         """The run of the barriers that has the phases of the witness, with its tokens and results of waits."""
         steps = [t.steps for t in traces]
         everyone = tuple(map(len, steps))
-        if not {s.id for mine in steps for s in mine} >= set(witness.phases):
+        loose = {x.id for t in traces for x in t.exchanges if not x.barrier}  # known from the threads alone
+        phases = {i: phase for i, phase in witness.phases.items() if i not in loose}
+        if not {s.id for mine in steps for s in mine} >= set(phases):
             raise Unconfirmed("the phases are not those of the barriers executed")
         tokens = {i: witness.values[i] for t in traces for i in t.tokens}
         for meeting in barriers.meetings(
@@ -129,7 +144,7 @@ class Confirmer:
             steps,
             [True] * len(traces),
             _no_check,
-            witness.phases,
+            phases,
             tokens=tokens,
             order=witness.order if self._ordered else None,
         ):
@@ -137,7 +152,7 @@ class Confirmer:
                 meeting.misuse is None
                 and not meeting.waiting
                 and meeting.reached == everyone
-                and meeting.phases == witness.phases
+                and meeting.phases == phases
                 and all(meeting.tokens.get(i) == value for i, value in tokens.items())
             ):
                 return meeting

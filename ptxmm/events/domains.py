@@ -14,6 +14,7 @@ from itertools import product
 from math import prod
 
 from ptxmm.events.arithmetic import COMPARISONS
+from ptxmm.events.exchanges import possible
 from ptxmm.events.execution import initial_value, split
 from ptxmm.events.expressions import Node, apply, evaluate, leaves_of
 from ptxmm.events.interpreter import Program, run
@@ -112,7 +113,10 @@ class Domains:
     def _read(self, trace: Trace, number: int) -> frozenset[int] | None:
         read = trace.reads[number]
         if read.kind != "R":
-            return None  # a token of an mbarrier
+            exchange = trace.exchange_of(number)
+            if exchange is None:
+                return None  # a token of an mbarrier
+            return possible(*exchange, lambda t: self._written.get(exchange[0].cell(t), frozenset()))
         return frozenset((0,)) if read.cell is None else self.cell(read.cell)
 
     def values_of(self, node: Node, trace: Trace, chosen: bool = True) -> frozenset[int] | None:
@@ -202,6 +206,8 @@ def possible_values(
             found.append(paths)
             for trace in paths:
                 _write_all(trace, domains, grown)
+                for exchange in trace.exchanges:
+                    _grow(exchange.cell(trace.thread), domains.values_of(exchange.operand, trace), grown)
         rounds += 1
         if grown == cells or rounds > _longest(found):
             return Domains(test, grown, readings.tear)
@@ -209,14 +215,16 @@ def possible_values(
 
 
 def _longest(found: Sequence[Sequence[Trace]]) -> int:
-    """How many writes of what reads decide a value may pass at most; ``found``: the paths of each thread.
+    """How many writes of what reads decide, and exchanges, a value may pass at most; ``found``: paths by thread.
 
     A value stays among the cells that reads and writes of it link. Where addresses are open, these are not known yet,
     and all writes count.
     """
-    everything = sum(max((t.lost + sum(map(_open, t.events)) for t in paths), default=0) for paths in found)
+    everything = sum(
+        max((t.lost + len(t.exchanges) + sum(map(_open, t.events)) for t in paths), default=0) for paths in found
+    )
     events = [e for paths in found for t in paths for e in t.events]
-    if any(e.addr for e in events) or any(t.lost for paths in found for t in paths):
+    if any(e.addr for e in events) or any(t.lost or t.exchanges for paths in found for t in paths):
         return everything
     ordered = sorted({e.cell for e in events if e.cell is not None})
     parent = {cell: cell for cell in ordered}
@@ -257,10 +265,14 @@ def _write_all(trace: Trace, domains: Domains, into: dict[Cell, frozenset[int] |
     for event in trace.events:
         if event.kind != "W" or event.cell is None or event.value is None:
             continue
-        held = into.get(event.cell, frozenset())
-        values = domains.values_of(event.value, trace)
-        union = None if held is None or values is None else held | values
-        into[event.cell] = None if union is None or len(union) > LIMIT else union
+        _grow(event.cell, domains.values_of(event.value, trace), into)
+
+
+def _grow(cell: Cell, values: frozenset[int] | None, into: dict[Cell, frozenset[int] | None]) -> None:
+    """Add ``values`` to those of ``cell``."""
+    held = into.get(cell, frozenset())
+    union = None if held is None or values is None else held | values
+    into[cell] = None if union is None or len(union) > LIMIT else union
 
 
 def _mixed(values: frozenset[int] | None, size: int) -> frozenset[int] | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ptxmm.errors import PtxmmError
+from ptxmm.events.exchanges import Links
 from ptxmm.events.phases import PHASES, phase_relations
 from ptxmm.events.scopes import Place, owner_place, places
 from ptxmm.events.structure import BUILDERS
@@ -95,18 +96,20 @@ class Layout:
 
     ``threads`` gives each thread's events in program order. Numbers go through the threads in order, then come the
     initial writes, one for each of ``cells``, the coarsest parts that all accesses are made of. ``made_of[i]`` are the
-    cells of access i, ``writes`` the writes that cover a cell, the initial one first. ``leaves[t][i]`` is the number
-    of the read that thread t calls i, or -1. ``simple``: no two accesses overlap partially. ``places[i]``: where
-    event i counts as performed. Raises ``PtxmmError`` (kind ``unsupported``) where the events are too many.
+    cells of access i, ``writes`` the writes that cover a cell, the initial one first. ``leaves[t][i]`` is the number of
+    the read that thread t calls i, or -1; ``links``: the results that are made of values of several threads.
+    ``simple``: no two accesses overlap partially. ``places[i]``: where event i counts as performed. Raises
+    ``PtxmmError`` (kind ``unsupported``) where the events are too many.
     """
 
     __slots__ = (
-        "_covering", "_groups", "_sets", "_static", "algebra", "cells", "events", "leaves", "made_of", "numbers",
-        "places", "reads", "scene", "simple", "spans", "thread_of", "tokens", "writes",
+        "_covering", "_groups", "_sets", "_static", "algebra", "cells", "events", "leaves", "links", "made_of",
+        "numbers", "places", "reads", "scene", "simple", "spans", "thread_of", "tokens", "writes",
     )  # fmt: skip
 
-    def __init__(self, scene: Scene, threads: Sequence[Sequence[Event]]) -> None:
+    def __init__(self, scene: Scene, threads: Sequence[Sequence[Event]], links: Links | None = None) -> None:
         self.scene = scene
+        self.links: Links = links or {}
         self.events: list[Event] = [e for events in threads for e in events]
         self.thread_of = [e.id[0] for e in self.events]
         self.spans: list[tuple[int, int]] = []
@@ -115,7 +118,7 @@ class Layout:
         first = 0
         for t, events in enumerate(threads):
             self.spans.append((first, first + len(events)))
-            self.leaves.append(_leaves(events, first))
+            self.leaves.append(_leaves(events, first, max((n for u, n in self.links if u == t), default=-1)))
             self.tokens += [(t, e.leaf, e.id) for e in events if e.kind == "MBA" and e.leaf >= 0]
             first += len(events)
         self._set_cells(first)
@@ -296,9 +299,10 @@ class Layout:
         return lookup
 
 
-def _leaves(events: Sequence[Event], first: int) -> list[int]:
-    """For each leaf of a thread the number of its read, or -1 for what is no read of this execution."""
-    found = [-1] * (max((e.leaf for e in events), default=-1) + 1)
+def _leaves(events: Sequence[Event], first: int, last: int) -> list[int]:
+    """For each leaf of a thread, to ``last`` at least, the number of its read, or -1 for what is no read of this
+    execution."""
+    found = [-1] * (max([last, *(e.leaf for e in events)]) + 1)
     for i, e in enumerate(events):
         if e.kind == "R" and e.leaf >= 0:
             found[e.leaf] = first + i

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ptxmm.events import accesses, asynchronous, compute, synchronization
+from ptxmm.events import accesses, asynchronous, compute, synchronization, warps
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import PRED, Domain, Given, Impossible, Machine, Missing, Program, Undecided
+from ptxmm.events.machine import PRED, Domain, Given, Impossible, Machine, Missing, Program, Undecided, Unmet
 from ptxmm.events.readings import Readings
+from ptxmm.events.scopes import places
 from ptxmm.events.trace import Event, Trace
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import SPINS, around, control_flow
@@ -23,6 +24,9 @@ from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
 
 __all__ = ["Domain", "Missing", "Program", "Undecided", "programs", "run"]
+
+WARP = 32
+"""A thread without a named warp counts as a whole one in a barrier with a reduction (semantics 6.4)."""
 
 _COMPUTE: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.Alu: compute.alu,
@@ -64,6 +68,8 @@ _EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.Mapa: compute.mapa,
     ops.CtaRank: compute.cta_rank,
     ops.IsSpace: compute.is_space,
+    ops.BarrierReduction: warps.barrier_reduction,
+    ops.WarpExchange: warps.exchange,
 }
 
 
@@ -72,7 +78,17 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
     objects = tuple(o for o in test.objects.values() if o.virtual == o.key)
     chunks = Chunks(test, readings.split)
     api = _has_api(test)
-    return tuple(Program(test, i, control_flow(t), around(t), objects, chunks, api) for i, t in enumerate(test.threads))
+    where = places(test)
+    found = []
+    for i, t in enumerate(test.threads):
+        lanes = tuple(u for u, other in enumerate(where) if other.warp == where[i].warp)
+        mates = tuple(
+            (u, WARP if test.threads[u].placement.warp is None else 1)
+            for u, other in enumerate(where)
+            if other.cta == where[i].cta
+        )
+        found.append(Program(test, i, control_flow(t), around(t), objects, chunks, api, lanes, mates))
+    return tuple(found)
 
 
 def _has_api(test: Test) -> bool:
@@ -91,6 +107,7 @@ def run(
     decisions: tuple[int, ...] = (),
     *,
     values: Mapping[EventId, int] | None = None,
+    exchanged: Mapping[EventId, tuple[int, int]] | None = None,
     domain: Domain | None = None,
     unroll: int = 3,
     readings: Readings = Readings(),  # noqa: B008 (frozen)
@@ -99,19 +116,21 @@ def run(
 ) -> Trace:
     """One path of ``program``: the one that takes ``decisions``, and the first choice where they end.
 
-    ``values``: what each read, arrival with a token and wait returns (then nothing is open). ``domain`` narrows
-    choices, and is needed where an address or a barrier operand is open (else ``Undecided``). ``unroll``: bound of
-    each backward branch. ``spinning``: go round spin loops as well. ``prune``: narrow choices between true and false
-    by ``domain`` too; without, what a read outside every object returns stays open as well, since ``domain`` may not
-    have its address yet. Raises ``Missing`` where ``values`` lacks a read, ``PtxmmError`` (kind ``unsupported``) for
-    what can't be modelled.
+    ``values``: what each read, arrival with a token and wait returns (then nothing is open); ``exchanged``: what each
+    exchange with other threads then gives (the run stops at others). ``domain`` narrows choices, and is needed where an
+    address or a barrier operand is open (else ``Undecided``). ``unroll``: bound of each backward branch. ``spinning``:
+    go round spin loops as well. ``prune``: narrow choices between true and false by ``domain`` too; without, what a
+    read outside every object returns stays open as well, since ``domain`` may not have its address yet. Raises
+    ``Missing`` where ``values`` lacks a read, ``PtxmmError`` (kind ``unsupported``) for what can't be modelled.
     """
-    machine = Machine(program, decisions, Given(values, domain, unroll, readings, spinning, prune))
+    machine = Machine(program, decisions, Given(values, exchanged or {}, domain, unroll, readings, spinning, prune))
     trace = machine.trace
     try:
         _run(machine)
     except Impossible:
         trace.end = "impossible"
+    except Unmet:
+        trace.end = "exchange"
     trace.registers = {name: machine.register(name) for name in machine.thread.registers}
     return trace
 

@@ -12,7 +12,7 @@ from typing import Any
 from ptxmm.errors import PtxmmError
 from ptxmm.events.expressions import Expressions, Node
 from ptxmm.events.readings import Readings
-from ptxmm.events.trace import Cell, Event, Step, Trace
+from ptxmm.events.trace import Cell, Event, Exchange, Step, Trace
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import ControlFlow
 from ptxmm.program.test import EventId, MemoryObject, Test
@@ -33,6 +33,10 @@ class Impossible(Exception):
 
 class Missing(Exception):
     """A run with given values came to a read that has none."""
+
+
+class Unmet(Exception):
+    """A run with given values came to an exchange with other threads whose result is not given."""
 
 
 Domain = Callable[[Node, Trace, bool], frozenset[int] | None]
@@ -56,7 +60,9 @@ class Spot:
 @dataclass(frozen=True, slots=True)
 class Program:
     """A thread ready to run: its number, its control flow (``around``: which backward branches are around each
-    instruction), where addresses lie, how copies are divided, and whether its start and its end are events."""
+    instruction), where addresses lie, how copies are divided, and whether its start and its end are events. ``lanes``
+    and ``mates``: the threads of its warp in order, and those of its CTA, each with the number of threads it counts as.
+    """
 
     test: Test
     thread: int
@@ -65,6 +71,8 @@ class Program:
     objects: tuple[MemoryObject, ...]
     chunks: Chunks
     api: bool
+    lanes: tuple[int, ...] = ()
+    mates: tuple[tuple[int, int], ...] = ()
 
     def locate(self, address: int, size: int) -> Spot | None:
         """The spot of the virtual ``address`` if ``size`` bytes from it lie in one object, else None."""
@@ -79,6 +87,7 @@ class Given:
     """What a run is given (see ``interpreter.run``)."""
 
     values: Mapping[EventId, int] | None = None
+    exchanged: Mapping[EventId, tuple[int, int]] = field(default_factory=dict)
     domain: Domain | None = None
     unroll: int = 3
     readings: Readings = field(default_factory=Readings)
@@ -183,7 +192,7 @@ class Machine:
             choices = self._possible(node, choices, what)
         value = self.fork(choices or ())
         self.decided[id(node)] = value
-        self.trace.constraints.append((node, value, len(self.trace.events)))
+        self.trace.constraints.append((node, value, self.trace.position))
         return value
 
     def _possible(self, node: Node, choices: Sequence[int] | None, what: str) -> Sequence[int]:
@@ -255,7 +264,7 @@ class Machine:
         """Note that the instruction that is being executed has no meaning; the path goes on without its effect."""
         if self.trace.outside is None:
             line = self.op.source.span.line
-            self.trace.outside = (f"{self.thread.name} line {line}: {reason}", len(self.trace.events))
+            self.trace.outside = (f"{self.thread.name} line {line}: {reason}", self.trace.position)
 
     def address(
         self, address: Address, size: int, what: str = "address of this access", *, alignment: int = 0
@@ -301,6 +310,28 @@ class Machine:
         self.trace.reads.append(event)
         self.trace.tokens[event.id] = number
         return self.expressions.result(number, self._value(event.id))
+
+    def exchange(self, results: Sequence[bool], **fields: Any) -> list[Node]:
+        """Give a value to other threads, after the step for it; ``results``: which of value and predicate are wanted.
+
+        Raises ``Unmet`` where values are given but this one's are not.
+        """
+        numbers, nodes, identity = [], [], self.identity()
+        given = self.given.exchanged.get(identity)
+        for value, wanted in zip(given or (None, None), results, strict=True):
+            number = len(self.trace.reads) if wanted else -1
+            numbers.append(number)
+            nodes.append(self.expressions.leaf(number, value) if wanted else self.expressions.constant(0))
+            if wanted:
+                self.trace.reads.append(Event(identity, "X", self.op, leaf=number))
+                if value is not None:
+                    self.trace.given[number] = value
+        fields["where"] = f"{self.thread.name} line {self.op.source.span.line}"
+        fields["step"] = len(self.trace.steps) - 1
+        self.trace.exchanges.append(Exchange(identity, numbers=(numbers[0], numbers[1]), **fields))
+        if given is None and self.given.values is not None and any(results):
+            raise Unmet
+        return nodes
 
     def wait_result(self) -> int:
         """The result of a wait on an mbarrier on this path."""

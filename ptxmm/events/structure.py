@@ -55,16 +55,33 @@ def _rmw(layout: Layout) -> list[int]:
 def _dependency(which: str) -> Builder:
     def build(layout: Layout) -> list[int]:
         rows = [0] * len(layout.events)
+        known: dict[tuple[int, int], frozenset[int]] = {}
         for i in range(layout.initial_first):
             reads = getattr(layout.events[i], which)
             if reads:
-                leaves = layout.leaves[layout.thread_of[i]]
-                for number, leaf in enumerate(leaves):
-                    if reads >> number & 1 and leaf >= 0:
-                        rows[leaf] |= 1 << i
+                for read in _reads_in(layout, layout.thread_of[i], reads, known):
+                    rows[read] |= 1 << i
         return rows
 
     return build
+
+
+def _reads_in(layout: Layout, thread: int, reads: int, known: dict[tuple[int, int], frozenset[int]]) -> frozenset[int]:
+    """The reads that an expression of ``thread`` depends on, also those in operands of other threads that it got."""
+    found: frozenset[int] = frozenset()
+    for number, leaf in enumerate(layout.leaves[thread]):
+        if not reads >> number & 1:
+            continue
+        if leaf >= 0:
+            found |= {leaf}
+        link = layout.links.get((thread, number))
+        if link is not None:
+            if (thread, number) not in known:
+                # Threads give values before they get any that depend on them: no exchange is part of itself.
+                parts = (_reads_in(layout, u, node.reads, known) for u, node in link.sources)
+                known[thread, number] = frozenset().union(*parts)
+            found |= known[thread, number]
+    return found
 
 
 def _inscope(layout: Layout) -> list[int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ptxmm.events.expressions import Node
 from ptxmm.program.test import TENSORMAP, EventId
-from ptxmm.ptx.ops import Op
+from ptxmm.ptx.ops import Op, Type
 
 Cell = tuple[str, int, int]
 """Bytes of memory: key of the object, offset of the first byte in it, number of bytes."""
@@ -59,13 +59,14 @@ class Event:
 class Step:
     """What an instruction does in the simulation of barriers.
 
-    ``kind``: bar.sync bar.arrive warp.sync cluster.arrive cluster.wait mb.init mb.inval mb.arrive mb.drop mb.expect
-    mb.complete mb.increment mb.wait. ``number``: barrier id, mask, count of an init, arrivals, bytes, or the result
-    of a wait (0 or 1). ``count``: number of threads of a CTA barrier, or None. ``instance``: of the untyped dialect.
-    ``place``: of an mbarrier, its physical object and offset. ``expect``: bytes expected before an arrival;
-    ``no_complete``: the arrival must not complete the phase. ``state``: a wait by state, the arrival that returned it
-    or its value; ``parity``: a wait by parity. ``asynchronous``: it happens at any time after the thread has passed
-    it. ``event``: how many events of the trace come before it.
+    ``kind``: bar.sync bar.arrive bar.red warp.sync warp.exchange cluster.arrive cluster.wait mb.init mb.inval mb.arrive
+    mb.drop mb.expect mb.complete mb.increment mb.wait. ``number``: barrier id, mask, count of an init, arrivals, bytes,
+    or the result of a wait (0 or 1). ``count``: number of threads of a CTA barrier, or None. ``instance``: of the
+    untyped dialect. ``place``: of an mbarrier, its physical object and offset. ``expect``: bytes expected before an
+    arrival; ``no_complete``: the arrival must not complete the phase. ``state``: a wait by state, the arrival that
+    returned it or its value; ``parity``: a wait by parity. ``asynchronous``: it happens at any time after the thread
+    has passed it. ``event``: how many events of the trace come before it. ``operation``: of a reduction or an exchange;
+    only threads at the same one meet.
     """
 
     id: EventId
@@ -80,20 +81,60 @@ class Step:
     parity: int | None = None
     asynchronous: bool = False
     event: int = 0
+    operation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An instruction whose result is made of the values that several threads give.
+
+    ``name``: red.OP (a barrier with a reduction), or as in ``ops.WarpExchange``; ``type``: of the operand. ``key``:
+    equal for threads that may meet; ``threads``: who they are, each with its lane (``barrier``: as how many threads it
+    counts); ``lane``: that of this thread. ``source``: the thread that a shuffle takes its value from, else -1, and
+    ``source_lane``. ``numbers``: of the leaves that its value and its predicate are (-1: none). ``step``: its index
+    among the steps. ``where``: for messages.
+    """
+
+    id: EventId
+    name: str
+    type: Type
+    key: tuple[object, ...]
+    operand: Node
+    threads: tuple[tuple[int, int], ...]
+    lane: int
+    numbers: tuple[int, int]
+    step: int
+    where: str
+    source: int = -1
+    source_lane: int = -1
+
+    @property
+    def barrier(self) -> bool:
+        """Whether it is a barrier of the CTA."""
+        return self.name.startswith("red.")
+
+    def cell(self, thread: int) -> Cell:
+        """What stands for the operands of a thread in such an exchange among the bytes that have values."""
+        return f"exchange {self.key!r} {thread}", 0, 4
+
+
+Position = tuple[int, int]
+"""How many events and how many steps of a trace come before something."""
 
 
 @dataclass(slots=True)
 class Trace:
     """One path of a thread.
 
-    ``end``: ``end``; ``cut`` (a backward branch was to be taken once more than the bound); ``spin`` (a spin loop
-    went round without effect); ``impossible`` (no value is left for a choice). ``reads``: what the leaves of
-    expressions stand for, by number: reads, and for a token of an mbarrier its arrival. ``tokens``: the leaf number
-    of each such arrival. ``waits``: the result of each wait on an mbarrier. ``steps``: what it does at barriers.
-    ``constraints``: expressions, the values they must have, and how many events came before the choice. ``outside``:
-    the first instruction that is undefined, such as an access outside every object, in words, and how many events
-    came before it, or None. ``forks``: the
-    decisions of paths not taken here. ``lost``: writes outside every object, or misaligned.
+    ``end``: ``end``; ``cut`` (a backward branch was to be taken once more than the bound); ``spin`` (a spin loop went
+    round without effect); ``impossible`` (no value is left for a choice); ``exchange`` (the values of other threads at
+    the last of ``exchanges`` are not given). ``reads``: what the leaves of expressions stand for, by number: reads, for
+    a token of an mbarrier its arrival, and for a result of ``exchanges`` an event of the kind ``X``, which is among no
+    ``events``. ``tokens``: the leaf number of each such arrival. ``waits``: the result of each wait on an mbarrier.
+    ``steps``: what it does at barriers. ``constraints``: expressions, the values they must have, and where the choice
+    is. ``outside``: the first instruction that is undefined, such as an access outside every object, in words, and
+    where, or None. ``forks``: the decisions of paths not taken here. ``given``: the results of exchanges that the run
+    was given. ``lost``: writes outside every object, or misaligned.
     """
 
     thread: int
@@ -102,9 +143,24 @@ class Trace:
     tokens: dict[EventId, int] = field(default_factory=dict)
     waits: dict[EventId, int] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
-    constraints: list[tuple[Node, int, int]] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+    given: dict[int, int] = field(default_factory=dict)
+    constraints: list[tuple[Node, int, Position]] = field(default_factory=list)
     registers: dict[str, Node] = field(default_factory=dict)
     end: str = "end"
-    outside: tuple[str, int] | None = None
+    outside: tuple[str, Position] | None = None
     forks: list[tuple[int, ...]] = field(default_factory=list)
     lost: int = 0
+
+    @property
+    def position(self) -> Position:
+        """The end so far."""
+        return len(self.events), len(self.steps)
+
+    def exchange_of(self, number: int) -> tuple[Exchange, int] | None:
+        """The exchange that the leaf ``number`` is a result of, and which; None if of none."""
+        if self.reads[number].kind == "X":
+            for x in self.exchanges:
+                if number in x.numbers:
+                    return x, x.numbers.index(number)
+        return None

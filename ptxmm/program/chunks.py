@@ -4,26 +4,28 @@ A bulk copy, a ``cp.async`` and a vector make one access for each cell that the 
 they make no mixed-size race by themselves. What the other accesses use is read off the instructions:
 
 1. Scalar accesses that name their variable (and those of mbarriers and tensor maps) set borders at both of their ends.
+   A register that only ever holds the address of one variable names it too.
 2. Where no such access covers a byte, elements of vectors, and copies, that name their variable set borders at both of
    their ends: two of them that meet partially are divided there.
-3. What neither scalars nor vectors cover is divided into equal elements, from the begin of the object on: of the
-   width of the scalar accesses by register (that of the declared elements if some of them have it, else the smallest
-   of them), or without such accesses of the declared width, or, for single bytes, not at all.
+3. What neither scalars nor vectors cover is divided into equal elements, from the begin of the object on, where other
+   registers may lead scalar accesses to it: of the declared width if some of them have it, else of the smallest.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
 from ptxmm.program.initial import TENSORMAP_BYTES
 from ptxmm.program.mbarriers import MBARRIER_BYTES, operands
-from ptxmm.program.test import MemoryObject, Test
+from ptxmm.program.test import MemoryObject, Test, Thread
+from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (
     Address,
+    Alu,
     AsyncStore,
     Atomic,
     BulkCopy,
@@ -32,6 +34,7 @@ from ptxmm.ptx.ops import (
     Imm,
     Load,
     Op,
+    Reg,
     Store,
     Sym,
     TensormapCopyFence,
@@ -82,9 +85,10 @@ class Chunks:
         self._objects: dict[str, _Object] = {}
         self._by_register: list[tuple[int, str | None]] = []
         for thread in test.threads:
+            known = _addresses(test, thread)
             for op in thread.body:
                 for access in _accesses(test, op, split):
-                    self._add(access)
+                    self._add(access, known)
 
     def of(self, key: str, offset: int, size: int) -> tuple[Chunk, ...]:
         """The chunks of the bytes ``[offset, offset + size)`` of the object ``key``, in ascending order.
@@ -105,13 +109,12 @@ class Chunks:
     def _width(self, item: MemoryObject) -> int:
         """The size of the equal elements that divide what no access by name covers; 0 if nothing does."""
         widths = {w for w, space in self._by_register if space is None or space.partition("::")[0] == item.space}
-        declared = item.type.bytes
-        if widths:
-            return declared if declared in widths else min(widths)
-        return declared if declared > 1 else 0
+        return item.type.bytes if item.type.bytes in widths else min(widths, default=0)
 
-    def _add(self, access: _Access) -> None:
+    def _add(self, access: _Access, known: Mapping[str, Sym]) -> None:
         base = access.address.base
+        if isinstance(base, Reg):
+            base = known.get(base.name, base)
         if not isinstance(base, Sym):
             if access.kind != "copy":
                 self._by_register.append((access.size, access.space))
@@ -128,6 +131,40 @@ class Chunks:
 def chunks(test: Test, key: str, offset: int, size: int) -> tuple[Chunk, ...]:
     """``Chunks(test).of(key, offset, size)``: for one question; keep a ``Chunks`` for more."""
     return Chunks(test).of(key, offset, size)
+
+
+def _addresses(test: Test, thread: Thread) -> dict[str, Sym]:
+    """The registers of ``thread`` that only ever hold the address of one variable, plus a constant."""
+    found: dict[str, Sym] = {}
+    makers: dict[str, list[Op]] = {}
+    for op in thread.body:
+        for name, _ in definitions(op):
+            makers.setdefault(name, []).append(op)
+    for name, value in thread.initial.items():
+        place = test.locate(value)
+        if name not in makers and place is not None and thread.registers[name].bits == 64:
+            found[name] = Sym(place[0].key, place[1])
+    changed = True
+    while changed:
+        changed = False
+        for name, ops in makers.items():
+            if name not in found and len(ops) == 1 and name not in thread.initial:
+                made = _moved(ops[0], found)
+                if made is not None:
+                    found[name], changed = made, True
+    return found
+
+
+def _moved(op: Op, known: Mapping[str, Sym]) -> Sym | None:
+    """The address that ``op`` computes of one in ``known``, or None."""
+    if not isinstance(op, Alu) or op.op not in ("mov", "add") or op.guard is not None:
+        return None
+    bases = [s if isinstance(s, Sym) else known.get(s.name) if isinstance(s, Reg) else None for s in op.sources]
+    constants = [s.value for s in op.sources if isinstance(s, Imm)]
+    places = [b for b in bases if b is not None]
+    if len(places) != 1 or len(places) + len(constants) != len(op.sources):
+        return None
+    return Sym(places[0].name, places[0].offset + sum(constants))
 
 
 def _borders(item: _Object, size: int, width: int) -> list[int]:

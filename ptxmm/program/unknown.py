@@ -13,10 +13,36 @@ from itertools import product
 from math import prod
 
 from ptxmm.errors import PtxmmError
-from ptxmm.program.condition import Comparison, Conjunction, Disjunction, IntegerTerm, Negation, Proposition
+from ptxmm.program.condition import (
+    Comparison,
+    Conjunction,
+    Disjunction,
+    IntegerTerm,
+    MemoryTerm,
+    Negation,
+    Proposition,
+    terms,
+)
 from ptxmm.program.mbarriers import mbarriers
+from ptxmm.program.symbols import addresses
 from ptxmm.program.test import MemoryObject, Test, Thread
-from ptxmm.ptx.ops import Address, Alu, Atomic, Branch, Compare, Convert, Imm, Load, Op, Reg, SetPredicate, Store, Sym
+from ptxmm.ptx.ops import (
+    Address,
+    Alu,
+    AsyncStore,
+    Atomic,
+    Branch,
+    Compare,
+    Convert,
+    Imm,
+    Load,
+    Op,
+    Reg,
+    SetPredicate,
+    Store,
+    Sym,
+    access_bytes,
+)
 
 MOST_BYTES = 128
 """At most so many bytes of a test may be unknown: each needs a value of its own that no constant contains."""
@@ -84,11 +110,13 @@ def assignments(test: Test) -> Iterator[Assignment]:
     Raises ``PtxmmError`` (kind ``unsupported``) where these are too many.
     """
     yield Assignment(test, {})
+    read = _read(test)
     elements = [
         (item.key, index)
         for item in test.objects.values()
         if item.unknown and item.physical == item.key
         for index in range(item.count)
+        if (item.key, index) in read
     ]
     values = _compared(test)
     if not elements or not values:
@@ -112,6 +140,43 @@ def assignments(test: Test) -> Iterator[Assignment]:
         yield _assigned(test, dict(zip(elements, selection, strict=True)))
 
 
+def _read(test: Test) -> set[tuple[str, int]]:
+    """The unknown elements whose initial value an instruction or the condition may come to see."""
+    found: set[tuple[str, int]] = set()
+
+    def add(item: MemoryObject, offset: int, size: int) -> None:
+        base = test.objects[item.physical]
+        step = base.type.bytes
+        found.update((base.key, i) for i in range(max(0, offset // step), min(base.count, -(-(offset + size) // step))))
+
+    for thread in test.threads:
+        for op in thread.body:
+            for address, size in _sources(op):
+                if isinstance(address.base, Sym):
+                    add(test.objects[address.base.name], address.base.offset + address.offset, size)
+                else:
+                    for item in test.objects.values():
+                        add(item, 0, item.size)
+    named = [None if test.condition is None else test.condition.proposition, test.filter]
+    for term in (*test.locations, *(t for p in named if p is not None for t in terms(p))):
+        if isinstance(term, MemoryTerm):
+            add(test.objects[term.key], term.index * term.type.bytes, term.type.bytes)
+    return found
+
+
+def _sources(op: Op) -> Iterator[tuple[Address, int]]:
+    """What ``op`` reads: addresses and numbers of bytes; 2**32 where it is not known."""
+    match op:
+        case Load() | Atomic():
+            yield op.address, access_bytes(op)
+        case AsyncStore(reduction=str()):
+            yield op.address, op.type.bytes * len(op.values)
+        case Store() | AsyncStore():
+            pass
+        case _:
+            yield from ((value, 1 << 32) for value in addresses(op))
+
+
 def _assigned(test: Test, chosen: Mapping[tuple[str, int], int]) -> Assignment:
     objects = dict(test.objects)
     bytes_: dict[int, int] = {}
@@ -122,7 +187,7 @@ def _assigned(test: Test, chosen: Mapping[tuple[str, int], int]) -> Assignment:
         bytes_ |= {a: b for a, b in zip(old, value.to_bytes(size, "little"), strict=True) if a != b}
     for key, item in test.objects.items():
         if item.unknown:
-            initial = tuple(chosen[item.physical, i] for i in range(item.count))
+            initial = tuple(chosen.get((item.physical, i), old) for i, old in enumerate(item.initial))
             objects[key] = replace(item, initial=initial)
     return Assignment(replace(test, objects=objects), bytes_)
 

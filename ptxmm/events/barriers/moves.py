@@ -17,8 +17,11 @@ from ptxmm.program.test import Test
 
 _T = TypeVar("_T")
 
-_Bar = tuple[int, int, int | None]
-"""A CTA barrier: its phase, the threads that have arrived in it (bits), the thread count they gave."""
+_Bar = tuple[int, int, int | None, str]
+"""A CTA barrier: its phase, the threads that have arrived in it (bits), the thread count they gave, the reduction."""
+
+_WAITING = ("bar.sync", "bar.red", "warp.sync", "warp.exchange")
+"""Steps at which a thread arrives and waits."""
 
 GO, MISUSE, BLOCKED, NEVER, EARLY = "go", "misuse", "blocked", "never", "early"
 """What can become of a step now: it happens; it is undefined; it waits for others; it is a wait for an mbarrier with
@@ -57,7 +60,7 @@ class Simulation:
         """The state before the first step."""
         plan = self.plan
         position, unset = (0,) * len(plan.lengths), (-1,) * len(plan.slots)
-        bars: tuple[_Bar, ...] = ((0, 0, None),) * len(plan.bars)
+        bars: tuple[_Bar, ...] = ((0, 0, None, ""),) * len(plan.bars)
         orders: tuple[tuple[int, ...], ...] = ((),) * len(plan.mbarriers) if plan.ordered else ()
         settled = self._settle(State(position, 0, 0, bars, tuple(self.barriers.values()), unset, unset, (), orders))
         assert settled is not None
@@ -148,8 +151,8 @@ class Simulation:
         kind = slot.step.kind
         if kind.startswith("bar."):
             at = self.plan.bars[slot.barrier]
-            phase, present, _ = bars[at]
-            bars = _put(bars, at, (phase, present | 1 << slot.thread, slot.step.count))
+            phase, present, *_ = bars[at]
+            bars = _put(bars, at, (phase, present | 1 << slot.thread, slot.step.count, slot.step.operation))
         elif kind.startswith("mb."):
             at = self.plan.mbarriers[slot.barrier]
             mbarrier = mbarriers[at]
@@ -160,7 +163,7 @@ class Simulation:
                 changed = operate(mbarrier, slot.step)
                 assert isinstance(changed, Mbarrier)
                 mbarriers = _put(mbarriers, at, changed)
-        if kind in ("bar.sync", "warp.sync"):
+        if kind in _WAITING:
             waiting |= 1 << slot.thread
         position, done = state.position, state.done
         if slot.step.asynchronous:
@@ -204,7 +207,7 @@ class Simulation:
         )
 
     def _bar_misuse(self, state: State, slot: Slot) -> str | None:
-        _, present, count = state.bars[self.plan.bars[slot.barrier]]
+        _, present, count, operation = state.bars[self.plan.bars[slot.barrier]]
         number = slot.step.number
         if not present:
             return None
@@ -212,6 +215,9 @@ class Simulation:
             return f"two arrivals of one warp in one phase of barrier {number}"
         if count != slot.step.count:
             return f"two different thread counts in one phase of barrier {number}"
+        if operation != slot.step.operation:
+            names = sorted((operation or "no reduction", slot.step.operation or "no reduction"))
+            return f"{names[1]} and {names[0]} in one phase of barrier {number}"
         return None
 
     @staticmethod
@@ -221,7 +227,7 @@ class Simulation:
 
     def _complete(self, bar: _Bar, exited: int) -> bool:
         """Whether the phase of a CTA barrier at which some thread has arrived is complete (9.7.14.1)."""
-        _, present, count = bar
+        _, present, count, _ = bar
         first = (present & -present).bit_length() - 1
         if count is None:
             return not self.plan.ctas[first] & ~(present | exited)
@@ -250,7 +256,7 @@ class Simulation:
                     if barrier in frozen:
                         return None
                     released |= self._waiting_at(position, waiting & bars[at][1], barrier)
-                    bars = _put(bars, at, (bars[at][0] + 1, 0, None))
+                    bars = _put(bars, at, (bars[at][0] + 1, 0, None, ""))
                     break
             else:
                 for barrier, lanes in plan.lanes.items():
@@ -269,7 +275,7 @@ class Simulation:
         for t, at in enumerate(position):
             if threads >> t & 1:
                 slot = self.plan.slot(t, at - 1)
-                if slot.barrier == barrier and slot.step.kind in ("bar.sync", "warp.sync"):
+                if slot.barrier == barrier and slot.step.kind in _WAITING:
                     result |= 1 << t
         return result
 

@@ -17,7 +17,8 @@ from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import MbarrierArrive
 
 _Key = tuple[str, tuple[object, ...], int]
-"""A barrier: ``bar`` with CTA and id, ``warp`` with warp and mask, ``cluster``, or ``mb`` with object and offset."""
+"""A barrier: ``bar`` with CTA and id, ``warp`` with warp and mask (and the operation of an exchange), ``cluster``, or
+``mb`` with object and offset."""
 
 ARRIVALS = ("mb.arrive", "mb.drop")
 
@@ -120,7 +121,7 @@ def plan(
         for i, step in enumerate(mine):
             barrier = keys[_key(places[t], step)]
             phase, misuse = known[i]
-            recorded = step.kind not in ("mb.inval", "mb.increment")
+            recorded = step.kind not in ("mb.inval", "mb.increment", "warp.exchange")
             seen = step.kind in ARRIVALS and (_returns(test, step.id) if observed is None else step.id in observed)
             told = ordered or observed is None or step.place is None or step.place in awaited or step.id in awaited
             token = _token(step, tokens)
@@ -134,7 +135,7 @@ def plan(
         for i in reversed(range(len(mine))):
             bits.append(bits[-1] | slots[first[t] + i].group)
         later.append(tuple(reversed(bits)))
-    kinds = {kind: [b for key, b in keys.items() if key[0] == kind] for kind in ("bar", "mb", "warp")}
+    kinds = {kind: [b for key, b in keys.items() if key[0].split()[0] == kind] for kind in ("bar", "mb", "warp")}
     shared = [g for b, g in enumerate(groups) if b not in kinds["mb"]]
     return Plan(
         keys=tuple(keys),
@@ -166,7 +167,9 @@ def _key(place: Place, step: Step) -> _Key:
         return "mb", (step.place[0],), step.place[1]
     if kind == "cluster":
         return "cluster", place.cluster, 0
-    return kind, place.cta if kind == "bar" else place.warp, step.number
+    if kind == "bar":
+        return kind, place.cta, step.number
+    return f"warp {step.operation}".rstrip(), place.warp, step.number
 
 
 def _together(values: Sequence[object]) -> tuple[int, ...]:
@@ -214,15 +217,16 @@ def _known(test: Test, thread: int, mates: int, steps: Sequence[Step]) -> list[t
     """The phases and the misuse of warp and cluster barriers, which the thread's own steps decide (9.7.14.2, .3)."""
     host = test.threads[thread].placement.host
     result: list[tuple[int, str | None]] = []
-    warp: dict[int, int] = {}
+    warp: dict[tuple[str, int], int] = {}
     arrived = waited = 0
     for step in steps:
         phase, misuse = -1, None
-        if step.kind == "warp.sync":
-            phase = warp.get(step.number, 0)
-            warp[step.number] = phase + 1
+        if step.kind in ("warp.sync", "warp.exchange"):
+            phase = warp.get((step.operation, step.number), 0)
+            warp[step.operation, step.number] = phase + 1
             if not step.number >> _lane(mates, thread) & 1:
-                misuse = "a thread at bar.warp.sync is not in its membermask"
+                name = step.operation.split(".")[0] + ".sync" if step.operation else "bar.warp.sync"
+                misuse = f"a thread at {name} is not in its membermask"
         elif step.kind == "cluster.arrive":
             phase = arrived
             arrived += 1
@@ -283,18 +287,20 @@ def _classes(
 def _counted(places: Sequence[Place], steps: Sequence[Sequence[Step]]) -> set[tuple[object, ...]]:
     """The CTAs with a barrier where not all arrivals wait for all that ever arrive at it, or for all of the CTA."""
     counts: dict[_Key, set[int | None]] = {}
+    operations: dict[_Key, set[str]] = {}
     users: dict[_Key, set[object]] = {}
     found: set[tuple[object, ...]] = set()
     for place, mine in zip(places, steps, strict=True):
         for step in mine:
-            if step.kind not in ("bar.sync", "bar.arrive"):
+            if step.kind not in ("bar.sync", "bar.arrive", "bar.red"):
                 continue
             key = _key(place, step)
             counts.setdefault(key, set()).add(step.count)
+            operations.setdefault(key, set()).add(step.operation)
             users.setdefault(key, set()).add(place.warp)
             if step.kind == "bar.arrive":
                 found.add(place.cta)
     for key, values in counts.items():
-        if values != {None} and values != {32 * len(users[key])}:
+        if len(operations[key]) > 1 or (values != {None} and values != {32 * len(users[key])}):
             found.add(key[1])
     return found
