@@ -37,12 +37,13 @@ class Object:
 
 @dataclass
 class World:
-    """Everything at one moment. ``inside``: the threads in each CTA barrier's phase with the count they gave."""
+    """Everything at one moment. ``inside``: the threads in each CTA barrier's phase with the count they gave and
+    the reduction."""
 
     at: list[int]
     waits: dict[int, object] = field(default_factory=dict)
     floats: set[tuple[int, int]] = field(default_factory=set)
-    inside: dict[object, dict[int, int | None]] = field(default_factory=dict)
+    inside: dict[object, dict[int, tuple[int | None, str]]] = field(default_factory=dict)
     generation: dict[object, int] = field(default_factory=dict)
     objects: dict[tuple[str, int], Object] = field(default_factory=dict)
     phases: dict[EventId, int] = field(default_factory=dict)
@@ -161,15 +162,16 @@ class Program:
     def perform(self, world: World, t: int, i: int, floating: bool) -> None:
         step = self.steps[t][i]
         place = self.places[t]
-        if step.kind in ("bar.sync", "bar.arrive"):
+        if step.kind in ("bar.sync", "bar.arrive", "bar.red"):
             self.arrive_cta(world, t, step)
-        elif step.kind == "warp.sync":
+        elif step.kind in ("warp.sync", "warp.exchange"):
             lane = [u for u in range(len(self.steps)) if self.places[u].warp == place.warp].index(t)
             if not step.number & 2**lane:
                 raise Undefined("not in its membermask")
-            key = "warp", place.warp, step.number
+            key = "warp", place.warp, step.number, step.operation
             world.waits[t] = key
-            world.phases[step.id] = world.generation.get(key, 0)
+            if step.kind == "warp.sync":
+                world.phases[step.id] = world.generation.get(key, 0)
         elif step.kind == "cluster.arrive":
             if self.count(t, i, "cluster.arrive") != self.count(t, i, "cluster.wait"):
                 raise Undefined("arrives twice")
@@ -198,7 +200,7 @@ class Program:
     def gone(self, world: World, t: int) -> bool:
         return self.ended[t] and world.at[t] == len(self.steps[t]) and t not in world.waits
 
-    def whole(self, world: World, t: int, present: dict[int, int | None]) -> bool:
+    def whole(self, world: World, t: int, present: Mapping[int, object]) -> bool:
         """Whether the warp of t has arrived."""
         warp = [u for u in range(len(self.steps)) if self.places[u].warp == self.places[t].warp]
         return any(u in present for u in warp) and all(u in present or self.gone(world, u) for u in warp)
@@ -209,11 +211,12 @@ class Program:
         if present:
             if t in present or self.whole(world, t, present):
                 raise Undefined("two arrivals of one warp")
-            if step.count not in present.values():
-                raise Undefined("two different thread counts")
-        present[t] = step.count
+            if (step.count, step.operation) not in present.values():
+                same = any(count == step.count for count, _ in present.values())
+                raise Undefined(f"in one phase of barrier {step.number}" if same else "two different thread counts")
+        present[t] = step.count, step.operation
         world.phases[step.id] = world.generation.get(key, 0)
-        if step.kind == "bar.sync":
+        if step.kind != "bar.arrive":
             world.waits[t] = key
 
     def mbarrier(self, world: World, t: int, step: Step, floating: bool) -> None:
@@ -298,9 +301,9 @@ class Program:
             else:
                 self.release_warps(world)
 
-    def full(self, world: World, present: dict[int, int | None]) -> bool:
+    def full(self, world: World, present: Mapping[int, tuple[int | None, str]]) -> bool:
         some = next(iter(present))
-        count = present[some]
+        count, _ = present[some]
         if count is None:
             cta = [u for u in range(len(self.steps)) if self.places[u].cta == self.places[some].cta]
             return all(u in present or self.gone(world, u) for u in cta)
@@ -309,7 +312,7 @@ class Program:
 
     def release_warps(self, world: World) -> None:
         for key in list(world.waits.values()):
-            kind, warp, mask = key  # type: ignore[misc]
+            kind, warp, mask = key[:3]  # type: ignore[index]
             if kind != "warp":
                 continue
             lanes = [u for u in range(len(self.steps)) if self.places[u].warp == warp]

@@ -50,10 +50,12 @@ def random_step(rng: random.Random, kinds: Sequence[str], arrivals: Sequence[Eve
     kind = rng.choice(kinds)
     place = rng.choice((B, B, C))
     if kind.startswith("bar."):
-        count = rng.choice((None, 64, 64, 32) if kind == "bar.sync" else (64, 64, 96))
-        return step(kind, rng.choice((0, 0, 1)), count=count)
-    if kind == "warp.sync":
-        return step(kind, rng.choice((3, 3, 3, 1, 2, 7)))
+        count = rng.choice((64, 64, 96) if kind == "bar.arrive" else (None, 64, 64, 32))
+        reduction = rng.choice(("red.and", "red.and", "red.or")) if kind == "bar.red" else ""
+        return step(kind, rng.choice((0, 0, 1)), count=count, operation=reduction)
+    if kind in ("warp.sync", "warp.exchange"):
+        exchange = rng.choice(("vote.any.pred", "shfl.idx.b32")) if kind == "warp.exchange" else ""
+        return step(kind, rng.choice((3, 3, 3, 1, 2, 7)), operation=exchange)
     if kind.startswith("cluster."):
         return step(kind)
     if kind == "mb.wait":
@@ -78,6 +80,9 @@ _KINDS = (
     (*_MB, "bar.sync", "bar.sync", "cluster.arrive", "cluster.wait"),
     ("mb.arrive", "mb.wait", "bar.sync", "bar.arrive", "warp.sync", "cluster.arrive", "cluster.wait"),
     ("bar.sync", "bar.sync", "bar.arrive", "warp.sync"),
+    ("bar.red", "bar.red", "bar.red", "bar.sync", "bar.arrive"),
+    ("bar.red", "bar.red", "warp.exchange", "mb.arrive"),
+    ("warp.exchange", "warp.exchange", "warp.exchange", "warp.sync", "cluster.arrive", "bar.sync"),
     ("cluster.arrive", "cluster.wait", "warp.sync", "bar.sync"),
 )
 

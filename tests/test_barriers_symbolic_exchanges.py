@@ -320,6 +320,15 @@ def test_a_token_decides_how_often_a_thread_arrives() -> None:
     assert one(result, "P0:c") == (2,) and result.found[0].state.memory["b", 0] == 1
 
 
+def test_a_result_that_owes_its_value_to_who_reads_it() -> None:
+    """P0 counts 1 only if P1 has exited, which it does only if it reads that 1."""
+    text = threads(
+        "mov.u32 v, 1; setp.ne.u32 p, v, 0; barrier.red.popc.u32 r, 0, p; st.relaxed.cta.global.u32 [x], r;",
+        "ld.relaxed.cta.global.u32 v, [x]; setp.eq.u32 p, v, 1; @p exit; barrier.red.popc.u32 r, 0, !p;",
+    )
+    assert values(solved(text), "P0:r", "P1:v") == {(1, 1), (2, 0)}
+
+
 # ---- random exchanges against a plain calculation --------------------------------------------------------------------
 
 WORD = (1 << 32) - 1

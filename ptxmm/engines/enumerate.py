@@ -155,8 +155,8 @@ class _Task:
             links, lost = resolve(choice, [p.passed for p in paths], meeting.phases) if shared else ({}, None)
             outside = [p.trace.outside[0] for p in paths if p.trace.outside and p.reaches(p.trace.outside[1])]
             undefined = meeting.misuse or (outside[0] if outside else lost)
-            stuck = bool(meeting.waiting) and meeting.misuse is None and not bounded
-            complete = meeting.misuse is None and not bounded and not stuck
+            stuck = bool(meeting.waiting) and meeting.misuse is None and lost is None and not bounded
+            complete = meeting.misuse is None and not bounded and not meeting.waiting
             yield _Case(paths, meeting, bounded, stuck, undefined, complete, links)
 
     def _needed_tokens(self, trace: Trace) -> Iterator[EventId]:

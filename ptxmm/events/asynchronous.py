@@ -166,15 +166,11 @@ def copy_async_arrive(machine: Machine, op: CopyAsyncArrive) -> None:
 
 def commit(machine: Machine, op: AsyncCommit) -> None:
     """``commit_group``: a group of the operations that are in none yet, perhaps empty."""
-    if op.kind == "wgmma":
-        raise machine.unsupported("wgmma instructions are not supported yet")
     machine.groups.setdefault(op.kind, []).append(machine.alone.pop(op.kind, []))
 
 
 def wait(machine: Machine, op: AsyncWait) -> None:
     """``wait_group`` and ``wait_all``."""
-    if op.kind == "wgmma":
-        raise machine.unsupported("wgmma instructions are not supported yet")
     groups = machine.groups.get(op.kind, [])
     if op.pending is None:
         done = [*groups, machine.alone.get(op.kind, [])]

@@ -104,19 +104,14 @@ def resolve(
     problem: str | None = None
     for group in groups.values():
         for t, x in group:
-            members = [(u, y) for u, y in group if x.source < 0 or u == x.source]
+            members = [(u, y) for u, y in group if x.source_lane < 0 or u == x.source]
             if not members:
-                problem = problem or f"{x.where}: {lost_source(x.source_lane)}"
+                problem = problem or f"{x.where}: shfl from lane {x.source_lane}, which takes no part"
             for which, number in enumerate(x.numbers):
                 if number >= 0:
                     sources, lanes = tuple((u, y.operand) for u, y in members), tuple(y.lane for _, y in members)
                     links[t, number] = Link(t, number, which, x, sources, lanes)
     return links, problem
-
-
-def lost_source(lane: int) -> str:
-    """Why a shuffle has no meaning (9.7.10.6)."""
-    return f"shfl from lane {lane}, which takes no part"
 
 
 # What results may be at all.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ptxmm.events import accesses, asynchronous, compute, synchronization, warps
+from ptxmm.events import accesses, asynchronous, compute, matrices, synchronization, warps
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import PRED, Domain, Given, Impossible, Machine, Missing, Program, Undecided, Unmet
 from ptxmm.events.readings import Readings
@@ -70,6 +70,10 @@ _EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.IsSpace: compute.is_space,
     ops.BarrierReduction: warps.barrier_reduction,
     ops.WarpExchange: warps.exchange,
+    ops.LoadMatrix: matrices.load_matrix,
+    ops.StoreMatrix: matrices.store_matrix,
+    ops.WgmmaFence: matrices.wgmma_fence,
+    ops.Wgmma: matrices.wgmma,
 }
 
 

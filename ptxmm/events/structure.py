@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ptxmm.events.scopes import Place
 from ptxmm.events.tags import scope_of
 from ptxmm.events.trace import Cell, Event
-from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy, Load, ProxyFence, Store
+from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy, Load, ProxyFence, Store, Wgmma
 
 if TYPE_CHECKING:
     from ptxmm.events.execution import Layout
@@ -183,11 +183,11 @@ def _pfence(layout: Layout) -> list[int]:
 
 
 def _asynchronous_in(layout: Layout, fence: Event, space: str | None) -> int:
-    """The accesses of bulk copies, st.async and red.async to objects that lie in the space a fence covers."""
+    """The accesses of bulk copies, products, st.async and red.async to objects that lie in the space a fence covers."""
     found = 0
     objects = layout.scene.test.objects
     for i, event in enumerate(layout.events):
-        if event.cell is None or not isinstance(event.op, BulkCopy | AsyncStore) or event.opaque:
+        if event.cell is None or not isinstance(event.op, BulkCopy | AsyncStore | Wgmma) or event.opaque:
             continue
         item = objects[event.cell[0]]
         covered = space is None or item.space == space.partition("::")[0]
@@ -218,8 +218,10 @@ def _issue(accesses: bool) -> Builder:
     def build(layout: Layout) -> list[int]:
         rows = [0] * len(layout.events)
         for i, event in enumerate(layout.events):
-            if event.issuer >= 0 and (event.cell is not None or not accesses):
-                rows[layout.spans[layout.thread_of[i]][0] + event.issuer] |= 1 << i
+            issuers = (event.issuer,) if event.issuer >= 0 else event.issuers
+            if event.cell is not None or not accesses:
+                for issuer in issuers:
+                    rows[layout.spans[layout.thread_of[i]][0] + issuer] |= 1 << i
         return rows
 
     return build

@@ -20,6 +20,7 @@ from ptxmm.ptx.ops import (
     Store,
     TensormapCopyFence,
     TensormapFence,
+    Wgmma,
 )
 
 SETS = (
@@ -115,6 +116,8 @@ def _access(event: Event) -> tuple[str, ...]:
         if event.id[3] == TENSORMAP:
             return (kind, "M", "TMP", "WEAK")
         return (kind, "M", "ASY", *(_reduction(kind) if _reduces(event) else ("WEAK",)))
+    if isinstance(op, Wgmma):
+        return (kind, "M", "ASY", "WEAK")
     if isinstance(op, AsyncStore):
         return (kind, "M", "GEN", "STA", *(_reduction(kind) if op.reduction is not None else ("WEAK",)))
     return (kind, "M", "GEN", "WEAK")

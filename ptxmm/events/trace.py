@@ -23,9 +23,10 @@ class Event:
     number, that it depends on. ``barrier``: id (or mask) and count. ``mbarrier``: the physical object and offset.
 
     Program order: ``turn`` counts the instructions of the path; events of one turn are ordered by ``stage`` if their
-    ``lane`` is the same. ``asynchronous`` events are not in it. For those the positions in the trace of other
-    events: ``issuer``, their issue event (or -1); ``after``, what comes before them in their operation. ``completes``
-    are the positions of the events that this one waits for. ``covers``: the events an implicit proxy fence covers.
+    ``lane`` is the same. ``asynchronous`` events are not in it. For those the positions in the trace of other events:
+    ``issuer``, their issue event (or -1; ``issuers``, the fences, for a product of matrices); ``after``, what comes
+    before them in their operation. ``completes`` are the positions of the events that this one waits for. ``covers``:
+    the events an implicit proxy fence covers.
     """
 
     id: EventId
@@ -45,6 +46,7 @@ class Event:
     stage: int = 0
     asynchronous: bool = False
     issuer: int = -1
+    issuers: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     completes: tuple[int, ...] = ()
     covers: tuple[int, ...] = ()
@@ -90,9 +92,9 @@ class Exchange:
 
     ``name``: red.OP (a barrier with a reduction), or as in ``ops.WarpExchange``; ``type``: of the operand. ``key``:
     equal for threads that may meet; ``threads``: who they are, each with its lane (``barrier``: as how many threads it
-    counts); ``lane``: that of this thread. ``source``: the thread that a shuffle takes its value from, else -1, and
-    ``source_lane``. ``numbers``: of the leaves that its value and its predicate are (-1: none). ``step``: its index
-    among the steps. ``where``: for messages.
+    counts); ``lane``: that of this thread. ``source``: the thread that a shuffle takes its value from (-1: none), and
+    ``source_lane``, -1 if it is no shuffle. ``numbers``: of the leaves that its value and its predicate are (-1: none).
+    ``step``: its index among the steps. ``where``: for messages.
     """
 
     id: EventId

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from ptxmm.events.exchanges import lost_source
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import PRED, U32, Machine
 from ptxmm.ptx.ops import BarrierReduction, Operand, WarpExchange
@@ -56,10 +55,10 @@ def exchange(machine: Machine, op: WarpExchange) -> None:
         source, in_range = _source(op.op, own, b, c)
     operand = _predicate(machine, op.operands[0], op.negated) if op.op.startswith("vote.") else _first(machine, op)
     name = f"{op.op}.{op.type.name}"
-    machine.step("warp.exchange", number=mask, operation=name)
-    expressions = machine.expressions
     taken = source if source < len(lanes) and mask >> max(source, 0) & 1 else -1
     shuffle = op.op.startswith("shfl.")
+    machine.step("warp.exchange", number=mask, operation=name)
+    expressions = machine.expressions
     results = machine.exchange(
         (
             op.op != "elect" and (not shuffle or taken not in (own, -1)),
@@ -80,8 +79,6 @@ def exchange(machine: Machine, op: WarpExchange) -> None:
     elif shuffle:
         if taken == own:
             results[0] = operand
-        elif taken < 0 and mask >> own & 1:
-            machine.undefined(lost_source(source))
         results[1] = expressions.constant(int(in_range))
     for register, node in zip((op.dst, op.predicate), results, strict=True):
         if register is not None:

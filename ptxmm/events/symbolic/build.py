@@ -96,8 +96,7 @@ def _execute(
         check()
         if guarded:
             free = Machine(test, reading, possible.of, True, assumed, chunks, shown, check)
-            for index, known in enumerate(outlines):
-                run(free, index, known)
+            freely = [run(free, index, known) for index, known in enumerate(outlines)]
             executions += 1
             if possible.learn(free) and executions <= rounds(free):
                 continue
@@ -124,15 +123,27 @@ def _execute(
         if not any(t.barriers for t in threads):
             return machine, threads, [], frozenset(filter(whole, torn))
         found = scenarios(test, machine.formulas, threads, check, reading.ordered)
+        met = [(found, Exchanges(shared, machine.formulas, threads))]
+        if guarded and free.freed and _values_matter(threads):
+            # Whom a thread meets may owe its value to what a thread does that reads it, as a write may.
+            met.append((scenarios(test, free.formulas, freely, check), Exchanges(shared, free.formulas, freely)))
         stuck = assumed.stuck.union(*(s.stuck for s in found))
-        tokens = _tokens(assumed, found)
-        exchanges = Exchanges(shared, machine.formulas, threads)
+        tokens = _tokens(assumed, [scenario for known, _ in met for scenario in known])
         # A value goes through each step once at most, so that all are known after as many turns as there are steps.
-        results = _results(assumed, exchanges, found) if turns <= len(exchanges.steps) else assumed.results
+        results = _results(assumed, met) if turns <= max(len(e.steps) for _, e in met) else assumed.results
         turns += results != assumed.results
         if (stuck, tokens, results) == (assumed.stuck, assumed.tokens, assumed.results):
             return machine, threads, found, frozenset(filter(whole, torn))
         assumed, executions = replace(assumed, stuck=stuck, tokens=tokens, results=results), 0
+
+
+def _values_matter(threads: list[ThreadEvents]) -> bool:
+    """Whether some step returns a value that depends on what other threads do."""
+    return any(
+        step.result is not None or (step.tokens is not None and step.counted)
+        for thread in threads
+        for step in thread.barriers
+    )
 
 
 def _chunks(test: Test, split: bool) -> Callable[[str, int, int], tuple[tuple[int, int], ...]]:
@@ -156,15 +167,16 @@ def _tokens(assumed: Assumed, found: list[Scenario]) -> dict[EventId, tuple[int,
     return {id_: tuple(sorted(values)) for id_, values in tokens.items()}
 
 
-def _results(assumed: Assumed, exchanges: Exchanges, found: list[Scenario]) -> dict[EventId, dict[int, int]]:
+def _results(assumed: Assumed, met: list[tuple[list[Scenario], Exchanges]]) -> dict[EventId, dict[int, int]]:
     """What steps may get from other threads, with the support of it: as supposed so far and in the scenarios."""
     results = {id_: dict(values) for id_, values in assumed.results.items()}
-    for scenario in found:
-        for item in exchanges.returned(scenario):
-            known = results.setdefault(item.event.id, {})
-            for value in item.domain:
-                through = item.domain.support.get(value, 0)
-                known[value] = known.get(value, through) & through
+    for found, exchanges in met:
+        for scenario in found:
+            for item in exchanges.returned(scenario):
+                known = results.setdefault(item.event.id, {})
+                for value in item.domain:
+                    through = item.domain.support.get(value, 0)
+                    known[value] = known.get(value, through) & through
     return results
 
 

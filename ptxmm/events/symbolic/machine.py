@@ -110,6 +110,7 @@ class Machine:
         self.read_cells: dict[int, dict[tuple[str, int, int], Domain]] = {}
         self.outside: list[tuple[Formula, str]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}
+        self.freed = False
         self._choices = 0
         self._steps = 0
         self.zero = Value(only(0), self.expressions.constant(0), {})
@@ -146,7 +147,10 @@ class Machine:
 
     def either_way(self, condition: Formula, reads: Reads) -> Formula:
         """``condition``, or where it depends on ``reads`` and guards are free, a new variable."""
-        return self.formulas.variable() if self.free and reads else condition
+        if not self.free or not reads:
+            return condition
+        self.freed = True
+        return self.formulas.variable()
 
 
 def _several_grids(test: Test) -> bool:

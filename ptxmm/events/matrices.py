@@ -1,0 +1,119 @@
+"""Matrices: loads and stores of their rows by a warp, and products that a warpgroup makes asynchronously.
+
+PTX ISA 9.7.15.4.15, .16, 9.7.16; semantics A35.
+
+A thread without a named warp stands for all 32 lanes of it: they name the same row and hold the same values. In a warp
+with a name the rows that other lanes name would be needed; that is not supported.
+
+A product reads its matrices in shared memory in the async proxy. It is issued after ``wgmma.fence`` and
+``fence.proxy.async`` of its thread alone, not after what else comes before it. What it computes is not modelled: its
+results hold the first bytes that it read of its matrix B, so that a test can see them.
+"""
+
+from __future__ import annotations
+
+from ptxmm.events.accesses import part_of
+from ptxmm.events.expressions import Node
+from ptxmm.events.machine import ADDRESS, Copy, Machine
+from ptxmm.program.test import DESTINATION
+from ptxmm.ptx.ops import MATRIX_ROW_BYTES, LoadMatrix, Operand, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
+
+_ALIGNMENT = 16
+_PROXY_FENCE = 1
+"""The part of the implicit proxy fence: like that of a bulk copy after its last access."""
+
+_ELEMENT, _FRAGMENT, _ROW = 16, Type("b", 32), Type("b", 8 * MATRIX_ROW_BYTES)
+
+
+def load_matrix(machine: Machine, op: LoadMatrix) -> None:
+    """``ldmatrix``: a weak read of a row; a register gets its first two elements, or with ``.trans`` twice the first."""
+    _whole_warp(machine, "ldmatrix")
+    spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
+    parts: list[tuple[Node, int, int, int]] = []
+    if spot is not None:
+        chunks = machine.program.chunks.of(spot.item.physical, spot.offset, MATRIX_ROW_BYTES)
+        for lane, (position, size) in enumerate(chunks):
+            offset = position - spot.offset
+            parts.append((machine.read(spot.cells(offset, size), addr, offset, lane=lane), 0, 8 * size, 8 * offset))
+    row = machine.expressions.fields(parts) if parts else machine.expressions.constant(0)
+    if op.transposed:
+        fragment = machine.expressions.fields([(row, 0, _ELEMENT, 0), (row, 0, _ELEMENT, _ELEMENT)])
+    else:
+        fragment = machine.expressions.fields([(row, 0, _FRAGMENT.bits, 0)])
+    for register in op.dst:
+        if register is not None:
+            machine.returned(register, _FRAGMENT, fragment)
+
+
+def store_matrix(machine: Machine, op: StoreMatrix) -> None:
+    """``stmatrix``: a weak write of a row, two elements from each of four lanes.
+
+    Raises ``PtxmmError`` (kind ``unsupported``) where the lanes would write different values to the row.
+    """
+    _whole_warp(machine, "stmatrix")
+    if len(op.values) > 1 or op.transposed:
+        raise machine.unsupported("stmatrix of more than one matrix, or transposed, is not supported yet")
+    spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
+    value = machine.stored(op.values[0], _FRAGMENT)
+    row = machine.expressions.fields([(value, 0, _FRAGMENT.bits, i) for i in range(0, _ROW.bits, _FRAGMENT.bits)])
+    if spot is None:
+        machine.lose()
+        return
+    chunks = machine.program.chunks.of(spot.item.physical, spot.offset, MATRIX_ROW_BYTES)
+    for lane, (position, size) in enumerate(chunks):
+        offset = position - spot.offset
+        part = part_of(machine, row, _ROW, 8 * offset, size)
+        machine.write(spot.cells(offset, size), part, addr, offset, lane=lane)
+
+
+def _whole_warp(machine: Machine, name: str) -> None:
+    if machine.thread.placement.warp is not None:
+        raise machine.unsupported(f"{name} in a warp with a name is not supported yet")
+
+
+def wgmma_fence(machine: Machine, op: WgmmaFence) -> None:
+    """``wgmma.fence``: what later products are issued after."""
+    machine.add("ISS")
+
+
+def wgmma(machine: Machine, op: Wgmma) -> None:
+    """``wgmma.mma_async``: reads of its matrices, then an implicit proxy fence; it joins the next group."""
+    issuers = tuple(i for i, e in enumerate(machine.trace.events) if _issues(e.op))
+    reads: list[int] = []
+    first = _matrix(machine, op.b, 0, issuers, reads)
+    if not isinstance(op.a, tuple):
+        _matrix(machine, op.a, DESTINATION, issuers, reads)
+    done = len(machine.trace.events)
+    machine.add("PF", _PROXY_FENCE, asynchronous=True, issuers=issuers, after=tuple(reads), covers=tuple(reads))
+    machine.alone.setdefault("wgmma", []).append(Copy((done,), (done,)))
+    for register in op.dst:
+        node, size = first
+        bits = machine.thread.registers[register.name].bits
+        whole = node if bits >= 8 * size else machine.expressions.fields([(node, 0, bits, 0)])
+        machine.assign(register, whole)
+
+
+def _issues(op: object) -> bool:
+    return isinstance(op, WgmmaFence) or (isinstance(op, ProxyFence) and op.kind == "async")
+
+
+def _matrix(
+    machine: Machine, descriptor: Operand, base: int, issuers: tuple[int, ...], reads: list[int]
+) -> tuple[Node, int]:
+    """Read the bytes from a descriptor, an address, to the end of its object, one read for each chunk.
+
+    Gives the value of the first read and its size; ``reads`` gets the positions of all of them.
+    """
+    node = machine.operand(descriptor, ADDRESS)
+    spot = machine.spot(machine.decide(node, None, "descriptor of this product"), 1, _ALIGNMENT)
+    first = machine.expressions.constant(0), 0
+    if spot is None:
+        return first
+    chunks = machine.program.chunks.of(spot.item.physical, spot.offset, spot.item.size - spot.offset)
+    for position, size in chunks:
+        offset = position - spot.offset
+        at = len(machine.trace.events)
+        value = machine.read(spot.cells(offset, size), node.reads, base + offset, asynchronous=True, issuers=issuers)
+        first = first if offset else (value, size)
+        reads.append(at)
+    return first
