@@ -76,7 +76,8 @@ def test_accesses_by_register() -> None:
     assert sizes(read(LOAD, byte, double), "s", 0, 8) == [1] * 8
     assert sizes(read(LOAD, byte, "ld.shared.u64 r0, [s];"), "s", 0, 16) == [8, *[1] * 8]
     assert sizes(read(LOAD, byte), "g", 0, 8) == [8], "an access to .shared divides nothing in .global"
-    assert sizes(read(LOAD, "mov.u64 rd, s; add.u64 rd, rd, 0; ld.u8 r0, [rd];"), "g", 0, 4) == [1] * 4, "a generic one may"
+    generic = "mov.u64 rd, s; add.u64 rd, rd, 0; ld.u8 r0, [rd];"
+    assert sizes(read(LOAD, generic), "g", 0, 4) == [1] * 4, "a generic one may"
 
 
 def test_vectors_and_copies_divide_where_no_scalar_access_is() -> None:

@@ -557,3 +557,85 @@ ISA=8.6
     with pytest.raises(PtxmmError) as caught:
         search_only(text)
     assert caught.value.kind == "unsupported" and "sync_restrict" in caught.value.message
+
+
+SIZES = """PTX sizes
+{ .global .align 16 .u32 g[4] = {0,0,0,0}; .global .u32 n = 0;
+  .shared .align 16 .u32 s[4] @ cta 0 = {1,1,1,1}; .shared .b64 b @ cta 0 = mbarrier(1, %d); }
+ P0 @ cta 0 {
+   ld.relaxed.gpu.global.u32 r, [n]; %s;
+ }
+ P1 @ cta 1 { st.relaxed.gpu.global.u32 [n], %d; }
+"""
+TO_GLOBAL = "cp.async.bulk.global.shared::cta.bulk_group [g], [s]"
+TO_SHARED = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], r, [b]"
+REDUCTION = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [g], [s], r"
+BEYOND = "mov.u64 a, g; add.u64 a, a, %d; cp.async.bulk.global.shared::cta.bulk_group [a], [s], 0"
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        f"{TO_GLOBAL}, 0",
+        f"{TO_GLOBAL}, r; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0",
+        REDUCTION,
+        TO_SHARED,
+        BEYOND % 16,
+    ],
+)
+def test_a_bulk_copy_of_no_bytes_makes_no_accesses(copy: str) -> None:
+    result = solved(SIZES % (0, copy, 0))
+    assert result.undefined is None
+    assert result.found
+    for found in result.found:
+        assert {value for (key, _), value in found.state.memory.items() if key.startswith("g")} <= {0}
+        assert [id_[0] for id_ in found.witness.reads] == [0]  # the load of the size only
+        assert not any(id_[0] == 0 for pair in found.witness.co for id_ in pair)
+
+
+@pytest.mark.parametrize(("pending", "results"), [(0, {1}), (16, {0})])
+def test_complete_tx_of_no_bytes(pending: int, results: set[int]) -> None:
+    wait = "mbarrier.arrive.shared::cta.b64 t, [b]; mbarrier.test_wait.shared::cta.b64 p, [b], t"
+    result = solved(SIZES % (pending, f"{TO_SHARED}; {wait}", 0))
+    assert {f.state.registers[0, "p"] for f in result.found} == results
+
+
+@pytest.mark.parametrize(("copy", "number"), [(f"{TO_GLOBAL}, r", 16), ("cp.async.ca.shared.global [s], [g], 4, r", 4)])
+def test_sizes_that_are_loaded(copy: str, number: int) -> None:
+    result = solved(SIZES % (0, copy, number))
+    assert result.undefined is None
+    assert registers(result) == {(0,), (number,)}
+
+
+NO_MULTIPLE = "a bulk copy of {} bytes, which is no multiple of 16"
+
+
+@pytest.mark.parametrize(
+    ("copy", "number", "why"),
+    [
+        (f"{TO_GLOBAL}, r", 8, NO_MULTIPLE),
+        (f"{TO_GLOBAL}, r", 17, NO_MULTIPLE),
+        (REDUCTION, 8, NO_MULTIPLE),
+        (TO_SHARED, 8, NO_MULTIPLE),
+        ("cp.async.ca.shared.global [s], [g], 4, r", 8, "cp.async reads {} bytes of 4"),
+        ("cp.async.ca.shared.global [s], [g], 4, r", 5, "cp.async reads {} bytes of 4"),
+        ("cp.async.cg.shared.global [s], [g], 16, r", 17, "cp.async reads {} bytes of 16"),
+    ],
+)
+def test_sizes_without_a_meaning(copy: str, number: int, why: str) -> None:
+    assert search_only(SIZES % (0, copy, number)).undefined == f"P0 line 5: {why.format(number)}"
+    unless = f"setp.ne.u32 q, r, {number}; @q {copy}"
+    assert search_only(SIZES % (0, unless, number)).undefined is None
+
+
+@pytest.mark.parametrize(("size", "why"), [(8, NO_MULTIPLE.format(8)), (32, "access outside every object")])
+def test_a_copy_without_a_meaning_that_is_waited_for(size: int, why: str) -> None:
+    """The thread has no other way to its end than that the copy completes."""
+    wait = "W: mbarrier.test_wait.shared::cta.b64 p, [b], t; @!p bra W"
+    copy = f"mov.u32 r, {size}; {TO_SHARED}; mbarrier.arrive.expect_tx.shared::cta.b64 t, [b], {size}; {wait}"
+    assert why in str(search_only(SIZES % (0, copy, 0)).undefined)
+
+
+@pytest.mark.parametrize(("offset", "why"), [(8, "misaligned access"), (1024, "access outside every object")])
+def test_a_bulk_copy_of_no_bytes_still_has_addresses(offset: int, why: str) -> None:
+    assert why in str(search_only(SIZES % (0, BEYOND % offset, 0)).undefined)

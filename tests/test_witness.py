@@ -235,3 +235,36 @@ def test_mbarriers_are_run_again() -> None:
         confirm(test, model, what, replace(late, values={**late.values, arrive: 7}))
     with pytest.raises(Unconfirmed, match="has no value"):
         confirm(test, model, what, replace(late, values={arrive: 1}))
+
+
+NARROW = """PTX NARROW
+{ .global .u32 d = 0; .shared .b64 b @ cta 0, cluster 0 = mbarrier(2); }
+P0 @ cta 0, cluster 0 { st.global.u32 [d], 1; mbarrier.arrive.release.cluster.shared::cta.b64 _, [b]; }
+P1 @ cta 1, cluster 0 { mbarrier.arrive.release.cta.shared::cluster.b64 _, [b]; }
+P2 @ cta 0, cluster 0 {
+  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [b], 0;
+  ld.global.u32 r0, [d];
+}
+exists (P2:p == 1 /\\ P2:r0 == 0)
+"""
+
+
+def test_the_order_at_mbarriers_is_checked() -> None:
+    """Read as read-modify-writes, an arrival synchronizes only if none of a narrower scope comes after it."""
+    test, model = parse_one(NARROW), load("ptx-8.5", {"mbarrier": "rmw"})
+    what = everything(test)
+    stale = {"p": 1, "r0": 0}
+    finals = search(test, model, what, Limits()).found
+    one = next(f for f in finals if all(f.state.registers[2, n] == v for n, v in stale.items()))
+    first, second, wait = (0, 1, 0, 0), (1, 0, 0, 0), (2, 0, 0, 0)
+    assert one.witness.order == (first, second, wait) and confirm(test, model, what, one.witness) == one.state
+    for order, reason in (
+        ((second, first, wait), "does not hold"),
+        ((first, wait, second), "can't form"),
+        ((first, wait), "can't form"),
+        ((), "can't form"),
+    ):
+        with pytest.raises(Unconfirmed, match=reason):
+            confirm(test, model, what, replace(one.witness, order=order))
+    plain = model_named("ptx-8.5")
+    assert all(f.witness.order == () for f in search(test, plain, what, Limits()).found)

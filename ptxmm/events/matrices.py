@@ -2,8 +2,8 @@
 
 PTX ISA 9.7.15.4.15, .16, 9.7.16; semantics A35.
 
-A thread without a named warp stands for all 32 lanes of it: they name the same row and hold the same values. In a warp
-with a name the rows that other lanes name would be needed; that is not supported.
+A thread without a named warp is lane 0 of its warp, where the others name the same row and hold the same values; it
+accesses its own row. In a warp with a name the rows of other lanes would be needed, which is not supported.
 
 A product reads its matrices in shared memory in the async proxy. It is issued after ``wgmma.fence`` and
 ``fence.proxy.async`` of its thread alone, not after what else comes before it. What it computes is not modelled: its
@@ -12,9 +12,11 @@ results hold the first bytes that it read of its matrix B, so that a test can se
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ptxmm.events.accesses import part_of
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import ADDRESS, Copy, Machine
+from ptxmm.events.machine import ADDRESS, Copy, Machine, Spot
 from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, LoadMatrix, Operand, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
 
@@ -26,16 +28,16 @@ _ELEMENT, _FRAGMENT, _ROW = 16, Type("b", 32), Type("b", 8 * MATRIX_ROW_BYTES)
 
 
 def load_matrix(machine: Machine, op: LoadMatrix) -> None:
-    """``ldmatrix``: a weak read of a row; a register gets its first two elements, or with ``.trans`` twice the first."""
+    """``ldmatrix``: a weak read of a row; a register gets its first two elements, or its first twice (``.trans``)."""
     _whole_warp(machine, "ldmatrix")
     spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
-    parts: list[tuple[Node, int, int, int]] = []
-    if spot is not None:
-        chunks = machine.program.chunks.of(spot.item.physical, spot.offset, MATRIX_ROW_BYTES)
-        for lane, (position, size) in enumerate(chunks):
-            offset = position - spot.offset
+    if spot is None:
+        row = machine.read(None, addr)
+    else:
+        parts = []
+        for lane, (offset, size) in enumerate(_row(machine, spot)):
             parts.append((machine.read(spot.cells(offset, size), addr, offset, lane=lane), 0, 8 * size, 8 * offset))
-    row = machine.expressions.fields(parts) if parts else machine.expressions.constant(0)
+        row = machine.expressions.fields(parts)
     if op.transposed:
         fragment = machine.expressions.fields([(row, 0, _ELEMENT, 0), (row, 0, _ELEMENT, _ELEMENT)])
     else:
@@ -46,24 +48,30 @@ def load_matrix(machine: Machine, op: LoadMatrix) -> None:
 
 
 def store_matrix(machine: Machine, op: StoreMatrix) -> None:
-    """``stmatrix``: a weak write of a row, two elements from each of four lanes.
+    """``stmatrix``: a weak write of a row: two elements from each of four lanes, or with ``.trans`` the lower one from
+    each of eight.
 
-    Raises ``PtxmmError`` (kind ``unsupported``) where the lanes would write different values to the row.
+    Raises ``PtxmmError`` (kind ``unsupported``) for several matrices: the rows of others are those of other lanes.
     """
     _whole_warp(machine, "stmatrix")
-    if len(op.values) > 1 or op.transposed:
-        raise machine.unsupported("stmatrix of more than one matrix, or transposed, is not supported yet")
+    if len(op.values) > 1:
+        raise machine.unsupported("stmatrix of more than one matrix is not supported yet")
     spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
     value = machine.stored(op.values[0], _FRAGMENT)
-    row = machine.expressions.fields([(value, 0, _FRAGMENT.bits, i) for i in range(0, _ROW.bits, _FRAGMENT.bits)])
+    width = _ELEMENT if op.transposed else _FRAGMENT.bits
+    row = machine.expressions.fields([(value, 0, width, i) for i in range(0, _ROW.bits, width)])
     if spot is None:
         machine.lose()
         return
-    chunks = machine.program.chunks.of(spot.item.physical, spot.offset, MATRIX_ROW_BYTES)
-    for lane, (position, size) in enumerate(chunks):
-        offset = position - spot.offset
+    for lane, (offset, size) in enumerate(_row(machine, spot)):
         part = part_of(machine, row, _ROW, 8 * offset, size)
         machine.write(spot.cells(offset, size), part, addr, offset, lane=lane)
+
+
+def _row(machine: Machine, spot: Spot) -> Iterator[tuple[int, int]]:
+    """The accesses of a row: the offset and the size of each."""
+    for position, size in machine.program.chunks.of(spot.item.physical, spot.offset, MATRIX_ROW_BYTES):
+        yield position - spot.offset, size
 
 
 def _whole_warp(machine: Machine, name: str) -> None:

@@ -138,11 +138,12 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
         if touch.role == "mbarrier" and item.space == "shared" and item.type.bytes != MBARRIER_BYTES:
             message = f"an mbarrier has the type .b64, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.shared .b64 {item.name}`")
-        if isinstance(op, AsyncStore) or (_between_ctas(op) and touch.what != "source"):
-            if item.owner == _path(placement):
-                message = f"{item.name} is in the CTA of this thread"
-                hint = "the destination and the mbarrier are in another CTA of the cluster here"
-                raise error(message, op.source.span, kind="type", hint=hint)
+        away = isinstance(op, AsyncStore) or (_between_ctas(op) and touch.what == "destination")
+        if away and item.owner == _path(placement):
+            message = f"{item.name} is in the CTA of this thread"
+            hint = "the destination is in another CTA of the cluster here, and the mbarrier of st.async with it"
+            raise error(message, op.source.span, kind="type", hint=hint)
+        if isinstance(op, AsyncStore):
             owners.add(item.owner)
     if len(owners) > 1:
         message = "the destination and the mbarrier are in different CTAs"

@@ -87,7 +87,7 @@ class Chunks:
         for thread in test.threads:
             known = _addresses(test, thread)
             for op in thread.body:
-                for access in _accesses(test, op, split):
+                for access in _accesses(test, op, split, known):
                     self._add(access, known)
 
     def of(self, key: str, offset: int, size: int) -> tuple[Chunk, ...]:
@@ -197,8 +197,8 @@ def _inside(point: int, parts: list[tuple[int, int]]) -> bool:
     return any(low <= point <= high for low, high in parts)
 
 
-def _accesses(test: Test, op: Op, split: bool) -> Iterator[_Access]:
-    """The accesses of ``op`` that divide objects."""
+def _accesses(test: Test, op: Op, split: bool, known: Mapping[str, Sym]) -> Iterator[_Access]:
+    """The accesses of ``op`` that divide objects; ``known``: registers that name a variable."""
     for place in operands(op):
         multicast = isinstance(op, BulkCopy) and op.mask is not None
         yield _Access("scalar", place, 0, MBARRIER_BYTES, "shared", multicast)
@@ -224,10 +224,10 @@ def _accesses(test: Test, op: Op, split: bool) -> Iterator[_Access]:
         case Discard(address, size):
             yield _Access("copy", address, 0, size, "global")
         case BulkCopy():
-            yield from _bulk(test, op)
+            yield from _bulk(test, op, known)
 
 
-def _bulk(test: Test, op: BulkCopy) -> Iterator[_Access]:
+def _bulk(test: Test, op: BulkCopy, known: Mapping[str, Sym]) -> Iterator[_Access]:
     """The two sides of a bulk copy whose size is known; a reduction accesses its destination element by element."""
     size = op.size.value if isinstance(op.size, Imm) else None
     type_ = op.type
@@ -247,7 +247,8 @@ def _bulk(test: Test, op: BulkCopy) -> Iterator[_Access]:
     if dst is None:
         return
     if op.reduction is not None and type_ is not None:
-        for offset in range(0, size if isinstance(dst.base, Sym) else type_.bytes, type_.bytes):
+        named = isinstance(dst.base, Sym) or (isinstance(dst.base, Reg) and dst.base.name in known)
+        for offset in range(0, size if named else type_.bytes, type_.bytes):
             yield _Access("element", dst, offset, type_.bytes, op.dst_space)
     else:
         yield _Access("copy", dst, 0, size, op.dst_space, op.mask is not None)

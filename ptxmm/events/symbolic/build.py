@@ -68,7 +68,7 @@ def build(
         operations=machine.operations,
         torn=torn,
     )
-    program.undefined += [(wrong, text) for wrong, text in machine.outside if wrong != FALSE]
+    program.undefined += [(wrong, text) for wrong, text in machine.misuses if wrong != FALSE]
     choose(program, machine, found, tuple(t for t in terms if isinstance(t, MemoryTerm)), check)
     return program
 

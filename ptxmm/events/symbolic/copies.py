@@ -24,6 +24,7 @@ from ptxmm.events.symbolic.operations import (
     read_source,
     reads_of,
     reduce_element,
+    require,
     unsupported,
     write_part,
 )  # fmt: skip
@@ -35,6 +36,7 @@ from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 MAP_BYTES = 128
 BULK_ALIGNMENT = 16
+"""Addresses and sizes of bulk copies are multiples of it (9.7.10.24.6)."""
 COORDINATE = Type("u", 32)
 
 
@@ -42,9 +44,13 @@ COORDINATE = Type("u", 32)
 
 
 def copy_async(run: Executor, op: CopyAsync, here: EventId, state: State, presence: Formula, control: Reads) -> None:
-    """``cp.async``: through the generic proxy; what is past the source size, or ignored, is written as zeros."""
+    """``cp.async``: through the generic proxy; what is past the source size, or ignored, is written as zeros.
+
+    A source size above the size of the copy is undefined behaviour (9.7.10.24.3).
+    """
     source, target = run.address(state, op.src), run.address(state, op.dst)
     size = run.constant(op.size) if op.source_size is None else run.operand(state, op.source_size, AMOUNT)
+    require(run, op, size, presence, lambda n: n <= op.size, lambda n: f"cp.async reads {n} bytes of {op.size}")
     ignore = run.constant(0)
     if op.ignore is not None:
         ignore = state.registers[op.ignore.name]
@@ -55,9 +61,9 @@ def copy_async(run: Executor, op: CopyAsync, here: EventId, state: State, presen
     writing = reads_of(run, target, size, ignore)
     for when, (src, dst, given, none) in combinations_of(run, [source, target, size, ignore]):
         held = run.formulas.both(presence, when)
-        if held == FALSE:
+        if held == FALSE or given > op.size:
             continue
-        taken = 0 if none else min(given, op.size)
+        taken = 0 if none else given
         to = locate(run, op, dst, op.size, held)
         frm = locate(run, op, src, taken, held, op.size) if taken else None
         if to is None or (taken and frm is None):
@@ -97,12 +103,16 @@ def copy_async_arrive(
 def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence: Formula, control: Reads) -> None:
     """``cp.async.bulk``, ``cp.reduce.async.bulk`` and their ``.tensor`` forms: through the async proxy.
 
+    A size that is no multiple of 16 is undefined behaviour; a copy of 0 bytes has its implicit fences and its
+    ``complete_tx``, but no accesses (9.7.10.24.6).
+
     Raises ``PtxmmError`` for tensors of more than one dimension and for what is no declared tensor map.
     """
     issued = issue(run, op, "bulk", here, presence, control, op.mbarrier is None)
     if op.tensormap is None:
         assert op.size is not None
         size = run.operand(state, op.size, AMOUNT)
+        require(run, op, size, presence, _is_bulk_size, _not_bulk_size)
         _bulk(run, op, issued, state, presence, size, reads_of(run, size), None)
     else:
         for held, length, address, reads in _tensor(run, op, issued, state, presence):
@@ -139,10 +149,16 @@ def _bulk(
         if mask is not None:
             test = run.machine.test
             targets = [(mapped(test, dst, r), mapped(test, mbarrier, r)) for r in range(RANKS) if ranks >> r & 1]
+        bars = [locate(run, op, address, SIZE, held) for _, address in targets] if arrival is not None else []
+        for k, found in enumerate(bars):
+            if found is not None:
+                # Also of a copy that is undefined: who waits for it has to come to an end for that to be seen.
+                complete_tx(run, issued, k, *found, length, held)
+        if tensor is None and not _is_bulk_size(length):
+            continue
         frm = locate(run, op, src, length, held, BULK_ALIGNMENT if op.src is not None else 1)
         aligned = BULK_ALIGNMENT if op.dst is not None else 1  # a tensor's box may begin at any of its elements
         to = [locate(run, op, address, length, held, aligned) for address, _ in targets]
-        bars = [locate(run, op, address, SIZE, held) for _, address in targets] if arrival is not None else []
         if frm is None or None in to or None in bars:
             continue
         parts = read_source(run, issued, *frm, length, held, reading)
@@ -151,9 +167,14 @@ def _bulk(
                 _deliver(run, op, issued, k, *found, length, parts, held, writing)
         for part in (0, 1):
             member(run, issued, "PF", part, held)
-        for k, found in enumerate(bars):
-            if found is not None:
-                complete_tx(run, issued, k, *found, length, held)
+
+
+def _is_bulk_size(size: int) -> bool:
+    return size % BULK_ALIGNMENT == 0
+
+
+def _not_bulk_size(size: int) -> str:
+    return f"a bulk copy of {size} bytes, which is no multiple of {BULK_ALIGNMENT}"
 
 
 def _deliver(
@@ -221,6 +242,8 @@ def async_store(run: Executor, op: AsyncStore, here: EventId, state: State, pres
     for when, (dst, mbarrier) in combinations_of(run, [target, arrival]):
         held = run.formulas.both(presence, when)
         to, bar = locate(run, op, dst, size, held), locate(run, op, mbarrier, SIZE, held)
+        if bar is not None and held != FALSE:
+            complete_tx(run, issued, 0, *bar, size, held)
         if to is None or bar is None or held == FALSE:
             continue
         item, offset = to
@@ -239,5 +262,4 @@ def async_store(run: Executor, op: AsyncStore, here: EventId, state: State, pres
                 piece = field(run, value, 8 * inner, 8 * place.size)
                 event.places, event.value = places, piece.domain
                 event.address, event.data = target.reads, piece.reads
-        complete_tx(run, issued, 0, *bar, size, held)
     run.wrote(state, presence)

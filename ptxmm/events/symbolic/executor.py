@@ -137,12 +137,15 @@ class Executor:
     ) -> tuple[Located, Formula]:
         """Where ``size`` bytes at ``address`` may lie, and when that is outside every object or misaligned.
 
-        ``alignment``: what the address has to be a multiple of, ``size`` by default.
+        ``alignment``: what the address has to be a multiple of, ``size`` by default. No bytes (``size`` 0, with an
+        ``alignment``) may also lie at the end of an object.
         """
         found: Located = []
         outside: list[Formula] = []
         for number, when in address.domain.items():
             place = self.machine.test.locate(number)
+            if place is None and not size and (last := self.machine.test.locate(number - 1)) is not None:
+                place = (last[0], last[1] + 1)
             if place is not None and place[1] % (alignment or size):
                 wrong = "misaligned access"
             elif place is None or place[1] + size > place[0].size:
@@ -151,9 +154,12 @@ class Executor:
                 found.append((when, *place))
                 continue
             outside.append(when)
-            stray = f"{self.thread.name} line {op.source.span.line}: {wrong} (address {number:#x})"
-            self.machine.outside.append((self.formulas.both(presence, when), stray))
+            self.misuse(op, self.formulas.both(presence, when), f"{wrong} (address {number:#x})")
         return found, self.formulas.both(presence, self.formulas.any(outside))
+
+    def misuse(self, op: Op, presence: Formula, why: str) -> None:
+        """Note that ``op`` has no defined behaviour when ``presence`` holds; ``why``: in words, without the place."""
+        self.machine.misuses.append((presence, f"{self.thread.name} line {op.source.span.line}: {why}"))
 
     def wrote(self, state: State, presence: Formula) -> None:
         """Note for spin loops that the thread writes when ``presence`` holds."""

@@ -108,7 +108,7 @@ class Machine:
         self.events: list[Event] = []
         self.operations: list[Operation] = []
         self.read_cells: dict[int, dict[tuple[str, int, int], Domain]] = {}
-        self.outside: list[tuple[Formula, str]] = []
+        self.misuses: list[tuple[Formula, str]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}
         self.freed = False
         self._choices = 0

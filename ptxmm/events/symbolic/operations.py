@@ -6,7 +6,7 @@ possible values, each combination is an operation of its own, of which an execut
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -66,6 +66,15 @@ def locate(
     an address that is no multiple of ``alignment`` (by default ``size``)."""
     where, _ = run.located(op, Value(only(number), 0, {}), size, presence, alignment)
     return (where[0][1], where[0][2]) if where else None
+
+
+def require(
+    run: Executor, op: Op, size: Value, presence: Formula, possible: Callable[[int], bool], why: Callable[[int], str]
+) -> None:
+    """Note that the values of ``size`` that are not ``possible`` are undefined behaviour; ``why``: in words."""
+    for number, when in size.domain.items():
+        if not possible(number):
+            run.misuse(op, run.formulas.both(presence, when), why(number))
 
 
 # -- sources and destinations --
