@@ -17,17 +17,8 @@ from tests.support import ROOT
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 _BLOCK = re.compile(r"^```(?:json)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# ldmatrix and stmatrix are not here: they are read, but the engines answer with an internal error.
 # A row of the table of docs/formats.md on what is refused: what it names, and an instruction of that kind.
 REFUSED = (
-    ("barrier.red", "barrier.red.popc.u32 r0, 0, p"),
-    ("shfl", "shfl.sync.idx.b32 r0, r0, 0, 31, 1"),
-    ("vote", "vote.sync.all.pred p, p, 1"),
-    ("match", "match.any.sync.b32 r0, r0, 1"),
-    ("redux", "redux.sync.add.u32 r0, r0, 1"),
-    ("activemask", "activemask.b32 r0"),
-    ("elect", "elect.sync r0|p, 1"),
-    ("wgmma", "wgmma.commit_group.sync.aligned"),
     ("wmma", "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {r0, r0, r0, r0, r0, r0, r0, r0}, [s]"),
     ("mma", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {r0, r0}, {r0}, {r0}, {r0, r0}"),
     ("multimem", "multimem.red.relaxed.sys.global.add.u32 [g], 1"),
