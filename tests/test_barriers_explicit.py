@@ -324,6 +324,28 @@ def test_misuse_of_cluster_barriers() -> None:
     assert reasons(meet([ARRIVE], placement=host)) == {"a host thread has no warp and no cluster"}
 
 
+# Operands out of range.
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (step("bar.sync", 16), "barrier 16, but a CTA has the barriers 0 to 15"),
+        (step("bar.red", 77, operation="or"), "barrier 77, but a CTA has the barriers 0 to 15"),
+        (step("bar.sync", count=33), "33 threads at a barrier, which is no multiple of 32"),
+        (step("bar.arrive", count=0), "0 threads at a barrier, which is no positive multiple of 32"),
+        (wait(parity=2), "the parity 2 of a wait, which is not 0 or 1"),
+        (wait(0, parity=7), "the parity 7 of a wait, which is not 0 or 1"),
+    ],
+)
+def test_operands_out_of_range_stop_their_thread_alone(bad: Step, reason: str) -> None:
+    other = [step("bar.sync", count=32), arrive(), wait(parity=0), step("bar.sync", count=32)]
+    warps = [Placement(cta=0, cluster=0, warp=i) for i in range(2)]
+    found = meet([arrive(), bad, arrive()], other, b=(2, 0), placement=warps)
+    assert reasons(found) == {reason}
+    assert {m.reached for m in found if m.misuse} == {(2, 4)}
+
+
 # Warp barriers.
 
 

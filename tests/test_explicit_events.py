@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ptxmm.analysis.outcomes import check
+from ptxmm.cat import load
 from ptxmm.errors import PtxmmError
 from ptxmm.events.domains import possible_values, traces
 from ptxmm.events.execution import Layout, Scene
@@ -223,7 +225,77 @@ def test_the_tensor_map_is_read_and_covered_by_its_fence() -> None:
     fence, read = (at(0), "F"), (at(1, TENSORMAP), "R")
     assert pairs(found, "tmcov") == {(fence, read)}
     assert sets(found, fence) == {"F", "GEN", "STRONG", "GPU", "TMACQ"} and "TMP" in sets(found, read)
-    assert {(read, (at(1), "PF")), (read, (at(1, 1), "PF"))} <= pairs(found, "aord")
+    copied = [(i, kind) for i, kind in keys(found) if i[1] == 1 and kind in ("R", "W") and i != read[0]]
+    assert {kind for _, kind in copied} == {"R", "W"}
+    assert {(read, (at(1), "PF")), (read, (at(1, 1), "PF")), *((read, c) for c in copied)} <= pairs(found, "aord")
+    assert not {(c, read) for c in copied} & pairs(found, "aord")
+
+
+def undefined(code: str, *, objects: str) -> str | None:
+    """Why a program is undefined, or None; another CTA of the cluster has an idle thread."""
+    body = "".join(f"  {line.strip()};\n" for line in code.split(";"))
+    blocks = f"P0 @ {HERE} {{\n{body}}}\nP1 @ cta 1, cluster 0 {{\n  mov.u32 idle, 0;\n}}\n"
+    test = parse_one("PTX t\n{" + objects + "}\n" + blocks + "exists (1 == 1)\n")
+    result = check(test, load("ptx-8.5", {}), engine="enumerate")
+    return next((note.text for note in result.notes if note.kind == "undefined"), None)
+
+
+BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], r, [b]"
+ONE = """
+  .shared .align 16 .u32 s[4] @ cta 0, cluster 0 = {0, 0, 0, 0};
+  .global .align 16 .u32 g[4] = {7, 8, 9, 10};
+  .shared .align 16 .b64 b @ cta 0, cluster 0 = mbarrier(1);
+  .shared .b64 c @ cta 1, cluster 0 = mbarrier(1);
+"""
+
+
+def test_who_waits_for_a_copy_of_an_undefined_size_goes_on() -> None:
+    waits = "mbarrier.arrive.expect_tx.shared::cta.b64 t, [b], 8; L: mbarrier.test_wait.shared::cta.b64 p, [b], t"
+    reason = undefined(f"mov.u32 r, 8; {BULK}; {waits}; @!p bra L", objects=ONE)
+    assert reason is not None and "a bulk copy of 8 bytes, which is no multiple of 16" in reason
+    waits = waits.replace(", 8;", ", 16;")
+    assert undefined(f"mov.u32 r, 16; {BULK}; {waits}; @!p bra L", objects=ONE) is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ld.shared.u32 r, [a+4]",
+        "st.shared.v2.u32 [a], {1, 1}",
+        "atom.shared.add.u32 r, [a], 1",
+        "red.shared.add.u32 [a], 1",
+        "cp.async.ca.shared.global [a], [g], 8",
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [a], 1, [c]",
+        "cp.async.bulk.global.shared::cta.bulk_group [g], [a], 16",
+    ],
+)
+def test_an_mbarrier_is_no_memory(code: str) -> None:
+    objects = ONE.replace(".b64 b @ cta 0, cluster 0 = mbarrier(1)", ".b64 b[2] @ cta 0, cluster 0 = {0, 0}")
+    reason = undefined(f"mbarrier.init.shared::cta.b64 [b], 1; mov.u64 a, b; {code}", objects=objects)
+    assert reason is not None and "access to an mbarrier (address 0x" in reason and "line" in reason
+    assert undefined(f"mbarrier.init.shared::cta.b64 [b], 1; mov.u64 a, s; {code}", objects=objects) is None
+
+
+def test_an_mbarrier_is_used_through_a_register() -> None:
+    assert undefined("mov.u64 a, b; mbarrier.arrive.shared::cta.b64 t, [a]", objects=ONE) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("mov.u32 r, 77; bar.sync r", "barrier 77, but a CTA has the barriers 0 to 15"),
+        ("mov.u32 r, 33; bar.sync 0, r", "33 threads at a barrier, which is no multiple of 32"),
+        (
+            "mov.u32 r, 7; mbarrier.try_wait.parity.shared::cta.b64 p, [b], r",
+            "the parity 7 of a wait, which is not 0 or 1",
+        ),
+        ("mov.u32 r, 15; bar.sync r", None),
+        ("mov.u32 r, 32; bar.sync 0, r", None),
+        ("mov.u32 r, 1; mbarrier.try_wait.parity.shared::cta.b64 p, [b], r", None),
+    ],
+)
+def test_operands_of_barriers_in_registers(code: str, reason: str | None) -> None:
+    assert undefined(code, objects=ONE) == reason
 
 
 def test_tensor_maps_are_replaced_and_copied() -> None:

@@ -65,9 +65,11 @@ def _read_source(this: _Operation, spot: Spot | None, size: int, addr: int) -> _
     found: _Sources = []
     if spot is None or not size:
         return found
+    after = tuple(this.maps)
     for first, length in this.machine.program.chunks.of(spot.item.physical, spot.offset, size):
         offset, position = first - spot.offset, this.next
-        node = this.machine.read(spot.cells(offset, length), addr, offset, asynchronous=True, issuer=this.issuer)
+        cells = spot.cells(offset, length)
+        node = this.machine.read(cells, addr, offset, asynchronous=True, issuer=this.issuer, after=after)
         this.reads.append(position)
         found.append((offset, length, node))
     return found
@@ -89,7 +91,7 @@ def _write(this: _Operation, spot: Spot, base: int, offset: int, size: int, valu
     """Write ``size`` bytes ``offset`` bytes into a destination, after all reads so far; ``base``: its first part."""
     position = this.next
     part = base + offset
-    after = tuple(this.reads)
+    after = (*this.maps, *this.reads)
     this.machine.write(spot.cells(offset, size), value, addr, part, asynchronous=True, issuer=this.issuer, after=after)
     this.writes.append(position)
 
@@ -104,7 +106,8 @@ def _reduce(
         part = base + offset
         this.reads.append(this.next)
         cells = spot.cells(offset, type_.bytes)
-        old.append(this.machine.read(cells, addr, part, asynchronous=True, issuer=this.issuer))
+        after = tuple(this.maps)
+        old.append(this.machine.read(cells, addr, part, asynchronous=True, issuer=this.issuer, after=after))
     for (offset, value), before in zip(values, old, strict=True):
         new = expressions.operation(op, type_, before, value)
         _write(this, spot, base, offset, type_.bytes, new, addr)
@@ -197,9 +200,11 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     tensor = None if op.tensormap is None else _tensor(machine, op)
     if tensor is not None:
         size, sizes = tensor.size, 0
+        told = size
     else:
         assert op.size is not None
         size, sizes = machine.number(op.size, U32, "size of this copy")
+        told = size  # who waits for these bytes goes on, as after an access outside every object
         if size % _UNIT:
             machine.undefined(f"a bulk copy of {size} bytes, which is no multiple of {_UNIT}")
             size -= size % _UNIT
@@ -221,11 +226,12 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
         elif op.reduction is None:
             _copy_to(this, target.spot, base, sources, size, dst_addr | sizes)
         else:
-            assert op.type is not None
-            name = "add.ftz" if op.reduction == "add" and op.type.name == "f32" else op.reduction
-            values = [(i, _bytes(machine, sources, i, op.type.bytes)) for i in range(0, size, op.type.bytes)]
-            _reduce(this, target.spot, base, name, op.type, values, dst_addr | sizes)
-    _finish(this, op, size, targets)
+            type_ = op.type if tensor is None else tensor.type
+            assert type_ is not None
+            name = "add.ftz" if op.reduction == "add" and type_.name == "f32" else op.reduction
+            values = [(i, _bytes(machine, sources, i, type_.bytes)) for i in range(0, size, type_.bytes)]
+            _reduce(this, target.spot, base, name, type_, values, dst_addr | sizes)
+    _finish(this, op, told, targets)
 
 
 def _finish(this: _Operation, op: BulkCopy, size: int, targets: Sequence[_Target]) -> None:
@@ -265,8 +271,10 @@ def _targets(
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """The global side of a tensor copy: the size of the box, and how its address is found once it is issued."""
+    """The global side of a tensor copy: the type of its elements, the size of the box, and how its address is found
+    once it is issued."""
 
+    type: Type
     size: int
     side: Callable[[_Operation], tuple[Spot | None, int]]
 
@@ -292,7 +300,7 @@ def _tensor(machine: Machine, op: BulkCopy) -> _Tensor:
         start = machine.decide(base, None, "global address of this tensor map")
         return machine.spot(start + distance, size), addr | base.reads | coordinates
 
-    return _Tensor(size, side)
+    return _Tensor(description.type, size, side)
 
 
 # st.async and red.async.

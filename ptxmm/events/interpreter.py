@@ -19,6 +19,7 @@ from ptxmm.events.scopes import places
 from ptxmm.events.trace import Event, Trace
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import SPINS, around, control_flow
+from ptxmm.program.mbarriers import opaque
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
@@ -83,6 +84,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
     chunks = Chunks(test, readings.split)
     api = _has_api(test)
     where = places(test)
+    hidden = opaque(test.threads, test.objects)
     found = []
     for i, t in enumerate(test.threads):
         lanes = tuple(u for u, other in enumerate(where) if other.warp == where[i].warp)
@@ -91,7 +93,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
             for u, other in enumerate(where)
             if other.cta == where[i].cta
         )
-        found.append(Program(test, i, control_flow(t), around(t), objects, chunks, api, lanes, mates))
+        found.append(Program(test, i, control_flow(t), around(t), objects, chunks, api, lanes, mates, hidden))
     return tuple(found)
 
 

@@ -61,7 +61,8 @@ class Spot:
 class Program:
     """A thread ready to run: its number, its control flow (``around``: which backward branches are around each
     instruction), where addresses lie, how copies are divided, and whether its start and its end are events. ``lanes``
-    and ``mates``: the threads of its warp in order, and those of its CTA, each with the number of threads it counts as.
+    and ``mates``: the threads of its warp in order, and those of its CTA, each with the number of threads it counts as;
+    ``mbarriers``: the keys of the objects that are mbarriers.
     """
 
     test: Test
@@ -73,6 +74,7 @@ class Program:
     api: bool
     lanes: tuple[int, ...] = ()
     mates: tuple[tuple[int, int], ...] = ()
+    mbarriers: frozenset[str] = frozenset()
 
     def locate(self, address: int, size: int) -> Spot | None:
         """The spot of the virtual ``address`` if ``size`` bytes from it lie in one object, else None."""
@@ -267,23 +269,37 @@ class Machine:
             self.trace.outside = (f"{self.thread.name} line {line}: {reason}", self.trace.position)
 
     def address(
-        self, address: Address, size: int, what: str = "address of this access", *, alignment: int = 0
+        self,
+        address: Address,
+        size: int,
+        what: str = "address of this access",
+        *,
+        alignment: int = 0,
+        memory: bool = True,
     ) -> tuple[Spot | None, int]:
         """Where ``address`` is on this path, and the reads it depends on.
 
-        None if outside every object, or no multiple of ``alignment`` (0: of ``size``).
+        None if outside every object, or no multiple of ``alignment`` (0: of ``size``), or, where bytes are accessed as
+        ``memory``, in an mbarrier.
         """
         node = self.operand(address.base, ADDRESS)
-        return self.spot(self.decide(node, None, what) + address.offset, size, alignment or size), node.reads
+        where = self.decide(node, None, what) + address.offset
+        return self.spot(where, size, alignment or size, memory=memory), node.reads
 
-    def spot(self, address: int, size: int, alignment: int = 1) -> Spot | None:
-        """Where an access of ``size`` bytes at ``address`` is; None, and a reason why, if it has no meaning (6.4.1)."""
+    def spot(self, address: int, size: int, alignment: int = 1, *, memory: bool = True) -> Spot | None:
+        """Where an access of ``size`` bytes at ``address`` is; None, and a reason why, if it has no meaning (6.4.1).
+
+        Bytes of an mbarrier are no ``memory``: it is an opaque object (9.7.14.15.1).
+        """
         address &= (1 << 64) - 1
         spot = self.program.locate(address, size)
         if spot is None:
             self.undefined(f"access outside every object (address {address:#x})")
         elif address % alignment:
             self.undefined(f"misaligned access (address {address:#x})")
+            return None
+        elif memory and size and spot.item.key in self.program.mbarriers:
+            self.undefined(f"access to an mbarrier (address {address:#x})")
             return None
         return spot
 

@@ -50,7 +50,7 @@ def tensormap_fence(machine: Machine, op: TensormapFence) -> None:
     if op.address is None:
         machine.add("F")
         return
-    spot, addr = machine.address(op.address, _MAP_BYTES, "address of this fence", alignment=MAP_ALIGNMENT)
+    spot, addr = machine.address(op.address, _MAP_BYTES, "address of this fence", alignment=MAP_ALIGNMENT, memory=False)
     if spot is not None:
         machine.add("F", place=spot.cells(0, _MAP_BYTES)[1], addr=addr)
 
@@ -92,7 +92,7 @@ def grid_control(machine: Machine, op: GridControl) -> None:
 
 def place(machine: Machine, address: Address) -> tuple[tuple[str, int] | None, int]:
     """The mbarrier at ``address``, as physical object and offset (None: outside), and the reads it depends on."""
-    spot, addr = machine.address(address, _WORD.bytes, "address of this mbarrier")
+    spot, addr = machine.address(address, _WORD.bytes, "address of this mbarrier", memory=False)
     return (None if spot is None else (spot.item.physical, spot.offset)), addr
 
 

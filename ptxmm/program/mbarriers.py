@@ -40,13 +40,26 @@ def is_mbarrier(test: Test, key: str) -> bool:
     return key in mbarriers(test.threads, test.objects)
 
 
-def mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> frozenset[str]:
+def opaque(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> frozenset[str]:
+    """The keys of the objects whose bytes are of no other use than as mbarriers, wherever an address comes from.
+
+    Those are the ones declared or named as mbarriers; none in a test with ``mbarrier.inval``, which frees the memory of
+    one for other use (9.7.14.15.3).
+    """
+    if any(isinstance(op, MbarrierInit) and op.count is None for thread in threads for op in thread.body):
+        return frozenset()
+    return mbarriers(threads, objects, certain=True)
+
+
+def mbarriers(
+    threads: Sequence[Thread], objects: Mapping[str, MemoryObject], certain: bool = False
+) -> frozenset[str]:
     """The keys of the objects that are mbarriers.
 
     Those are the ones that are declared as such; that an instruction names as an mbarrier; that are the variable of
     the same name in another CTA of one of those; and, where an instruction finds its mbarrier by a register, the
     ``.shared`` variables of 64-bit elements whose address is taken while no other instruction accesses them by name.
-    Aliases of an mbarrier are in it too.
+    Aliases of an mbarrier are in it too. ``certain``: only those that are declared or named.
     """
     if not any(item.mbarrier for item in objects.values()) and not any(
         isinstance(op, _USERS) for thread in threads for op in thread.body
@@ -68,7 +81,7 @@ def mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) ->
         if values:
             taken |= {k for k, o in objects.items() if any(o.address <= v < o.address + o.size for v in values)}
     found_keys = {key for key, item in objects.items() if item.mbarrier} | (named & objects.keys())
-    if indirect:
+    if indirect and not certain:
         found_keys |= {
             key
             for key in taken - accessed

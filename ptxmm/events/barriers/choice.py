@@ -24,6 +24,8 @@ def necessary(simulation: Simulation, state: State, moves: Sequence[Move]) -> Se
     plan = simulation.plan
     for move in moves:
         slot, kind, _ = move
+        if slot.misuse is not None:
+            return (move,)  # whatever others do before or after it is the same
         if slot.group & plan.free or (kind == GO and slot.group & plan.plain and _stable(simulation, state, slot)):
             return (move,)
     best = moves

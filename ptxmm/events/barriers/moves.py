@@ -192,9 +192,9 @@ class Simulation:
         return replace(state, failed=tuple(sorted((*state.failed, (slot.number, reason)))))
 
     def _frozen(self, state: State) -> frozenset[int]:
-        """The barriers that a misuse has stopped. Misuse of a warp or cluster barrier depends on no other thread."""
-        barriers = (self.plan.slots[number].barrier for number, _ in state.failed)
-        return frozenset(b for b in barriers if b in self.plan.bars or b in self.plan.mbarriers)
+        """The barriers that a misuse has stopped: none, where it depends on no other thread."""
+        slots = (self.plan.slots[number] for number, _ in state.failed)
+        return frozenset(s.barrier for s in slots if s.misuse is None)
 
     # CTA, warp and cluster barriers.
 

@@ -20,6 +20,9 @@ _Key = tuple[str, tuple[object, ...], int]
 """A barrier: ``bar`` with CTA and id, ``warp`` with warp and mask (and the operation of an exchange), ``cluster``, or
 ``mb`` with object and offset."""
 
+_BARRIERS = 16
+_WARP = 32
+
 ARRIVALS = ("mb.arrive", "mb.drop")
 
 CHANGES = (*ARRIVALS, "mb.expect", "mb.complete")
@@ -214,13 +217,13 @@ def _token(step: Step, arrivals: Mapping[EventId, int]) -> int:
 
 
 def _known(test: Test, thread: int, mates: int, steps: Sequence[Step]) -> list[tuple[int, str | None]]:
-    """The phases and the misuse of warp and cluster barriers, which the thread's own steps decide (9.7.14.2, .3)."""
+    """What the thread's own steps decide: phases of warp and cluster barriers (9.7.14.2, .3), and misuse."""
     host = test.threads[thread].placement.host
     result: list[tuple[int, str | None]] = []
     warp: dict[tuple[str, int], int] = {}
     arrived = waited = 0
     for step in steps:
-        phase, misuse = -1, None
+        phase, misuse = -1, _operand_misuse(step)
         if step.kind in ("warp.sync", "warp.exchange"):
             phase = warp.get((step.operation, step.number), 0)
             warp[step.operation, step.number] = phase + 1
@@ -241,6 +244,20 @@ def _known(test: Test, thread: int, mates: int, steps: Sequence[Step]) -> list[t
             misuse = "a host thread has no warp and no cluster"
         result.append((phase, misuse))
     return result
+
+
+def _operand_misuse(step: Step) -> str | None:
+    """Why an operand that a register gives has no meaning (9.7.14.1, 9.7.14.15.16); constants are refused before."""
+    if step.kind.startswith("bar."):
+        if step.number not in range(_BARRIERS):
+            return f"barrier {step.number}, but a CTA has the barriers 0 to {_BARRIERS - 1}"
+        if step.count == 0:
+            return f"0 threads at a barrier, which is no positive multiple of {_WARP}"
+        if step.count is not None and step.count % _WARP:
+            return f"{step.count} threads at a barrier, which is no multiple of {_WARP}"
+    if step.parity is not None and step.parity not in (0, 1):
+        return f"the parity {step.parity} of a wait, which is not 0 or 1"
+    return None
 
 
 def _classes(

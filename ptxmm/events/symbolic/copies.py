@@ -30,7 +30,7 @@ from ptxmm.events.symbolic.operations import (
 )  # fmt: skip
 from ptxmm.events.symbolic.sync import SIZE, mbarriers
 from ptxmm.events.symbolic.values import Reads, Value, only, signed
-from ptxmm.program.test import DESTINATION, TENSORMAP, EventId, MemoryObject
+from ptxmm.program.test import DESTINATION, TENSORMAP, EventId, MemoryObject, TensorMap
 from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Element, Imm, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -113,10 +113,11 @@ def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence
         assert op.size is not None
         size = run.operand(state, op.size, AMOUNT)
         require(run, op, size, presence, _is_bulk_size, _not_bulk_size)
-        _bulk(run, op, issued, state, presence, size, reads_of(run, size), None)
+        _bulk(run, op, issued, state, presence, size, reads_of(run, size), None, op.type)
     else:
-        for held, length, address, reads in _tensor(run, op, issued, state, presence):
-            _bulk(run, op, issued, state, held, run.constant(length), reads, address)
+        for held, shape, address, reads in _tensor(run, op, issued, state, presence):
+            length = run.constant(shape.count * shape.type.bytes)
+            _bulk(run, op, issued, state, held, length, reads, address, shape.type)
     run.wrote(state, presence)
     enqueue(state, issued)
 
@@ -130,8 +131,10 @@ def _bulk(
     size: Value,
     reads: Reads,
     tensor: Value | None,
+    type_: Type | None,
 ) -> None:
-    """The copy itself; ``tensor``: the address on the global side of a tensor copy; ``reads``: what it depends on."""
+    """The copy itself; ``tensor``: the address on the global side of a tensor copy; ``reads``: what it depends on;
+    ``type_``: of the elements, which a reduction has."""
     source, target = (run.address(state, a) if a is not None else tensor or run.constant(0) for a in (op.src, op.dst))
     arrival = None if op.mbarrier is None else run.address(state, op.mbarrier)
     mask = None if op.mask is None else run.operand(state, op.mask, Type("u", 16))
@@ -149,7 +152,8 @@ def _bulk(
         if mask is not None:
             test = run.machine.test
             targets = [(mapped(test, dst, r), mapped(test, mbarrier, r)) for r in range(RANKS) if ranks >> r & 1]
-        bars = [locate(run, op, address, SIZE, held) for _, address in targets] if arrival is not None else []
+        signalled = [address for _, address in targets] if arrival is not None else []
+        bars = [locate(run, op, address, SIZE, held, mbarrier=True) for address in signalled]
         for k, found in enumerate(bars):
             if found is not None:
                 # Also of a copy that is undefined: who waits for it has to come to an end for that to be seen.
@@ -164,7 +168,7 @@ def _bulk(
         parts = read_source(run, issued, *frm, length, held, reading)
         for k, found in enumerate(to):
             if found is not None:
-                _deliver(run, op, issued, k, *found, length, parts, held, writing)
+                _deliver(run, op, issued, k, *found, length, parts, held, writing, type_)
         for part in (0, 1):
             member(run, issued, "PF", part, held)
 
@@ -188,21 +192,22 @@ def _deliver(
     parts: list[Part],
     presence: Formula,
     address: Reads,
+    type_: Type | None,
 ) -> None:
     if op.reduction is None:
         write_part(run, issued, k, item, offset, size, parts, presence, address)
         return
-    assert op.type is not None
-    for start in range(0, size, op.type.bytes):
-        operand = bytes_of(run, parts, start, op.type.bytes)
+    assert type_ is not None
+    for start in range(0, size, type_.bytes):
+        operand = bytes_of(run, parts, start, type_.bytes)
         part = (1 + k) * DESTINATION + start
-        reduce_element(run, issued, op.reduction, op.type, part, item, offset + start, operand, presence, address)
+        reduce_element(run, issued, op.reduction, type_, part, item, offset + start, operand, presence, address)
 
 
 def _tensor(
     run: Executor, op: BulkCopy, issued: Issued, state: State, presence: Formula
-) -> Iterator[tuple[Formula, int, Value, Reads]]:
-    """For each tensor map that may be meant: when, the bytes of its box, where the box is, and what that depends on."""
+) -> Iterator[tuple[Formula, TensorMap, Value, Reads]]:
+    """For each tensor map that may be meant: when, what it is, where its box is, and what that depends on."""
     assert op.tensormap is not None
     if len(op.coordinates) != 1:
         raise unsupported(run, op, "a tensor copy of more than one dimension")
@@ -225,7 +230,7 @@ def _tensor(
             [field(run, content, 0, ADDRESS.bits), coordinate],
         )
         reads = run.machine.union(base.reads, address.reads)
-        yield held, shape.count * width, Value(address.domain, address.expression, reads), reads
+        yield held, shape, Value(address.domain, address.expression, reads), reads
 
 
 # -- asynchronous stores --
@@ -241,7 +246,7 @@ def async_store(run: Executor, op: AsyncStore, here: EventId, state: State, pres
     size = width * len(values)
     for when, (dst, mbarrier) in combinations_of(run, [target, arrival]):
         held = run.formulas.both(presence, when)
-        to, bar = locate(run, op, dst, size, held), locate(run, op, mbarrier, SIZE, held)
+        to, bar = locate(run, op, dst, size, held), locate(run, op, mbarrier, SIZE, held, mbarrier=True)
         if bar is not None and held != FALSE:
             complete_tx(run, issued, 0, *bar, size, held)
         if to is None or bar is None or held == FALSE:

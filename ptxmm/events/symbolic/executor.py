@@ -133,9 +133,17 @@ class Executor:
         return event
 
     def located(
-        self, op: Op, address: Value, size: int, presence: Formula, alignment: int | None = None
+        self,
+        op: Op,
+        address: Value,
+        size: int,
+        presence: Formula,
+        alignment: int | None = None,
+        mbarrier: bool = False,
     ) -> tuple[Located, Formula]:
         """Where ``size`` bytes at ``address`` may lie, and when that is outside every object or misaligned.
+
+        An mbarrier is opaque: what is no operation on one (``mbarrier``) must not meet it either (9.7.14.15.1).
 
         ``alignment``: what the address has to be a multiple of, ``size`` by default. No bytes (``size`` 0, with an
         ``alignment``) may also lie at the end of an object.
@@ -150,6 +158,8 @@ class Executor:
                 wrong = "misaligned access"
             elif place is None or place[1] + size > place[0].size:
                 wrong = "access outside every object"
+            elif size and not mbarrier and place[0].physical in self.machine.mbarriers:
+                wrong = "access to an mbarrier"
             else:
                 found.append((when, *place))
                 continue

@@ -9,6 +9,7 @@ from itertools import pairwise
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.values import Domain, Expressions, Reads, Value, only
+from ptxmm.program.mbarriers import opaque
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import GridControl
 from ptxmm.relations.formula import Formula, Formulas
@@ -105,6 +106,7 @@ class Machine:
         self.chunks = chunks
         self.shown = shown
         self.members = members(test)
+        self.mbarriers = frozenset(test.objects[key].physical for key in opaque(test.threads, test.objects))
         self.events: list[Event] = []
         self.operations: list[Operation] = []
         self.read_cells: dict[int, dict[tuple[str, int, int], Domain]] = {}

@@ -60,11 +60,18 @@ def join(issued: Issued, event: Event) -> None:
 
 
 def locate(
-    run: Executor, op: Op, number: int, size: int, presence: Formula, alignment: int | None = None
+    run: Executor,
+    op: Op,
+    number: int,
+    size: int,
+    presence: Formula,
+    alignment: int | None = None,
+    mbarrier: bool = False,
 ) -> tuple[MemoryObject, int] | None:
     """The place of ``size`` bytes at the address ``number``; what is outside every object is undefined behaviour, as is
-    an address that is no multiple of ``alignment`` (by default ``size``)."""
-    where, _ = run.located(op, Value(only(number), 0, {}), size, presence, alignment)
+    an address that is no multiple of ``alignment`` (by default ``size``) and, unless they are one (``mbarrier``), that
+    of an mbarrier."""
+    where, _ = run.located(op, Value(only(number), 0, {}), size, presence, alignment, mbarrier)
     return (where[0][1], where[0][2]) if where else None
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ptxmm.events.symbolic.lanes import source_lane
+from ptxmm.events.symbolic.lanes import LANES, source_lane
 from ptxmm.events.symbolic.phases_paths import Arrival, Object
 from ptxmm.events.symbolic.phases_state import Barrier, Log, Members, State
+
+BARRIERS = 16
+"""How many barriers a CTA has (9.7.14.1)."""
 
 
 def cta_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> str | None:
@@ -32,7 +35,9 @@ def cta_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> 
 
 
 def own_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> str | None:
-    """Why a warp or cluster barrier has no meaning, whatever the other threads do, or None."""
+    """Why an arrival at a barrier has no meaning, whatever the other threads do, or None."""
+    if arrival.kind.startswith("bar."):
+        return _operand_misuse(arrival)
     if arrival.kind.startswith("warp."):
         return _warp_misuse(shared, thread, arrival)
     if shared.hosts[thread]:
@@ -41,6 +46,16 @@ def own_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> 
     if arrival.kind == "cluster.arrive":
         return "two barrier.cluster.arrive of one thread without barrier.cluster.wait between them" if arrived else None
     return None if arrived else "barrier.cluster.wait without barrier.cluster.arrive before it"
+
+
+def _operand_misuse(arrival: Arrival) -> str | None:
+    """Operands in registers that no barrier of a CTA has (9.7.14.1)."""
+    if not 0 <= arrival.barrier < BARRIERS:
+        return f"barrier {arrival.barrier}, but a CTA has the barriers 0 to {BARRIERS - 1}"
+    count = arrival.count
+    if count is None or (count > 0 and count % LANES == 0):
+        return None
+    return f"{count} threads at a barrier, which is no {'' if count else 'positive '}multiple of {LANES}"
 
 
 def _warp_misuse(shared: Members, thread: int, arrival: Arrival) -> str | None:

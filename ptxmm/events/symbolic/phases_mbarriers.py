@@ -60,6 +60,8 @@ def unsound(arrival: Arrival) -> str | None:
     count = 1 if arrival.count is None else arrival.count
     if arrival.kind in ("mb.init", "mb.arrive", "mb.drop") and not 1 <= count <= MOST:
         return f"a count of {count} arrivals at an mbarrier, which is not in 1..2^20-1"
+    if arrival.kind == "mb.wait" and arrival.parity not in (None, 0, 1):
+        return f"the parity {arrival.parity} of a wait, which is not 0 or 1"
     return None
 
 

@@ -201,12 +201,12 @@ class _Runs:
 
     def _verdict(self, state: State, thread: int | None, step: Arrival) -> _Wrong | _Later | None:
         """Why ``step`` can't be taken now, or None. ``thread`` is None for an asynchronous arrival."""
-        if step.kind.startswith("bar.") and thread is not None:
-            why = cta_misuse(self.shared, state, thread, step)
-            return None if why is None else _Wrong(why, False)
         if not step.kind.startswith("mb.") and thread is not None:
             why = own_misuse(self.shared, state, thread, step)
-            return None if why is None else _Wrong(why, True)
+            if why is not None:
+                return _Wrong(why, True)
+            why = cta_misuse(self.shared, state, thread, step) if step.kind.startswith("bar.") else None
+            return None if why is None else _Wrong(why, False)
         why = unsound(step)
         if why is not None:
             return _Wrong(why, True)

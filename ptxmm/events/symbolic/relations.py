@@ -151,17 +151,16 @@ def issue_all(program: Program) -> Iterator[Item]:
 
 
 def aord(program: Program) -> Iterator[Item]:
-    """The order inside an operation: reads, writes, the fences after each, then the completion on an mbarrier.
-
-    The read of a tensor map comes before the fences, but not before the writes.
-    """
+    """The order inside an operation: the read of a tensor map, the other reads, writes, the fences after each, then the
+    completion on an mbarrier."""
     for operation, events in _operations(program):
         reads = [e for e in events if e.kind == "R"]
         writes = [e for e in events if e.kind == "W"]
         fences = {part: [e for e in events if e.kind == "PF" and e.id[3] == part] for part in (0, 1)}
         completions = [e for e in events if e.kind == "MBA"]
-        sources = [e for e in reads if e.id[3] != TENSORMAP]
-        steps = [(sources, writes), (reads, fences[0]), (reads, fences[1]), (writes, fences[1])]
+        maps = [e for e in reads if e.id[3] == TENSORMAP]
+        rest = [e for e in reads if e.id[3] != TENSORMAP]
+        steps = [(maps, rest), (reads, writes), (reads, fences[0]), (reads, fences[1]), (writes, fences[1])]
         steps.append((fences[1] if operation.kind == "bulk" else writes, completions))
         for before, after in steps:
             yield from ((a.number, b.number, TRUE) for a, b in product(before, after))
