@@ -165,6 +165,6 @@ def test_very_many_random_programs(tally: Tally) -> None:
 def test_very_many_random_families(name: str, tally: Tally) -> None:
     """More than 10,000 new programs in all."""
     items = family(name, range(100_000, 101_700), unlike=range(10_000, 10_320))
-    assert compare(name, items, tally, Bounds(20, 5_000), with_reference=False) >= (
+    assert compare(name, items, tally, Bounds(5, 5_000), with_reference=False) >= (
         900 if name == "tensormaps" else 1_300
     )
