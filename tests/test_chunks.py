@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxmm import formats
-from ptxmm.program.chunks import Chunks, chunks
-from ptxmm.program.mbarriers import is_mbarrier
+from ptxmm.program.chunks import Chunk, Chunks
+from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.test import Test
 
 DECLARED = (
@@ -23,6 +23,14 @@ def read(*code: str, declared: str = DECLARED) -> Test:
     blocks = "\n".join(f"P{i} @ cta 0, cluster 0, gpu 0 {{ {text} }}" for i, text in enumerate(code))
     (test,) = formats.parse(f"PTX t\n{{ {declared} }}\n{blocks}\n".replace("@ cta 0 =", "@ cta 0, cluster 0 ="))
     return test
+
+
+def chunks(test: Test, key: str, offset: int, size: int) -> tuple[Chunk, ...]:
+    return Chunks(test).of(key, offset, size)
+
+
+def is_mbarrier(test: Test, key: str) -> bool:
+    return key in mbarriers(test.threads, test.objects)
 
 
 def sizes(test: Test, key: str, offset: int = 0, size: int = 32) -> list[int]:

@@ -8,38 +8,10 @@ from ptxmm.cat import Model, index
 from ptxmm.cat.ir import Coverage
 from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import (
-    AsyncCommit,
-    AsyncStore,
-    AsyncWait,
-    Atomic,
-    BulkCopy,
-    ClusterBarrier,
-    CopyAsync,
-    CopyAsyncArrive,
-    Fence,
-    GridControl,
-    Load,
-    MbarrierArrive,
-    MbarrierInit,
-    MbarrierInitFence,
-    MbarrierTx,
-    MbarrierWait,
-    ProxyFence,
-    Source,
-    Store,
-    TensormapCopyFence,
-    TensormapFence,
-    TensormapReplace,
-)
+from ptxmm.ptx.ops import FAMILIES, Atomic, Fence, Load, ProxyFence, Source, Store
 
-_INSTRUCTIONS: tuple[tuple[str, tuple[type, ...]], ...] = (
-    ("cluster barrier", (ClusterBarrier,)),
-    ("mbarrier", (MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, MbarrierInitFence)),
-    ("asynchronous", (CopyAsync, CopyAsyncArrive, AsyncCommit, AsyncWait, BulkCopy, AsyncStore)),
-    ("tensor map", (TensormapFence, TensormapReplace, TensormapCopyFence)),
-    ("grid", (GridControl,)),
-)
+_EVERYWHERE = ("CTA barrier", "warp", "matrix")
+"""Families that every model has, or that are weak accesses to it."""
 
 
 def check_compatible(test: Test, model: Model) -> None:
@@ -69,9 +41,9 @@ def _uses(test: Test) -> Iterator[tuple[str, str, Source | None]]:
                 yield "proxy", op.proxy, op.source
             if isinstance(op, ProxyFence):
                 yield "proxy", op.kind, op.source
-            for kind, types in _INSTRUCTIONS:
-                if isinstance(op, types):
-                    yield "instructions", kind, op.source
+            for family, types in FAMILIES.items():
+                if family not in _EVERYWHERE and isinstance(op, types):
+                    yield "instructions", family, op.source
     if len({(t.placement.gpu, t.placement.grid) for t in test.threads}) > len({t.placement.gpu for t in test.threads}):
         yield "instructions", "grid", None
     for item in test.objects.values():

@@ -128,11 +128,6 @@ class Chunks:
                 group.append((begin, access.size))
 
 
-def chunks(test: Test, key: str, offset: int, size: int) -> tuple[Chunk, ...]:
-    """``Chunks(test).of(key, offset, size)``: for one question; keep a ``Chunks`` for more."""
-    return Chunks(test).of(key, offset, size)
-
-
 def _addresses(test: Test, thread: Thread) -> dict[str, Sym]:
     """The registers of ``thread`` that only ever hold the address of one variable, plus a constant."""
     found: dict[str, Sym] = {}

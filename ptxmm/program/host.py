@@ -4,52 +4,9 @@ from __future__ import annotations
 
 from ptxmm.program.naming import error
 from ptxmm.program.test import Placement
-from ptxmm.ptx.ops import (
-    AsyncCommit,
-    AsyncStore,
-    AsyncWait,
-    Barrier,
-    BarrierReduction,
-    BulkCopy,
-    ClusterBarrier,
-    CopyAsync,
-    CopyAsyncArrive,
-    GridControl,
-    MbarrierArrive,
-    MbarrierInit,
-    MbarrierInitFence,
-    MbarrierTx,
-    MbarrierWait,
-    Op,
-    TensormapCopyFence,
-    TensormapFence,
-    TensormapReplace,
-    WarpBarrier,
-    WarpExchange,
-)
+from ptxmm.ptx.ops import FAMILIES, Op
 
-_DEVICE_ONLY = (
-    AsyncCommit,
-    AsyncStore,
-    AsyncWait,
-    Barrier,
-    BarrierReduction,
-    BulkCopy,
-    ClusterBarrier,
-    CopyAsync,
-    CopyAsyncArrive,
-    GridControl,
-    MbarrierArrive,
-    MbarrierInit,
-    MbarrierInitFence,
-    MbarrierTx,
-    MbarrierWait,
-    TensormapCopyFence,
-    TensormapFence,
-    TensormapReplace,
-    WarpBarrier,
-    WarpExchange,
-)
+_DEVICE_ONLY = tuple(kind for family in FAMILIES.values() for kind in family)
 
 
 def check_host(op: Op, placement: Placement) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ptxmm.program.symbols import symbols
-from ptxmm.program.test import MemoryObject, Test, Thread
+from ptxmm.program.test import MemoryObject, Thread
 from ptxmm.ptx.ops import (
     Address,
     AsyncStore,
@@ -33,11 +33,6 @@ def operands(op: Op) -> Iterator[Address]:
             yield op.mbarrier
         case BulkCopy(mbarrier=mbarrier) if mbarrier is not None:
             yield mbarrier
-
-
-def is_mbarrier(test: Test, key: str) -> bool:
-    """Whether the object ``key`` is an mbarrier: see ``mbarriers``, which to ask for several objects is faster."""
-    return key in mbarriers(test.threads, test.objects)
 
 
 def opaque(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> frozenset[str]:

@@ -7,14 +7,19 @@ from dataclasses import fields, replace
 from functools import cache
 from typing import Any, cast
 
-from ptxmm.ptx.ops import Address, Atomic, Compare, Load, Op, Operand, Store, Sym
+from ptxmm.ptx.ops import Address, Atomic, Compare, Imm, Load, Op, Operand, Store, Sym
 
 _NO_OPERANDS = frozenset(("source", "guard", "type", "sem", "scope", "space", "proxy"))
 
 
 def symbols(op: Op) -> list[str]:
     """The variables that ``op`` names, in the order of its operands."""
-    return [name for field in _fields(op) for name in _symbols_in(getattr(op, field))]
+    return [item.name for field in _fields(op) for item in _operands_in(getattr(op, field)) if isinstance(item, Sym)]
+
+
+def constants(op: Op) -> list[int]:
+    """The integer constants among the operands of ``op``."""
+    return [item.value for field in _fields(op) for item in _operands_in(getattr(op, field)) if isinstance(item, Imm)]
 
 
 def _fields(op: Op) -> tuple[str, ...]:
@@ -27,14 +32,16 @@ def _operand_fields(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.name not in _NO_OPERANDS)
 
 
-def _symbols_in(value: object) -> Sequence[str]:
+def _operands_in(value: object) -> Sequence[Sym | Imm]:
     match value:
-        case Sym(name) | Address(Sym(name)):
-            return (name,)
+        case Sym() | Imm():
+            return (value,)
+        case Address(Sym() | Imm() as base):
+            return (base,)
         case tuple():
-            return [name for item in value for name in _symbols_in(item)]
+            return [found for item in value for found in _operands_in(item)]
         case Compare(a=a, b=b):
-            return _symbols_in((a, b))
+            return _operands_in((a, b))
     return ()
 
 

@@ -8,7 +8,7 @@ compares, some of the values that the constants of the test tell apart are tried
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -24,8 +24,9 @@ from ptxmm.program.condition import (
     terms,
 )
 from ptxmm.program.mbarriers import mbarriers
-from ptxmm.program.symbols import addresses
+from ptxmm.program.symbols import addresses, constants
 from ptxmm.program.test import MemoryObject, Test, Thread
+from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     Address,
     Alu,
@@ -34,7 +35,6 @@ from ptxmm.ptx.ops import (
     Branch,
     Compare,
     Convert,
-    Imm,
     Load,
     Op,
     Reg,
@@ -233,8 +233,7 @@ def _flow(test: Test, thread: Thread, op: Op, held: set[str], tainted: set[str],
             if reads or written:
                 tainted |= objects
         return
-    inputs = any(unknown(v) for v in _operands(op))
-    if not inputs:
+    if not any(name in held for name, _ in uses(op)):
         return
     compares = isinstance(op, SetPredicate | Branch)
     copies = (isinstance(op, Alu) and op.op == "mov") or (
@@ -242,25 +241,8 @@ def _flow(test: Test, thread: Thread, op: Op, held: set[str], tainted: set[str],
     )
     if not compares and not copies:
         found[f"{place}: {op.source.text.partition(' ')[0]}"] = None
-    for field in fields(op):
-        value = getattr(op, field.name)
-        if field.name == "dst" and not isinstance(op, SetPredicate):
-            held |= {r.name for r in (value if isinstance(value, tuple) else (value,)) if isinstance(r, Reg)}
-
-
-def _operands(op: Op) -> Iterator[object]:
-    for field in fields(op):
-        value = getattr(op, field.name)
-        if field.name == "dst":
-            continue
-        if isinstance(value, Compare):
-            yield from (value.a, value.b)
-        elif isinstance(value, Address):
-            yield value.base
-        elif isinstance(value, tuple):
-            yield from value
-        else:
-            yield value
+    if not isinstance(op, SetPredicate):
+        held |= {name for name, _ in definitions(op)}
 
 
 def _compared(test: Test) -> list[int]:
@@ -311,10 +293,7 @@ def _constants(
     for thread in threads:
         yield from thread.initial.values()
         for op in thread.body:
-            for value in _operands(op):
-                for part in value if isinstance(value, tuple) else (value,):
-                    if isinstance(part, Imm):
-                        yield part.value
+            yield from constants(op)
     for comparison in _comparisons(items):
         for term in (comparison.left, comparison.right):
             if isinstance(term, IntegerTerm):

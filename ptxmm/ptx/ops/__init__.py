@@ -7,6 +7,9 @@ section 3.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from ptxmm.ptx.ops.basic import Address, Guard, Imm, Operand, Proxy, Reg, Scope, Source, Sym, Type
 from ptxmm.ptx.ops.computation import (
     Alu,
@@ -62,6 +65,7 @@ from ptxmm.ptx.ops.synchronization import (
 )
 
 __all__ = [
+    "FAMILIES",
     "MATRIX_ROW_BYTES",
     "Address",
     "Alu",
@@ -123,6 +127,22 @@ __all__ = [
     "elements",
     "matrix_bytes",
 ]
+
+FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {
+        "CTA barrier": (Barrier, BarrierReduction),
+        "warp": (WarpBarrier, WarpExchange),
+        "cluster barrier": (ClusterBarrier,),
+        "mbarrier": (MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, MbarrierInitFence),
+        "asynchronous": (
+            CopyAsync, CopyAsyncArrive, BulkCopy, AsyncStore, AsyncCommit, AsyncWait, WgmmaFence, Wgmma,
+        ),
+        "matrix": (LoadMatrix, StoreMatrix),
+        "tensor map": (TensormapFence, TensormapReplace, TensormapCopyFence),
+        "grid": (GridControl,),
+    }
+)  # fmt: skip
+"""The instructions that threads of a grid take part in together or that work beside them, by what they are about."""
 
 Op = (
     Load | Store | Atomic | Fence | ProxyFence | TensormapFence | MbarrierInitFence | Barrier | BarrierReduction
