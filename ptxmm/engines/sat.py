@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
@@ -25,6 +26,7 @@ class Solver:
         self._declarations: dict[int, object] = {}
         self._values: dict[Formula, bool] = {}
         self._impossible = False
+        self.core: tuple[Formula, ...] = ()
 
     def require(self, formula: Formula) -> None:
         """Add ``formula`` for good."""
@@ -37,19 +39,25 @@ class Solver:
         """Add for good that ``a`` and ``b`` do not hold together, whatever simplification makes of that."""
         self._clauses.exclude(a, b)
 
-    def satisfiable(self, goal: Formula) -> bool:
-        """Whether an assignment meets all that is required, and ``goal``; ``value`` then reads one.
+    def satisfiable(self, goal: Formula, assumed: Sequence[Formula] = ()) -> bool:
+        """Whether an assignment meets all that is required, ``goal`` and what is ``assumed``; ``value`` then reads one.
 
-        Raises ``Timeout`` when the deadline passes first, ``KeyboardInterrupt`` when the user stops it.
+        Where there is none, ``core`` tells which of ``assumed`` exclude it. Raises ``Timeout`` when the deadline
+        passes first, ``KeyboardInterrupt`` when the user stops it.
         """
+        self.core = ()
         if self._impossible or goal == FALSE:
             return False
-        assumptions = [] if goal == TRUE else [self._term(self._clauses.literal(goal))]
+        goals = [] if goal == TRUE else [self._term(self._clauses.literal(goal))]
+        literals = {self._clauses.literal(item): item for item in assumed if item != TRUE}
         self._send()
         if self._impossible:
             return False
-        answer = self._check(assumptions)
+        answer = self._check([*goals, *map(self._term, literals)])
         if answer == self._z3.unsat:
+            if literals:
+                found = {str(term) for term in self._solver.unsat_core()}
+                self.core = tuple(item for literal, item in literals.items() if str(self._term(literal)) in found)
             return False
         self._read()
         return True

@@ -9,28 +9,34 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby, pairwise
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events.symbolic.event import Place
+from ptxmm.events.symbolic.event import Event, Place
 from ptxmm.events.symbolic.phases import cta_key
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.relations import RELATIONS, Item, unready_mbarriers
 from ptxmm.events.symbolic.scopes import in_scope, includes, scope_of, thread_site
 from ptxmm.events.symbolic.tags import TAGS, tags_of
+from ptxmm.events.symbolic.variants import NONE, Alternatives
 from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation, bits
 
 
 class Base:
-    """Gives the base set or relation of a name, each computed once. Raises ``PtxmmError`` for an unknown name."""
+    """Gives the base set or relation of a name, each computed once. Raises ``PtxmmError`` for an unknown name.
 
-    def __init__(self, program: Program) -> None:
+    ``alternatives``: the instructions of the program that take one of several forms.
+    """
+
+    def __init__(self, program: Program, alternatives: Alternatives = NONE) -> None:
         self.program = program
+        self.alternatives = alternatives
         self.algebra = program.algebra
         self.formulas = program.formulas
         self._cache: dict[str, EventSet | Relation] = {}
         self._always = sum(1 << i for i, p in enumerate(program.presence) if p == TRUE)
         self._sometimes = [i for i, p in enumerate(program.presence) if p != TRUE]
         self._tags: dict[str, int] | None = None
+        self._varying: dict[str, dict[int, Formula]] = {}
         self._relations: dict[str, Callable[[], Relation]] = {
             "po": self._po,
             "rf": self._rf,
@@ -88,7 +94,9 @@ class Base:
             self._tags = self._tagged()
         if name not in self._tags:
             raise PtxmmError(f"no base set or relation is called `{name}`", kind="model")
-        return self._present(self._tags[name])
+        tagged = self._present(self._tags[name])
+        varying = self._varying.get(name)
+        return self.algebra.set_union(tagged, self.algebra.event_set(varying.items())) if varying else tagged
 
     def _present(self, mask: int) -> EventSet:
         return EventSet(
@@ -120,12 +128,26 @@ class Base:
     def _tagged(self) -> dict[str, int]:
         tags = dict.fromkeys(TAGS, 0)
         for event in self.program.events:
+            forms = self.alternatives.of(event)
+            if forms is not None:
+                self._tag_forms(event, forms)
+                continue
             for tag in tags_of(self.program.test, event):
                 tags[tag] |= 1 << event.number
         for number in self.program.initial.values():
             for tag in ("IW", "W", "M"):
                 tags[tag] |= 1 << number
         return tags
+
+    def _tag_forms(self, event: Event, forms: Iterable[tuple[Event, Formula]]) -> None:
+        """Note when an event that takes one of several forms is in each set."""
+        found: dict[str, list[Formula]] = {}
+        for form, when in forms:
+            for tag in tags_of(self.program.test, form):
+                found.setdefault(tag, []).append(when)
+        for tag, whens in found.items():
+            when = self.formulas.both(event.presence, self.formulas.any(whens))
+            self._varying.setdefault(tag, {})[event.number] = when
 
     def _executed(self, items: Iterable[Item]) -> Relation:
         """The relation with the given pairs, between executed events."""
@@ -221,18 +243,29 @@ class Base:
         by_thread = {thread: mask & ~away for thread, mask in self._by_thread().items()}
         sites = {thread: thread_site(test, thread) for thread in by_thread}
         rows = [0] * self.algebra.size
-        for event in self.program.events:
-            scope = scope_of(event)
+        items: list[Item] = []
+
+        def row(event: Event) -> int:
+            scope, found = scope_of(event), 0
             if scope is None:
-                continue
+                return 0
             for thread, mask in by_thread.items():
                 mine = event.home is None and event.thread == thread
                 if mine or (event.home is None and includes(scope, sites[event.thread], sites[thread])):
-                    rows[event.number] |= mask
+                    found |= mask
             for other in self.program.events if event.home is not None else moved:
                 if in_scope(test, event, other):
-                    rows[event.number] |= 1 << other.number
-        return self._rows(rows)
+                    found |= 1 << other.number
+            return found
+
+        for event in self.program.events:
+            forms = self.alternatives.of(event)
+            if forms is None:
+                rows[event.number] = row(event)
+            else:
+                items += [(event.number, other, when) for form, when in forms for other in bits(row(form))]
+        fixed = self._rows(rows)
+        return self.algebra.union(fixed, self._executed(items)) if items else fixed
 
     def _same_scope(self) -> Relation:
         inscope = self.relation("inscope")

@@ -1,0 +1,74 @@
+"""One problem for all strengths that instructions of a program may have: which of them forbid what is not wanted?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ptxmm.cat.ir import Model
+from ptxmm.engines.problem import Problem
+from ptxmm.engines.result import Limits, Observed, Witness
+from ptxmm.events.symbolic.variants import Site, Switch, Variation
+from ptxmm.program.condition import Proposition, terms
+from ptxmm.program.test import Test
+from ptxmm.relations.formula import FALSE, Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """What an execution must not do: end in a state that ``proposition`` holds of, raise one of ``flags``, or have no
+    meaning (``undefined``)."""
+
+    proposition: Proposition | None = None
+    flags: frozenset[str] = frozenset()
+    undefined: bool = False
+
+
+class Strengths:
+    """Every program that the forms of some instructions make of a test, each under one model.
+
+    ``test`` has the instructions in their strongest form. An order that is stronger and a scope that is
+    wider forbid more; ``find`` does not depend on that.
+    """
+
+    def __init__(
+        self,
+        test: Test,
+        model: Model,
+        variations: Mapping[Site, Variation],
+        unwanted: Unwanted,
+        limits: Limits,
+        observed: Observed | None = None,
+    ) -> None:
+        named = terms(unwanted.proposition) if unwanted.proposition is not None else ()
+        self._problem = Problem(test, model, observed or Observed((), ()), limits, named, variations=variations)
+        self._switches: Mapping[Switch, Formula] = self._problem.base.alternatives.switches
+        self._numbers = {formula: switch for switch, formula in self._switches.items()}
+        self._unwanted = self._formula(unwanted)
+        self.core: frozenset[Switch] = frozenset()
+
+    @property
+    def switches(self) -> tuple[Switch, ...]:
+        """All switches, by thread and instruction."""
+        return tuple(sorted(self._switches))
+
+    def find(self, on: Collection[Switch]) -> Witness | None:
+        """An unwanted execution of the program in which exactly the switches ``on`` are on, or None.
+
+        After None, ``core`` has those of ``on`` that the solver needed to exclude it: the rest of ``on`` need not be
+        on, unless a weaker program has fewer executions. Raises ``Timeout``.
+        """
+        assumed = [formula if switch in on else -formula for switch, formula in self._switches.items()]
+        if self._problem.solver.satisfiable(self._unwanted, assumed):
+            return self._problem.witness()
+        core = self._problem.solver.core
+        self.core = frozenset(self._numbers[formula] for formula in core if formula in self._numbers)
+        return None
+
+    def _formula(self, unwanted: Unwanted) -> Formula:
+        problem, formulas = self._problem, self._problem.formulas
+        ends = [formula for name, formula in problem.flags if name in unwanted.flags]
+        if unwanted.proposition is not None:
+            ends.append(problem.formula(unwanted.proposition))
+        misuse = [f for f, _ in problem.program.undefined] if unwanted.undefined else [FALSE]
+        return formulas.any([*misuse, formulas.both(problem.program.final, formulas.any(ends))])

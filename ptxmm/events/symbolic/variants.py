@@ -1,0 +1,63 @@
+"""Instructions that take one of several forms, as a set of switches decides: one problem stands for many programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ptxmm.events.symbolic.event import Event
+from ptxmm.ptx.ops import Op
+from ptxmm.relations.formula import Formula, Formulas
+
+Site = tuple[int, int]
+"""An instruction: thread index, index in the body."""
+
+Switch = tuple[int, int, int]
+"""A switch of the instruction at a site: thread index, index in the body, number of the switch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """The forms that an instruction may take, each with the switches that it needs.
+
+    It has the form whose switches are all on and whose set of switches is the largest: of any two forms
+    whose switches are on, some third that needs all of both must be there, or one of them does. ``forms`` begins with
+    one that needs none; None stands for no instruction. All forms have the same events, with the same values: only
+    the order, the scope or the kind of a fence differ.
+    """
+
+    forms: tuple[tuple[Op | None, frozenset[int]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """The variations of a program. ``switches``: the variable of each; ``forms``: those of each site, and when."""
+
+    switches: Mapping[Switch, Formula]
+    forms: Mapping[Site, tuple[tuple[Op | None, Formula], ...]]
+
+    def of(self, event: Event) -> Iterator[tuple[Event, Formula]] | None:
+        """``event`` in every form in which there is one, and when it has it; None where it does not vary."""
+        forms = self.forms.get((event.id[0], event.id[1]))
+        if forms is None:
+            return None
+        return ((replace(event, op=op), when) for op, when in forms if op is not None)
+
+
+NONE = Alternatives({}, {})
+
+
+def alternatives(formulas: Formulas, variations: Mapping[Site, Variation]) -> Alternatives:
+    """New switches for ``variations``, and when each form is taken."""
+    switches: dict[Switch, Formula] = {}
+    forms: dict[Site, tuple[tuple[Op | None, Formula], ...]] = {}
+    for site, variation in variations.items():
+        numbers = sorted(set().union(*(needs for _, needs in variation.forms)))
+        for number in numbers:
+            switches[*site, number] = formulas.variable()
+        on = {needs: formulas.all([switches[*site, n] for n in needs]) for _, needs in variation.forms}
+        forms[site] = tuple(
+            (op, formulas.all([on[needs], *(-on[more] for _, more in variation.forms if more > needs)]))
+            for op, needs in variation.forms
+        )
+    return Alternatives(switches, forms)
