@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any
 from ptxmm.errors import PtxmmError
 
 if TYPE_CHECKING:
+    from ptxmm.analysis.compare import CompareResult, compare, compare_versions
+    from ptxmm.analysis.explain import ExplainResult, explain
+    from ptxmm.analysis.fences import FencesResult, fences
     from ptxmm.analysis.outcomes import check
+    from ptxmm.analysis.progress import ProgressResult, progress
+    from ptxmm.analysis.property import Property
+    from ptxmm.analysis.races import RacesResult, races
     from ptxmm.analysis.result import Failure, Note, Outcome, Result
+    from ptxmm.analysis.robust import RobustResult, robust
+    from ptxmm.analysis.scopes import ScopesResult, scopes
     from ptxmm.cat import Model
     from ptxmm.cat import load as load_model
     from ptxmm.engines.result import Limits
@@ -22,36 +30,69 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CompareResult",
+    "ExplainResult",
     "Failure",
+    "FencesResult",
     "Limits",
     "Model",
     "Note",
     "Outcome",
+    "ProgressResult",
+    "Property",
     "PtxmmError",
+    "RacesResult",
     "Result",
+    "RobustResult",
+    "ScopesResult",
     "Test",
     "__version__",
     "check",
+    "compare",
+    "compare_versions",
+    "explain",
+    "fences",
     "load_model",
     "parse",
+    "progress",
+    "races",
     "read",
+    "robust",
+    "scopes",
 ]
+
+_HOMES = {
+    "CompareResult": "analysis.compare",
+    "ExplainResult": "analysis.explain",
+    "Failure": "analysis.result",
+    "FencesResult": "analysis.fences",
+    "Limits": "engines.result",
+    "Model": "cat",
+    "Note": "analysis.result",
+    "Outcome": "analysis.result",
+    "ProgressResult": "analysis.progress",
+    "Property": "analysis.property",
+    "RacesResult": "analysis.races",
+    "Result": "analysis.result",
+    "RobustResult": "analysis.robust",
+    "ScopesResult": "analysis.scopes",
+    "Test": "program.test",
+    "check": "analysis.outcomes",
+    "compare": "analysis.compare",
+    "compare_versions": "analysis.compare",
+    "explain": "analysis.explain",
+    "fences": "analysis.fences",
+    "load_model": "cat",
+    "parse": "formats",
+    "progress": "analysis.progress",
+    "races": "analysis.races",
+    "read": "formats",
+    "robust": "analysis.robust",
+    "scopes": "analysis.scopes",
+}
 
 
 def __getattr__(name: str) -> Any:
-    homes = {
-        "Failure": "analysis.result",
-        "Limits": "engines.result",
-        "Model": "cat",
-        "Note": "analysis.result",
-        "Outcome": "analysis.result",
-        "Result": "analysis.result",
-        "Test": "program.test",
-        "check": "analysis.outcomes",
-        "load_model": "cat",
-        "parse": "formats",
-        "read": "formats",
-    }
-    if name not in homes:
+    if name not in _HOMES:
         raise AttributeError(f"module 'ptxmm' has no attribute {name!r}")
-    return getattr(import_module(f"ptxmm.{homes[name]}"), {"load_model": "load"}.get(name, name))
+    return getattr(import_module(f"ptxmm.{_HOMES[name]}"), {"load_model": "load"}.get(name, name))

@@ -65,6 +65,7 @@ def environment(model: str, base: frozenset[str]) -> Mapping[str, bool]:
         if isinstance(item, Let):
             for _ in range(2 if item.recursive else 1):
                 for d in item.definitions:
+                    known.update(dict.fromkeys((p.name for p in d.parameters or ()), True))
                     known[d.name] = d.parameters is not None or possible(d.body, known)
         assert isinstance(item, Let | Check)
     return known

@@ -83,6 +83,15 @@ SURFACE_GENERIC = (
     "implied: `pfence` covers surface, texture and constant accesses only; these are memory operations and not generic"
 )
 
+IN_CLUSTER = (
+    "both fences are of cluster scope, and in one cluster: the first is in the CTA that the object lies in, the second "
+    "in the CTA of the copy, and the shared memory of a CTA is accessible in its cluster only"
+)
+COVERED = (
+    "implied: an acquire fence of the async proxy covers every object in shared memory, and the release fence before "
+    "it covers the object, which is then in shared memory"
+)
+
 _GROUPS: list[tuple[str, str, list[str]]] = [
     (FENCE_SC, "*", ["axiom FenceSC-order", "axiom Fence-SC"]),
     (MS_PO, "*", ["related without po"]),
@@ -92,6 +101,12 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (WEAK_MIDDLE, "*", ["pattern-write whatever STRONG"]),
     (WEAK_MIDDLE, "*", ["release-pattern whatever [pattern-write]", "release-pattern whatever [pattern-write] (2)"]),
     (WEAK_MIDDLE, "ptx-8.5", ["sync-init whatever [pattern-write]", "sync-tensormap whatever [pattern-write]"]),
+    (WEAK_MIDDLE, "ptx-8.5", ["sync-releasing whatever [pattern-write]", "handed-over whatever [pattern-write]"]),
+    (IN_CLUSTER, "ptx-8.5", ["sync-async whatever ms"]),
+    (TYPED, "ptx-8.5", ["sync-async whatever [ASREL]", "sync-async whatever [ASACQ]"]),
+    (OVERLAP, "ptx-8.5", ["ppbc whatever vovl (5)", "ppbc whatever vovl (6)"]),
+    (COVERED, "ptx-8.5", ["acquire-async whatever rcov"]),
+    (TYPED, "ptx-8.5", ["acquire-async whatever M"]),
     (HALVES, "ptx-6.0", ["axiom Atomicity whatever ms", "axiom Atomicity whatever ms (2)"]),
     (HALVES, "ptx-7.5 ptx-8.5", ["axiom Atomicity-RMW whatever ms", "axiom Atomicity-RMW whatever ms (2)"]),
     (HALVES, "ptx-8.5", ["axiom MixedSizeRMW whatever amo-ms", "axiom MixedSizeRMW whatever amo-ms (2)"]),
@@ -121,14 +136,15 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (OVERLAP, "ptx-8.5", ["ppbc whatever ovl", "ppbc whatever ovl (2)", "axiom Coherence whatever ovl"]),
     (SYMMETRIC, "ptx-8.5", ["conflict without (W * M)", "conflict without (M * W)"]),
     (TYPED, "ptx-8.5", ["cluster whatever [CA]", "cluster whatever CW", "sync-cluster whatever CA"]),
-    (TYPED, "ptx-8.5", ["sync-cluster whatever [CA]", "sync-mbarrier whatever MBA", "sync-mbarrier whatever [MBA]"]),
+    (TYPED, "ptx-8.5", ["sync-cluster whatever [CA]", "mb-release whatever MBA", "mb-release whatever [MBA]"]),
     (TYPED, "ptx-8.5", ["mb-acquire whatever MBW", "enter-tensormap whatever [TMACQ]"]),
     (TYPED, "ptx-8.5", ["enter-tensormap whatever [(R & TMP)]", "enter-tensormap whatever R"]),
-    (TYPED, "ptx-8.5", ["enter-tensormap whatever TMP", "leave whatever [PF]", "enter whatever [PF]"]),
+    (TYPED, "ptx-8.5", ["enter-tensormap whatever TMP", "leave whatever [PF]", "enter-by-fence whatever [PF]"]),
     (WAIT_ACQUIRES, "ptx-8.5", ["cluster whatever [(CW & ACQ)]", "cluster whatever ACQ"]),
     (ASYNC_LEAVES, "ptx-8.5", ["leave whatever (proxy-fence)^-1", "leave whatever [leaving]"]),
     (ASYNC_LEAVES, "ptx-8.5", ["leaving whatever R", "leaving whatever TMP", "ppbc whatever [generic]"]),
-    (NO_ENTRY, "ptx-8.5", ["enter whatever [(M & async-op)]", "enter whatever M", "enter whatever async-op"]),
+    (NO_ENTRY, "ptx-8.5", ["enter-by-fence whatever [(M & async-op)]"]),
+    (NO_ENTRY, "ptx-8.5", ["enter-by-fence whatever M", "enter-by-fence whatever async-op"]),
     (NO_PATH_FROM_ISSUE, "ptx-8.5", ["bc without issue", "tc without issue"]),
     (INIT_ALONE, "ptx-8.5", ["bc-init (bc-step)? once"]),
     (PO_GENERIC, "ptx-8.5", ["po-vloc whatever same-proxy"]),

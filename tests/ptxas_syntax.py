@@ -238,12 +238,15 @@ def _fragment(words: Sequence[str]) -> int:
 
 
 def _address(words: Sequence[str], rng: random.Random) -> str:
-    """An address in the state space of the qualifiers: a variable of that space or a register, maybe with an offset."""
+    """An address in the state space of the qualifiers: a variable of that space or a register, of 64 bits or, in shared
+    memory, of 32, maybe with an offset."""
     space = next((word for word in words if word in _SPACE_VARIABLES), "")
     variable = _SPACE_VARIABLES.get(space)
     if words[0] == "st" and variable == "xe":
         variable = "xf"  # parameters of an entry function are only read
     base = variable if variable and (variable in ("xe", "xf") or rng.random() < 0.5) else "d8"
+    if base == "d8" and variable == "xs" and rng.random() < 0.5:
+        base = "r8"  # an address of 32 bits
     return f"[{base}{rng.choice(('', '', '+64', '+128'))}]"
 
 

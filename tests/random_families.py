@@ -132,7 +132,7 @@ def twisted(rng: random.Random, source: Program) -> Program:
         line, thread = source.threads[t][i], source.threads[t]
         if rng.random() < 0.5:
             named = re.search(r"\[([a-z])([+][0-9]+)?\]", line.tail)
-            if named and not line.head.startswith(("tensormap", "fence", "cp.async.bulk.tensor")):
+            if named and not line.head.startswith(("tensormap", "fence", "tcgen05", "cp.async.bulk.tensor")):
                 register = f"d{90 + i}"
                 address = Line("mov", f".u64 {register}, {named[1]}")
                 tail = line.tail.replace(named[0], f"[{register}{named[2] or ''}]", 1)
@@ -149,7 +149,19 @@ def twisted(rng: random.Random, source: Program) -> Program:
 
 def makers() -> dict[str, Callable[[random.Random], Program]]:
     """The makers of all families."""
-    from tests import random_bulk, random_copies, random_mbarriers, random_memory
+    from tests import (
+        random_addresses,
+        random_bulk,
+        random_copies,
+        random_exchanges,
+        random_matrices,
+        random_mbarriers,
+        random_memory,
+        random_multimem,
+        random_restricted,
+        random_tensorcore,
+        random_tensors,
+    )
 
     return {
         "vectors": random_memory.vectors,
@@ -161,10 +173,34 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "bulk": random_bulk.bulk,
         "cp_async": random_copies.cp_async,
         "tensormaps": random_copies.tensormaps,
+        "exchanges": random_exchanges.exchanges,
+        "matrices": random_matrices.matrices,
+        "addresses": random_addresses.addresses,
+        "tensors": random_tensors.tensors,
+        "multimem": random_multimem.multimem,
+        "restricted": random_restricted.restricted,
+        "tcgen05": random_tensorcore.tcgen05,
     }
 
 
-NAMES = ("vectors", "mixed_sizes", "cluster", "warps", "grids", "mbarriers", "bulk", "cp_async", "tensormaps")
+NAMES = (
+    "vectors",
+    "mixed_sizes",
+    "cluster",
+    "warps",
+    "grids",
+    "mbarriers",
+    "bulk",
+    "cp_async",
+    "tensormaps",
+    "exchanges",
+    "matrices",
+    "addresses",
+    "tensors",
+    "multimem",
+    "restricted",
+    "tcgen05",
+)
 
 
 def renamed(source: Program, table: dict[str, str]) -> Program:

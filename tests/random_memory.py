@@ -35,6 +35,8 @@ def vectors(rng: random.Random) -> Program:
     kind_of_atoms = kit.pick(("v2.f32", "v4.f32", "v2.f16", "f16x2", "b128"))
     if atoms:
         ctas = ctas[:2]
+        if kind_of_atoms == "v4.f32":  # what each of four elements may become without order multiplies
+            scopes = ("gpu", "gpu", "gpu", "sys")
         kind, count = {"v2.f32": ("u32", 2), "v4.f32": ("u32", 4), "v2.f16": ("u16", 2), "f16x2": ("u16", 2)}.get(
             kind_of_atoms, ("u64", 2)
         )

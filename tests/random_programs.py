@@ -29,7 +29,10 @@ STRONGER: dict[str, dict[str, tuple[str, ...]]] = {
     "red": {"relaxed": ("release",)},
     "fence": {"acq_rel": ("sc",)},
 }
-FAMILY = {"ld": "ld", "suld": "ld", "tld": "ld", "cold": "ld", "st": "st", "sust": "st"}
+FAMILY = {
+    "ld": "ld", "suld": "ld", "tld": "ld", "cold": "ld", "multimem.ld_reduce": "ld", "st": "st", "sust": "st",
+    "multimem.st": "st", "multimem.red": "red",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,12 @@ class Program:
     threads: tuple[tuple[Line, ...], ...]
     condition: str
     blocks: bool = False
+    isa: str = ""
 
     def text(self) -> str:
         """The litmus file."""
-        lines = ["PTX random", "{", *(f"  {d}" for d in self.declarations), "}"]
+        version = [f"ISA={self.isa}"] if self.isa else []
+        lines = ["PTX random", *version, "{", *(f"  {d}" for d in self.declarations), "}"]
         heads = [f"{n}@{p}" if p else n for n, p in zip(self.names, self.placements, strict=True)]
         if self.blocks:
             for head, thread in zip(heads, self.threads, strict=True):

@@ -18,11 +18,12 @@ from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, evaluate
 from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.test import Test
 from ptxmm.ptx.isa import definitions
-from ptxmm.ptx.ops import Barrier
+from ptxmm.ptx.ops import Barrier, BarrierReduction, WarpExchange
 from tests import reference_barriers
 from tests.reference_axioms import Last, Reading, final_writes
-from tests.reference_events import Cell, Place
-from tests.reference_expressions import Expr, Impossible, Leaf
+from tests.reference_events import Cell, Path, Place
+from tests.reference_exchanges import resolved
+from tests.reference_expressions import Expr, Impossible, Leaf, const, is_const
 from tests.reference_expressions import evaluate as value_of
 from tests.reference_frame import Byte, Frame, initial_bytes, instances
 from tests.reference_relations import Pairs
@@ -189,9 +190,38 @@ def meetings(x: Frame, values: Values) -> Iterator[Meeting]:
 
 Result = tuple[Values, set[tuple[Last, ...]], frozenset[str], Meeting]
 
+EXCHANGES = (BarrierReduction, WarpExchange)
 
-def consistent(x: Frame, tear: bool, deadline: float) -> Iterator[Result]:
-    """Read values, last writes and flags of every consistent execution of one combination of paths."""
+
+def frames(
+    test: Test, model: str, paths: tuple[Path, ...], dependencies: frozenset[str]
+) -> Iterator[tuple[Frame, Meeting | None]]:
+    """The frames of one combination of paths: one for each way in which threads may give each other values, with the
+    run of the barriers in which they do; a single one where they do not.
+
+    ``NotImplementedError`` if who meets depends on what is read.
+    """
+    if not any(isinstance(step.op, EXCHANGES) for path in paths for step in path.steps):
+        yield Frame(test, model, paths, dependencies), None
+        return
+    nothing: dict[Leaf, Expr] = {
+        (t, k, i): const(0) for t, path in enumerate(paths) for k in range(len(path.steps)) for i in (0, 1)
+    }
+    x = Frame(test, model, tuple(resolved(path, nothing) for path in paths), dependencies)
+    try:
+        met = list(meetings(x, Values(x, {}, {}, {})))
+    except (Undecided, KeyError):
+        raise NotImplementedError("who meets in an exchange depends on reads") from None
+    for run in met:
+        given = dict(run.given)
+        known = tuple(resolved(path, given) for path in paths)
+        if all(bool(e[1]) == truth for path in known for e, truth in path.constraints if is_const(e)):
+            yield Frame(test, model, known, dependencies), run
+
+
+def consistent(x: Frame, tear: bool, deadline: float, met: Meeting | None = None) -> Iterator[Result]:
+    """Read values, last writes and flags of every consistent execution of one combination of paths; ``met``: with this
+    run of the barriers."""
     accesses = {leaf: x.events[n] for leaf, n in x.number.items()}
     initial = {cell: v for iw, v in x.initial.items() if (cell := x.events[iw].cell)}
     leaf_values, cells = possible_values(accesses, initial, tear)
@@ -239,7 +269,7 @@ def consistent(x: Frame, tear: bool, deadline: float) -> Iterator[Result]:
                     yield full, *found, known
 
     try:  # most barriers do not depend on what is read
-        early: list[Meeting | None] = list(meetings(x, Values(x, stands, {}, {})))
+        early: list[Meeting | None] = [met] if met else list(meetings(x, Values(x, stands, {}, {})))
     except Undecided:
         early = [None]
     for met in early:
@@ -275,12 +305,12 @@ def executions(
     tear = model == "ptx-8.5" if tear is None else tear
     paths = [list(Walker(test, t, unroll, sem, spins).paths()) for t in range(len(test.threads))]
     for combination in itertools.product(*paths):
-        x = Frame(test, model, combination, dependencies)
-        for values, lasts, found, met in consistent(x, tear, deadline):
-            for last in lasts:
-                for state in states_of(x, values, last, met):
-                    if test.filter is None or evaluate(test.filter, state):
-                        yield state, found
+        for x, run in frames(test, model, combination, dependencies):
+            for values, lasts, found, met in consistent(x, tear, deadline, run):
+                for last in lasts:
+                    for state in states_of(x, values, last, met):
+                        if test.filter is None or evaluate(test.filter, state):
+                            yield state, found
 
 
 def states(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ptxmm.program.tensors import FIELDS
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type
@@ -130,16 +131,17 @@ def atomic(
 def tensormap(
     walker: Walker, run: Run, op: ops.TensormapReplace | ops.TensormapCopyFence, common: Event
 ) -> Iterator[Run]:
-    """A read and a write of 128 bytes; the first 8 of them hold the global address."""
+    """A read and a write of 128 bytes, of which a replace changes those of one field."""
     common = replace(common, proxy="GEN")
     leaf = (walker.index, len(run.events))
     if isinstance(op, ops.TensormapReplace):
-        if op.field != "global_address":
-            raise NotImplementedError(op)
         for fork, item, offset, address in walker.places(run, op.address, TENSORMAP, 64):
             event = placed(replace(common, addr=reads(address)), item, offset, TENSORMAP)
-            new = walker.operand(run, op.value, B64)
-            value = joined_bytes((new, 0, 8), (("read", leaf), 8, TENSORMAP - 8))
+            first, size = FIELDS[op.field]
+            first += size * (op.ordinal or 0)
+            new, old = walker.operand(run, op.value, op.type), ("read", leaf)
+            parts = [(old, 0, first), (new, 0, size), (old, first + size, TENSORMAP - first - size)]
+            value = joined_bytes(*(part for part in parts if part[2]))
             write = replace(event, kind="W", value=value, data=reads(value), read_half=None)
             yield replace(fork, pc=run.pc + 1, events=(*run.events, replace(event, kind="R"), write))
         return

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type
-from tests.reference_accesses import TENSORMAP, placed, update
+from tests import reference_tensors
+from tests.reference_accesses import placed, update
 from tests.reference_events import Event, Later, Place, Run, Step
 from tests.reference_expressions import Expr, Leaf, const, is_const, joined_bytes, reads
 
@@ -138,22 +139,9 @@ def bulk(walker: Walker, run: Run, op: ops.BulkCopy, common: Event) -> Iterator[
         if not is_const(size):
             raise NotImplementedError(op)
         new = Operation(walker, run, common)
-        yield from bulk_sides(walker, run, op, new, size[1], None, 16, reads(size))
+        yield from bulk_sides(walker, run, op, new, size[1], reads(size))
         return
-    base = op.tensormap.base
-    declared = walker.test.objects[base.name].tensormap if isinstance(base, ops.Sym) else None
-    if declared is None or len(op.coordinates) != 1 or op.load_mode != "tile":
-        raise NotImplementedError(op)
-    for fork, item, offset, address in walker.places(run, op.tensormap, TENSORMAP, 64):
-        new = Operation(walker, run, common)
-        event = placed(replace(new.common, kind="R", proxy="TMP", addr=reads(address)), item, offset, TENSORMAP)
-        map_ = joined_bytes((("read", new.add(event)), 0, 8))
-        coordinate = walker.resize(walker.operand(run, op.coordinates[0], U32), Type("s", 32), 64)
-        scaled = walker.apply("mul.lo", B64, coordinate, const(declared.type.bytes))
-        side = walker.apply("add", B64, map_, scaled)
-        length = declared.count * declared.type.bytes
-        known = reads(map_) | reads(coordinate)
-        yield from bulk_sides(walker, fork, op, new, length, side, declared.type.bytes, known)
+    yield from reference_tensors.tensor(walker, run, op, common)
 
 
 def bulk_sides(
@@ -162,22 +150,13 @@ def bulk_sides(
     op: ops.BulkCopy,
     made: Operation,
     size: int,
-    tensor: Expr | None,
-    align: int,
     addr: frozenset[Leaf],
 ) -> Iterator[Run]:
-    """The source, the destinations and the mbarrier; ``tensor``: the address on the global side of a tensor copy, a
-    multiple of ``align``."""
+    """The source, the destinations and the mbarrier."""
     events = list(made.events)
-
-    def side(fork: Run, address: ops.Address | None) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
-        if address is not None:
-            return walker.places(fork, address, size, 16)
-        assert tensor is not None
-        return walker.at(fork, tensor, size, align)
-
-    for first, source, offset, src in side(run, op.src):
-        for second, target, at, dst in side(first, op.dst):
+    assert op.src is not None and op.dst is not None
+    for first, source, offset, src in walker.places(run, op.src, size, 16):
+        for second, target, at, dst in walker.places(first, op.dst, size, 16):
             if op.mbarrier is None:
                 made.events = list(events)
                 bulk_events(walker, op, made, (source, offset), [(target, at)], [], size, addr | reads(src), reads(dst))

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from tests import reference_tensorcore
 from tests.reference_frame import Byte, Frame, Here
 from tests.reference_relations import Pairs, acyclic, closure, irreflexive, seq
 from tests.reference_simulation import Meeting
@@ -40,53 +41,110 @@ def causality(x: Frame, rf: Pairs, fsc: Pairs, met: Meeting) -> tuple[Pairs, Pai
         bc = closure(seq(po_, sw, po_))
         return bc, bc | seq(obs, bc | (x.po & x.ovl))
     sync = sync_ra | fsc | met.barphase | met.warpphase | x.api
-    ppbc: Pairs = set()
-    if x.model == "ptx-8.5":
-        bc, bt = base_causality(x, obs, sync, met)
-        # a map that was written generically is read by a copy after a release and an acquire fence of its proxy
-        into = {(a, r) for a, r in x.tmcov & x.scta & bt}
-        ppbc |= x.vovl & seq(
-            {(m, f) for m, f in bt if m in x.M & x.GEN and f in x.TMREL}, {(f, a) for f, a in bt if a in x.TMACQ}, into
-        )
-        ppbc |= x.ovl & seq({(m, a) for m, a in bc if a in x.API}, bc)
-        other = {m for m in x.M if x.events[m].proxy in ("ASY", "TMP")}
-    else:
+    if x.model != "ptx-8.5":
         bc = closure(x.po | sync)
-        other = x.M - x.GEN
-    generic = {(e, e) for e in x.M & x.GEN}
-    xit = generic | {(m, f) for m, f in bc if m in other and (f, m) in x.pfl}
-    ent = generic | {(f, m) for f, m in bc if m in other - x.TMP and (f, m) in x.pfl}
-    ppbc |= {(a, b) for a, b in bc & x.vovl if a in x.M & x.GEN and b in x.M & x.GEN}
-    ppbc |= {(a, b) for a, b in bc & x.vovl & x.same_proxy & x.scta if a in x.M}
-    ppbc |= x.vovl & seq(xit, bc, ent)
-    ppbc |= x.ovl & seq(xit, {(a, f) for a, f in bc if f in x.AF}, bc, ent)
+        ppbc = preserved(x, bc, x.M - x.GEN)
+        return bc, ppbc | seq(obs, ppbc)
+    step = steps(x, obs, sync, met)
+    bc, bt = base_causality(x, obs, step, met)
+    other = {m for m in x.M if x.events[m].proxy in ("ASY", "TMP")}
+    ppbc = preserved(x, bc, other)
+    # a map that was written generically is read by a copy after a release and an acquire fence of its proxy
+    into = {(a, r) for a, r in x.tmcov & x.scta & bt}
+    ppbc |= x.vovl & seq(
+        {(m, f) for m, f in bt if m in x.M & x.GEN and f in x.TMREL}, {(f, a) for f, a in bt if a in x.TMACQ}, into
+    )
+    ppbc |= x.ovl & seq({(m, a) for m, a in bc if a in x.API}, bc)
+    ppbc |= reference_tensorcore.preserved(x, step, obs, met.cluphase, met.mbphase)
+    for key, own in restricted(x, obs, step, met).items():
+        on = {m for m in x.M if (cell := x.events[m].cell) and cell[0] == key}
+        ppbc |= {(a, b) for a, b in preserved(x, own, other) | one_way(x, own, obs, met, key) if a in on and b in on}
+        # an mbarrier is such an object as well
+        bc |= {(a, b) for a, b in own if a in x.MBI and (place := x.events[a].place) and place[0] == key}
     return bc, ppbc | seq(obs, ppbc)
 
 
-def base_causality(x: Frame, obs: Pairs, sync: Pairs, met: Meeting) -> tuple[Pairs, Pairs]:
-    """``bc`` and ``bt`` of 1.5."""
+def leaving(x: Frame, bc: Pairs, other: set[int]) -> Pairs:
+    """From an access to itself, if it is generic, or to a proxy fence after it that is for its proxy."""
+    return {(e, e) for e in x.M & x.GEN} | {(m, f) for m, f in bc if m in other and (f, m) in x.pfl}
+
+
+def preserved(x: Frame, bc: Pairs, other: set[int]) -> Pairs:
+    """What a base causality order preserves across proxies; ``other``: the accesses that are not generic."""
+    xit = leaving(x, bc, other)
+    ent = {(e, e) for e in x.M & x.GEN} | {(f, m) for f, m in bc if m in other - x.TMP and (f, m) in x.pfl}
+    result = {(a, b) for a, b in bc & x.vovl if a in x.M & x.GEN and b in x.M & x.GEN}
+    result |= {(a, b) for a, b in bc & x.vovl & x.same_proxy & x.scta if a in x.M}
+    result |= x.vovl & seq(xit, bc, ent)
+    return result | (x.ovl & seq(xit, {(a, f) for a, f in bc if f in x.AF}, bc, ent))
+
+
+def steps(x: Frame, obs: Pairs, sync: Pairs, met: Meeting) -> Pairs:
+    """The steps of base causality order of 1.5."""
     clu = {(a, w) for a, w in met.cluphase if w in x.ACQ}
     sync_clu = x.ms & seq({(a, a) for a in x.CA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.CA}, clu)
     waits = {(w, w) for w in x.MBW & x.ACQ} | {(w, f) for w, f in x.po if w in x.MBW - x.ACQ and f in x.F_ACQ}
     sync_mb = x.ms & seq(
         {(a, a) for a in x.MBA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.MBA}, met.mbphase, waits
     )
+    return x.po | x.aord | x.acomp | sync | sync_clu | sync_mb
+
+
+def base_causality(x: Frame, obs: Pairs, step: Pairs, met: Meeting) -> tuple[Pairs, Pairs]:
+    """``bc`` and ``bt`` of 1.5."""
     strong_w = x.W & x.STRONG
     sync_tm = x.ms & seq(
         {(f, w) for f, w in x.po if f in x.TMREL and w in strong_w},
         obs,
         {(r, f) for r, f in x.po if r in x.start and f in x.TMACQ},
     )
-    step = x.po | x.aord | x.acomp | sync | sync_clu | sync_mb
     bc0 = closure(step)
     bt0 = closure(step | sync_tm)
+    reads = x.acqpat | {(r, f) for r, f in x.po if r in x.start and f in x.FRA}
     mbi_s = x.ms & (
-        seq({(f, a) for f, a in x.po if f in x.FMBI and a in x.CA}, clu)
-        | seq({(f, w) for f, w in x.po if f in x.FMBI and w in strong_w}, obs, x.acqpat)
+        seq({(f, a) for f, a in x.po if f in x.FMBI and a in x.CA}, {(a, w) for a, w in met.cluphase if w in x.ACQ})
+        | seq({(f, w) for f, w in x.po if f in x.FMBI and w in strong_w}, obs, reads)
     )
     bc_mbi = seq({(i, f) for i, f in x.po if i in x.MBI}, mbi_s)
     before = bc0 | bc_mbi | seq(bc_mbi, bc0)
     return before | x.issue | seq(before, x.issue), bt0 | x.issue | seq(bt0, x.issue)
+
+
+# ---- PTX 8.6: fences that are for objects in shared memory only ------------------------------------------------------
+
+
+def hands_over(x: Frame, released: set[int], acquired: set[int], obs: Pairs, met: Meeting, sem: bool) -> Pairs:
+    """From fences of ``released`` to fences of ``acquired`` by a flag, an mbarrier or the barrier of the cluster
+    between them; ``sem``: also from and to what releases and acquires for all memory."""
+    strong_w = x.W & x.STRONG
+    first = {(f, e) for f, e in x.po if f in released and e in strong_w | x.MBA | x.CA}
+    last = {(e, f) for e, f in x.po if e in x.start | x.MBW | x.CW and f in acquired}
+    if sem:
+        last = {(e, f) for e, f in last if e not in (x.MBW & x.ACQ) | x.CW}
+        first |= x.relpat | {(e, e) for e in (x.MBA | x.CA) & x.REL}
+        first |= {(f, e) for f, e in x.po if f in x.F_REL and e in x.MBA | x.CA}
+        last |= x.acqpat | {(w, w) for w in (x.MBW | x.CW) & x.ACQ}
+        last |= {(w, f) for w, f in x.po if w in x.MBW - x.ACQ and f in x.F_ACQ}
+    return x.ms & seq(first, obs | met.mbphase | met.cluphase, last)
+
+
+def restricted(x: Frame, obs: Pairs, step: Pairs, met: Meeting) -> dict[str, Pairs]:
+    """For each object in shared memory, what base causality order is for it with the restricted fences that are."""
+    result = {}
+    if x.FRR or x.FRA or x.ASREL or x.ASACQ:
+        for key, item in x.test.objects.items():
+            if item.space == "shared":
+                good = {f for f in x.FRR | x.FRA if x.covers(f, key)}
+                own = closure(step | hands_over(x, good & x.FRR, good & x.FRA, obs, met, True))
+                result[key] = own | x.issue | seq(own, x.issue)
+    return result
+
+
+def one_way(x: Frame, bc: Pairs, obs: Pairs, met: Meeting, key: str) -> Pairs:
+    """From the generic to the async proxy, by a release and an acquire fence that are for an object."""
+    into = {(f, m) for f, m in bc & x.scta if f in x.ASACQ and x.events[m].proxy == "ASY"}
+    out = seq(leaving(x, bc, x.M - x.GEN), {(a, f) for a, f in bc if f in x.ASREL and x.covers(f, key)})
+    return x.vovl & seq(out, bc | hands_over(x, x.ASREL, x.ASACQ, obs, met, False), into)
 
 
 def from_reads(here: Here, reading: Reading, co: Pairs) -> Pairs:

@@ -68,9 +68,11 @@ class Later:
 class Step:
     """An instruction that takes part in the simulation of barriers; events are numbered within the thread.
 
-    ``kind``: bar, warp, cluster.arrive, cluster.wait, init, inval, arrive, tx, wait, issue (starts ``later``).
+    ``kind``: bar, warp, exchange, cluster.arrive, cluster.wait, init, inval, arrive, tx, wait, issue (starts
+    ``later``).
     ``event``, ``wait``: the arrive half (or the only event) and the wait half; None if there is none.
-    ``args``: barrier and count; mask; count; count and bytes; bytes; state and parity.
+    ``args``: barrier and count; mask; count; count and bytes; bytes; state and parity. ``gives``: what the thread gives
+    to those that it meets (exchange, or bar with a reduction); ``source``: the lane that a shuffle takes from.
     """
 
     thread: int
@@ -82,6 +84,8 @@ class Step:
     args: tuple[Expr | None, ...] = ()
     result: bool = False
     later: tuple[Later, ...] = ()
+    gives: Expr | None = None
+    source: int = -1
 
 
 @dataclass(frozen=True, slots=True)

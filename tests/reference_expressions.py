@@ -1,9 +1,9 @@
 """Values of the reference: expressions over reads, their rewrites, and integer arithmetic.
 
 An expression is a nested tuple: ``("const", value)``, ``("read", (thread, event))``, ``("token", (thread, event))`` for
-what an arrival returns, ``("joined", expression, reads, mark)`` for a register that a branch decided, ``("bytes",
-((expression, first byte, bytes), ...))`` for what is put together from pieces, the lowest first, ``("call", function,
-argument...)``, or ``(operation, type, argument...)``.
+what an arrival returns, ``("given", (thread, step, which))`` for a value from other threads, ``("joined", expression,
+reads, mark)`` for a register that a branch decided, ``("bytes", ((expression, first byte, bytes), ...))`` for what is
+put together from pieces, the lowest first, ``("call", function, argument...)``, or ``(operation, type, argument...)``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any
 from ptxmm.ptx.ops import Type
 from tests import reference_floats
 
-Leaf = tuple[int, int]
+Leaf = tuple[int, ...]
+"""(thread, event), or (thread, step, which) of a value from other threads."""
+
 Expr = tuple[Any, ...]
 NOTHING: frozenset[Leaf] = frozenset()
 
@@ -164,7 +166,7 @@ def reads(expr: Expr) -> frozenset[Leaf]:
             return NOTHING
         case "bytes":
             return NOTHING.union(*(reads(e) for e, _, _ in expr[1]))
-        case "read":
+        case "read" | "given":
             return frozenset({expr[1]})
         case "joined":
             return NOTHING.union(reads(expr[1]), expr[2])
@@ -178,7 +180,7 @@ def evaluate(expr: Expr, leaf: Mapping[Leaf, int]) -> int:
     match expr[0]:
         case "const":
             return int(expr[1])
-        case "read" | "token":
+        case "read" | "token" | "given":
             return leaf[expr[1]]
         case "bytes":
             return pieces_value(expr[1], lambda e: evaluate(e, leaf))
@@ -196,3 +198,28 @@ def evaluate(expr: Expr, leaf: Mapping[Leaf, int]) -> int:
             return evaluate(expr[3] if evaluate(expr[2], leaf) else expr[4], leaf)
     args = [evaluate(a, leaf) for a in expr[2:]]
     return mask(compute(expr[0], expr[1], args), result_bits(expr[0], expr[1]))
+
+
+def substitute(expr: Expr, given: Mapping[Leaf, Expr]) -> Expr:
+    """``expr`` with values from other threads in place, as far as they are known."""
+    match expr[0]:
+        case "const" | "absent" | "read" | "token":
+            return expr
+        case "given":
+            return given.get(expr[1], expr)
+        case "bytes":
+            return joined_bytes(*((substitute(e, given), first, count) for e, first, count in expr[1]))
+        case "joined":
+            leaves = NOTHING.union(*(reads(given[leaf]) if leaf in given else {leaf} for leaf in expr[2]))
+            return ("joined", substitute(expr[1], given), leaves, expr[3]) if leaves else substitute(expr[1], given)
+        case "call":
+            return call(expr[1], *(substitute(a, given) for a in expr[2:]))
+        case "saturate" | "extend":
+            inner = substitute(expr[3], given)
+            return const(evaluate((*expr[:3], inner), {})) if is_const(inner) else (*expr[:3], inner)
+        case "select":
+            condition, one, other = (substitute(a, given) for a in expr[2:])
+            if is_const(condition):
+                return one if condition[1] else other
+            return (*expr[:2], condition, one, other)
+    return apply(expr[0], expr[1], *(substitute(a, given) for a in expr[2:]), sem=False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ptxmm.program.test import Placement, Test
 from ptxmm.ptx.ops import GridControl
+from tests import reference_tensorcore
 from tests.reference_events import Event, Owner, Path
 from tests.reference_expressions import Leaf, const
 from tests.reference_relations import Pairs, inv
@@ -101,6 +102,7 @@ class Frame:
         self.sets()
         self.relations()
         self.asynchronous()
+        reference_tensorcore.order(self)
         self.parts()
 
     def borders(self) -> None:
@@ -132,6 +134,9 @@ class Frame:
         self.CA, self.CW = kind("CA"), kind("CW")
         self.MBA, self.MBW, self.MBI, self.FMBI = kind("MBA"), kind("MBW"), kind("MBI"), kind("FMBI")
         self.TMREL, self.TMACQ = kind("TMREL"), kind("TMACQ")
+        self.FRR, self.FRA = kind("FRR"), kind("FRA")
+        self.ASREL, self.ASACQ = kind("ASREL"), kind("ASACQ")
+        self.TCB, self.TCA = kind("TCB"), kind("TCA")
         self.ISS, self.API, self.AW = kind("ISS"), kind("API"), kind("AW")
         self.STRONG = {e for e in every if ev[e].scope is not None}
         self.REL = {e for e in every if ev[e].rel}
@@ -231,6 +236,15 @@ class Frame:
         ends = {e for e in self.MBA if not ev[e].sync}
         self.issue = {(a, b) for a, b in one if a in self.ISS and b in M}
         self.issue_all = {(a, b) for a, b in one if a in self.ISS}
+        # a product is issued after wgmma.fence and fence.proxy.async of its thread, and after nothing else (A35)
+        self.issue |= {
+            (f, r)
+            for r in self.R
+            if ev[r].fences == "wgmma"
+            for f in self.ISS | self.PF
+            if ev[f].thread == ev[r].thread and ev[f].step < ev[r].step and ev[f].sync
+            if ev[f].fences == ("wgmma" if f in self.ISS else "ASY")
+        }
         self.aord = {
             (a, b)
             for a, b in subs
@@ -289,6 +303,8 @@ class Frame:
     def is_copy(self, w: int) -> bool:
         """Whether an asynchronous generic write is that of a ``cp.async``: it has no completion of its own."""
         ev = self.events
+        if (ev[w].fences or "").startswith("tcgen05"):
+            return False
         return not any(ev[e].thread == ev[w].thread and ev[e].step == ev[w].step for e in self.MBA)
 
     def before(self, t: int, u: int) -> bool:
@@ -298,9 +314,13 @@ class Frame:
 
     def covered(self, f: int, m: int) -> bool:
         """Whether the object that ``m`` accesses lies in the state space of the proxy fence ``f``."""
-        space, cell = self.events[f].space, self.events[m].cell
+        cell = self.events[m].cell
         assert cell is not None
-        item = self.test.objects[cell[0]]
+        return self.covers(f, cell[0])
+
+    def covers(self, f: int, key: str) -> bool:
+        """Whether an object lies in the state space that the fence ``f`` is for."""
+        space, item = self.events[f].space, self.test.objects[key]
         if space is None:
             return True
         if space == "shared::cta":

@@ -12,8 +12,9 @@ from typing import Any
 
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
+from tests import reference_exchanges
 from tests.reference_events import Place, Step
-from tests.reference_expressions import Expr, Leaf
+from tests.reference_expressions import Expr, Leaf, substitute
 
 MOST = (1 << 20) - 1
 
@@ -23,7 +24,8 @@ Value = Callable[[Expr], int]
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """What a run of all barriers decides: the pairs of each kind, what arrivals returned, phases completed."""
+    """What a run of all barriers decides: the pairs of each kind, what arrivals returned, phases completed, and what
+    threads gave each other."""
 
     barphase: Pairs = frozenset()
     warpphase: Pairs = frozenset()
@@ -31,6 +33,7 @@ class Meeting:
     mbphase: Pairs = frozenset()
     tokens: frozenset[tuple[Leaf, int]] = frozenset()
     completed: frozenset[tuple[Place, int]] = frozenset()
+    given: frozenset[tuple[Leaf, Expr]] = frozenset()
 
     @property
     def phases(self) -> Pairs:
@@ -52,19 +55,20 @@ class Mbarrier:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where all threads are. ``open``: for each barrier of a CTA or warp its count and who is there; ``clusters``: the
-    phase of each; ``arrived``: the phase of its cluster that a thread has arrived in; ``flying``: arrivals to come;
-    ``record``: (event, what, phase); ``number``: how many phases a barrier has completed."""
+    """Where all threads are. ``open``: for each barrier of a CTA or warp, or exchange, its count, its reduction and who
+    is there; ``arrived``: the phase of its cluster that a thread has arrived in; ``flying``: arrivals to come;
+    ``record``: (event, what, phase); ``number``: phases that a barrier has completed; ``given``: as in ``Meeting``."""
 
     at: tuple[int, ...]
     waiting: frozenset[int] = frozenset()
-    open: frozenset[tuple[Any, int | None, frozenset[int]]] = frozenset()
+    open: frozenset[tuple[Any, int | None, str, frozenset[int]]] = frozenset()
     number: frozenset[tuple[Any, int]] = frozenset()
     arrived: tuple[int | None, ...] = ()
     mbarriers: frozenset[tuple[Place, Mbarrier]] = frozenset()
     flying: frozenset[tuple[int, Place, int | None]] = frozenset()
     record: frozenset[tuple[int, Any, int]] = frozenset()
     tokens: frozenset[tuple[Leaf, int]] = frozenset()
+    given: frozenset[tuple[Leaf, Expr]] = frozenset()
 
 
 class Simulation:
@@ -80,13 +84,9 @@ class Simulation:
     ) -> None:
         self.test, self.steps, self.places, self.number, self.value = test, steps, places, number, value
         self.threads = range(len(steps))
-        self.lanes: dict[int, int] = {}
-        self.warps: list[object] = []
-        for t, thread in enumerate(test.threads):
-            named = thread.placement.warp
-            warp = ("own", t) if named is None else (places[t]["cta"], named)
-            self.lanes[t] = self.warps.count(warp)
-            self.warps.append(warp)
+        self.place = dict(enumerate(reference_exchanges.lanes(test)))
+        self.lanes = {t: lane for t, (_, lane, _) in self.place.items()}
+        self.warps = [warp for warp, _, _ in self.place.values()]
 
     # -- what is in a state
 
@@ -104,7 +104,10 @@ class Simulation:
         seen = {first}
         stack = [first]
         while stack:
-            s = self.settle(stack.pop())
+            settled = self.settle(stack.pop())
+            if settled is None:
+                continue
+            s = settled
             if len(self.exited(s)) == len(self.steps) and not s.flying:
                 found.setdefault(self.meeting(s))
             for n in self.moves(s):
@@ -123,26 +126,33 @@ class Simulation:
 
     # -- barriers of warps, CTAs and clusters complete as soon as they can
 
-    def settle(self, s: State) -> State:
-        """All barriers completed that can be."""
+    def settle(self, s: State) -> State | None:
+        """All barriers completed that can be; None if that has no meaning."""
         changed = True
         while changed:
             changed = False
             gone = self.exited(s)
             for item in sorted(s.open, key=repr):
-                key, count, members = item
+                key, count, _, members = item
                 if self.complete(key, count, members, gone):
                     phase = dict(s.number).get(key, 0)
                     there = {e for e, k, p in s.record if k == key and p == phase}
                     last = {t: self.steps[t][s.at[t] - 1] for t in members if t in s.waiting}
-                    passed = {t for t, step in last.items() if self.number(t, step.event or 0) in there}
-                    waits = {(self.number(t, last[t].wait or 0), (*key, "wait"), phase) for t in passed}
+                    exchange = key[0] == "exchange"
+                    passed = {t for t, step in last.items() if exchange or self.number(t, step.event or 0) in there}
+                    waits = {(self.number(t, last[t].wait or 0), (*key, "wait"), phase) for t in passed if not exchange}
+                    gave = {t: (s.at[t] - 1, step) for t, step in last.items() if step.gives is not None}
+                    given = reference_exchanges.results(gave, self.place)
+                    if given is None:
+                        return None
+                    earlier = dict(s.given)
                     s = replace(
                         s,
                         open=s.open - {item},
                         waiting=s.waiting - passed,
                         number=frozenset({**dict(s.number), key: phase + 1}.items()),
                         record=s.record | waits,
+                        given=s.given | {(leaf, substitute(e, earlier)) for leaf, e in given.items()},
                     )
                     changed = True
                     break
@@ -157,7 +167,7 @@ class Simulation:
         return s
 
     def complete(self, key: Any, count: int | None, members: frozenset[int], gone: set[int]) -> bool:
-        if key[0] == "warp":
+        if key[0] in ("warp", "exchange"):
             lanes = {t for t in self.threads if self.warps[t] == key[1] and key[2] >> self.lanes[t] & 1}
             return lanes - gone <= members
         threads = [t for t in self.threads if self.places[t]["cta"] == key[1]]
@@ -172,13 +182,13 @@ class Simulation:
 
     def moves(self, s: State) -> Iterator[State]:
         """The states after one more instruction, or one more asynchronous arrival."""
-        tokens = dict(s.tokens)
+        tokens, given = dict(s.tokens), dict(s.given)
         for t in self.threads:
             if t in s.waiting or s.at[t] == len(self.steps[t]):
                 continue
             step = self.steps[t][s.at[t]]
             try:
-                args = tuple(None if a is None else self.value(a, tokens) for a in step.args)
+                args = tuple(None if a is None else self.value(substitute(a, given), tokens) for a in step.args)
                 amounts = [None if a.amount is None else self.value(a.amount, tokens) for a in step.later]
             except Unknown:
                 continue  # a token that has not been returned yet
@@ -200,11 +210,16 @@ class Simulation:
         t = step.thread
         match step.kind:
             case "bar":
-                yield from self.join(s, after, step, ("bar", self.places[t]["cta"], args[0]), args[1])
+                reduction = f"{step.op.op}" if isinstance(step.op, ops.BarrierReduction) else ""
+                yield from self.join(s, after, step, ("bar", self.places[t]["cta"], args[0]), args[1], reduction)
             case "warp":
                 mask = args[0] or 0
                 if mask >> self.lanes[t] & 1:
                     yield from self.join(s, after, step, ("warp", self.warps[t], mask), None)
+            case "exchange":
+                assert isinstance(step.op, ops.WarpExchange)
+                name = (step.op.op, step.op.type)
+                yield from self.join(s, after, step, ("exchange", self.warps[t], args[0], name), None)
             case "cluster.arrive":
                 key = ("cluster", self.places[t]["cluster"])
                 if s.arrived[t] is None:
@@ -229,18 +244,22 @@ class Simulation:
             case _:
                 yield from self.mbarrier(s, after, step, args)
 
-    def join(self, s: State, after: State, step: Step, key: Any, count: int | None) -> Iterator[State]:
+    def join(
+        self, s: State, after: State, step: Step, key: Any, count: int | None, reduction: str = ""
+    ) -> Iterator[State]:
         """Arrive at a barrier of a CTA or warp; nothing if that has no meaning."""
-        there = {k: (c, m) for k, c, m in s.open}
-        before, members = there.get(key, (count, frozenset()))
-        if before != count or step.thread in members:
+        there = {k: (c, r, m) for k, c, r, m in s.open}
+        before, what, members = there.get(key, (count, reduction, frozenset()))
+        if before != count or what != reduction or step.thread in members:
             return
         phase = dict(s.number).get(key, 0)
+        exchange = key[0] == "exchange"  # it makes no events
+        arrived = set() if exchange else {(self.number(step.thread, step.event or 0), key, phase)}
         yield replace(
             after,
-            open=frozenset(i for i in s.open if i[0] != key) | {(key, count, members | {step.thread})},
-            waiting=s.waiting | ({step.thread} if step.wait is not None else set()),
-            record=s.record | {(self.number(step.thread, step.event or 0), key, phase)},
+            open=frozenset(i for i in s.open if i[0] != key) | {(key, count, reduction, members | {step.thread})},
+            waiting=s.waiting | ({step.thread} if exchange or step.wait is not None else set()),
+            record=s.record | arrived,
         )
 
     # -- mbarriers
@@ -326,7 +345,7 @@ class Simulation:
             if k[0] == j[0] == "mbarrier" and k[1:3] == j[1:3] and (k[3], j[3]) == ("arrive", "wait") and p < q
         )
         completed = frozenset((place, m.phase) for place, m in s.mbarriers)
-        return Meeting(same("bar"), same("warp"), same("cluster"), mbphase, s.tokens, completed)
+        return Meeting(same("bar"), same("warp"), same("cluster"), mbphase, s.tokens, completed, s.given)
 
 
 class Unknown(Exception):

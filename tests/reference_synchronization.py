@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type
+from tests import reference_exchanges
 from tests.reference_accesses import PROXIES, TENSORMAP
 from tests.reference_events import Event, Run, Step
 from tests.reference_expressions import Expr, const
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 U32 = Type("u", 32)
 B64 = Type("b", 64)
+PRED = Type("pred", 1)
 FENCES = {"sc": "FSC", "acq_rel": "FAR", "acquire": "FA", "release": "FL"}
 
 
@@ -25,6 +27,11 @@ def perform(walker: Walker, run: Run, op: ops.Op, taken: Expr, common: Event) ->
     match op:
         case ops.Fence(sem=sem, scope=scope, restrict=None):
             yield done(run, replace(strong, kind=FENCES[sem], scope=scope))
+        case ops.Fence(sem=sem, scope=scope, restrict=space):
+            yield done(run, replace(strong, kind={"release": "FRR", "acquire": "FRA"}[sem], scope=scope, space=space))
+        case ops.GenericToAsyncFence(sem=sem, restrict=space):
+            kind = {"release": "ASREL", "acquire": "ASACQ"}[sem]
+            yield done(run, replace(strong, kind=kind, scope="cluster", space=space))
         case ops.ProxyFence(kind="alias"):
             yield done(run, replace(common, kind="AF"))
         case ops.ProxyFence(kind="async", space=space):
@@ -49,6 +56,17 @@ def perform(walker: Walker, run: Run, op: ops.Op, taken: Expr, common: Event) ->
             wide = B64 if walker.test.dialect else U32
             count = None if op.count is None else walker.operand(run, op.count, wide)
             yield meet(walker, run, op, "bar", common, (walker.operand(run, op.barrier, wide), count))
+        case ops.BarrierReduction():
+            count = None if op.count is None else walker.operand(run, op.count, U32)
+            args = (walker.operand(run, op.barrier, U32), count)
+            operand = walker.operand(run, op.predicate, PRED)
+            operand = walker.apply("not", PRED, operand) if op.negated else operand
+            number = (walker.index, len(run.steps), 0)
+            new = meet(walker, run, op, "bar", common, args, operand)
+            result = U32 if op.op == "popc" else PRED
+            yield replace(new, registers=walker.assign(run, op.dst, ("given", number), result, taken))
+        case ops.WarpExchange():
+            yield from reference_exchanges.exchange(walker, run, op, taken)
         case ops.WarpBarrier(mask=mask):
             yield meet(walker, run, op, "warp", common, (walker.operand(run, mask, U32),))
         case ops.ClusterBarrier(kind=kind, sem=sem):
@@ -81,13 +99,19 @@ def done(run: Run, *events: Event) -> Run:
 
 
 def meet(
-    walker: Walker, run: Run, op: ops.Barrier | ops.WarpBarrier, kind: str, common: Event, args: tuple[Expr | None, ...]
+    walker: Walker,
+    run: Run,
+    op: ops.Barrier | ops.BarrierReduction | ops.WarpBarrier,
+    kind: str,
+    common: Event,
+    args: tuple[Expr | None, ...],
+    gives: Expr | None = None,
 ) -> Run:
     """A barrier: its arrive half, and its wait half unless it is ``bar.arrive``."""
     n = len(run.events)
     waits = not (isinstance(op, ops.Barrier) and op.kind == "arrive")
     halves = [replace(common, kind="BA"), replace(common, kind="BW")][: 1 + waits]
-    step = Step(walker.index, kind, op, event=n, wait=n + 1 if waits else None, args=args)
+    step = Step(walker.index, kind, op, event=n, wait=n + 1 if waits else None, args=args, gives=gives)
     return replace(done(run, *halves), steps=(*run.steps, step))
 
 

@@ -13,7 +13,14 @@ from ptxmm.program.control import ControlFlow, control_flow
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Imm, Operand, Reg, Sym, Type
-from tests import reference_accesses, reference_asynchronous, reference_synchronization
+from tests import (
+    reference_accesses,
+    reference_asynchronous,
+    reference_matrices,
+    reference_multimem,
+    reference_synchronization,
+    reference_tensorcore,
+)
 from tests.reference_events import Event, Open, Path, Run
 from tests.reference_expressions import (
     Expr,
@@ -31,7 +38,7 @@ from tests.reference_expressions import (
 
 CALCULATES = (
     ops.Alu, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.PendingCount, ops.Nothing, ops.Mapa,
-    ops.CtaRank, ops.IsSpace,
+    ops.CtaRank, ops.IsSpace, ops.GenericAddress,
 )  # fmt: skip
 PRED = Type("pred", 1)
 U32 = Type("u", 32)
@@ -218,10 +225,19 @@ class Walker:
                 registers = run.registers if dst is None or t is None else self.assign(run, dst, const(0), t, taken)
                 return replace(run, pc=run.pc + 1, registers=registers)
             case ops.Mapa(dst=dst, type=t, value=value, rank=rank):
-                expr = call(self.mapped, operand(run, value, B64), operand(run, rank, U32))
+                expr = call(
+                    lambda a, r: mask(self.mapped(self.whole(a, op), r), t.bits),
+                    operand(run, value, t),
+                    operand(run, rank, U32),
+                )
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, t, taken))
-            case ops.CtaRank(dst=dst, value=value):
-                expr = call(self.rank, operand(run, value, B64))
+            case ops.GenericAddress(dst=dst, type=t, value=value):
+                expr = operand(run, value, t)
+                if not is_const(expr) or expr[1] < 1 << 32:
+                    expr = call(lambda a: self.whole(a, op), expr)
+                return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, t, taken))
+            case ops.CtaRank(dst=dst, type=t, value=value):
+                expr = call(lambda a: self.rank(self.whole(a, op)), operand(run, value, t))
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, U32, taken))
             case ops.IsSpace(dst=dst, space=space, value=value):
                 expr = call(lambda a: self.in_space(a, space), operand(run, value, B64))
@@ -242,6 +258,15 @@ class Walker:
             if other.name == item.name and other.owner == (*item.owner[:3], rank) and other.virtual == other.key:
                 return other
         return None
+
+    def whole(self, address: int, op: ops.Mapa | ops.CtaRank | ops.GenericAddress) -> int:
+        """The 64 bits of an address in shared memory of which ``op`` has perhaps only the lower 32."""
+        if op.type.bits == 64 and op.space is None:
+            return address
+        for item in self.test.objects.values():
+            if item.space == "shared" and address - mask(item.address, 32) in range(item.size + 1):
+                return item.address + address - mask(item.address, 32)
+        return address
 
     def mapped(self, address: int, rank: int) -> int:
         place = self.test.locate(address)
@@ -264,24 +289,30 @@ class Walker:
         return int(item.space == space)
 
     def places(
-        self, run: Run, address: ops.Address, size: int, align: int
+        self, run: Run, address: ops.Address, size: int, align: int, multimem: bool = False
     ) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
         """Every aligned place of ``size`` bytes that the address may name: the run that assumes it, object, offset."""
         expr = self.operand(run, address.base, B64)
         if address.offset:
             expr = self.apply("add", B64, expr, const(mask(address.offset, 64)))
-        yield from self.at(run, expr, size, align)
+        yield from self.at(run, expr, size, align, in_window(self.thread.body[run.pc], address), multimem)
 
-    def at(self, run: Run, expr: Expr, size: int, align: int) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
+    def at(
+        self, run: Run, expr: Expr, size: int, align: int, window: bool = False, multimem: bool = False
+    ) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
+        """``window``: a shared byte may also be given by the low half of its address. Multimem addresses are for
+        ``multimem`` operations only."""
         for item in self.test.objects.values():
-            if item.virtual != item.key:
+            if item.virtual != item.key or bool(item.replicas) != multimem:
                 continue
+            bases = [item.address, mask(item.address, 32)] if window and item.space == "shared" else [item.address]
             for offset in range(-item.address % align, item.size - size + 1, align):
-                here = self.apply("eq", B64, expr, const(item.address + offset))
-                if is_const(here) and not here[1]:
-                    continue
-                fork = run if is_const(here) else replace(run, constraints=(*run.constraints, (here, True)))
-                yield fork, item, offset, expr
+                for base in bases:
+                    here = self.apply("eq", B64, expr, const(base + offset))
+                    if is_const(here) and not here[1]:
+                        continue
+                    fork = run if is_const(here) else replace(run, constraints=(*run.constraints, (here, True)))
+                    yield fork, item, offset, expr
 
     # -- events
 
@@ -298,14 +329,40 @@ class Walker:
                 yield from reference_asynchronous.perform(self, run, op, common)
             case ops.TensormapReplace() | ops.TensormapCopyFence():
                 yield from reference_accesses.tensormap(self, run, op, common)
+            case ops.Multimem():
+                yield from reference_multimem.perform(self, run, op, taken, common)
+            case (
+                ops.TensorFence() | ops.TensorWait() | ops.TensorLoad() | ops.TensorStore() | ops.TensorCopy()
+                | ops.TensorProduct() | ops.TensorCommit()
+            ):  # fmt: skip
+                yield from reference_tensorcore.perform(self, run, op, taken, common)
+            case ops.LoadMatrix() | ops.StoreMatrix() | ops.WgmmaFence() | ops.Wgmma():
+                yield from reference_matrices.perform(self, run, op, taken, common)
             case _:
                 yield from reference_synchronization.perform(self, run, op, taken, common)
 
 
+def in_window(op: ops.Op, address: ops.Address) -> bool:
+    """Whether this address operand of ``op`` is one of shared memory, which may have 32 bits."""
+    match op:
+        case ops.BulkCopy():
+            space = op.dst_space if address is op.dst else op.src_space if address is op.src else "shared"
+            return address is not op.tensormap and space.startswith("shared")
+        case ops.CopyAsync():
+            return address is op.dst
+        case ops.TensormapCopyFence():
+            return address is op.src
+    return (getattr(op, "space", None) or "").startswith("shared")
+
+
 def written(op: ops.Op) -> tuple[Reg | None, ...]:
     """The registers that a predicated instruction with events would write."""
-    if isinstance(op, ops.Load | ops.Atomic):
+    if isinstance(op, ops.Load | ops.Atomic | ops.LoadMatrix | ops.Wgmma | ops.Multimem | ops.TensorLoad):
         return op.dst
+    if isinstance(op, ops.WarpExchange):
+        return op.dst, op.predicate
+    if isinstance(op, ops.BarrierReduction):
+        return (op.dst,)
     return (op.dst,) if isinstance(op, ops.MbarrierArrive | ops.MbarrierWait) else ()
 
 

@@ -45,7 +45,7 @@ def parse_one(text: str) -> Test:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an engine says: distinct final states, and the flags that belong to them."""
+    """What an engine says: distinct final states, and the flags that belong to them; no states unless ``complete``."""
 
     states: frozenset[Final]
     deadlock: bool
@@ -60,16 +60,29 @@ class Answer:
 
 
 def ask(
-    engine: str, test: Test, model: Model, *, unroll: int = 3, seconds: float = 20, observed: Observed | None = None
+    engine: str,
+    test: Test,
+    model: Model,
+    *,
+    unroll: int = 3,
+    seconds: float = 20,
+    observed: Observed | None = None,
+    most: int = 10**9,
 ) -> Answer:
-    """All final states of ``test`` from ``engine``, each confirmed by executing its witness again."""
+    """All final states of ``test`` from ``engine``, each confirmed by executing its witness again.
+
+    None are confirmed if the search is not complete in ``seconds``, or there are more than ``most``: then they are not
+    asked for either.
+    """
     observed = observed or everything(test)
-    from ptxmm.engines import witness
+    from ptxmm.engines.witness import Confirmer
 
     search = run(engine, test, model, observed, Limits(unroll=unroll, deadline=time.monotonic() + seconds))
     states = set()
-    for found in search.found:
-        confirmed = witness.confirm(test, model, observed, found.witness)
+    complete = not search.timeout and len(search.found) <= most
+    confirmer = Confirmer(test, model)
+    for found in search.found if complete else ():
+        confirmed = confirmer.confirm(observed, found.witness)
         state = restrict(found.state, observed)
         assert restrict(confirmed, observed) == state, f"{engine}: a witness of {state} ends in another state"
         assert state not in states, f"{engine}: {state} twice"
@@ -79,7 +92,7 @@ def ask(
         search.deadlock,
         search.bounded,
         search.undefined is not None,
-        not search.timeout,
+        complete,
         frozenset(search.flags),
     )
 

@@ -278,7 +278,8 @@ def test_the_models_say_what_the_definition_says(name: str) -> None:
         # What the definition takes for granted: proxies part the accesses, waits acquire, PTX 8.6 adds the rest.
         base["TMP"] &= base["M"] & ~(base["GEN"] | base["ASY"])
         base["ASY"] &= base["M"] & ~base["GEN"]
-        base |= dict.fromkeys(("FA", "FL", "STA"), algebra.set_of(()))
+        later = ("FA", "FL", "FRR", "FRA", "ASREL", "ASACQ", "TEN", "TCC", "TCM", "TCB", "TCX", "STA")
+        base |= dict.fromkeys(later, algebra.set_of(()))
         base["ACQ"] |= base["MBW"]
         for key in sorted(names.RELATIONS):
             base[key] = algebra.relation((i, j) for i in range(n) for j in range(n) if rng.random() < density)

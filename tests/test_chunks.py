@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxmm import formats
+from ptxmm.errors import PtxmmError
 from ptxmm.program.chunks import Chunk, Chunks
 from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.test import Test
@@ -142,7 +143,6 @@ def test_mbarriers_and_aliases() -> None:
     ("code", "expected"),
     [
         ("mov.u64 rd, c; mbarrier.init.b64 [rd], 1;", True),
-        ("mov.u64 rd, c; mbarrier.init.b64 [rd], 1; ld.shared.u64 r0, [c];", False),
         ("mov.u64 rd, c; ld.u64 r0, [rd];", False),
         ("ld.shared.u64 r0, [c];", False),
     ],
@@ -152,6 +152,12 @@ def test_an_mbarrier_that_only_a_register_names(code: str, expected: bool) -> No
     test = read(f"{code} mov.u64 re, d; mov.u64 rf, g;", declared=declared)
     assert is_mbarrier(test, "c") == expected
     assert not is_mbarrier(test, "d") and not is_mbarrier(test, "g")
+
+
+def test_an_mbarrier_that_a_register_names_is_no_memory() -> None:
+    declared = ".shared .b64 c @ cta 0 = 0; .shared .u32 d @ cta 0 = 0; .global .b64 g;"
+    with pytest.raises(PtxmmError, match="c is an mbarrier"):
+        read("mov.u64 rd, c; mbarrier.init.b64 [rd], 1; ld.shared.u64 r0, [c];", declared=declared)
 
 
 def test_the_same_variable_in_another_cta() -> None:

@@ -17,6 +17,7 @@ import ptxmm.cli.tasks as tasks
 from ptxmm import parse
 from ptxmm.analysis.result import Result
 from ptxmm.cli.app import take_interrupt
+from ptxmm.cli.checking import Checking
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine, Settings
 from ptxmm.cli.watchdog import watched
@@ -29,8 +30,8 @@ from tests.benchmarks.programs import counter, readers
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
-def settings(timeout: float, engine: Engine = Engine.auto) -> Settings:
-    return Settings((), (), engine, 3, timeout, False, "all")
+def settings(timeout: float) -> Settings:
+    return Settings(timeout=timeout)
 
 
 def test_python_code_that_never_looks_at_the_clock_is_ended() -> None:
@@ -96,7 +97,7 @@ def test_the_pool_ends_a_worker_that_passes_its_deadline(monkeypatch: pytest.Mon
     (test,) = parse(counter(8))
     job = Job(test, "ptx-8.5", None, False)
     # Less time than it takes a worker to load the engine, so that it cannot notice by itself.
-    reports = list(tasks.run_parallel(iter([job, job]), settings(0.02), 2))
+    reports = list(tasks.run_parallel(Checking(Engine.auto, False, "all"), iter([job, job]), settings(0.02), 2))
     assert [r.status for r in reports if isinstance(r, Result)] == ["timeout", "timeout"]
     assert all(isinstance(r, Result) and r.test == "counter-8" and not r.listed for r in reports)
 
@@ -105,7 +106,7 @@ def test_the_pool_ends_a_worker_that_passes_its_deadline(monkeypatch: pytest.Mon
 def test_engines_notice_their_deadline(engine: Engine) -> None:
     (test,) = parse(readers(12))
     start = time.monotonic()
-    report = tasks.run(Job(test, "ptx-8.5", None, False), settings(1.0, engine))
+    report = tasks.run(Checking(engine, False, "all"), Job(test, "ptx-8.5", None, False), settings(1.0))
     assert isinstance(report, Result)
     assert report.status == "timeout"
     assert time.monotonic() - start < 1.0 + tasks.GRACE

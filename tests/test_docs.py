@@ -21,17 +21,20 @@ _BLOCK = re.compile(r"^```(?:json)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REFUSED = (
     ("wmma", "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {r0, r0, r0, r0, r0, r0, r0, r0}, [s]"),
     ("mma", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {r0, r0}, {r0}, {r0}, {r0, r0}"),
-    ("multimem", "multimem.red.relaxed.sys.global.add.u32 [g], 1"),
+    ("multimem.ld_reduce.add", "multimem.ld_reduce.add.f32 f, [m]"),
     ("discard.L2", "discard.global.L2 [g], 128"),
     (
-        "more than one dimension",
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [tm, {0, 0}], [b]",
+        "`.im2col`",
+        "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [tm, {0, 0, 0}], [s]",
     ),
     (
         "not declared",
         "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g, {0}], [b]",
     ),
-    ("other fields", "tensormap.replace.tile.rank.global.b1024.b32 [tm], 1"),
+    ("interleaved", "tensormap.replace.tile.interleave_layout.global.b1024.b32 [tm], 1"),
+    ("swizzled", "tensormap.replace.tile.swizzle_mode.global.b1024.b32 [tm], 1"),
+    ("filling with NaN", "tensormap.replace.tile.fill_mode.global.b1024.b32 [tm], 1"),
+    ("`.tf32`", "tensormap.replace.tile.elemtype.global.b1024.b32 [tm], 11"),
     ("add.f32", "add.f32 f, f, f"),
     ("cvt.rn.f32.u32", "cvt.rn.f32.u32 f, r0"),
     ("popc", "popc.b32 r0, r0"),
@@ -44,11 +47,9 @@ REFUSED = (
     ("call", "call foo"),
     ("brx", "brx.idx r0, foo"),
     ("trap", "trap"),
-    ("32-bit addresses", "mov.u32 r0, s"),
     ("access to an mbarrier", "ld.shared.b64 rd, [b]"),
-    ("tcgen05", "tcgen05.wait::ld.sync.aligned"),
+    ("tcgen05", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s], 32"),
     ("clusterlaunchcontrol", "clusterlaunchcontrol.try_cancel.async.shared::cta.b128 [s], [b]"),
-    (".sync_restrict", "fence.release.sync_restrict::shared::cta.cluster"),
     ("new forms of `st.async`", "st.async.mmio.release.gpu.global.u32 [g], 1"),
 )
 _PROGRAM = """PTX refused
@@ -58,6 +59,10 @@ ISA=8.7
   .global .align 128 .u32 g[32] = {{0}};
   .global .align 128 .b8 tm[128] = tensormap(g, u32, 4);
   .shared .b64 b @ cta 0 = mbarrier(1);
+  .global .f32 u = 0.0;
+  .global .f32 v = 0.0;
+  .global .f32 w = 0.0;
+  m @ multimem u, v, w;
 }}
 P0 @ cta 0, cluster 0 {{
   .reg .pred p; .reg .b32 r0; .reg .f32 f;

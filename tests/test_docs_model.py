@@ -155,11 +155,10 @@ def test_reasons(row: Row) -> None:
         "tex.1d.v4.s32.s32 {r0, r1, r2, r3}, [x, {r4}]",
         "suld.b.1d.b32.trap r0, [x, {r1}]",
         "ld.global.nc.u32 r0, [x]",
-        "multimem.st.relaxed.gpu.global.u32 [x], 1",
     ),
 )
 def test_what_the_page_calls_refused(instruction: str) -> None:
-    """8.1 and 8.2.3: outside the model, and said to be so."""
+    """8.1: outside the model, and said to be so."""
     text = (
         f"PTX t\n{{\n  .global .u32 x = 0;\n}}\n P0 | P1 ;\n {instruction} | st.global.u32 [x], 1 ;\nexists (x == 1)\n"
     )

@@ -8,7 +8,7 @@ import pytest
 
 from ptxmm.engines.witness import Unconfirmed, confirm
 from ptxmm.errors import PtxmmError
-from tests.random_exchanges import program
+from tests.random_exchanges import text as random_text
 from tests.reference import everything
 from tests.support import ENGINES as BOTH
 from tests.support import Answer, Limits, ask, model_named, parse_one, run
@@ -146,9 +146,9 @@ def test_a_confirmed_value_is_that_of_the_exchange() -> None:
 @pytest.mark.parametrize("share", range(4))
 def test_random_programs(share: int) -> None:
     for seed in range(share * 40, share * 40 + 40):
-        test = parse_one(program(seed))
+        test = parse_one(random_text(seed))
         first, second = (ask(engine, test, model_named("ptx-8.5")) for engine in BOTH)
-        assert first.comparable() == second.comparable(), f"seed {seed}\n{program(seed)}"
+        assert first.comparable() == second.comparable(), f"seed {seed}\n{random_text(seed)}"
 
 
 # Matrices.

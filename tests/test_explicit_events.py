@@ -398,12 +398,6 @@ def test_addresses_in_other_ctas() -> None:
     [
         ("mov.b32 r0, 0; stmatrix.sync.aligned.m8n8.x2.shared.b16 [s], {r0, r0}", "more than one matrix"),
         ("discard.global.L2 [tm], 128", "undetermined values"),
-        ("tensormap.replace.tile.rank.global.b1024.b32 [tm], 1", "field rank is not supported"),
-        (
-            "mov.u64 a, raw; "
-            "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [a, {0}], [b]",
-            "no object declared with",
-        ),
     ],
 )
 def test_what_can_not_be_modelled_is_refused(code: str, message: str) -> None:

@@ -13,6 +13,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats import litmus
 from ptxmm.program.condition import Comparison, IntegerTerm
 from ptxmm.program.floats import real_bits, real_text
+from ptxmm.program.tensors import Tensor, decode
 from ptxmm.program.test import MemoryObject, TensorMap, Test
 from ptxmm.ptx.ops import Type
 
@@ -108,16 +109,18 @@ def test_tensor_maps(space: str, shape: str) -> None:
     text = f".global .u32 g[4]; {space} {shape}{owner} = tensormap(g, u32, 4);"
     test = read(text)
     item = test.objects["x"]
-    assert item.tensormap == TensorMap("g", Type("u", 32), 4)
+    assert item.tensormap == TensorMap("g", Type("u", 32), (4,), (4,))
     assert item.size == 128
     content = b"".join(value.to_bytes(item.type.bytes, "little") for value in item.initial)
-    assert content == test.objects["g"].address.to_bytes(8, "little") + bytes(120)
+    address = test.objects["g"].address
+    assert content[:8] == address.to_bytes(8, "little")
+    assert decode(int.from_bytes(content, "little"), 1, None) == Tensor(address, Type("u", 32), (4,), (4,), (), (1,))
     same_again(test)
 
 
 def test_tensor_map_of_a_later_variable() -> None:
     test = read(".global .b8 x[128] = tensormap(g, .f32, 4); .global .f32 g[4];")
-    assert test.objects["x"].tensormap == TensorMap("g", F32, 4)
+    assert test.objects["x"].tensormap == TensorMap("g", F32, (4,), (4,))
     same_again(test)
 
 

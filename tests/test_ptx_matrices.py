@@ -233,22 +233,19 @@ def test_first_version(text: str, version: Version) -> None:
 
 # Real PTX that is later than 8.5 and not supported: what is named, its version, and what is said with that version.
 LATER = [
-    ("tcgen05.fence::before_thread_sync", "tcgen05.fence::before_thread_sync", "8.6", "`{}` is not supported yet"),
-    ("tcgen05.wait::ld.sync.aligned", "tcgen05.wait::ld", "8.6", "`{}` is not supported yet"),
-    ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {a}, [b]", "tcgen05.ld", "8.6", "`{}` is not supported yet"),
-    ("tcgen05.st.sync.aligned.32x32b.x1.b32 [b], {a}", "tcgen05.st", "8.6", "`{}` is not supported yet"),
-    ("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [a]", "tcgen05.commit", "8.6",
-     "`{}` is not supported yet"),
-    ("tcgen05.mma.cta_group::1.kind::f16 [a], b, c, d, p", "tcgen05.mma", "8.6", "`{}` is not supported yet"),
+    ("tcgen05.ld.sync.aligned.16x64b.x1.b32 {a}, [x]", "tcgen05.ld.16x64b", "8.6",
+     "`.16x64b` is not supported yet (`{}`)"),
+    ("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [a]", "tcgen05.commit.cta_group::2", "8.6",
+     "`.cta_group::2` is not supported yet (`{}`)"),
+    ("tcgen05.mma.sp.cta_group::1.kind::f16 [x], b, c, [y], d, p", "tcgen05.mma.sp", "8.6",
+     "`.sp` is not supported yet (`{}`)"),
+    ("tcgen05.cp.cta_group::1.32x128b.warpx4 [x], a", "tcgen05.cp.32x128b", "8.6",
+     "`.32x128b` is not supported yet (`{}`)"),
     ("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [x], [y]",
      "clusterlaunchcontrol.try_cancel", "8.6", "`{}` is not supported yet"),
     ("clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {a, b, c, _}, d",
      "clusterlaunchcontrol.query_cancel", "8.6", "`{}` is not supported yet"),
     ("st.bulk.weak.shared::cta [x], a, 0", "st.bulk", "8.6", "`.bulk` is not supported yet (`{}`)"),
-    ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", "fence.proxy.async::generic", "8.6",
-     "`.async::generic` is not supported yet (`{}`)"),
-    ("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster", "fence.proxy.async::generic", "8.6",
-     "`.async::generic` is not supported yet (`{}`)"),
     ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {a, b}, [x]", "ldmatrix.m16n16", "8.6",
      "`.m16n16` is not supported yet (`{}`)"),
     ("ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {a}, [x]", "ldmatrix.m8n16", "8.6",
@@ -288,3 +285,23 @@ def test_restricted_fences_are_of_8_6() -> None:
     assert (caught.value.hint, caught.value.kind) == ("--isa 8.6", "isa")
     op = resolve(text, (8, 6))
     assert isinstance(op, ops.Fence) and (op.sem, op.restrict, op.scope) == ("acquire", "shared::cluster", "cluster")
+
+
+@pytest.mark.parametrize(("sem", "space"), [("release", "shared::cta"), ("acquire", "shared::cluster")])
+def test_fences_from_the_generic_to_the_async_proxy(sem: str, space: str) -> None:
+    text = f"fence.proxy.async::generic.{sem}.sync_restrict::{space}.cluster"
+    with pytest.raises(PtxmmError) as caught:
+        resolve(text)
+    assert (caught.value.hint, caught.value.kind) == ("--isa 8.6", "isa")
+    op = resolve(text, (8, 6))
+    assert isinstance(op, ops.GenericToAsyncFence) and (op.sem, op.restrict) == (sem, space)
+    other = "shared::cluster" if sem == "release" else "shared::cta"
+    for wrong, message in (
+        (text.replace(space, other), "there is no such restricted fence"),
+        (text.replace(".cluster", ".gpu"), "takes no `.gpu`"),
+        (f"fence.proxy.async::generic.{sem}.cluster", "needs a"),
+        (f"fence.proxy.async::generic.sync_restrict::{space}.cluster", "needs a memory order"),
+    ):
+        with pytest.raises(PtxmmError) as caught:
+            resolve(wrong, (8, 6))
+        assert message in caught.value.message and caught.value.kind == "isa"

@@ -4,6 +4,7 @@ first. Each case says which part of the model decides it."""
 
 from __future__ import annotations
 
+import itertools
 import struct
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from ptxmm import cat, formats
 from ptxmm.analysis.expectation import expectations
+from ptxmm.events import floats
+from ptxmm.events.symbolic import floats as symbolic_floats
 from ptxmm.program.condition import evaluate
 from ptxmm.ptx.ops import Type
 from tests import reference, reference_floats
@@ -150,21 +153,41 @@ def test_deadlock_has_no_final_state() -> None:
 
 ROOT = Path(__file__).resolve().parent.parent / "litmus"
 NEW_FOLDERS = (
-    "async", "atomics", "cluster", "cp-async", "grids", "host", "mbarrier", "mixed-sizes", "tensormap", "vectors", "warps"
+    "async", "atomics", "barriers", "cluster", "cp-async", "grids", "host", "mbarrier", "mixed-sizes", "restrict", "tcgen05", "tensormap", "vectors", "warps"
 )  # fmt: skip
 LITMUS = [path for folder in NEW_FOLDERS for path in sorted((ROOT / folder).glob("*.litmus"))]
+OTHERS = sorted(set(ROOT.glob("*/*.litmus")) - set(LITMUS))
 
 
-@pytest.mark.parametrize("path", LITMUS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def named(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+@pytest.mark.parametrize("path", LITMUS, ids=named)
 def test_litmus_files(path: Path) -> None:
     """The verdicts that the files of the newer instructions state, derived by hand or printed in the PTX ISA."""
+    check_file(path, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", OTHERS, ids=named)
+def test_other_litmus_files(path: Path) -> None:
+    """Those of all other files; locks are too big."""
+    try:
+        check_file(path, 5)
+    except reference.TooSlow:
+        pytest.skip("too slow for the reference")
+
+
+def check_file(path: Path, seconds: float) -> None:
+    """What ``Expect=`` says of the models as they are, without other readings."""
     (test,) = formats.read(path)
     assert test.condition is not None
     for model, expected in expectations(test, tuple(cat.index().models)).items():
         if "[" in model:  # another reading
             continue
         try:
-            found = list(reference.executions(test, model, seconds=20))
+            found = list(reference.executions(test, model, seconds=seconds))
         except NotImplementedError:
             pytest.skip("an instruction that the reference does not know")
         holds = {evaluate(test.condition.proposition, state) for state, _ in found}
@@ -234,3 +257,97 @@ exists (P0:r0 == 9)
     assert test.condition is not None
     assert {s.registers[0, "r0"] for s in reference.states(test, "sc")} == {0, 7}
     assert {s.registers[0, "r0"] for s in reference.states(test, "ptx-8.5")} == {0, 7, 9}
+
+
+def lanes(count: int, body: str, condition: str = "x == 0") -> str:
+    """Lanes of one warp that do the same; ``#`` is the number of the lane."""
+    declared = ".global .u32 x = 0; .shared .align 16 .u32 s[4] @ cta 0 = {1, 2, 3, 4};"
+    threads = "".join(f"P{i} @ warp 0, cta 0 {{ {body.replace('#', str(i))}; }}\n" for i in range(count))
+    return f"PTX lanes\n{{ {declared} }}\n{threads}exists ({condition})\n"
+
+
+def ends(text: str, *registers: str) -> set[tuple[int, ...]]:
+    """What the registers of all threads hold in each final state, thread by thread."""
+    test = parse_one(text)
+    threads = range(len(test.threads))
+    return {tuple(s.registers[t, r] for t in threads for r in registers) for s in reference.states(test, "ptx-8.5")}
+
+
+EXCHANGES = [  # three lanes with r1 = 10, 11, 12 and p1 = (lane > 0); what r2 and r3 hold
+    ("shfl.sync.up.b32 r2|p2, r1, 1, 0, 7; selp.u32 r3, 1, 0, p2", (10, 0, 10, 1, 11, 1)),
+    ("shfl.sync.down.b32 r2|p2, r1, 1, 2, 7; selp.u32 r3, 1, 0, p2", (11, 1, 12, 1, 12, 0)),
+    ("shfl.sync.bfly.b32 r2|p2, r1, 2, 2, 7; selp.u32 r3, 1, 0, p2", (12, 1, 11, 0, 10, 1)),  # lane 3 is above 2
+    ("shfl.sync.idx.b32 r2|p2, r1, 34, 31, 7; selp.u32 r3, 1, 0, p2", (12, 1, 12, 1, 12, 1)),  # 34 mod 32
+    ("shfl.sync.idx.b32 r2|p2, r1, 0, 0x1e1f, 7; selp.u32 r3, 1, 0, p2", (10, 1, 10, 1, 12, 1)),  # pairs of lanes
+    ("vote.sync.all.pred p2, p1, 7; vote.sync.any.pred p3, p1, 7; selp.u32 r2, 1, 0, p2; selp.u32 r3, 1, 0, p3",
+     (0, 1, 0, 1, 0, 1)),
+    ("vote.sync.uni.pred p2, p1, 7; vote.sync.ballot.b32 r3, !p1, 0xffffffff; selp.u32 r2, 1, 0, p2",
+     (0, 1, 0, 1, 0, 1)),
+    ("match.any.sync.b32 r2, r4, 7; match.all.sync.b32 r3, r4, 7", (1, 0, 6, 0, 6, 0)),
+    ("match.all.sync.b32 r2|p2, 5, 7; selp.u32 r3, 1, 0, p2", (7, 1, 7, 1, 7, 1)),
+    ("redux.sync.add.u32 r2, r1, 7; redux.sync.min.s32 r3, r4, 7", (33, 2, 33, 2, 33, 2)),
+    ("redux.sync.xor.b32 r2, r1, 7; redux.sync.and.b32 r3, r1, 7", (13, 8, 13, 8, 13, 8)),
+    ("elect.sync r2|p2, 7; selp.u32 r3, 1, 0, p2", (0, 1, 0, 0, 0, 0)),
+    ("barrier.red.popc.u32 r2, 0, p1; barrier.red.or.pred p2, 0, p1; selp.u32 r3, 1, 0, p2", (2, 1, 2, 1, 2, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "expected"), EXCHANGES, ids=[code.partition(" ")[0] for code, _ in EXCHANGES])
+def test_exchanges(code: str, expected: tuple[int, ...]) -> None:
+    before = "add.u32 r1, #, 10; setp.gt.u32 p1, #, 0; selp.u32 r4, 3, 2, p1"
+    assert ends(lanes(3, f"{before}; {code}"), "r2", "r3") == {expected}
+
+
+def test_exchanges_without_meaning() -> None:
+    assert not ends(lanes(2, "shfl.sync.idx.b32 r1, #, 2, 31, 7"), "r1")  # lane 2 is not there
+    assert not ends(lanes(2, "vote.sync.any.pred p1, p1, 1"), "p1")  # lane 1 is not in the mask
+    assert not ends(lanes(2, "redux.sync.add.u32 r1, #, 3; redux.sync.add.s32 r1, #, 1"), "r1")
+
+
+def test_products_read_in_the_async_proxy() -> None:
+    """A product sees what is written before it only through a proxy fence (A33, A35)."""
+    product = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {t1, t2, t3, t4}, {k1, k2, k3, k4}, d1, 0, 1, 1, 0"
+    zero = "mov.b32 k1, 0; mov.b32 k2, 0; mov.b32 k3, 0; mov.b32 k4, 0; mov.u64 d1, s"
+    for fences, seen in (
+        ("wgmma.fence.sync.aligned", {(1,), (9,)}),
+        ("fence.proxy.async; wgmma.fence.sync.aligned", {(9,)}),
+        ("fence.proxy.async", {(9,)}),
+    ):
+        text = lanes(1, f"{zero}; st.shared.u32 [s], 9; {fences}; {product}").replace("warp 0, ", "")
+        assert ends(text, "t1") == seen
+
+
+def test_rows_of_matrices() -> None:
+    text = lanes(
+        1, "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r1}, [s]; ldmatrix.sync.aligned.m8n8.x1.trans.b16 {r2}, [s]"
+    )
+    assert ends(text.replace("warp 0, ", ""), "r1", "r2") == {(1, 0x10001)}
+
+
+HALVES = (Type("f", 16), Type("bf", 16))  # only these have atomic minima and maxima (9.7.12.5)
+
+
+@pytest.mark.parametrize(
+    ("op", "kind"),
+    [("add", k) for k in (*HALVES, Type("f", 32), Type("f", 64))] + [(op, k) for op in ("min", "max") for k in HALVES],
+    ids=lambda v: v if isinstance(v, str) else v.name,
+)
+def test_both_engines_calculate_alike(op: str, kind: Type) -> None:
+    """Infinities, subnormal numbers and not-a-numbers: no result depends on the machine."""
+    exponents, digits = reference_floats.FORMATS[kind.kind, kind.bits]
+    top = (1 << exponents) - 1
+    mantissas = {0, 1, (1 << digits) - 1, 1 << digits - 1, (1 << digits - 1) + 1}
+    patterns = [
+        sign << kind.bits - 1 | exponent << digits | mantissa
+        for sign in (0, 1)
+        for exponent in (0, 1, top // 2, top - 1, top)
+        for mantissa in mantissas
+    ]
+    for a, b in itertools.product(patterns, patterns):
+        expected = reference_floats.compute(op, kind, [a, b])
+        assert floats.operate(op, kind, a, b) == expected
+        assert symbolic_floats.compute_float(op, kind, a, b, flush=False) == expected
+        if op == "add" and kind.bits == 32:
+            flushed = reference_floats.compute("add.ftz", kind, [a, b])
+            assert floats.operate("add.ftz", kind, a, b) == flushed
+            assert symbolic_floats.compute_float(op, kind, a, b, flush=True) == flushed

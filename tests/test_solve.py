@@ -548,17 +548,6 @@ def search_only(text: str) -> Search:
     return search(test, cat.load("ptx-8.5"), observed(test, True), Limits())
 
 
-def test_fences_restricted_to_a_space_are_refused() -> None:
-    text = """PTX restricted
-ISA=8.6
-{ .global .u32 x = 0; }
- P0 { fence.acquire.sync_restrict::shared::cluster.cluster; }
-"""
-    with pytest.raises(PtxmmError) as caught:
-        search_only(text)
-    assert caught.value.kind == "unsupported" and "sync_restrict" in caught.value.message
-
-
 SIZES = """PTX sizes
 { .global .align 16 .u32 g[4] = {0,0,0,0}; .global .u32 n = 0;
   .shared .align 16 .u32 s[4] @ cta 0 = {1,1,1,1}; .shared .b64 b @ cta 0 = mbarrier(1, %d); }

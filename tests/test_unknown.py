@@ -88,3 +88,14 @@ def test_too_many() -> None:
         result(".shared .u32 s[100];", "P0 @ cta 0 ;\nld.shared.u32 r0, [s] ;", "exists (P0:r0 == 1)")
     assert caught.value.kind == "unsupported"
     assert "400 bytes have no initial value (s)" in caught.value.message
+
+
+def test_one_state_from_several_initial_values_is_listed_once() -> None:
+    """f ends as 3 if s is 0 and P1 reads 0, or if s is 1 and it reads 1."""
+    threads = (
+        "P0 @ cta 0 { st.global.u32 [f], 1; }\n"
+        "P1 @ cta 1 { ld.global.u32 r0, [f]; ld.shared.u32 r1, [s]; setp.eq.u32 p, r0, r1; @p st.global.u32 [f], 3; }"
+    )
+    found = result(".global .u32 f = 0; .shared .u32 s @ cta 1;", threads, "exists (f == 3)")
+    assert sorted(shown(found)) == [("1",), ("3",)]
+    assert len(found.outcomes) == 2

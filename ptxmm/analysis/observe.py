@@ -9,6 +9,7 @@ from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, Term, evaluate, terms
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import Bytes, unknown_bytes
+from ptxmm.program.windows import BITS, narrow_addresses
 from ptxmm.ptx.ops import Type
 
 
@@ -58,17 +59,25 @@ def memory_name(test: Test, term: MemoryTerm) -> str:
 
 
 def _value(test: Test, type_: Type, value: int) -> Value:
-    """An integer in the type's sign, or the address that a 64-bit value inside an object is."""
+    """An integer in the type's sign, or the address that a value inside an object is: one of 64 bits, or one of 32 in
+    the window of .shared memory where the test has such addresses."""
     value &= (1 << type_.bits) - 1
     if type_.bits == 64:
         for item in test.objects.values():
             # One past the end still reads best as an address of this object: nothing else lies there.
             if item.virtual == item.key and item.address <= value <= item.address + item.size:
-                offset = value - item.address
-                return f"&{item.key}+{offset}" if offset else f"&{item.key}"
+                return _address(item.key, value - item.address)
+    if type_.bits == BITS and type_.kind != "f":
+        for key, low in narrow_addresses(test).items():
+            if low <= value <= low + test.objects[key].size:
+                return _address(key, value - low)
     if type_.signed and value >> (type_.bits - 1):
         value -= 1 << type_.bits
     return value
+
+
+def _address(key: str, offset: int) -> str:
+    return f"&{key}+{offset}" if offset else f"&{key}"
 
 
 def _unknown(type_: Type, value: int, unknown: Bytes) -> Unknown | None:

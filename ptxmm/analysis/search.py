@@ -54,6 +54,7 @@ def final_states(
     result = FinalStates(Search(exhausted=True), computed=computed_with(test))
     condition = None if test.condition is None else test.condition.proposition
     general: list[tuple[State, bool | None]] = []
+    listed: set[tuple[int, ...]] = set()
     for assigned in assignments(test):
         searches = [_confirmed(name, assigned.test, model, what, limits, proposition) for name in names]
         if len(searches) > 1:
@@ -68,8 +69,9 @@ def final_states(
             key = values(what, state)
             if assigned.bytes and key in instances:
                 result.depends = result.depends or holds != instances[key]
-            else:
+            elif key not in listed:  # several initial values may lead to the same state
                 result.rows.append(state)
+                listed.add(key)
             result.satisfied.append(holds)
         if proposition is not None and {True, False} <= set(result.satisfied):
             break

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ptxmm.cat import names, recursion, syntax
+from ptxmm.cat.builder import MAX_NESTING, error_at
 from ptxmm.cat.ir import Axiom, Graph, Node
-from ptxmm.cat.parser import MAX_NESTING, error_at
 from ptxmm.errors import PtxmmError, Span
 
 MAX_EXPRESSIONS = 20_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from ptxmm.cat import names
@@ -19,22 +20,68 @@ _Step = tuple[int, Any, int, int, int]
 
 
 class _Compiled:
-    """What evaluators of one model over one algebra share: a call for each node, and orders of evaluation."""
+    """What evaluators of one model over one algebra share: a call for each node, and orders of evaluation.
 
-    __slots__ = ("affected", "model", "plans", "steps")
+    ``void``: the nodes that are empty in every execution, because the base sets ``absent`` are.
+    """
 
-    def __init__(self, model: Model, algebra: Algebra[Any, Any]) -> None:
+    __slots__ = ("affected", "model", "plans", "steps", "void")
+
+    def __init__(self, model: Model, algebra: Algebra[Any, Any], absent: frozenset[str]) -> None:
         self.model = model
         self.steps: list[_Step] = [_step(node, algebra) for node in model.nodes]
         self.plans: dict[int, tuple[int, ...]] = {}
         self.affected: dict[frozenset[str], tuple[int, ...]] = {}
+        self.void = _void(model, absent) if absent else frozenset()
 
     def plan(self, node: Node) -> tuple[int, ...]:
         """The indices of the nodes that ``node`` needs, operands first, itself last."""
         plan = self.plans.get(node.index)
         if plan is None:
-            plan = self.plans[node.index] = _indices(node.reach)
+            plan = self.plans[node.index] = tuple(sorted(self._needed(node))) if self.void else _indices(node.reach)
         return plan
+
+    def _needed(self, node: Node) -> set[int]:
+        found: set[int] = set()
+        stack = [node]
+        while stack:
+            item = stack.pop()
+            if item.index in found or item.index in self.void:
+                continue
+            found.add(item.index)
+            if item.operator == "fixpoint":
+                found.update(_indices(item.reach))
+            else:
+                stack.extend(operand for operand in item.operands if operand is not None)
+        return found
+
+
+@lru_cache(maxsize=256)
+def _void(model: Model, absent: frozenset[str]) -> frozenset[int]:
+    """The nodes that are empty where the base sets ``absent`` are."""
+    found: set[int] = set()
+    for node in model.nodes:
+        if node.open:
+            continue
+        empty = [operand is not None and operand.index in found for operand in node.operands]
+        match node.operator:
+            case "base":
+                is_void = node.name in absent
+            case "empty_set" | "empty_relation":
+                is_void = True
+            case "union" | "set_union":
+                is_void = all(empty)
+            case "difference" | "set_difference":
+                is_void = empty[0]
+            case "intersection" | "set_intersection" | "sequence" | "product" | "restrict":
+                is_void = any(empty)
+            case "domain" | "range" | "inverse" | "plus" | "identity":
+                is_void = empty[0]
+            case _:
+                is_void = False
+        if is_void:
+            found.add(node.index)
+    return frozenset(found)
 
 
 def _step(node: Node, algebra: Algebra[Any, Any]) -> _Step:
@@ -60,16 +107,26 @@ class Evaluator(Generic[S, R]):
     """The values of a model's sets and relations in one execution (or, symbolically, in all).
 
     ``base`` gives the base set or relation of a name, None for a name that it does not know; it is asked once for
-    each name, when it is first needed.
+    each name, when it is first needed. ``absent``: base sets that are empty in every execution; what they make empty
+    is not evaluated.
     """
 
     __slots__ = ("_algebra", "_base", "_compiled", "_memo")
 
-    def __init__(self, model: Model, algebra: Algebra[S, R], base: Callable[[str], S | R | None]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        algebra: Algebra[S, R],
+        base: Callable[[str], S | R | None],
+        absent: frozenset[str] = frozenset(),
+    ) -> None:
         self._algebra = algebra
         self._base = base
-        self._compiled = _Compiled(model, algebra)
+        self._compiled = _Compiled(model, algebra, absent)
         self._memo: list[S | R | None] = [None] * (len(model.nodes) + 1)
+        for index in self._compiled.void:
+            is_set = model.nodes[index].is_set
+            self._memo[index] = algebra.empty_set() if is_set else algebra.empty_relation()
 
     @property
     def model(self) -> Model:
@@ -88,7 +145,11 @@ class Evaluator(Generic[S, R]):
         key = frozenset(changed)
         affected = compiled.affected.get(key)
         if affected is None:
-            affected = tuple(node.index for node in compiled.model.nodes if not node.open and node.depends & key)
+            affected = tuple(
+                node.index
+                for node in compiled.model.nodes
+                if not node.open and node.depends & key and node.index not in compiled.void
+            )
             compiled.affected[key] = affected
         memo = self._memo.copy()
         for index in affected:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ptxmm.errors import Span
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
     """One set or relation.
 
@@ -29,6 +29,9 @@ class Node:
     depends: frozenset[str]
     reach: int
     open: bool
+
+    def __repr__(self) -> str:
+        return f"Node({self.index}, {self.operator}{f' {self.name}' if self.name else ''})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +63,7 @@ class Coverage:
     instructions: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Model:
     """A loaded model.
 
@@ -77,6 +80,9 @@ class Model:
     readings: Mapping[str, str]
     reading_keys: frozenset[str]
     coverage: Coverage
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r})"  # its graph has far more paths than nodes
 
     def names(self) -> frozenset[str]:
         """The base names that the axioms depend on, flags left out."""

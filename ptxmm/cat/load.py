@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from ptxmm.cat import check
@@ -18,6 +17,7 @@ from ptxmm.errors import PtxmmError
 
 ALL_SCOPES = ("cta", "cluster", "gpu", "sys")
 ALL_PROXIES = ("generic", "surface", "texture", "constant", "async", "tensormap")
+_SHIPPED = Path(__file__).parent.parent / "models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Index:
 @cache
 def index() -> Index:
     """The shipped models and the reading keys."""
-    data = tomllib.loads(resources.files("ptxmm.models").joinpath("index.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads((_SHIPPED / "index.toml").read_text(encoding="utf-8"))
     models = {
         name: Shipped(
             entry["file"],
@@ -176,15 +176,16 @@ def _include(name: str, from_path: str) -> check.Source:
     beside = Path(from_path).parent / name
     if beside.is_file():
         return _read(beside)
-    if Path(name).name == name and resources.files("ptxmm.models").joinpath(name).is_file():
+    if Path(name).name == name and (_SHIPPED / name).is_file():
         return _read_shipped(name)
     raise PtxmmError(
         f"there is no model file `{name}`", kind="model", hint="includes are looked up beside the file, then in ptxmm"
     )
 
 
+@cache
 def _read_shipped(file: str) -> check.Source:
-    return _read(Path(str(resources.files("ptxmm.models").joinpath(file))))
+    return _read(_SHIPPED / file)
 
 
 def _read(path: Path) -> check.Source:

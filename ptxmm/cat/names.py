@@ -14,7 +14,8 @@ SETS = frozenset(
         "R", "W", "M", "IW", "F", "FSC", "FAR", "PF", "AF", "BA", "BW", "B", "STRONG", "REL", "ACQ", "NORET", "AMO",
         "GEN", "SUR", "TEX", "CON", "ASY", "TMP", "RLX", "ACQ_REL", "SC", "WEAK", "VOL", "MMIO", "ALIAS", "CTA",
         "CLUSTER", "GPU", "SYS", "HOST", "CA", "CW", "MBA", "MBW", "MBI", "MBX", "FMBI", "TMREL", "TMACQ", "ISS",
-        "FA", "FL", "STA", "AW", "API", "PFR",
+        "FA", "FL", "FRR", "FRA", "ASREL", "ASACQ", "TEN", "TCC", "TCM", "TCB", "TCA",
+        "TCX", "STA", "AW", "API", "PFR",
     )
 )
 """Base sets: kinds of events, orders, scopes, proxies."""
@@ -23,7 +24,7 @@ RELATIONS = frozenset(
     (
         "po", "rf", "co", "fr", "fsc", "rmw", "addr", "data", "ctrl", "inscope", "scta", "loc", "ovl", "vloc", "vovl",
         "barphase", "warpphase", "cluphase", "mbphase", "mbnext", "mbobj", "issue", "issue-all", "aord", "acomp",
-        "tmcov", "api", "pfence", "int", "ext", "po-loc", "syncbar", "sync_barrier", "sr", "sync_fence",
+        "tmcov", "rcov", "api", "pfence", "int", "ext", "po-loc", "syncbar", "sync_barrier", "sr", "sync_fence",
     )
 )
 """Base relations. The identity ``id`` is built in."""

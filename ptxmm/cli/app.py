@@ -6,26 +6,31 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
+from importlib import import_module
 from io import TextIOWrapper
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
-from ptxmm.cli.check import check
 from ptxmm.cli.console import complain
-from ptxmm.cli.convert import convert
-from ptxmm.cli.exits import Exit
-from ptxmm.cli.models import models
-from ptxmm.cli.outcomes import outcomes
+from ptxmm.cli.exits import Exit, error_code
 from ptxmm.errors import PtxmmError
 
+COMMANDS = (
+    "check", "outcomes", "explain", "races", "fences", "robust", "scopes", "progress", "compare", "convert", "models",
+)  # fmt: skip
+"""Each is the function of that name in the module of that name beside this one."""
 
-def application() -> typer.Typer:
-    """The commands, without rich's markup and tracebacks (they would cost a third of the start-up time)."""
+
+def application(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The commands, without rich's markup and tracebacks (they would cost a third of the start-up time).
+
+    Of a command line that begins with a command, only that one is loaded.
+    """
     app = typer.Typer(
         name="ptxmm",
         help="Which final states does the PTX memory model allow, and is the condition of a litmus test met?",
@@ -36,8 +41,9 @@ def application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_main)
-    for command in (check, outcomes, convert, models):
-        app.command()(_guarded(command))
+    named = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
+    for name in named:
+        app.command()(_guarded(getattr(import_module(f"ptxmm.cli.{name}"), name)))
     return app
 
 
@@ -53,7 +59,7 @@ def run(arguments: list[str] | None = None) -> None:
         signal.signal(signal.SIGINT, take_interrupt)
     try:
         # typer itself turns a usage error into exit code 2, which is also ours.
-        application()(arguments, prog_name="ptxmm")
+        application(sys.argv[1:] if arguments is None else arguments)(arguments, prog_name="ptxmm")
     except (Exception, KeyboardInterrupt) as error:
         sys.exit(_report(error))
 
@@ -105,7 +111,7 @@ def _report(error: BaseException) -> int:
             return Exit.BAD_INPUT
         case PtxmmError():
             complain(str(error))
-            return {"internal": Exit.BUG, "timeout": Exit.INCONCLUSIVE}.get(error.kind, Exit.BAD_INPUT)
+            return error_code(error.kind)
         case _:
             print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
             print("this is a bug in ptxmm; please report it with the input that caused it", file=sys.stderr)

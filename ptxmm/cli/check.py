@@ -7,6 +7,7 @@ import time
 
 import typer
 
+from ptxmm.cli.checking import Checking
 from ptxmm.cli.console import complain, style
 from ptxmm.cli.exits import exit_code
 from ptxmm.cli.options import (
@@ -47,10 +48,9 @@ def check(
     Exit code: 0 all as expected, 1 an expectation contradicted, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
     start = time.perf_counter()
-    chosen = settings(
-        model, reading, engine, unroll, timeout, all_state, "some" if json else "none", all_readings, isa
-    )
-    run = session(files, bundled, chosen, jobs)
+    chosen = settings(model, reading, isa, unroll, timeout)
+    work = Checking(engine, all_state, "some" if json else "none", all_readings)
+    run = session(work, files, bundled, chosen, jobs)
     if json:
         from ptxmm.render.document import document
 

@@ -9,10 +9,13 @@ from ptxmm.analysis.result import Failure, Report
 
 
 class Exit(IntEnum):
-    """What the exit code says; of several, the first that applies of 4, 2, 1, 3, 0."""
+    """What the exit code says; of several, the first that applies of 4, 2, 1, 3, 0.
+
+    ``FOUND``: an expectation is contradicted, or an analysis found what it looks for (a race, a difference, ...).
+    """
 
     OK = 0
-    CONTRADICTED = 1
+    FOUND = 1
     BAD_INPUT = 2
     INCONCLUSIVE = 3
     BUG = 4
@@ -21,14 +24,25 @@ class Exit(IntEnum):
 
 
 def exit_code(reports: Iterable[Report], whole: bool = False) -> Exit:
-    """The exit code for ``reports``; ``whole``: final states were asked for, so a cut list is inconclusive too."""
+    """The exit code of ``check``; ``whole``: final states were asked for, so a cut list is inconclusive too."""
     found: set[Exit] = set()
     for report in reports:
         if isinstance(report, Failure):
-            found.add({"internal": Exit.BUG, "timeout": Exit.INCONCLUSIVE}.get(report.kind, Exit.BAD_INPUT))
+            found.add(error_code(report.kind))
         elif report.conclusion == "contradicted":
-            found.add(Exit.CONTRADICTED)
+            found.add(Exit.FOUND)
         elif report.conclusion == "inconclusive" or (whole and report.status in ("bounded", "timeout")):
             found.add(Exit.INCONCLUSIVE)
-    order = (Exit.BUG, Exit.BAD_INPUT, Exit.CONTRADICTED, Exit.INCONCLUSIVE)
-    return next((code for code in order if code in found), Exit.OK)
+    return worst(found)
+
+
+def error_code(kind: str) -> Exit:
+    """The exit code for an error of this kind."""
+    return {"internal": Exit.BUG, "timeout": Exit.INCONCLUSIVE}.get(kind, Exit.BAD_INPUT)
+
+
+def worst(found: Iterable[Exit]) -> Exit:
+    """The exit code of a command whose parts give the codes ``found``."""
+    codes = set(found)
+    order = (Exit.BUG, Exit.BAD_INPUT, Exit.FOUND, Exit.INCONCLUSIVE)
+    return next((code for code in order if code in codes), Exit.OK)

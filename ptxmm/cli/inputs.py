@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import ptxmm
 from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
 from ptxmm.analysis.result import Failure
-from ptxmm.cat import index, split_specification
+from ptxmm.cat import Model, index, load, split_specification
 from ptxmm.cli.options import Settings
 from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
@@ -62,8 +63,11 @@ def bundled_folder() -> Path:
     raise PtxmmError("the bundled litmus tests are missing from this installation", kind="io")
 
 
-def jobs(entry: Path | Failure, settings: Settings) -> Iterator[Job | Failure]:
-    """Read one file: its tests, each with every model it is to run under; what is wrong with it as a ``Failure``."""
+def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iterator[Job | Failure]:
+    """Read one file: its tests, each with every model it is to run under; what is wrong with it as a ``Failure``.
+
+    Where the command line names no model: those of ``Expect=`` if ``stated_models``, else the default of the test.
+    """
     if isinstance(entry, Failure):
         yield entry
         return
@@ -93,9 +97,16 @@ def jobs(entry: Path | Failure, settings: Settings) -> Iterator[Job | Failure]:
         readings = dict(settings.readings)
         # Readings of the command line take the place of those that the test speaks of.
         models = {split_specification(m)[0]: None for m in stated} if readings else dict.fromkeys(stated)
-        for model in settings.models or tuple(models) or (test.default_model,):
+        named = settings.models or (tuple(models) if stated_models else ())
+        for model in named or (test.default_model,):
             expectation = expectation_for(test, model, stated, readings)
             yield Job(test, model, expectation, len(tests) > 1)
+
+
+@lru_cache(maxsize=64)
+def model_named(name: str, readings: tuple[tuple[str, str], ...]) -> Model:
+    """The model of this name or path with these readings, loaded once a process."""
+    return load(name, dict(readings))
 
 
 def failure(error: PtxmmError, file: str, test: str | None = None, model: str | None = None) -> Failure:

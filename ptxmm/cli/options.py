@@ -34,6 +34,12 @@ Models = Annotated[
         "--model", "-m", metavar="NAME|FILE.cat", help="A model; may be repeated. [default: those named in Expect=]"
     ),
 ]
+OwnModel = Annotated[
+    list[str] | None,
+    typer.Option("--model", "-m", metavar="NAME|FILE.cat", help="A model; may be repeated. [default: ptx-8.5]"),
+]
+"""For commands that do not compare with ``Expect=``. (ptx-7.5 for files with surface accesses and ``.test`` files.)"""
+
 Readings = Annotated[
     list[str] | None,
     typer.Option("--reading", metavar="KEY=VALUE", help="Choose a reading of the model's text; may be repeated."),
@@ -69,35 +75,24 @@ AllState = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to do with each test. ``listing``: ``none`` (the verdict and its witnesses), ``all`` final states, or the
-    verdict and then ``some`` (at most ``MOST``) final states."""
+    """Which models each test is run under, and how far: what every command that runs tests is asked for.
 
-    models: tuple[str, ...]
-    readings: tuple[tuple[str, str], ...]
-    engine: Engine
-    unroll: int
-    timeout: float
-    all_state: bool
-    listing: str
-    all_readings: bool = False
+    ``models``: none for those that a test names itself. ``timeout``: seconds for one test under one model.
+    """
+
+    models: tuple[str, ...] = ()
+    readings: tuple[tuple[str, str], ...] = ()
     isa: tuple[int, int] | None = None
+    unroll: int = 3
+    timeout: float = 60.0
 
 
-MOST = 1000
 LONGEST = 10**8
 """Seconds that every clock of the operating system can count."""
 
 
 def settings(
-    models: list[str] | None,
-    readings: list[str] | None,
-    engine: Engine,
-    unroll: int,
-    timeout: float,
-    all_state: bool,
-    listing: str,
-    all_readings: bool = False,
-    isa: str | None = None,
+    models: list[str] | None, readings: list[str] | None, isa: str | None, unroll: int, timeout: float
 ) -> Settings:
     """Check the options that can be wrong for every test alike. Raises ``PtxmmError`` (kinds ``usage``, ``model``)."""
     if not timeout <= LONGEST:  # nor is it nan
@@ -120,7 +115,7 @@ def settings(
                     raise PtxmmError(f"--reading {key}={pairs[key]}, but --model {name}", kind="usage")
             load(name, pairs)
     chosen = tuple(sorted(pairs.items()))
-    return Settings(names, chosen, engine, unroll, timeout, all_state, listing, all_readings, version(isa))
+    return Settings(names, chosen, version(isa), unroll, timeout)
 
 
 def version(isa: str | None) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from ptxmm.cli.checking import Checking
 from ptxmm.cli.console import complain, style
 from ptxmm.cli.exits import exit_code
 from ptxmm.cli.options import (
@@ -43,7 +44,8 @@ def outcomes(
 
     Exit code: as for check; 3 also where the list may be incomplete.
     """
-    run = session(files, bundled, settings(model, reading, engine, unroll, timeout, all_state, "all", isa=isa), jobs)
+    chosen = settings(model, reading, isa, unroll, timeout)
+    run = session(Checking(engine, all_state, "all"), files, bundled, chosen, jobs)
     if json:
         from ptxmm.render.document import document
 

@@ -1,19 +1,15 @@
-"""One test under one model, in this process or in a worker of a pool; each ends by its deadline."""
+"""Work on one test under one model, in this process or in a worker of a pool; each ends by its deadline."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from ptxmm.analysis.outcomes import check, check_listed, timed_out
-from ptxmm.analysis.readings import rests_on, vary
-from ptxmm.analysis.result import Failure, Note, Report, Result
-from ptxmm.cat import Model, load
-from ptxmm.cli.inputs import Job, bug, failure
-from ptxmm.cli.options import MOST, Settings
+from ptxmm.analysis.result import Failure
+from ptxmm.cat import Model
+from ptxmm.cli.inputs import Job, bug, failure, model_named
+from ptxmm.cli.options import Settings
 from ptxmm.cli.watchdog import watched
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
@@ -21,59 +17,45 @@ from ptxmm.errors import PtxmmError, Timeout
 if TYPE_CHECKING:
     from pebble import ProcessFuture
 
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
 GRACE = 2.0
 """Seconds that a worker has to notice its deadline by itself before the parent ends it."""
 
 
-def run(job: Job, settings: Settings) -> Report:
-    """The result of ``job``, or the error that it ended in."""
+class Work(Protocol[T_co]):
+    """What a command does with one test under one model. It goes to other processes, so it can be pickled.
+
+    ``stated_models``: a test runs under every model of its ``Expect=``, if the command line names none.
+    """
+
+    @property
+    def stated_models(self) -> bool: ...
+
+    def run(self, job: Job, model: Model, limits: Limits) -> T_co:
+        """The result for ``job``. May raise ``PtxmmError``, ``Timeout`` among them."""
+        ...
+
+    def expired(self, job: Job, seconds: float) -> T_co:
+        """The result for ``job`` where ``run`` was ended after ``seconds`` and gave none."""
+        ...
+
+
+def run(work: Work[T], job: Job, settings: Settings) -> T | Failure:
+    """The result of ``work`` for ``job``, or the error that it ended in."""
     limits = Limits(unroll=settings.unroll, deadline=time.monotonic() + settings.timeout)
-    engine = settings.engine.value
     try:
-        model = _model(job.model, settings.readings)
-        if settings.listing == "some":
-            result = check_listed(
-                job.test,
-                model,
-                MOST,
-                engine=engine,
-                limits=limits,
-                expectation=job.expectation,
-                all_state=settings.all_state,
-            )
-        else:
-            result = check(
-                job.test,
-                model,
-                engine=engine,
-                limits=limits,
-                expectation=job.expectation,
-                all_state=settings.all_state,
-                enumerate_all=settings.listing == "all",
-            )
-        if settings.all_readings:
-            result = replace(result, notes=(*result.notes, *_readings(job, settings, result, limits)))
-        # A model of the user's own is called by its path: its stem may be the name of a shipped one.
-        return replace(result, model=job.model)
+        return work.run(job, model_named(job.model, settings.readings), limits)
     except Timeout:
-        return _timed_out(job, settings)
+        return work.expired(job, settings.timeout)
     except PtxmmError as error:
         return failure(error.place(job.test.file, job.test.text), job.test.file, job.test.name, job.model)
     except Exception as error:
         return failure(bug(error), job.test.file, job.test.name, job.model)
 
 
-def _readings(job: Job, settings: Settings, result: Result, limits: Limits) -> tuple[Note, ...]:
-    """The remarks on what the verdict rests on; every variation has to be decided by the deadline of the job."""
-
-    def changed(key: str, value: str) -> Result:
-        model = _model(job.model, tuple(sorted((dict(settings.readings) | {key: value}).items())))
-        return check(job.test, model, engine=settings.engine.value, limits=limits, enumerate_all=False)
-
-    return rests_on(result, vary(_model(job.model, settings.readings), changed))
-
-
-def run_here(entries: Iterator[Job | Failure], settings: Settings) -> Iterator[Report]:
+def run_here(work: Work[T], entries: Iterator[Job | Failure], settings: Settings) -> Iterator[T | Failure]:
     """Each entry in this process. A watchdog ends what does not notice its deadline."""
     for entry in entries:
         if isinstance(entry, Failure):
@@ -81,13 +63,15 @@ def run_here(entries: Iterator[Job | Failure], settings: Settings) -> Iterator[R
             continue
         try:
             with watched(settings.timeout + GRACE):
-                report = run(entry, settings)
+                report = run(work, entry, settings)
         except Timeout:
-            report = _timed_out(entry, settings)
+            report = work.expired(entry, settings.timeout)
         yield report
 
 
-def run_parallel(entries: Iterator[Job | Failure], settings: Settings, workers: int) -> Iterator[Report]:
+def run_parallel(
+    work: Work[T], entries: Iterator[Job | Failure], settings: Settings, workers: int
+) -> Iterator[T | Failure]:
     """Each entry in a pool of ``workers`` new processes, in order; the pool ends a worker that passes its deadline."""
     import multiprocessing
 
@@ -95,10 +79,10 @@ def run_parallel(entries: Iterator[Job | Failure], settings: Settings, workers: 
 
     pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context("spawn"))
     try:
-        scheduled: list[Failure | tuple[Job, ProcessFuture[Report]]] = [
+        scheduled: list[Failure | tuple[Job, ProcessFuture[T | Failure]]] = [
             e
             if isinstance(e, Failure)
-            else (e, pool.schedule(run, args=[e, settings], timeout=settings.timeout + GRACE))
+            else (e, pool.schedule(run, args=[work, e, settings], timeout=settings.timeout + GRACE))
             for e in entries
         ]
         for entry in scheduled:
@@ -109,7 +93,7 @@ def run_parallel(entries: Iterator[Job | Failure], settings: Settings, workers: 
             try:
                 yield future.result()
             except TimeoutError:
-                yield _timed_out(job, settings)
+                yield work.expired(job, settings.timeout)
             except ProcessExpired as error:
                 yield failure(_died(error.exitcode), job.test.file, job.test.name, job.model)
     finally:
@@ -123,14 +107,3 @@ def _died(code: int | None) -> PtxmmError:
         kind="internal",
         hint="it may have run out of memory: try --jobs 1, or a lower --unroll",
     )
-
-
-def _timed_out(job: Job, settings: Settings) -> Report:
-    engine = "z3" if settings.engine.value == "auto" else settings.engine.value
-    return timed_out(job.test, job.model, engine, job.expectation, settings.timeout)
-
-
-@lru_cache(maxsize=16)
-def _model(name: str, readings: tuple[tuple[str, str], ...]) -> Model:
-    """Models are loaded once a process."""
-    return load(name, dict(readings))

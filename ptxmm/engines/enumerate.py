@@ -17,11 +17,12 @@ from ptxmm.engines.final import Finals, memory_terms, restrict
 from ptxmm.engines.independent import independent_candidates
 from ptxmm.engines.orders import Judge, Rules, rules
 from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
+from ptxmm.engines.static import static_evaluator
 from ptxmm.errors import Timeout
 from ptxmm.events.barriers import Meeting, meetings
 from ptxmm.events.domains import Domains, possible_values, traces
 from ptxmm.events.exchanges import Links, resolve
-from ptxmm.events.execution import WITNESS, Layout, ReadsFrom, Scene
+from ptxmm.events.execution import WITNESS, Layout, Scene
 from ptxmm.events.expressions import evaluate as evaluate_expression
 from ptxmm.events.expressions import leaves_of
 from ptxmm.events.interpreter import Undecided, programs
@@ -113,9 +114,7 @@ class _Task:
                 known = layouts.get(shape)
                 if known is None:
                     layout = Layout(self.scene, [p.trace.events[: p.length] for p in case.paths], case.links)
-                    known = layout, Evaluator(self.model, layout.algebra, layout.base(ReadsFrom(), 0, 0, {}))
-                    for _ in known[1].axioms():
-                        pass  # fills in what no witness decides
+                    known = layout, static_evaluator(self.model, layout)
                     layouts = {shape: known}  # only meetings of the same paths come again
                 self._search(case, *known, domains)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from itertools import combinations
+from typing import cast
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
+from ptxmm.cat.names import SETS
 from ptxmm.engines.result import Limits, Observed, Source, Witness
 from ptxmm.engines.sat import Solver
 from ptxmm.engines.whole import never_torn, rule
@@ -91,6 +93,8 @@ class Problem:
                 self.flags.append((axiom.name, self._holds(axiom, value)[0]))
             elif axioms:
                 program.constraints += self._holds(axiom, value)
+        if variations:
+            self._fences_only()
         if "sync_fence" in model.names():
             self._total_fence_order(base)
         if test.filter is not None:
@@ -150,13 +154,27 @@ class Problem:
             some = cyclic(algebra, value) if axiom.kind == "acyclic" else reflexive(algebra, value)
         return [some if axiom.negated else -some]
 
+    def _mutual_fences(self) -> Relation:
+        """fence.sc operations in each other's scopes."""
+        fences = cast(EventSet, self.base("FSC"))
+        return self.program.algebra.restrict(fences, self.base.relation("sr"), fences)
+
+    def _fences_only(self) -> None:
+        """Where instructions take one of several forms, Fence-SC order relates those that are fence.sc operations in
+        each other's scopes."""
+        both = self._mutual_fences()
+        for (a, b), first in self.program.fsc.items():
+            related = self.program.algebra.get(both, a, b)
+            self.program.constraints.append(self.formulas.either(-first, related))
+
     def _total_fence_order(self, base: Base) -> None:
         """A model that names ``sync_fence`` gets an acyclic order that is total on fences in each other's scopes."""
         program = self.program
+        related = self._mutual_fences()
         for (a, b), first in program.fsc.items():
             if a < b:
-                executed = self.formulas.both(program.presence[a], program.presence[b])
-                program.constraints.append(self.formulas.any([-executed, first, program.fsc[b, a]]))
+                needed = program.algebra.get(related, a, b)
+                program.constraints.append(self.formulas.any([-needed, first, program.fsc[b, a]]))
         program.constraints += acyclicity(program.algebra, base.relation("fsc"))
 
     def _break_symmetry(self, named: Iterable[Term]) -> None:
@@ -252,12 +270,17 @@ def _program(
             lambda key, kept=kept: axioms is not None and (kept is None or key in kept),  # type: ignore[misc]
         )
         base = Base(program, alternatives(program.formulas, variations) if variations else NONE)
-        evaluator: Evaluator[EventSet, Relation] = Evaluator(model, program.algebra, base)
+        evaluator: Evaluator[EventSet, Relation] = Evaluator(model, program.algebra, base, _absent(base))
         if axioms is None or not program.torn:
             return program, base, evaluator
         whole = never_torn(program, base, evaluator, axioms, program.torn)
         if whole == program.torn:
             return program, base, evaluator
+
+
+def _absent(base: Base) -> frozenset[str]:
+    """The base sets that no event is ever in."""
+    return frozenset(name for name in SETS if isinstance(s := base(name), EventSet) and not s.must and not s.may)
 
 
 def chosen(domain: Domain, value: Callable[[Formula], bool]) -> int:

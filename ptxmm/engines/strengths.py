@@ -16,12 +16,13 @@ from ptxmm.relations.formula import FALSE, Formula
 
 @dataclass(frozen=True, slots=True)
 class Unwanted:
-    """What an execution must not do: end in a state that ``proposition`` holds of, raise one of ``flags``, or have no
-    meaning (``undefined``)."""
+    """What an execution must not do: end in a state that ``proposition`` holds of, raise one of ``flags``, have no
+    meaning (``undefined``), or leave threads waiting for ever (``deadlock``)."""
 
     proposition: Proposition | None = None
     flags: frozenset[str] = frozenset()
     undefined: bool = False
+    deadlock: bool = False
 
 
 class Strengths:
@@ -71,4 +72,6 @@ class Strengths:
         if unwanted.proposition is not None:
             ends.append(problem.formula(unwanted.proposition))
         misuse = [f for f, _ in problem.program.undefined] if unwanted.undefined else [FALSE]
+        if unwanted.deadlock:
+            misuse.append(problem.program.deadlock)
         return formulas.any([*misuse, formulas.both(problem.program.final, formulas.any(ends))])

@@ -6,7 +6,7 @@ axiom of the model are checked from the instructions and from the text of the mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -15,6 +15,7 @@ from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.final import Finals, memory_terms
 from ptxmm.engines.orders import overlapping_writes
 from ptxmm.engines.result import Observed, Source, Witness
+from ptxmm.engines.static import static_evaluator
 from ptxmm.events import barriers
 from ptxmm.events.barriers import Meeting
 from ptxmm.events.exchanges import Links, resolve
@@ -46,6 +47,22 @@ class _Known:
     finals: dict[Observed, Finals]
 
 
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """An execution rebuilt from a witness: its events (``layout``), the values of its relations (``evaluator``; those
+    that are not defined in the model by name through ``base``), what each write has written, by number (0 for other
+    events), and coherence order."""
+
+    layout: Layout
+    evaluator: Evaluator[int, int]
+    base: Callable[[str], int | None]
+    written: Sequence[int]
+    co: int
+    traces: Sequence[Trace]
+    meeting: Meeting
+    finals: dict[Observed, Finals]
+
+
 class Confirmer:
     """Confirms witnesses of one test under one model; keeps what does not change between them."""
 
@@ -67,6 +84,18 @@ class Confirmer:
 
         Raises ``Unconfirmed`` if it is no consistent execution, ends in no final state, or fails the test's filter.
         """
+        rebuilt = self.rebuild(witness)
+        algebra = rebuilt.layout.algebra
+        for axiom, value in rebuilt.evaluator.axioms(flags=False):
+            if not algebra.satisfies(axiom.kind, axiom.negated, value):
+                raise Unconfirmed(f"axiom {axiom.name} of {self._model.name} does not hold")
+        return self._state(rebuilt, observed, witness)
+
+    def rebuild(self, witness: Witness) -> Rebuilt:
+        """The execution that ``witness`` describes, whether the model allows it or not.
+
+        Raises ``Unconfirmed`` if the program has no such execution.
+        """
         if witness.deadlocked:
             raise Unconfirmed("an execution in which a thread waits for ever has no final state")
         traces = self._run(witness)
@@ -80,10 +109,8 @@ class Confirmer:
         if not algebra.acyclic(rf.union | known.makes_values):
             raise Unconfirmed("a value is made of itself")
         base = known.layout.base(rf, co, fsc, known.layout.phase_relations(meeting.phases, meeting.order))
-        for axiom, value in known.evaluator.changed(_DYNAMIC, base).axioms(flags=False):
-            if not algebra.satisfies(axiom.kind, axiom.negated, value):
-                raise Unconfirmed(f"axiom {axiom.name} of {self._model.name} does not hold")
-        return self._state(known, traces, written, co, observed, witness, meeting)
+        evaluator = known.evaluator.changed(_DYNAMIC, base)
+        return Rebuilt(known.layout, evaluator, base, written, co, traces, meeting, known.finals)
 
     def _run(self, witness: Witness) -> list[Trace]:
         try:
@@ -123,9 +150,7 @@ class Confirmer:
         known = self._known.get(key)
         if known is None:
             layout = Layout(self._scene, [t.events for t in traces], links)
-            evaluator: Evaluator[int, int] = Evaluator(self._model, layout.algebra, layout.base(ReadsFrom(), 0, 0, {}))
-            for _ in evaluator.axioms(flags=False):
-                pass  # fills in what the witness does not decide
+            evaluator = static_evaluator(self._model, layout, flags=False)
             known = self._known[key] = _Known(layout, evaluator, layout.makes_values(), {})
         return known
 
@@ -241,28 +266,19 @@ class Confirmer:
                 raise Unconfirmed("Fence-SC order is not a total order")
         return fsc
 
-    def _state(
-        self,
-        known: _Known,
-        traces: Sequence[Trace],
-        written: Sequence[int],
-        co: int,
-        observed: Observed,
-        witness: Witness,
-        meeting: Meeting,
-    ) -> State:
-        layout = known.layout
-        finals = known.finals.get(observed)
+    def _state(self, rebuilt: Rebuilt, observed: Observed, witness: Witness) -> State:
+        layout, traces, co = rebuilt.layout, rebuilt.traces, rebuilt.co
+        finals = rebuilt.finals.get(observed)
         if finals is None:
             wanted = list(dict.fromkeys((*observed.memory, *self._filter)))
-            finals = known.finals[observed] = Finals(self._test, layout, wanted)
+            finals = rebuilt.finals[observed] = Finals(self._test, layout, wanted)
         chosen = _last_writes(layout, finals, co, observed, witness)
         # Every leaf has a value in a run with given values.
         registers = {(t.thread, n): v.value or 0 for t in traces for n, v in t.registers.items()}
         open_slots = [slot for slot in finals.slots if slot not in chosen]
         for selection in product(*finals.options(co, open_slots)):
             last = {**chosen, **dict(zip(open_slots, selection, strict=True))}
-            memory = finals.memory(last, written, meeting.completed)
+            memory = finals.memory(last, rebuilt.written, rebuilt.meeting.completed)
             if self._test.filter is None or evaluate(self._test.filter, State(registers, memory)):
                 return State(
                     {(r.thread, r.register): registers.get((r.thread, r.register), 0) for r in observed.registers},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from ptxmm.events import floats
 from ptxmm.ptx.ops import Type
 
 U32 = (1 << 32) - 1
@@ -93,8 +92,11 @@ def compute(op: str, type_: Type, *args: int) -> int:
     floating-point types are bit patterns (``floats.operate``). Raises ``KeyError`` for an operation that does not
     exist.
     """
-    if type_.kind in ("f", "bf") and op in floats.OPERATIONS:
-        return floats.operate(op, type_, *args)
+    if type_.kind in ("f", "bf"):
+        from ptxmm.events import floats  # fractions take time to load
+
+        if op in floats.OPERATIONS:
+            return floats.operate(op, type_, *args)
     if op in _COMPARE:
         return int(_COMPARE[op](number(args[0], type_), number(args[1], type_)))
     if op == "mul.wide":

@@ -1,19 +1,19 @@
-"""Asynchronous copies, stores and reductions, their groups, and tensor maps (PTX ISA 9.7.8.24, 9.7.9.27, 8.9.1.1).
+"""Asynchronous copies, stores and reductions, and their groups (PTX ISA 9.7.10.24, 9.7.10.12, 8.9.1.1).
 
 Each has an issue event in program order; its accesses and what follows them are asynchronous (semantics A33 to A39).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ptxmm.events.accesses import operation, part_of
 from ptxmm.events.compute import in_cta
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import ADDRESS, U32, Copy, Machine, Spot
-from ptxmm.events.synchronization import MAP_ALIGNMENT, place
-from ptxmm.program.test import DESTINATION, TENSORMAP
+from ptxmm.events.machine import U32, Copy, Machine, Spot, in_window
+from ptxmm.events.synchronization import place
+from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import (
     AsyncCommit,
     AsyncStore,
@@ -21,21 +21,15 @@ from ptxmm.ptx.ops import (
     BulkCopy,
     CopyAsync,
     CopyAsyncArrive,
-    TensormapCopyFence,
-    TensormapReplace,
     Type,
 )
 
-_MAP_BYTES = 128
-_UNIT = 16
+UNIT = 16
 """A bulk copy is of a multiple of 16 bytes, from and to multiples of 16 (9.7.10.24.6)."""
-
-_ADDRESS_BITS = 64
-S32 = Type("s", 32)
 
 
 @dataclass(slots=True)
-class _Operation:
+class Pending:
     """One asynchronous operation while it is put together: positions in the trace of its events."""
 
     machine: Machine
@@ -50,32 +44,34 @@ class _Operation:
         return len(self.machine.trace.events)
 
 
-def _issue(machine: Machine) -> _Operation:
-    operation_ = _Operation(machine, len(machine.trace.events))
+def issue(machine: Machine) -> Pending:
+    """An asynchronous operation, with its issue event."""
+    operation_ = Pending(machine, len(machine.trace.events))
     machine.add("ISS")
     return operation_
 
 
-_Sources = list[tuple[int, int, Node]]
+Sources = list[tuple[int, int, Node]]
 """What has been read of a source: offset in it, size, value."""
 
 
-def _read_source(this: _Operation, spot: Spot | None, size: int, addr: int) -> _Sources:
-    """Read ``size`` bytes at ``spot``, one read for each chunk."""
-    found: _Sources = []
+def read_source(this: Pending, spot: Spot | None, size: int, addr: int, begin: int = 0) -> Sources:
+    """Read ``size`` bytes at ``spot``, one read for each chunk; ``begin``: where they are in what is copied."""
+    found: Sources = []
     if spot is None or not size:
         return found
     after = tuple(this.maps)
     for first, length in this.machine.program.chunks.of(spot.item.physical, spot.offset, size):
         offset, position = first - spot.offset, this.next
         cells = spot.cells(offset, length)
-        node = this.machine.read(cells, addr, offset, asynchronous=True, issuer=this.issuer, after=after)
+        part = begin + offset
+        node = this.machine.read(cells, addr, part, asynchronous=True, issuer=this.issuer, after=after)
         this.reads.append(position)
-        found.append((offset, length, node))
+        found.append((part, length, node))
     return found
 
 
-def _bytes(machine: Machine, sources: _Sources, first: int, size: int) -> Node:
+def bytes_of(machine: Machine, sources: Sources, first: int, size: int) -> Node:
     """The value of ``size`` bytes of what was read from ``first`` on; bytes that were not read are 0."""
     parts = []
     for offset, length, node in sources:
@@ -87,7 +83,7 @@ def _bytes(machine: Machine, sources: _Sources, first: int, size: int) -> Node:
     return machine.expressions.fields(parts) if parts else machine.expressions.constant(0)
 
 
-def _write(this: _Operation, spot: Spot, base: int, offset: int, size: int, value: Node, addr: int) -> None:
+def write_bytes(this: Pending, spot: Spot, base: int, offset: int, size: int, value: Node, addr: int) -> None:
     """Write ``size`` bytes ``offset`` bytes into a destination, after all reads so far; ``base``: its first part."""
     position = this.next
     part = base + offset
@@ -97,7 +93,7 @@ def _write(this: _Operation, spot: Spot, base: int, offset: int, size: int, valu
 
 
 def _reduce(
-    this: _Operation, spot: Spot, base: int, op: str, type_: Type, values: Sequence[tuple[int, Node]], addr: int
+    this: Pending, spot: Spot, base: int, op: str, type_: Type, values: Sequence[tuple[int, Node]], addr: int
 ) -> None:
     """Read and write each element of a reduction; ``values``: offset and operand of each."""
     expressions = this.machine.expressions
@@ -110,10 +106,10 @@ def _reduce(
         old.append(this.machine.read(cells, addr, part, asynchronous=True, issuer=this.issuer, after=after))
     for (offset, value), before in zip(values, old, strict=True):
         new = expressions.operation(op, type_, before, value)
-        _write(this, spot, base, offset, type_.bytes, new, addr)
+        write_bytes(this, spot, base, offset, type_.bytes, new, addr)
 
 
-def _complete(this: _Operation, k: int, here: tuple[str, int], size: int, after: Iterable[int]) -> None:
+def complete(this: Pending, k: int, here: tuple[str, int], size: int, after: Iterable[int]) -> None:
     """The complete_tx of destination ``k``."""
     part = k * DESTINATION
     this.machine.step("mb.complete", part, place=here, number=size, asynchronous=True)
@@ -136,30 +132,34 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
         if bool(machine.decide(node, (0, 1))) is not op.ignore_negated:
             size = 0
         sizes |= node.reads
-    dst, dst_addr = machine.address(op.dst, op.size)
+    dst, dst_addr = machine.address(op.dst, op.size, shared=True)
     src, src_addr = machine.address(op.src, size, alignment=op.size) if size else (None, 0)
-    this = _issue(machine)
-    sources = _read_source(this, src, size, src_addr | sizes)
+    this = issue(machine)
+    sources = read_source(this, src, size, src_addr | sizes)
     if dst is None:
         machine.lose()
     else:
-        _copy_to(this, dst, DESTINATION, sources, op.size, dst_addr | sizes)
+        copy_to(this, dst, DESTINATION, sources, op.size, dst_addr | sizes)
     machine.alone.setdefault("cp.async", []).append(Copy(tuple(this.writes), tuple(this.writes)))
 
 
-def _copy_to(this: _Operation, dst: Spot, base: int, sources: _Sources, size: int, addr: int) -> None:
+def copy_to(
+    this: Pending, dst: Spot, base: int, sources: Sources, size: int, addr: int, begin: int = 0
+) -> None:
+    """Write ``size`` bytes of ``sources``, from ``begin`` on, to ``dst``, one write for each chunk."""
     for first, length in this.machine.program.chunks.of(dst.item.physical, dst.offset, size) if size else ():
         offset = first - dst.offset
-        _write(this, dst, base, offset, length, _bytes(this.machine, sources, offset, length), addr)
+        value = bytes_of(this.machine, sources, begin + offset, length)
+        write_bytes(this, dst, base + begin, offset, length, value, addr)
 
 
 def copy_async_arrive(machine: Machine, op: CopyAsyncArrive) -> None:
     """``cp.async.mbarrier.arrive``: an arrival once all earlier cp.async of the thread are done."""
-    here, _ = place(machine, op.address)
+    here, _ = place(machine, op.address, op.space)
     if here is None:
         return
     copies = [*machine.alone.get("cp.async", ()), *(c for g in machine.groups.get("cp.async", ()) for c in g)]
-    this = _issue(machine)
+    this = issue(machine)
     if not op.noinc:
         machine.step("mb.increment", place=here, number=1)
     machine.step("mb.arrive", place=here, number=1, asynchronous=True)
@@ -186,7 +186,7 @@ def wait(machine: Machine, op: AsyncWait) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class Target:
     """A destination of a bulk copy: where it writes, and the mbarrier that it completes."""
 
     spot: Spot | None
@@ -194,47 +194,46 @@ class _Target:
 
 
 def bulk_copy(machine: Machine, op: BulkCopy) -> None:
-    """``cp.async.bulk``, ``cp.reduce.async.bulk`` and their tensor forms of rank 1."""
-    mask = None if op.mask is None else machine.number(op.mask, Type("u", 16), "CTA mask of this copy")[0]
+    """``cp.async.bulk`` and ``cp.reduce.async.bulk``; their tensor forms are in ``tensors``."""
+    mask, masks = cta_mask(machine, op)
     shared_addr = op.src if op.dst_space == "global" else op.dst
-    tensor = None if op.tensormap is None else _tensor(machine, op)
-    if tensor is not None:
-        size, sizes = tensor.size, 0
-        told = size
-    else:
-        assert op.size is not None
-        size, sizes = machine.number(op.size, U32, "size of this copy")
-        told = size  # who waits for these bytes goes on, as after an access outside every object
-        if size % _UNIT:
-            machine.undefined(f"a bulk copy of {size} bytes, which is no multiple of {_UNIT}")
-            size -= size % _UNIT
-    local = None if shared_addr is None else machine.address(shared_addr, size, alignment=_UNIT)
-    mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier)[0]
+    assert op.size is not None
+    size, sizes = machine.number(op.size, U32, "size of this copy")
+    told = size  # who waits for these bytes goes on, as after an access outside every object
+    if size % UNIT:
+        machine.undefined(f"a bulk copy of {size} bytes, which is no multiple of {UNIT}")
+        size -= size % UNIT
+    local = None if shared_addr is None else machine.address(shared_addr, size, alignment=UNIT, shared=True)
+    mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier, "shared")[0]
     other = op.dst if op.dst_space == "global" else op.src
-    remote = None if other is None else machine.address(other, size, alignment=_UNIT)
-    this = _issue(machine)
-    if tensor is not None:
-        remote = tensor.side(this)
+    shared = in_window(op.src_space) and in_window(op.dst_space)
+    remote = None if other is None else machine.address(other, size, alignment=UNIT, shared=shared)
+    this = issue(machine)
     assert local is not None and remote is not None
     (src, src_addr), (dst, dst_addr) = (local, remote) if op.dst_space == "global" else (remote, local)
-    sources = _read_source(this, src, size, src_addr | sizes)
-    targets = _targets(machine, op, dst, mbarrier, mask)
+    sources = read_source(this, src, size, src_addr | sizes)
+    targets = destinations(machine, op, dst, mbarrier, mask)
     for k, target in enumerate(targets):
         base = (1 + k) * DESTINATION
         if target.spot is None:
             machine.lose()
         elif op.reduction is None:
-            _copy_to(this, target.spot, base, sources, size, dst_addr | sizes)
+            copy_to(this, target.spot, base, sources, size, dst_addr | sizes | masks)
         else:
-            type_ = op.type if tensor is None else tensor.type
+            type_ = op.type
             assert type_ is not None
             name = "add.ftz" if op.reduction == "add" and type_.name == "f32" else op.reduction
-            values = [(i, _bytes(machine, sources, i, type_.bytes)) for i in range(0, size, type_.bytes)]
+            values = [(i, bytes_of(machine, sources, i, type_.bytes)) for i in range(0, size, type_.bytes)]
             _reduce(this, target.spot, base, name, type_, values, dst_addr | sizes)
-    _finish(this, op, told, targets)
+    finish(this, op, told, targets)
 
 
-def _finish(this: _Operation, op: BulkCopy, size: int, targets: Sequence[_Target]) -> None:
+def cta_mask(machine: Machine, op: BulkCopy) -> tuple[int | None, int]:
+    """The mask of the CTAs that are destinations (None: there is none), and the reads that it depends on."""
+    return (None, 0) if op.mask is None else machine.number(op.mask, Type("u", 16), "CTA mask of this copy")
+
+
+def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target]) -> None:
     """The implicit proxy fences, and how the completion is told."""
     machine = this.machine
     reads, everything = (*this.maps, *this.reads), (*this.maps, *this.reads, *this.writes)
@@ -245,15 +244,15 @@ def _finish(this: _Operation, op: BulkCopy, size: int, targets: Sequence[_Target
         machine.alone.setdefault("bulk", []).append(Copy((read_done,), (done,)))
     for k, target in enumerate(targets):
         if target.mbarrier is not None:
-            _complete(this, k, target.mbarrier, size, (done,))
+            complete(this, k, target.mbarrier, size, (done,))
 
 
-def _targets(
+def destinations(
     machine: Machine, op: BulkCopy, dst: Spot | None, mbarrier: tuple[str, int] | None, mask: int | None
-) -> list[_Target]:
+) -> list[Target]:
     """The destinations: one, or with a mask the same variables in each CTA of it."""
     if mask is None or dst is None:
-        return [_Target(dst, mbarrier)]
+        return [Target(dst, mbarrier)]
     found = []
     for rank in range(mask.bit_length()):
         if not mask >> rank & 1:
@@ -265,42 +264,8 @@ def _targets(
             barrier = None if held is None else (held.physical, mbarrier[1])
         if item is None or (mbarrier is not None and barrier is None):
             machine.undefined(f"CTA {rank} has no destination of this copy")
-        found.append(_Target(None if item is None else Spot(item, dst.offset), barrier))
+        found.append(Target(None if item is None else Spot(item, dst.offset), barrier))
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Tensor:
-    """The global side of a tensor copy: the type of its elements, the size of the box, and how its address is found
-    once it is issued."""
-
-    type: Type
-    size: int
-    side: Callable[[_Operation], tuple[Spot | None, int]]
-
-
-def _tensor(machine: Machine, op: BulkCopy) -> _Tensor:
-    """The box of a tensor copy (rank 1). Raises ``PtxmmError`` (kind ``unsupported``) for other ranks and maps."""
-    assert op.tensormap is not None
-    if len(op.coordinates) != 1:
-        raise machine.unsupported("tensor copies of more than one dimension are not supported yet")
-    spot, addr = machine.address(op.tensormap, _MAP_BYTES, "address of this tensor map", alignment=MAP_ALIGNMENT)
-    description = None if spot is None else spot.item.tensormap
-    if spot is None or description is None or spot.offset:
-        raise machine.unsupported("the tensor map of this copy is no object declared with `tensormap(...)`")
-    coordinate, coordinates = machine.number(op.coordinates[0], S32, "coordinate of this copy")
-    coordinate = coordinate - (1 << 32) if coordinate >> 31 & 1 else coordinate
-    size, distance = description.count * description.type.bytes, coordinate * description.type.bytes
-    cells = spot.cells(0, _MAP_BYTES)
-
-    def side(this: _Operation) -> tuple[Spot | None, int]:
-        this.maps.append(this.next)
-        leaf = machine.read(cells, addr, TENSORMAP, asynchronous=True, issuer=this.issuer)
-        base = machine.expressions.fields([(leaf, 0, _ADDRESS_BITS, 0)])
-        start = machine.decide(base, None, "global address of this tensor map")
-        return machine.spot(start + distance, size), addr | base.reads | coordinates
-
-    return _Tensor(description.type, size, side)
 
 
 # st.async and red.async.
@@ -309,10 +274,10 @@ def _tensor(machine: Machine, op: BulkCopy) -> _Tensor:
 def async_store(machine: Machine, op: AsyncStore) -> None:
     """``st.async`` and ``red.async``: weak stores, or a reduction, then complete_tx of their bytes."""
     size = op.type.bytes * len(op.values)
-    spot, addr = machine.address(op.address, size)
+    spot, addr = machine.address(op.address, size, shared=in_window(op.space))
     values = [machine.stored(v, op.type) for v in op.values]
-    here, _ = place(machine, op.mbarrier)
-    this = _issue(machine)
+    here, _ = place(machine, op.mbarrier, op.space)
+    this = issue(machine)
     if spot is None:
         machine.lose()
     elif op.reduction is not None:
@@ -322,46 +287,14 @@ def async_store(machine: Machine, op: AsyncStore) -> None:
         for i, value in enumerate(values):
             _store_element(this, op, spot, i * op.type.bytes, value, addr)
     if here is not None:
-        _complete(this, 0, here, size, this.writes)
+        complete(this, 0, here, size, this.writes)
 
 
-def _store_element(this: _Operation, op: AsyncStore, spot: Spot, offset: int, value: Node, addr: int) -> None:
+def _store_element(this: Pending, op: AsyncStore, spot: Spot, offset: int, value: Node, addr: int) -> None:
     if len(op.values) == 1:
-        _write(this, spot, 0, offset, op.type.bytes, value, addr)
+        write_bytes(this, spot, 0, offset, op.type.bytes, value, addr)
         return
     for first, length in this.machine.program.chunks.of(spot.item.physical, spot.offset + offset, op.type.bytes):
         position = first - spot.offset
         part = part_of(this.machine, value, op.type, 8 * (position - offset), length)
-        _write(this, spot, 0, position, length, part, addr)
-
-
-# Tensor maps.
-
-
-def tensormap_replace(machine: Machine, op: TensormapReplace) -> None:
-    """``tensormap.replace``: reads and writes the 128 bytes of the map; only the global address is modelled."""
-    if op.field != "global_address":
-        raise machine.unsupported(f"tensormap.replace of the field {op.field} is not supported yet")
-    spot, addr = machine.address(op.address, _MAP_BYTES, alignment=MAP_ALIGNMENT)
-    value = machine.operand(op.value, ADDRESS)
-    if spot is None:
-        machine.lose()
-        return
-    cells = spot.cells(0, _MAP_BYTES)
-    old = machine.read(cells, addr)
-    parts = [(value, 0, _ADDRESS_BITS, 0), (old, _ADDRESS_BITS, 8 * _MAP_BYTES - _ADDRESS_BITS, _ADDRESS_BITS)]
-    machine.write(cells, machine.expressions.fields(parts), addr, stage=1)
-
-
-def tensormap_copy_fence(machine: Machine, op: TensormapCopyFence) -> None:
-    """``tensormap.cp_fenceproxy``: copies 128 bytes, then is the release fence of the tensormap proxy."""
-    src, src_addr = machine.address(op.src, _MAP_BYTES)
-    dst, dst_addr = machine.address(op.dst, _MAP_BYTES)
-    value = machine.expressions.constant(0)
-    if src is not None:
-        value = machine.read(src.cells(0, _MAP_BYTES), src_addr)
-    if dst is None:
-        machine.lose()
-    else:
-        machine.write(dst.cells(0, _MAP_BYTES), value, dst_addr, DESTINATION, stage=1)
-    machine.add("F", stage=2)
+        write_bytes(this, spot, 0, position, length, part, addr)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import ADDRESS, PRED, U32, Machine
+from ptxmm.events.machine import ADDRESS, PRED, U32, Machine, in_window
 from ptxmm.program.test import MemoryObject, Placement
 from ptxmm.ptx.ops import (
     Alu,
     Convert,
     CtaRank,
+    GenericAddress,
     IsSpace,
     Mapa,
     Nothing,
@@ -109,19 +110,31 @@ def nothing(machine: Machine, op: Nothing) -> None:
 
 def mapa(machine: Machine, op: Mapa) -> None:
     """``mapa``: the same variable in another CTA of the cluster; 0, outside every object, if there is none."""
-    address, value = _known(machine, op.value, ADDRESS, "address of this mapa")
+    address, value = _known(machine, op.value, op.type, "address of this mapa")
+    address = _virtual(machine, address, op)
     rank, number = _known(machine, op.rank, U32, "CTA of this mapa")
     found = machine.program.locate(address, 1)
     result = 0
     if found is not None:
         target = in_cta(machine.objects, found.item, rank)
         result = 0 if target is None else target.address + found.offset
-    _given(machine, op, result, value, number)
+    _given(machine, op, result & ((1 << op.type.bits) - 1), value, number)
+
+
+def generic_address(machine: Machine, op: GenericAddress) -> None:
+    """``cvta.shared``: the address of 64 bits for one in the window of shared memory."""
+    address, value = _known(machine, op.value, op.type, "address of this cvta")
+    virtual = machine.program.from_window(address)
+    if virtual == address:
+        machine.assign(op.dst, value)
+    else:
+        _given(machine, op, virtual, value)
 
 
 def cta_rank(machine: Machine, op: CtaRank) -> None:
     """``getctarank``: the rank of the CTA that a shared address lies in; 0 for any other address."""
-    address, value = _known(machine, op.value, ADDRESS, "address of this getctarank")
+    address, value = _known(machine, op.value, op.type, "address of this getctarank")
+    address = _virtual(machine, address, op)
     found = machine.program.locate(address, 1)
     owner = None if found is None else found.item.owner
     _given(machine, op, 0 if owner is None else owner[3] or 0, value)
@@ -167,12 +180,17 @@ def lies_in(item: MemoryObject, space: str, placement: Placement) -> bool:
     return space == "shared::cluster" and placement.cluster is not None and path[:3] == item.owner[:3]
 
 
+def _virtual(machine: Machine, address: int, op: Mapa | CtaRank) -> int:
+    """The virtual address that ``op`` is about: what has 32 bits is one in the window of shared memory."""
+    return machine.program.from_window(address) if op.type.bits == U32.bits or in_window(op.space) else address
+
+
 def _known(machine: Machine, operand: Operand, type_: Type, what: str) -> tuple[int, Node]:
     node = machine.operand(operand, type_)
     return machine.decide(node, None, what), node
 
 
-def _given(machine: Machine, op: Mapa | CtaRank | IsSpace, result: int, *sources: Node) -> None:
+def _given(machine: Machine, op: Mapa | CtaRank | IsSpace | GenericAddress, result: int, *sources: Node) -> None:
     """Assign a result that was found from the values of ``sources``; it depends on the reads in them."""
     expressions = machine.expressions
     node = expressions.constant(result)

@@ -117,7 +117,22 @@ class Domains:
             if exchange is None:
                 return None  # a token of an mbarrier
             return possible(*exchange, lambda t: self._written.get(exchange[0].cell(t), frozenset()))
-        return frozenset((0,)) if read.cell is None else self.cell(read.cell)
+        if read.cell is None:
+            return frozenset((0,))
+        return self._left(read.cell) if read.opaque else self.cell(read.cell)
+
+    def _left(self, cell: Cell) -> frozenset[int] | None:
+        """The values that one write leaves in ``cell``; where writes are of other sizes, those of ``cell``."""
+        writes = [w for w in self._overlapping.get(cell[0], ()) if w[1] < cell[1] + cell[2] and cell[1] < w[1] + w[2]]
+        if any(w != cell for w in writes):
+            return self.cell(cell)
+        found = {initial_value(self._test, cell)}
+        for w in writes:
+            values = self._written[w]
+            if values is None:
+                return None
+            found |= values
+        return frozenset(found)
 
     def values_of(self, node: Node, trace: Trace, chosen: bool = True) -> frozenset[int] | None:
         """The values of an expression over the reads of ``trace``; None: too many.

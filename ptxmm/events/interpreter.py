@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ptxmm.events import accesses, asynchronous, compute, matrices, synchronization, warps
+from ptxmm.events import accesses, compute, synchronization
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import PRED, Domain, Given, Impossible, Machine, Missing, Program, Undecided, Unmet
 from ptxmm.events.readings import Readings
@@ -47,6 +47,7 @@ _EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.Atomic: accesses.atomic,
     ops.Fence: synchronization.fence,
     ops.ProxyFence: synchronization.plain_fence,
+    ops.GenericToAsyncFence: synchronization.plain_fence,
     ops.MbarrierInitFence: synchronization.plain_fence,
     ops.TensormapFence: synchronization.tensormap_fence,
     ops.Barrier: synchronization.barrier,
@@ -57,25 +58,13 @@ _EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.MbarrierArrive: synchronization.mbarrier_arrive,
     ops.MbarrierTx: synchronization.mbarrier_tx,
     ops.MbarrierWait: synchronization.mbarrier_wait,
-    ops.CopyAsync: asynchronous.copy_async,
-    ops.CopyAsyncArrive: asynchronous.copy_async_arrive,
-    ops.AsyncCommit: asynchronous.commit,
-    ops.AsyncWait: asynchronous.wait,
-    ops.BulkCopy: asynchronous.bulk_copy,
-    ops.AsyncStore: asynchronous.async_store,
-    ops.TensormapReplace: asynchronous.tensormap_replace,
-    ops.TensormapCopyFence: asynchronous.tensormap_copy_fence,
     ops.Discard: accesses.discard,
     ops.Mapa: compute.mapa,
+    ops.GenericAddress: compute.generic_address,
     ops.CtaRank: compute.cta_rank,
     ops.IsSpace: compute.is_space,
-    ops.BarrierReduction: warps.barrier_reduction,
-    ops.WarpExchange: warps.exchange,
-    ops.LoadMatrix: matrices.load_matrix,
-    ops.StoreMatrix: matrices.store_matrix,
-    ops.WgmmaFence: matrices.wgmma_fence,
-    ops.Wgmma: matrices.wgmma,
 }
+"""Those that most programs have; the others are in ``families``."""
 
 
 def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]:  # noqa: B008 (frozen)
@@ -182,7 +171,7 @@ def _execute(machine: Machine, op: ops.Op) -> None:
     if compute_ is not None:
         compute_(machine, op)
         return
-    effect = _EFFECTS.get(type(op))
+    effect = _EFFECTS.get(type(op)) or _further_effect(type(op))
     if effect is None:
         raise machine.unsupported(f"this instruction is not supported yet: `{op.source.text.strip()}`")
     if guard is not None and not machine.decide(guard, (0, 1)):
@@ -192,6 +181,13 @@ def _execute(machine: Machine, op: ops.Op) -> None:
     counts = (machine.rounds.get(b, 0) + machine.spins.get(b, 0) for b in machine.program.around[machine.pc])
     machine.round = sum(counts)
     effect(machine, op)
+
+
+def _further_effect(kind: type) -> Callable[[Machine, Any], None] | None:
+    """What an instruction does that few programs have; loading all of them takes time at the start."""
+    from ptxmm.events.families import EFFECTS
+
+    return EFFECTS.get(kind)
 
 
 def _skip(machine: Machine, op: ops.Op, guard: Node) -> None:

@@ -16,11 +16,18 @@ from ptxmm.events.trace import Cell, Event, Exchange, Step, Trace
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import ControlFlow
 from ptxmm.program.test import EventId, MemoryObject, Test
+from ptxmm.program.windows import outside
 from ptxmm.ptx.ops import Address, Op, Operand, Reg, Sym, Type
 
 PRED = Type("pred", 1)
 ADDRESS = Type("u", 64)
 U32 = Type("u", 32)
+_WINDOW = (1 << 32) - 1
+
+
+def in_window(space: str | None) -> bool:
+    """Whether the state space of an instruction is shared memory."""
+    return space is not None and space.partition("::")[0] == "shared"
 
 
 class Undecided(Exception):
@@ -56,6 +63,11 @@ class Spot:
         first = self.offset + offset
         return (self.item.physical, first, size), (self.item.key, first, size)
 
+    def replica(self, number: int, offset: int, size: int) -> tuple[Cell, Cell]:
+        """The same at a location of a multimem address. Accesses of different ones don't overlap (PTX ISA 8.2.1)."""
+        first = self.offset + offset
+        return (self.item.replicas[number], first, size), (f"{self.item.key} at {number}", first, size)
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -75,6 +87,15 @@ class Program:
     lanes: tuple[int, ...] = ()
     mates: tuple[tuple[int, int], ...] = ()
     mbarriers: frozenset[str] = frozenset()
+
+    def from_window(self, address: int) -> int:
+        """The virtual address for one in shared memory: of 32 bits it is the low half of that of the same byte."""
+        if 0 <= address <= _WINDOW:
+            for item in self.objects:
+                offset = address - (item.address & _WINDOW)
+                if item.space == "shared" and 0 <= offset <= item.size:
+                    return item.address + offset
+        return address
 
     def locate(self, address: int, size: int) -> Spot | None:
         """The spot of the virtual ``address`` if ``size`` bytes from it lie in one object, else None."""
@@ -154,7 +175,8 @@ class Machine:
         if isinstance(operand, Reg):
             return self.register(operand.name)
         if isinstance(operand, Sym):
-            return self.expressions.constant(self.objects[operand.name].address + operand.offset)
+            address = self.objects[operand.name].address + operand.offset
+            return self.expressions.constant(address & ((1 << type_.bits) - 1))
         return self.expressions.constant(operand.value & ((1 << type_.bits) - 1))
 
     def assign(self, register: Reg, node: Node) -> None:
@@ -276,30 +298,43 @@ class Machine:
         *,
         alignment: int = 0,
         memory: bool = True,
+        shared: bool = False,
+        multimem: bool = False,
     ) -> tuple[Spot | None, int]:
         """Where ``address`` is on this path, and the reads it depends on.
 
+        ``shared``: it is one in the window of shared memory, which has 32 bits (PTX ISA 5.1.8, 6.4.1).
+
         None if outside every object, or no multiple of ``alignment`` (0: of ``size``), or, where bytes are accessed as
-        ``memory``, in an mbarrier.
+        ``memory``, in an mbarrier; or if it is a ``multimem`` address against the instruction.
         """
         node = self.operand(address.base, ADDRESS)
         where = self.decide(node, None, what) + address.offset
-        return self.spot(where, size, alignment or size, memory=memory), node.reads
+        if shared:
+            where = self.program.from_window(where)
+        return self.spot(where, size, alignment or size, memory=memory, multimem=multimem), node.reads
 
-    def spot(self, address: int, size: int, alignment: int = 1, *, memory: bool = True) -> Spot | None:
+    def spot(
+        self, address: int, size: int, alignment: int = 1, *, memory: bool = True, multimem: bool = False
+    ) -> Spot | None:
         """Where an access of ``size`` bytes at ``address`` is; None, and a reason why, if it has no meaning (6.4.1).
 
-        Bytes of an mbarrier are no ``memory``: it is an opaque object (9.7.14.15.1).
+        Bytes of an mbarrier are no ``memory``: it is an opaque object (9.7.14.15.1). Multimem operations are for
+        multimem addresses, and those for nothing else (8.2.3).
         """
         address &= (1 << 64) - 1
         spot = self.program.locate(address, size)
         if spot is None:
-            self.undefined(f"access outside every object (address {address:#x})")
+            self.undefined(outside(self.objects, address))
         elif address % alignment:
             self.undefined(f"misaligned access (address {address:#x})")
             return None
         elif memory and size and spot.item.key in self.program.mbarriers:
             self.undefined(f"access to an mbarrier (address {address:#x})")
+            return None
+        elif size and bool(spot.item.replicas) != multimem:
+            what = "multimem operation on another" if multimem else "access to a multimem"
+            self.undefined(f"{what} address (address {address:#x})")
             return None
         return spot
 

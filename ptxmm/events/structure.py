@@ -8,11 +8,28 @@ from typing import TYPE_CHECKING
 from ptxmm.events.scopes import Place
 from ptxmm.events.tags import scope_of
 from ptxmm.events.trace import Cell, Event
-from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy, Load, ProxyFence, Store, Wgmma
+from ptxmm.ptx.ops import (
+    AsyncStore,
+    Atomic,
+    BulkCopy,
+    Fence,
+    GenericToAsyncFence,
+    Load,
+    Multimem,
+    ProxyFence,
+    Store,
+    TensorCommit,
+    TensorCopy,
+    TensorLoad,
+    TensorProduct,
+    TensorStore,
+    Wgmma,
+)
 
 if TYPE_CHECKING:
     from ptxmm.events.execution import Layout
 
+TENSOR_OPS = (TensorLoad, TensorStore, TensorCopy, TensorProduct, TensorCommit)
 Builder = Callable[["Layout"], list[int]]
 
 
@@ -45,7 +62,7 @@ def _rmw(layout: Layout) -> list[int]:
     rows = [0] * len(layout.events)
     for i in layout.reads:
         event = layout.events[i]
-        if isinstance(event.op, Atomic | BulkCopy | AsyncStore):
+        if isinstance(event.op, Atomic | BulkCopy | AsyncStore | Multimem):
             other = layout.numbers.get((event.id, "W"))
             if other is not None:
                 rows[i] = 1 << other
@@ -187,9 +204,13 @@ def _asynchronous_in(layout: Layout, fence: Event, space: str | None) -> int:
     found = 0
     objects = layout.scene.test.objects
     for i, event in enumerate(layout.events):
-        if event.cell is None or not isinstance(event.op, BulkCopy | AsyncStore | Wgmma) or event.opaque:
+        if event.cell is None or event.opaque:
+            continue
+        if not isinstance(event.op, BulkCopy | AsyncStore | Wgmma | TensorCopy | TensorProduct):
             continue
         item = objects[event.cell[0]]
+        if item.space == "tmem":
+            continue
         covered = space is None or item.space == space.partition("::")[0]
         if covered and space == "shared::cta":
             owner = layout.scene.place_of_owner(item, event.id[0])
@@ -209,6 +230,25 @@ def _tmcov(layout: Layout) -> list[int]:
     return rows
 
 
+def _rcov(layout: Layout) -> list[int]:
+    """Restricted fences and the operations on objects in the space they are for, mbarriers included."""
+    rows = [0] * len(layout.events)
+    objects = layout.scene.test.objects
+    for i, fence in enumerate(layout.events):
+        op = fence.op
+        if not isinstance(op, Fence | GenericToAsyncFence) or op.restrict is None:
+            continue
+        here = layout.scene.places[fence.id[0]].cta
+        for j, event in enumerate(layout.events[: layout.initial_first]):
+            place = event.cell if event.mbarrier is None else event.mbarrier
+            if place is None or objects[place[0]].space != "shared":
+                continue
+            owner = layout.scene.place_of_owner(objects[place[0]], event.id[0])
+            if op.restrict == "shared::cluster" or owner.cta == here:
+                rows[i] |= 1 << j
+    return rows
+
+
 # Asynchronous operations.
 
 
@@ -219,6 +259,8 @@ def _issue(accesses: bool) -> Builder:
         rows = [0] * len(layout.events)
         for i, event in enumerate(layout.events):
             issuers = (event.issuer,) if event.issuer >= 0 else event.issuers
+            if isinstance(event.op, TENSOR_OPS) and accesses:
+                issuers = event.issuers  # what it comes after; its own issue only says which instruction it is of
             if event.cell is not None or not accesses:
                 for issuer in issuers:
                     rows[layout.spans[layout.thread_of[i]][0] + issuer] |= 1 << i
@@ -285,6 +327,7 @@ BUILDERS: Mapping[str, Builder] = {
     "vovl": lambda layout: _overlap(layout, _virtual, whole=False),
     "pfence": _pfence,
     "tmcov": _tmcov,
+    "rcov": _rcov,
     "issue": _issue(accesses=True),
     "issue-all": _issue(accesses=False),
     "aord": _before("after"),

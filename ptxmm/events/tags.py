@@ -5,21 +5,30 @@ from __future__ import annotations
 from ptxmm.events.trace import Event
 from ptxmm.program.test import DESTINATION, TENSORMAP
 from ptxmm.ptx.ops import (
+    Address,
     AsyncStore,
     Atomic,
     BulkCopy,
     ClusterBarrier,
     CopyAsyncArrive,
     Fence,
+    GenericToAsyncFence,
     Load,
     MbarrierArrive,
     MbarrierInitFence,
     MbarrierTx,
     MbarrierWait,
+    Multimem,
     ProxyFence,
     Store,
+    TensorCommit,
+    TensorCopy,
+    TensorFence,
+    TensorLoad,
     TensormapCopyFence,
     TensormapFence,
+    TensorProduct,
+    TensorStore,
     Wgmma,
 )
 
@@ -27,7 +36,7 @@ SETS = (
     "R", "W", "M", "F", "IW", "B", "BA", "BW", "GEN", "SUR", "TEX", "CON", "ALIAS", "PF", "AF", "FSC", "FAR", "SC",
     "ACQ_REL", "STRONG", "REL", "ACQ", "RLX", "WEAK", "AMO", "NORET", "CTA", "CLUSTER", "GPU", "SYS", "HOST",
     "ASY", "TMP", "CA", "CW", "MBA", "MBW", "MBI", "MBX", "FMBI", "TMREL", "TMACQ", "ISS", "VOL", "MMIO", "FA",
-    "FL", "STA", "AW", "API", "PFR",
+    "FL", "STA", "AW", "API", "PFR", "FRR", "FRA", "ASREL", "ASACQ", "TEN", "TCC", "TCM", "TCB", "TCA", "TCX",
 )  # fmt: skip
 
 _PROXY = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
@@ -37,18 +46,19 @@ _FENCES = {
     "acquire": ("FA",),
     "release": ("FL",),
 }
+_RESTRICTED = {"acquire": ("FRA",), "release": ("FRR",)}
 
 
 def scope_of(event: Event) -> str | None:
     """The scope of an event, None if it has none (weak operations, barriers, proxy fences)."""
     op = event.op
-    if isinstance(op, Load | Store | Atomic | Fence | MbarrierTx | MbarrierArrive | MbarrierWait):
+    if isinstance(op, Load | Store | Atomic | Multimem | Fence | MbarrierTx | MbarrierArrive | MbarrierWait):
         return op.scope
     if isinstance(op, TensormapFence):
         return op.scope
     if isinstance(op, TensormapCopyFence):
         return op.scope if event.kind == "F" else None
-    if isinstance(op, ClusterBarrier | MbarrierInitFence):
+    if isinstance(op, ClusterBarrier | MbarrierInitFence | GenericToAsyncFence):
         return "cluster"
     if event.kind == "MBA":
         return "cta" if isinstance(op, CopyAsyncArrive) else "cluster"
@@ -84,6 +94,8 @@ def _own(event: Event) -> tuple[str, ...]:
         return ("MBI", "GEN")
     if op is None:
         return ("W", "M", "IW")
+    if isinstance(op, TensorFence):
+        return ("F", "TCB" if op.kind == "before" else "TCA")
     if kind == "F":
         return _fence(event)
     if kind in ("R", "W"):
@@ -94,7 +106,9 @@ def _own(event: Event) -> tuple[str, ...]:
 def _fence(event: Event) -> tuple[str, ...]:
     op = event.op
     if isinstance(op, Fence):
-        return ("F", "GEN", "STRONG", *_FENCES[op.sem])
+        return ("F", "GEN", "STRONG", *(_FENCES if op.restrict is None else _RESTRICTED)[op.sem])
+    if isinstance(op, GenericToAsyncFence):
+        return ("F", "GEN", "STRONG", "ASREL" if op.sem == "release" else "ASACQ")
     if isinstance(op, TensormapFence | TensormapCopyFence):
         acquires = isinstance(op, TensormapFence) and op.sem == "acquire"
         return ("F", "GEN", "STRONG", "TMACQ" if acquires else "TMREL")
@@ -112,6 +126,10 @@ def _access(event: Event) -> tuple[str, ...]:
         return _plain(kind, op)
     if isinstance(op, Atomic):
         return (kind, "M", _PROXY[op.proxy], "STRONG", "AMO", *_atomic_order(kind, op))
+    if isinstance(op, Multimem):
+        return (kind, "M", "GEN", *_multimem(kind, op))
+    if isinstance(op, TensorLoad | TensorStore | TensorCopy | TensorProduct):
+        return (kind, "M", *_tensor(event), "WEAK")
     if isinstance(op, BulkCopy):
         if event.id[3] == TENSORMAP:
             return (kind, "M", "TMP", "WEAK")
@@ -121,6 +139,17 @@ def _access(event: Event) -> tuple[str, ...]:
     if isinstance(op, AsyncStore):
         return (kind, "M", "GEN", "STA", *(_reduction(kind) if op.reduction is not None else ("WEAK",)))
     return (kind, "M", "GEN", "WEAK")
+
+
+def _tensor(event: Event) -> tuple[str, ...]:
+    """Whether an access is to tensor memory, and of which instruction, or to shared memory in the async proxy."""
+    op = event.op
+    if isinstance(op, TensorCopy):
+        return ("GEN", "TEN", "TCC") if event.kind == "W" else ("ASY",)
+    if isinstance(op, TensorProduct):
+        inside = event.kind == "W" or (isinstance(op.a, Address) and event.id[3] == DESTINATION)
+        return ("GEN", "TEN", "TCM") if inside else ("ASY",)
+    return ("GEN", "TEN")
 
 
 def _reduction(kind: str) -> tuple[str, ...]:
@@ -133,6 +162,17 @@ def _plain(kind: str, op: Load | Store) -> tuple[str, ...]:
         return (*found, "WEAK")
     order = {"acquire": "ACQ", "release": "REL"}.get(op.sem, "RLX")
     return (*found, "STRONG", order, *("VOL",) * op.volatile, *("MMIO",) * op.mmio)
+
+
+def _multimem(kind: str, op: Multimem) -> tuple[str, ...]:
+    """Loads and stores are as ``ld`` and ``st``, reductions as ``red``."""
+    if op.scope is None:
+        return ("WEAK",)
+    order = {"acquire": "ACQ", "release": "REL"}.get(op.sem, "RLX")
+    if op.kind != "red":
+        return ("STRONG", order)
+    orders = ("REL", "RLX") if order == "REL" and kind == "R" else (order,)
+    return ("STRONG", "AMO", *orders, *("NORET",) * (kind == "R"))
 
 
 def _atomic_order(kind: str, op: Atomic) -> tuple[str, ...]:
@@ -152,4 +192,6 @@ def _synchronization(event: Event) -> tuple[str, ...]:
         order = {"release": ("REL",), "acquire": ("ACQ",)}.get(op.sem, ())
         return (*found, *order)
     # An asynchronous completion releases; expect_tx and complete_tx of a thread are relaxed.
+    if isinstance(op, TensorCommit):
+        return (*found, "REL", "TCX")
     return found if isinstance(op, MbarrierTx) else (*found, "REL")

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ptxmm.errors import Span
 from ptxmm.formats.initializers import MAX_ELEMENTS, at_token, take_initial, take_type, take_value
 from ptxmm.formats.text import Text
 from ptxmm.formats.tokens import Cursor, Token
-from ptxmm.program.initial import TENSORMAP_BYTES
-from ptxmm.program.source import Alias, Constant, Initial, Path, RegisterEntry, TensorMapValue, Variable
+from ptxmm.program.source import (
+    Alias,
+    Constant,
+    Declaration,
+    Initial,
+    MultimemAddress,
+    Path,
+    RegisterEntry,
+    TensorMapValue,
+    Variable,
+)
+from ptxmm.program.tensors import TENSORMAP_BYTES
 from ptxmm.ptx.ops import Type
 
 _PROXIES = ("generic", "surface", "texture", "constant")
 _SPACES = {
     ".global": "global", ".shared": "shared", ".shared::cta": "shared", ".const": "const", ".local": "local",
-    ".param": "param", ".param::entry": "param",
+    ".param": "param", ".param::entry": "param", ".tmem": "tmem",
 }  # fmt: skip
 _OTHER_SPACES = (".tex", ".sreg", ".shared::cluster", ".param::func")
 _C_TYPES = {
@@ -31,7 +42,7 @@ _Shape = tuple[Type | None, int | None]
 class InitialState:
     """The declarations in order, and the registers that have a type or a value."""
 
-    declarations: tuple[Variable | Alias, ...]
+    declarations: tuple[Declaration, ...]
     registers: tuple[RegisterEntry, ...]
 
 
@@ -39,10 +50,10 @@ def parse_initial(text: Text, masked: str, start: int, end: int) -> InitialState
     """Read the items of ``masked[start:end]``, which ``;`` separates.
 
     PTX: ``.global .u32 x = 0;``, ``.shared .u32 a[4] @ cta 1 = {1, 2};``, ``.reg .b32 P0:r1 = 5;``. Herd:
-    ``x = 0; P0:r1 = 5; P0:rd1 = x; y @ generic aliases x;``. Raises ``PtxmmError``.
+    ``x = 0; P0:r1 = 5; P0:rd1 = x; y @ generic aliases x; m @ multimem x, z;``. Raises ``PtxmmError``.
     """
     cursor = Cursor(text, masked, start, end)
-    declarations: list[Variable | Alias] = []
+    declarations: list[Declaration] = []
     registers: list[RegisterEntry] = []
     while cursor.peek().kind != "end":
         if cursor.take(";"):
@@ -69,7 +80,7 @@ def parse_initial(text: Text, masked: str, start: int, end: int) -> InitialState
 def parse_registers(cursor: Cursor, thread: str | None) -> list[RegisterEntry]:
     """Take ``.reg .b32 r0, %p<4>`` up to its ``;``: of ``thread``, or with ``P0:`` before each name if that is None."""
     cursor.need(".reg")
-    type_, _ = take_type(cursor, "the type of the registers", True)
+    type_, _, _ = take_type(cursor, "the type of the registers", True)
     entries: list[RegisterEntry] = []
     while True:
         first = cursor.peek()
@@ -114,15 +125,15 @@ def _register(cursor: Cursor) -> RegisterEntry:
     return RegisterEntry(target.thread or "", target.name, target.span, None, take_value(cursor))
 
 
-def _untyped(cursor: Cursor) -> Variable | Alias:
-    """``x = 0``, ``a[2] = {1, 2}`` or ``y @ generic aliases x``."""
+def _untyped(cursor: Cursor) -> Declaration:
+    """``x = 0``, ``a[2] = {1, 2}``, ``y @ generic aliases x`` or ``m @ multimem x, y``."""
     name = cursor.next()
     if name.text in _C_TYPES and cursor.peek().kind in ("name", "sign") and not cursor.at("="):
         other = cursor.peek().text if cursor.peek().kind == "name" else "x"
         hint = f"write `.global {_C_TYPES[name.text]} {other} = 0;`"
         raise at_token(cursor, name, f"`{name.text}` is not a type of PTX", hint)
     if cursor.take("@"):
-        return _alias(cursor, name)
+        return _multimem(cursor, name) if cursor.take("multimem") else _alias(cursor, name)
     count = _dimension(cursor)
     if not cursor.take("="):
         raise cursor.unexpected("`=`, `@` or `[`", hint="a declaration is `.global .u32 x = 0;` or `x = 0;`")
@@ -132,18 +143,31 @@ def _untyped(cursor: Cursor) -> Variable | Alias:
 def _alias(cursor: Cursor, name: Token) -> Alias:
     proxy = cursor.peek()
     if proxy.text not in _PROXIES:
-        raise cursor.unexpected("a proxy (generic, surface, texture, constant)")
+        raise cursor.unexpected("a proxy (generic, surface, texture, constant) or `multimem`")
     cursor.next()
     cursor.need("aliases", hint="an alias is written `y @ generic aliases x`")
     target = cursor.need_kind("name", "a variable")
     return Alias(name.text, cursor.span(name), proxy.text, target.text, cursor.span(target))
 
 
+def _multimem(cursor: Cursor, name: Token) -> MultimemAddress:
+    targets: list[tuple[str, Span]] = []
+    while True:
+        target = cursor.need_kind("name", "a variable")
+        targets.append((target.text, cursor.span(target)))
+        if not cursor.take(","):
+            break
+    if len(targets) < 2:
+        hint = f"write `{name.text} @ multimem x, y;`"
+        raise at_token(cursor, name, "a multimem address stands for two or more locations", hint)
+    return MultimemAddress(name.text, cursor.span(name), tuple(targets))
+
+
 def _variables(cursor: Cursor) -> list[Variable]:
     """``.global .align 8 .u32 x = 0, a[2]``."""
     first = cursor.peek()
     space = _space(cursor)
-    type_, vector = take_type(cursor, f"the type of the {first.text} variable", False)
+    type_, vector, alignment = take_type(cursor, f"the type of the {first.text} variable", False)
     found: list[Variable] = []
     while True:
         name = cursor.need_kind("name", "the name of a variable")
@@ -155,21 +179,22 @@ def _variables(cursor: Cursor) -> list[Variable]:
             owner = cursor.path()
             _check_owner(cursor, first, space, owner)
         if cursor.take("="):
-            found.append(_declared(cursor, name, space, (type_, vector), count, owner))
+            made = _declared(cursor, name, space, (type_, vector), count, owner)
+            found.append(replace(made, alignment=alignment))
         elif count == 0:
             raise at_token(cursor, name, f"the array {name.text} has neither a size nor initial values")
         else:
             total = _total(count, vector)
-            found.append(Variable(name.text, cursor.span(name), space, type_, total, None, owner))
+            found.append(Variable(name.text, cursor.span(name), space, type_, total, None, owner, alignment))
         if not cursor.take(","):
             return found
 
 
 def _check_owner(cursor: Cursor, first: Token, space: str, owner: Path) -> None:
-    if space != "shared":
+    if space not in ("shared", "tmem"):
         raise at_token(cursor, first, f"a .{space} variable does not belong to a CTA", "only .shared variables do")
     if any(level == "warp" for level, _ in owner.levels):
-        raise at_token(cursor, cursor.previous(), "a .shared variable belongs to a CTA, not to a warp")
+        raise at_token(cursor, cursor.previous(), "a variable belongs to a CTA, not to a warp")
 
 
 def _space(cursor: Cursor) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.tokens import Cursor, Token
 from ptxmm.program.source import Constant, Initial, MbarrierState, TensorMapValue, Value
+from ptxmm.program.tensors import MAX_BOX, MAX_RANK, MAX_STEP, element_type, problem
 from ptxmm.ptx.ops import Type
 
 MAX_ELEMENTS = 65_536
 MAX_COUNT = (1 << 20) - 1
 """The largest count of arrivals or bytes of an mbarrier (PTX ISA 9.7.14.15.2)."""
-MAX_BOX = 256
 VECTOR_BITS = 128
 
 _BITS = Type("b", 32)
@@ -31,15 +31,17 @@ def type_names(predicate: bool) -> str:
     return " ".join(name for name in TYPES if predicate or name != ".pred")
 
 
-def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | None]:
-    """Take a type, and for a variable ``.v2``, ``.v4`` and ``.align N``, in any order: the type of an element and how
-    many a vector has (None for a scalar). ``noun`` is for errors. Raises ``PtxmmError``."""
+def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | None, int | None]:
+    """Take a type, and for a variable ``.v2``, ``.v4`` and ``.align N``, in any order: the type of an element, how
+    many a vector has (None for a scalar), and the alignment in bytes (that of a vector is its size, PTX ISA 5.4.2,
+    5.4.5; None where there is nothing to say). ``noun`` is for errors. Raises ``PtxmmError``."""
     found: Type | None = None
     vector: Token | None = None
+    alignment: int | None = None
     while cursor.peek().kind == "directive":
         token = cursor.next()
         if token.text == ".align" and not register:
-            _alignment(cursor)
+            alignment = _alignment(cursor)
         elif token.text in TYPES and found is None and (register or token.text != ".pred"):
             found = TYPES[token.text]
         elif token.text in TYPES and found is not None:
@@ -58,15 +60,15 @@ def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | No
     if found is None:
         raise cursor.unexpected(noun, hint=f"the types are {type_names(register)}")
     if vector is None:
-        return found, None
+        return found, None, alignment
     count = _VECTORS[vector.text]
     if count * found.bits > VECTOR_BITS:
         message = f"a vector has at most {VECTOR_BITS} bits, and {vector.text} .{found.name} has {count * found.bits}"
         raise at_token(cursor, vector, message)
-    return found, count
+    return found, count, max(alignment or 0, count * found.bytes)
 
 
-def _alignment(cursor: Cursor) -> None:
+def _alignment(cursor: Cursor) -> int:
     """Every object starts at a multiple of 2**24, so an alignment up to that holds already (PTX ISA 5.4.5)."""
     token = cursor.peek()
     value = cursor.number("an alignment in bytes").value
@@ -74,6 +76,7 @@ def _alignment(cursor: Cursor) -> None:
         raise at_token(cursor, token, f"an alignment is a power of two, not {value}")
     if value > 1 << 24:
         raise at_token(cursor, token, f"an alignment of more than {1 << 24} is not supported", kind="unsupported")
+    return value
 
 
 def take_value(cursor: Cursor) -> Value:
@@ -130,7 +133,8 @@ def _bounded(cursor: Cursor, what: str, low: int, high: int = MAX_COUNT) -> Cons
 
 
 def _tensormap(cursor: Cursor) -> TensorMapValue:
-    """``tensormap(g, u32, 4)``: boxes of 4 elements of the variable g."""
+    """``tensormap(g, u32, 4)``: boxes of 4 elements of the variable g; ``tensormap(g, u32, {4, 2}, {8, 6}, {32}, {1,
+    2})``: boxes of 4 by 2 in a tensor of 8 by 6 elements, the strides in bytes, and the traversal strides."""
     first = cursor.next()
     cursor.need("(")
     target = cursor.term()
@@ -138,18 +142,64 @@ def _tensormap(cursor: Cursor) -> TensorMapValue:
         raise cursor.text.error("a tensor map names a .global variable", first.start, cursor.previous().end)
     hint = "write tensormap(g, u32, 4): the variable, the type and the number of elements of a box"
     cursor.need(",", hint=hint)
+    type_ = _tensor_type(cursor, hint)
+    cursor.need(",", hint=hint)
+    box = _sizes(cursor, "the number of elements of a box", MAX_BOX)
+    lists: list[tuple[int, ...] | None] = [None, None, None]
+    for i, (what, high, fewer) in enumerate(_TENSOR_LISTS):
+        if not cursor.take(","):
+            break
+        opening = cursor.peek()
+        found = _sizes(cursor, what, high)
+        if len(found) != len(box) - fewer:
+            message = f"a box of {len(box)} dimensions needs {len(box) - fewer} of this, {len(found)} given: {what}"
+            raise cursor.text.error(message, opening.start, cursor.previous().end)
+        lists[i] = found
+    last = cursor.need(")")
+    dims, strides, steps = lists
+    if dims is None and len(box) > 1:
+        hint = "write tensormap(g, u32, {4, 2}, {8, 6}) for boxes of 4 by 2 in a tensor of 8 by 6, innermost first"
+        raise cursor.text.error("the sizes of the tensor are missing", first.start, last.end, hint=hint)
+    span = cursor.span(first, last)
+    made = TensorMapValue(target, type_, box, span, dims, strides, steps if steps else (1,) * len(box))
+    wrong = problem(made.type, made.box, made.dims or (1,), made.strides or (), made.steps)
+    if wrong is not None:
+        raise cursor.text.error(wrong, first.start, last.end)
+    return made
+
+
+_TENSOR_LISTS = (
+    ("the number of elements of a tensor", (1 << 32) - 1, 0),
+    ("the bytes from one element to the next of an outer dimension", (1 << 40) - 1, 1),
+    ("the traversal stride", MAX_STEP, 0),
+)
+"""What may follow the box, the largest number of each, and how many there are fewer than dimensions."""
+
+
+def _tensor_type(cursor: Cursor, hint: str) -> Type:
     dot = cursor.peek()
     name = cursor.next().text
-    type_ = TYPES.get(name if dot.kind == "directive" else f".{name}")
-    if type_ is None or type_.kind == "pred" or type_.bits > 64:
+    text = name if dot.kind == "directive" else f".{name}"
+    type_ = Type("bf", 16) if text == ".bf16" else TYPES.get(text)
+    if type_ is None or element_type(type_) is None:
         raise at_token(cursor, dot, f"`{name[:40]}` is not the type of the elements of a tensor", hint)
-    cursor.need(",", hint=hint)
-    count = _bounded(cursor, "the number of elements of a box", 1, MAX_BOX).value
-    last = cursor.need(")")
-    if count * type_.bytes % 16:
-        message = f"a box has a multiple of 16 bytes, and {count} elements of .{type_.name} have {count * type_.bytes}"
-        raise cursor.text.error(message, first.start, last.end)
-    return TensorMapValue(target, type_, count, cursor.span(first, last))
+    return type_
+
+
+def _sizes(cursor: Cursor, what: str, high: int) -> tuple[int, ...]:
+    """``4``, or in braces one number for each dimension, innermost first."""
+    if not cursor.take("{"):
+        return (_bounded(cursor, what, 1, high).value,)
+    found: list[int] = []
+    opening = cursor.peek()
+    while not cursor.take("}"):
+        found.append(_bounded(cursor, what, 1, high).value)
+        if not cursor.at("}"):
+            cursor.need(",")
+    if len(found) > MAX_RANK:
+        message = f"a tensor has 1 to {MAX_RANK} dimensions, not {len(found)}"
+        raise cursor.text.error(message, opening.start, cursor.previous().end)
+    return tuple(found)
 
 
 def at_token(

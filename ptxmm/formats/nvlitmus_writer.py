@@ -98,6 +98,8 @@ def _refuse(what: str, hint: str | None = None, op: Op | None = None) -> NoRetur
 def _declarations(test: Test) -> Iterator[str]:
     """The declarations, aliases after what they alias."""
     for item in test.objects.values():
+        if item.replicas:
+            _refuse(f"the multimem address `{item.name}`")
         if item.type != Type("s", 64) or item.count != 1:
             _refuse(f"the type or size of `{item.name}`", "every location holds one 64-bit integer")
         if item.initial and item.initial[0] != 0:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 
 from ptxmm.errors import PtxmmError
 from ptxmm.program.condition import (
@@ -27,16 +26,6 @@ def refuse(message: str, op: Op | None = None, hint: str | None = None) -> Ptxmm
     span = op.source.span
     width = max(1, span.end_column - span.column)
     return PtxmmError(message, kind="unsupported", line=span.line, column=span.column, width=width, hint=hint)
-
-
-def retarget(chunks: Sequence[Sequence[Op]]) -> tuple[Op, ...]:
-    """The body whose instructions became ``chunks``, in one piece; branches go to what their target became."""
-    starts = [0]
-    for chunk in chunks:
-        starts.append(starts[-1] + len(chunk))
-    return tuple(
-        replace(op, target=starts[op.target]) if isinstance(op, Branch) else op for chunk in chunks for op in chunk
-    )
 
 
 def barriers(test: Test) -> Iterator[tuple[Cta, list[tuple[int, list[Barrier]]]]]:

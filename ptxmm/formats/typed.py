@@ -6,7 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import chain, count
 
-from ptxmm.formats.rewrite import barriers, refuse, retarget
+from ptxmm.formats.rewrite import barriers, refuse
+from ptxmm.program.edit import retarget
 from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.ptx.ops import (
     Alu,

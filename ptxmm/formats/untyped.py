@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxmm.formats.rewrite import barriers, branches, comparisons, map_terms, refuse, retarget
+from ptxmm.formats.rewrite import barriers, branches, comparisons, map_terms, refuse
 from ptxmm.program.condition import MemoryTerm, Proposition, RegisterTerm, Term, comparison_type
+from ptxmm.program.edit import retarget
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
 from ptxmm.ptx.ops import (
     Alu,

@@ -21,7 +21,8 @@ from ptxmm.program.condition import (
     comparison_type,
 )
 from ptxmm.program.floats import real_text
-from ptxmm.program.test import MemoryObject, Placement, Test, Thread
+from ptxmm.program.test import MemoryObject, Placement, TensorMap, Test, Thread
+from ptxmm.program.windows import BITS, narrow_addresses
 from ptxmm.ptx.isa import S64, definitions, uses
 from ptxmm.ptx.ops import Branch, Source, Type
 from ptxmm.ptx.printer import instruction_text
@@ -127,6 +128,9 @@ def _variables(test: Test) -> list[str]:
         if item.alias_of is not None:
             found.append(f"{item.name} @ {item.proxy} aliases {item.alias_of}")
             continue
+        if item.replicas:
+            found.append(f"{item.name} @ multimem {', '.join(item.replicas)}")
+            continue
         value = _initial(item, test)
         if test.dialect and item.space == "global" and item.type == S64 and not item.is_array:
             found.append(f"{item.name} = {value or 0}")
@@ -134,7 +138,8 @@ def _variables(test: Test) -> list[str]:
         size = f"[{item.count}]" if item.is_array else ""
         copies = sum(1 for other in test.objects.values() if other.name == item.name)
         owner = _owner(item) if copies == 1 else ""
-        text = f".{item.space} .{item.type.name} {item.name}{size}{owner}"
+        alignment = "" if item.alignment is None else f".align {item.alignment} "
+        text = f".{item.space} {alignment}.{item.type.name} {item.name}{size}{owner}"
         found.append(f"{text} = {value}" if value else text)
     return found
 
@@ -153,13 +158,23 @@ def _initial(item: MemoryObject, test: Test) -> str:
         return ""
     if item.tensormap is not None:
         made = item.tensormap
-        return f"tensormap({made.target}, {made.type.name}, {made.count})"
+        return f"tensormap({made.target}, {made.type.name}, {_shape(made, test.objects[made.target])})"
     if item.is_array:
         values = [_element(item, index, test) for index in range(item.count)]
         while len(values) > 1 and values[-1] == "0":
             values.pop()
         return "{" + ", ".join(values) + "}"
     return _element(item, 0, test)
+
+
+def _shape(made: TensorMap, target: MemoryObject) -> str:
+    """The sizes of a tensor map, as few as are needed."""
+    lists = [made.box]
+    if len(made.box) > 1 or made.dims[0] != target.size // made.type.bytes:
+        lists.append(made.dims)
+    if len(made.box) > 1:
+        lists += [made.strides, made.steps] if any(step != 1 for step in made.steps) else [made.strides]
+    return ", ".join(str(v[0]) if len(made.box) == 1 else "{" + ", ".join(map(str, v)) + "}" for v in lists)
 
 
 def _element(item: MemoryObject, index: int, test: Test) -> str:
@@ -178,6 +193,11 @@ def _value(value: int, type_: Type, test: Test) -> str:
         place = test.locate(value)
         if place is not None and place[0].key == place[0].name:
             return f"{place[0].name}+{place[1]}" if place[1] else place[0].name
+    if type_.bits == BITS:
+        for key, low in narrow_addresses(test).items():
+            item = test.objects[key]
+            if item.key == item.name and low <= value < low + item.size:
+                return f"{item.name}+{value - low}" if value > low else item.name
     sign = 1 << (type_.bits - 1)
     return str((value ^ sign) - sign if type_.signed else value)
 
@@ -261,7 +281,7 @@ def _bare(test: Test) -> Test:
     if condition is not None:
         condition = replace(condition, proposition=_flat(condition.proposition), text="")
     restriction = None if test.filter is None else _flat(test.filter)
-    return replace(test, threads=threads, condition=condition, filter=restriction, file="", text="")
+    return replace(test, threads=threads, condition=condition, filter=restriction, file="", text="", isa=(8, 5))
 
 
 def _flat(item: Proposition) -> Proposition:

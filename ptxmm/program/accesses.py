@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxmm.program.initial import TENSORMAP_BYTES
 from ptxmm.program.mbarriers import MBARRIER_BYTES, mbarriers
-from ptxmm.program.naming import error
+from ptxmm.program.naming import check_window, error
 from ptxmm.program.symbols import symbols
+from ptxmm.program.tensors import TENSORMAP_BYTES
 from ptxmm.program.test import MemoryObject, Placement, Thread
+from ptxmm.program.windows import takes_narrow_address
 from ptxmm.ptx.ops import (
+    COLUMN_BYTES,
     Address,
     AsyncStore,
     Atomic,
@@ -25,12 +27,18 @@ from ptxmm.ptx.ops import (
     MbarrierInit,
     MbarrierTx,
     MbarrierWait,
+    Multimem,
     Op,
     Store,
     Sym,
+    TensorCommit,
+    TensorCopy,
+    TensorLoad,
     TensormapCopyFence,
     TensormapFence,
     TensormapReplace,
+    TensorProduct,
+    TensorStore,
     access_bytes,
 )
 
@@ -68,8 +76,23 @@ def touches(op: Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
         case Load() | Store() | Atomic():
             size = access_bytes(op)
             yield Touch(op.address, size, size, op.space, not isinstance(op, Load))
+        case Multimem():
+            size = access_bytes(op)
+            yield Touch(op.address, size, size, "global", op.kind != "ld_reduce")
         case MbarrierInit() | MbarrierWait() | CopyAsyncArrive():
             yield _mbarrier(op.address, "shared::cta")
+        case TensorLoad(dst, address):
+            yield Touch(address, COLUMN_BYTES * len(dst), COLUMN_BYTES, "tmem", False)
+        case TensorStore(address, values):
+            yield Touch(address, COLUMN_BYTES * len(values), COLUMN_BYTES, "tmem", True)
+        case TensorCopy(dst, size=size):
+            yield Touch(dst, size, COLUMN_BYTES, "tmem", True, "destination")
+        case TensorProduct(dst, a):
+            yield Touch(dst, COLUMN_BYTES, COLUMN_BYTES, "tmem", True, "accumulator")
+            if isinstance(a, Address):
+                yield Touch(a, COLUMN_BYTES, COLUMN_BYTES, "tmem", False, "matrix A")
+        case TensorCommit():
+            yield _mbarrier(op.address, "shared::cluster")
         case MbarrierArrive() | MbarrierTx():
             yield _mbarrier(op.address, op.space or "shared::cta")
         case AsyncStore():
@@ -102,7 +125,7 @@ def _bulk(op: BulkCopy, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
         yield Touch(op.tensormap, TENSORMAP_BYTES, _BULK_ALIGNMENT, None, False, "tensor map", "tensormap")
         base = op.tensormap.base
         tensor = objects[base.name].tensormap if isinstance(base, Sym) else None
-        size = tensor.count * tensor.type.bytes if tensor is not None else None
+        size = tensor.size if tensor is not None and tensor.fixed else None
     if op.dst is not None:
         yield Touch(op.dst, size, _BULK_ALIGNMENT, op.dst_space, True, "destination")
     if op.src is not None:
@@ -115,11 +138,15 @@ def _bulk(op: BulkCopy, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
 def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:
     """Refuse what can't be meant of the operands of ``op``, of a thread at ``placement``, that name a variable.
 
-    Raises ``PtxmmError`` (kind ``type``, or ``unsupported`` for a tensor copy whose tensor map is not declared).
+    Raises ``PtxmmError`` (kind ``type``).
     """
     if not isinstance(op, Load | Store | Atomic):
         for name in symbols(op):
             _check_reach(op, objects[name], placement)
+    _check_tensor_memory(op, placement, objects)
+    if takes_narrow_address(op):
+        for name in symbols(op):
+            check_window(objects[name], op.source.span)
     owners: set[object] = set()
     for touch in touches(op, objects):
         base = touch.address.base
@@ -131,10 +158,6 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
         _check_space(op, touch, item)
         if item.owner is not None:
             _check_owner(op, touch, item, placement)
-        if touch.role == "tensormap" and isinstance(op, BulkCopy) and item.tensormap is None:
-            hint = f"declare it: `.global .align 64 .b8 {item.name}[128] = tensormap(g, u32, 4);`"
-            message = f"what box the tensor map {item.name} describes is not known"
-            raise error(message, op.source.span, kind="unsupported", hint=hint)
         if touch.role == "mbarrier" and item.space == "shared" and item.type.bytes != MBARRIER_BYTES:
             message = f"an mbarrier has the type .b64, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.shared .b64 {item.name}`")
@@ -148,6 +171,26 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
     if len(owners) > 1:
         message = "the destination and the mbarrier are in different CTAs"
         raise error(message, op.source.span, kind="type", hint="they must be in one CTA of the cluster (9.7.10.12)")
+
+
+def _check_tensor_memory(op: Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:
+    """Tensor memory is accessed by tcgen05 instructions of its CTA, by name, and by no others."""
+    bases = [touch.address.base for touch in touches(op, objects) if touch.space == "tmem"]
+    inside = [base.name for base in bases if isinstance(base, Sym)]
+    for name in symbols(op):
+        item = objects[name]
+        if item.space != "tmem":
+            continue
+        if name not in inside:
+            message = f"{item.name} is tensor memory, which only tcgen05 instructions access"
+            raise error(message, op.source.span, kind="type")
+        inside.remove(name)
+        if item.type.bytes != COLUMN_BYTES:
+            message = f"the columns of tensor memory have 32 bits, but {item.name} is .{item.type.name}"
+            raise error(message, op.source.span, kind="type", hint=f"declare it `.tmem .b32 {item.name}[4]`")
+        if item.owner != _path(placement):
+            message = f"{item.name} is tensor memory of another CTA"
+            raise error(message, op.source.span, kind="type", hint="a thread accesses that of its own CTA")
 
 
 def _between_ctas(op: Op) -> bool:

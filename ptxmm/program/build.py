@@ -11,12 +11,15 @@ from ptxmm.program.condition import Condition
 from ptxmm.program.host import check_host
 from ptxmm.program.initial import evaluate
 from ptxmm.program.layout import Layout, lay_out
+from ptxmm.program.multimem import check_multimem
 from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.placement import check_placements
 from ptxmm.program.registers import register_types
 from ptxmm.program.source import AddressOf, RegisterEntry, TestSource, ThreadSource, Variable
 from ptxmm.program.symbols import access, rename, symbols, with_base
+from ptxmm.program.tensor_checks import check_tensors, mark_fixed
 from ptxmm.program.test import MemoryObject, Test, Thread
+from ptxmm.program.windows import check_windows
 from ptxmm.ptx import syntax
 from ptxmm.ptx.isa import PREDICATE, S64, definitions, predicate_names, resolve
 from ptxmm.ptx.ops import Atomic, BulkCopy, Load, Mapa, Op, ProxyFence, Reg, Store, Sym, Type
@@ -45,11 +48,15 @@ def build(source: TestSource) -> Test:
     used = [_used(body, e) for body, e in zip(bodies, entries, strict=True)]
     _reach_across_clusters(source, bodies, used)
     found = lay_out(source, ctas, used, _access_types(bodies))
+    found = replace(found, objects=mark_fixed(found.objects, bodies))
     threads = tuple(
         _thread(thread, [rename(op, keys) for op in body], thread_entries, found, source.dialect)
         for thread, body, keys, thread_entries in zip(source.threads, bodies, found.names, entries, strict=True)
     )
     check_mbarriers(threads, found.objects)
+    check_multimem(threads, found.objects)
+    check_windows(threads, found.objects)
+    check_tensors(threads, found.objects)
     names = propositions.names_of(threads, found.objects)
     condition = None
     if source.condition is not None:
@@ -71,6 +78,7 @@ def build(source: TestSource) -> Test:
         default_model=default_model(threads, found.objects.values()),
         file=source.file,
         text=source.text,
+        isa=source.isa,
     )
 
 

@@ -14,18 +14,17 @@ they make no mixed-size race by themselves. What the other accesses use is read 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from ptxmm.program.initial import TENSORMAP_BYTES
 from ptxmm.program.mbarriers import MBARRIER_BYTES, operands
-from ptxmm.program.test import MemoryObject, Test, Thread
-from ptxmm.ptx.isa import definitions
+from ptxmm.program.pointers import known_addresses
+from ptxmm.program.tensors import TENSORMAP_BYTES
+from ptxmm.program.test import MemoryObject, TensorMap, Test
 from ptxmm.ptx.ops import (
     Address,
-    Alu,
     AsyncStore,
     Atomic,
     BulkCopy,
@@ -33,6 +32,7 @@ from ptxmm.ptx.ops import (
     Discard,
     Imm,
     Load,
+    Multimem,
     Op,
     Reg,
     Store,
@@ -40,7 +40,6 @@ from ptxmm.ptx.ops import (
     TensormapCopyFence,
     TensormapFence,
     TensormapReplace,
-    Type,
     elements,
 )
 
@@ -85,7 +84,7 @@ class Chunks:
         self._objects: dict[str, _Object] = {}
         self._by_register: list[tuple[int, str | None]] = []
         for thread in test.threads:
-            known = _addresses(test, thread)
+            known = known_addresses(thread, test.objects)
             for op in thread.body:
                 for access in _accesses(test, op, split, known):
                     self._add(access, known)
@@ -95,7 +94,7 @@ class Chunks:
 
         Offsets count from the begin of the object; what lies outside of the object is one chunk at either end.
         """
-        item = self._find(self._test.objects[key])
+        item = self._find(self._test.objects[key].physical)
         if item.borders is None:
             base = self._test.objects[self._test.objects[key].physical]
             item.borders = _borders(item, base.size, self._width(base))
@@ -103,8 +102,8 @@ class Chunks:
         points = [offset, *inner, offset + size]
         return tuple((a, b - a) for a, b in pairwise(points))
 
-    def _find(self, item: MemoryObject) -> _Object:
-        return self._objects.setdefault(item.physical, _Object())
+    def _find(self, key: str) -> _Object:
+        return self._objects.setdefault(key, _Object())
 
     def _width(self, item: MemoryObject) -> int:
         """The size of the equal elements that divide what no access by name covers; 0 if nothing does."""
@@ -123,43 +122,10 @@ class Chunks:
         begin = base.offset + access.address.offset + access.offset
         for item in self._test.objects.values() if access.everywhere else (named,):
             if item.name == named.name:
-                found = self._find(item)
-                group = {"scalar": found.scalar, "element": found.vector, "copy": found.copies}[access.kind]
-                group.append((begin, access.size))
-
-
-def _addresses(test: Test, thread: Thread) -> dict[str, Sym]:
-    """The registers of ``thread`` that only ever hold the address of one variable, plus a constant."""
-    found: dict[str, Sym] = {}
-    makers: dict[str, list[Op]] = {}
-    for op in thread.body:
-        for name, _ in definitions(op):
-            makers.setdefault(name, []).append(op)
-    for name, value in thread.initial.items():
-        place = test.locate(value)
-        if name not in makers and place is not None and thread.registers[name].bits == 64:
-            found[name] = Sym(place[0].key, place[1])
-    changed = True
-    while changed:
-        changed = False
-        for name, ops in makers.items():
-            if name not in found and len(ops) == 1 and name not in thread.initial:
-                made = _moved(ops[0], found)
-                if made is not None:
-                    found[name], changed = made, True
-    return found
-
-
-def _moved(op: Op, known: Mapping[str, Sym]) -> Sym | None:
-    """The address that ``op`` computes of one in ``known``, or None."""
-    if not isinstance(op, Alu) or op.op not in ("mov", "add") or op.guard is not None:
-        return None
-    bases = [s if isinstance(s, Sym) else known.get(s.name) if isinstance(s, Reg) else None for s in op.sources]
-    constants = [s.value for s in op.sources if isinstance(s, Imm)]
-    places = [b for b in bases if b is not None]
-    if len(places) != 1 or len(places) + len(constants) != len(op.sources):
-        return None
-    return Sym(places[0].name, places[0].offset + sum(constants))
+                for key in item.replicas or (item.physical,):
+                    found = self._find(key)
+                    group = {"scalar": found.scalar, "element": found.vector, "copy": found.copies}[access.kind]
+                    group.append((begin, access.size))
 
 
 def _borders(item: _Object, size: int, width: int) -> list[int]:
@@ -202,6 +168,10 @@ def _accesses(test: Test, op: Op, split: bool, known: Mapping[str, Sym]) -> Iter
             kind: Kind = "scalar" if len(elements(op)) == 1 else "element"
             for part in elements(op, split):
                 yield _Access(kind, op.address, part.offset, part.type.bytes, op.space)
+        case Multimem():
+            kind = "scalar" if len(elements(op)) == 1 else "element"
+            for part in elements(op):
+                yield _Access(kind, op.address, part.offset, part.type.bytes, "global")
         case AsyncStore(address, values, type_):
             kind = "scalar" if len(values) == 1 else "element"
             for index in range(len(values)):
@@ -224,33 +194,64 @@ def _accesses(test: Test, op: Op, split: bool, known: Mapping[str, Sym]) -> Iter
 
 def _bulk(test: Test, op: BulkCopy, known: Mapping[str, Sym]) -> Iterator[_Access]:
     """The two sides of a bulk copy whose size is known; a reduction accesses its destination element by element."""
-    size = op.size.value if isinstance(op.size, Imm) else None
-    type_ = op.type
-    dst, src = op.dst, op.src
     if op.tensormap is not None:
-        yield _Access("scalar", op.tensormap, 0, TENSORMAP_BYTES, None)
-        base = op.tensormap.base
-        tensor = test.objects[base.name].tensormap if isinstance(base, Sym) else None
-        if tensor is not None:
-            size, type_ = tensor.count * tensor.type.bytes, tensor.type
-            side = _box(tensor.target, type_, op)
-            dst, src = (side if dst is None else dst), (side if src is None else src)
-    if size is None:
+        yield from _tensor(test, op, op.tensormap)
         return
-    if src is not None:
-        yield _Access("copy", src, 0, size, op.src_space)
-    if dst is None:
+    size = op.size.value if isinstance(op.size, Imm) else None
+    if size is None or op.src is None or op.dst is None:
         return
-    if op.reduction is not None and type_ is not None:
+    yield _Access("copy", op.src, 0, size, op.src_space)
+    if op.reduction is not None and op.type is not None:
+        dst, type_ = op.dst, op.type
         named = isinstance(dst.base, Sym) or (isinstance(dst.base, Reg) and dst.base.name in known)
         for offset in range(0, size if named else type_.bytes, type_.bytes):
             yield _Access("element", dst, offset, type_.bytes, op.dst_space)
     else:
-        yield _Access("copy", dst, 0, size, op.dst_space, op.mask is not None)
+        yield _Access("copy", op.dst, 0, size, op.dst_space, op.mask is not None)
 
 
-def _box(target: str, type_: Type, op: BulkCopy) -> Address | None:
-    """The global side of a tensor copy of rank 1, as the tensor map is at first; None for a run-time coordinate."""
-    if len(op.coordinates) != 1 or not isinstance(op.coordinates[0], Imm):
-        return None
-    return Address(Sym(target), op.coordinates[0].value * type_.bytes)
+def _tensor(test: Test, op: BulkCopy, place: Address) -> Iterator[_Access]:
+    """The sides of a tensor copy as the tensor map is at first."""
+    yield _Access("scalar", place, 0, TENSORMAP_BYTES, None)
+    tensor = test.objects[place.base.name].tensormap if isinstance(place.base, Sym) else None
+    if tensor is None:
+        return
+    near = op.src if op.dst is None else op.dst
+    if near is not None:
+        space = op.src_space if op.dst is None else op.dst_space
+        yield _Access("copy", near, 0, tensor.size, space, op.mask is not None)
+    coordinates = [c.value for c in op.coordinates if isinstance(c, Imm)]
+    if len(coordinates) == len(op.coordinates) == len(tensor.box):
+        width = tensor.type.bytes
+        far = Address(Sym(tensor.target), 0)
+        for offset in _elements(tensor, coordinates):
+            if op.reduction is not None:
+                yield _Access("element", far, offset, width, "global")
+        if op.reduction is None:
+            for offset, size in _joined(_elements(tensor, coordinates), width):
+                yield _Access("copy", far, offset, size, "global")
+
+
+def _elements(tensor: TensorMap, coordinates: Sequence[int]) -> list[int]:
+    """The offsets of the elements of a box that lie in its tensor, the innermost dimension first (5.5.3)."""
+    found = [0]
+    for i in reversed(range(len(tensor.box))):
+        stride = tensor.type.bytes if i == 0 else tensor.strides[i - 1]
+        inside = [
+            (coordinates[i] + position) * stride
+            for position in range(0, tensor.box[i], tensor.steps[i])
+            if 0 <= coordinates[i] + position < tensor.dims[i]
+        ]
+        found = [outer + offset for outer in found for offset in inside]
+    return found
+
+
+def _joined(offsets: Sequence[int], width: int) -> list[Chunk]:
+    """Adjacent elements of ``width`` bytes as one chunk."""
+    found: list[Chunk] = []
+    for offset in offsets:
+        if found and sum(found[-1]) == offset:
+            found[-1] = (found[-1][0], found[-1][1] + width)
+        else:
+            found.append((offset, width))
+    return found

@@ -19,11 +19,14 @@ from ptxmm.ptx.ops import (
     CtaRank,
     Exit,
     Fence,
+    GenericAddress,
+    GenericToAsyncFence,
     IsSpace,
     Load,
     Mapa,
     MbarrierInitFence,
     MbarrierWait,
+    Multimem,
     Nothing,
     Op,
     Pack,
@@ -44,7 +47,9 @@ SPINS = 1
 it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
 
 _LOOKS = (
-    Load, Fence, ProxyFence, TensormapFence, MbarrierInitFence, MbarrierWait, PendingCount, Mapa, CtaRank, IsSpace,
+    Load, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, MbarrierWait, PendingCount,
+    Mapa, CtaRank, IsSpace,
+    GenericAddress,
     Alu, Convert, SetPredicate, Select, Pack, Unpack, Nothing, Branch, Exit,
 )  # fmt: skip
 
@@ -252,6 +257,8 @@ def _dominates(dominator: dict[int, int], header: int, pc: int) -> bool:
 
 def _only_looks(op: Op) -> bool:
     """Whether ``op`` may be in a spin loop: nobody else notices that it has been executed (a ``cas`` may fail)."""
+    if isinstance(op, Multimem):
+        return op.kind == "ld_reduce"
     return isinstance(op, _LOOKS) or (isinstance(op, Atomic) and op.op == "cas")
 
 

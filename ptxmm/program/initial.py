@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from ptxmm.errors import Span
 from ptxmm.program.floats import real_bits
 from ptxmm.program.naming import address, error, find_object
 from ptxmm.program.source import AddressOf, Constant, MbarrierState, Real, TensorMapValue, Value, Variable
+from ptxmm.program.tensors import TENSORMAP_BYTES, encode, problem
 from ptxmm.program.test import MemoryObject, TensorMap
 from ptxmm.ptx.ops import Type
 
-TENSORMAP_BYTES = 128
-_ADDRESS_BYTES = 8
 _PRECISION = {16: 11, 32: 24, 64: 53}
 """Up to this power of two every integer is a number of the floating-point type with so many bits."""
 _TENSORMAP_SPACES = ("global", "const", "param", "shared")
@@ -107,7 +107,7 @@ def _check_mbarrier(item: MemoryObject, span: Span) -> None:
 
 
 def _tensormap(value: TensorMapValue, item: MemoryObject, objects: Mapping[str, MemoryObject]) -> InitialState:
-    """The bytes of a tensor map as values of the elements of ``item``: the address of the tensor, then zeros."""
+    """The bytes of a tensor map as values of the elements of ``item``."""
     hint = f"declare it `.global .align 64 .b8 {item.name}[{TENSORMAP_BYTES}]`"
     if item.space not in _TENSORMAP_SPACES:
         message = f"a tensor map is in .global, .const, .param or .shared memory, but {item.name} is in .{item.space}"
@@ -121,7 +121,23 @@ def _tensormap(value: TensorMapValue, item: MemoryObject, objects: Mapping[str, 
     if target.space != "global" or target.proxy != "generic":
         message = f"the tensor of a tensor map is in .global memory, but {target.name} is in .{target.space}"
         raise error(message, value.target.span, kind="type")
-    content = target.address.to_bytes(_ADDRESS_BYTES, "little").ljust(TENSORMAP_BYTES, b"\0")
-    step = item.type.bytes
+    made = _shape(value, target)
+    content, step = encode(target.address, made), item.type.bytes
     words = tuple(int.from_bytes(content[i : i + step], "little") for i in range(0, TENSORMAP_BYTES, step))
-    return InitialState(words, (), TensorMap(target.key, value.type, value.count))
+    return InitialState(words, (), made)
+
+
+def _shape(value: TensorMapValue, target: MemoryObject) -> TensorMap:
+    """What ``value`` says of its tensor, with what was left out; the tensor lies in ``target``."""
+    dims = value.dims if value.dims is not None else (target.size // value.type.bytes,)
+    strides = value.strides
+    if strides is None:
+        strides = tuple(prod(dims[: i + 1]) * value.type.bytes for i in range(len(dims) - 1))
+    wrong = problem(value.type, value.box, dims, strides, value.steps)
+    if wrong is not None:
+        raise error(wrong, value.span, kind="type")
+    last = sum((size - 1) * step for size, step in zip(dims, (value.type.bytes, *strides), strict=True))
+    if last + value.type.bytes > target.size:
+        message = f"the tensor has {last + value.type.bytes} bytes, but {target.name} has {target.size}"
+        raise error(message, value.span, kind="type")
+    return TensorMap(target.key, value.type, value.box, dims, strides, value.steps)

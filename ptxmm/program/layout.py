@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ptxmm.program.initial import initial_state, with_state
+from ptxmm.program.multimem import multimem_object
 from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.placement import Cta, find_cta, short_names
-from ptxmm.program.source import Alias, TestSource, Variable
+from ptxmm.program.source import Alias, Declaration, TestSource, Variable
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Type
 
@@ -47,7 +48,7 @@ def lay_out(
     """
     if len(source.declarations) > MAX_VARIABLES:
         raise error(f"more than {MAX_VARIABLES} variables", source.declarations[MAX_VARIABLES].span)
-    variables: dict[str, Variable | Alias] = {}
+    variables: dict[str, Declaration] = {}
     for declaration in source.declarations:
         if declaration.name in variables:
             line = variables[declaration.name].span.line
@@ -60,8 +61,12 @@ def lay_out(
     values: list[tuple[str, Variable]] = []
     elements = 0
     for declaration in source.declarations:
-        if isinstance(declaration, Alias):
-            made = _alias(declaration, objects, variables)
+        if not isinstance(declaration, Variable):
+            made = (
+                _alias(declaration, objects, variables)
+                if isinstance(declaration, Alias)
+                else multimem_object(declaration, objects, variables)
+            )
             objects[made.key] = made
             for mapping in names:
                 mapping[declaration.name] = made.key
@@ -82,7 +87,7 @@ def lay_out(
     return Layout(objects, names)
 
 
-def _through_aliases(names: set[str], variables: Mapping[str, Variable | Alias]) -> set[str]:
+def _through_aliases(names: set[str], variables: Mapping[str, Declaration]) -> set[str]:
     found: set[str] = set()
     for name in names:
         current: str | None = name
@@ -113,8 +118,9 @@ def _instances(
         path = owner.path if owner is not None else None
         unknown = variable.initial is None and variable.space not in _DEFAULT_ZERO
         return MemoryObject(
-            key, name, variable.space, type_, count, is_array, (), 0, key, key, path, unknown=unknown
-        )
+            key, name, variable.space, type_, count, is_array, (), 0, key, key, path, unknown=unknown,
+            alignment=variable.alignment,
+        )  # fmt: skip
 
     everyone = list(range(len(source.threads)))
     if variable.space in _SHARED_BY_ALL:
@@ -147,7 +153,7 @@ def _instances(
 
 
 def _alias(
-    alias: Alias, objects: Mapping[str, MemoryObject], variables: Mapping[str, Variable | Alias]
+    alias: Alias, objects: Mapping[str, MemoryObject], variables: Mapping[str, Declaration]
 ) -> MemoryObject:
     found = [item for item in objects.values() if item.name == alias.target]
     if not found:
@@ -159,6 +165,11 @@ def _alias(
         message = f"`{alias.target}` exists once in each of {len(found)} CTAs, so it can't have an alias"
         raise error(message, alias.target_span, hint="give it an owner: `.shared .u32 s @ cta 0 = 0;`")
     target = found[0]
+    if target.replicas:
+        hint = f"write `{alias.name} @ multimem {', '.join(target.replicas)}`"
+        raise error(f"`{target.name}` is a multimem address", alias.target_span, kind="type", hint=hint)
+    if target.space == "tmem":
+        raise error(f"`{target.name}` is tensor memory, which has no aliases", alias.target_span, kind="type")
     if target.proxy != "generic":
         message = f"`{target.name}` is itself a {target.proxy} alias"
         raise error(message, alias.target_span, hint=f"name the variable: {target.alias_of}")

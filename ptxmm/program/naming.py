@@ -49,13 +49,26 @@ def address(value: AddressOf, type_: Type | None, objects: Mapping[str, MemoryOb
         item = found[0]
     else:
         item = find_object(objects, target.name, target.span)
-    if type_ is not None and type_.bits != 64:
+    if item.space == "tmem":
+        message = "an address of tensor memory in a register is not supported yet"
+        raise error(message, value.span, kind="unsupported", hint=f"instructions name it: [{item.name}]")
+    if type_ is not None and type_.bits == 32:
+        check_window(item, value.span)
+    elif type_ is not None and type_.bits != 64:
         message = f"the address of {item.name} has 64 bits and does not fit in .{type_.name}"
         raise error(message, value.span, kind="type")
     index = 0 if target.index is None else target.index
     if not 0 <= index * item.type.bytes + value.offset <= item.size:
         raise error(f"the address is outside {item.name}, which has {item.size} bytes", value.span, kind="type")
-    return item, item.address + index * item.type.bytes + value.offset
+    found_address = item.address + index * item.type.bytes + value.offset
+    return item, found_address if type_ is None else found_address & ((1 << type_.bits) - 1)
+
+
+def check_window(item: MemoryObject, span: Span) -> None:
+    """Refuse a 32-bit address but of ``.shared`` memory (PTX ISA 5.1.8). Raises ``PtxmmError`` (kind ``type``)."""
+    if item.space != "shared":
+        message = f"the address of {item.name} has 64 bits: only those in .shared memory fit in 32"
+        raise error(message, span, kind="type", hint="use 64 bits, as `mov.u64` does")
 
 
 def lies_in(item: MemoryObject, levels: Sequence[tuple[str, int]]) -> bool:

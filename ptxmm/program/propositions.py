@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.program.condition import (
@@ -20,7 +20,7 @@ from ptxmm.program.condition import (
     comparison_type,
 )
 from ptxmm.program.initial import number, real
-from ptxmm.program.naming import address, did_you_mean, error, find_object, lies_in
+from ptxmm.program.naming import address, check_window, did_you_mean, error, find_object, lies_in
 from ptxmm.program.source import (
     AddressOf,
     Constant,
@@ -113,6 +113,9 @@ def _unknown(raw: NameTerm, names: Names) -> PtxmmError:
 
 def _element(raw: NameTerm, item: MemoryObject) -> MemoryTerm:
     """An alias stands for the memory of its variable."""
+    if item.replicas:
+        hint = f"name one of them: {', '.join(item.replicas)}"
+        raise error(f"{item.name} is a multimem address of several locations", raw.span, kind="type", hint=hint)
     if raw.index is None and item.is_array:
         raise error(f"{item.name} is an array", raw.span, kind="type", hint=f"name an element: {item.name}[0]")
     if raw.index is not None and not item.is_array:
@@ -134,19 +137,20 @@ def _comparison(raw: RawComparison, names: Names) -> Comparison:
                 raise error(f"{part.text} is compared with no register or location", part.span, kind="type")
         return found
     if type_.kind == "f":
-        return _float_comparison(raw, found, type_)
+        return _float_comparison(raw, found, type_, names)
     for part in parts:
-        if isinstance(part, AddressOf) and type_.bits != 64:
+        if isinstance(part, AddressOf) and type_.bits not in (32, 64):
             message = f"an address has 64 bits and is compared with .{type_.name}"
             raise error(message, part.span, kind="type")
         if isinstance(part, Constant) and not -(1 << (type_.bits - 1)) <= part.value < 1 << type_.bits:
             message = f"{part.value} does not fit in the {type_.bits} bits it is compared with"
             raise error(message, part.span, kind="type")
-    left, right = (_number(part, term, type_) for part, term in zip(parts, (found.left, found.right), strict=True))
+    sides = zip(parts, (found.left, found.right), strict=True)
+    left, right = (_number(part, term, type_, names.objects) for part, term in sides)
     return Comparison(raw.op, left, right)
 
 
-def _float_comparison(raw: RawComparison, found: Comparison, type_: Type) -> Comparison:
+def _float_comparison(raw: RawComparison, found: Comparison, type_: Type, names: Names) -> Comparison:
     """A comparison of bit patterns: constants become those of their numbers."""
     parts = (raw.left, raw.right)
     if raw.op not in ("==", "!="):
@@ -159,17 +163,21 @@ def _float_comparison(raw: RawComparison, found: Comparison, type_: Type) -> Com
         if isinstance(term, RegisterTerm | MemoryTerm) and term.type.bits != type_.bits:
             message = f"this has {term.type.bits} bits and is compared with .{type_.name}"
             raise error(message, part.span, kind="type")
-    left, right = (_number(part, term, type_) for part, term in zip(parts, (found.left, found.right), strict=True))
+    sides = zip(parts, (found.left, found.right), strict=True)
+    left, right = (_number(part, term, type_, names.objects) for part, term in sides)
     return Comparison(raw.op, left, right)
 
 
-def _number(raw: RawTerm, term: Term, type_: Type) -> Term:
+def _number(raw: RawTerm, term: Term, type_: Type, objects: Mapping[str, MemoryObject]) -> Term:
     """``term``, or the value in ``type_`` of the floating-point constant or the number that ``raw`` is."""
     match raw:
         case Real():
             return IntegerTerm(real(raw, type_))
         case Constant() if type_.kind == "f":
             return IntegerTerm(number(raw, type_))
+        case AddressOf() if isinstance(term, AddressTerm) and type_.bits == 32:
+            check_window(objects[term.key], raw.span)
+            return replace(term, address=term.address & (1 << type_.bits) - 1)
         case _:
             return term
 

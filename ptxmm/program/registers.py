@@ -9,6 +9,7 @@ from ptxmm.program.mbarriers import operands
 from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.source import RegisterEntry, ThreadSource
 from ptxmm.program.symbols import addresses
+from ptxmm.program.windows import BITS, window_operands
 from ptxmm.ptx.isa import ADDRESS, PREDICATE, S64, definitions, uses
 from ptxmm.ptx.ops import Convert, Load, Op, Reg, Source, Store, Type
 
@@ -87,7 +88,7 @@ def _check(op: Op, found: dict[str, Type], declared: dict[str, Type], places: di
             raise _mismatch(op, name, type_, found, declared, places, "writes")
     for name, type_ in uses(op):
         wider = isinstance(op, Store | Convert) and found[name] != PREDICATE and not _is_base(op, name)
-        if not _fits(found[name], type_, wider):
+        if not _fits(found[name], type_, wider) and not (found[name].bits == BITS and _in_window(op, name)):
             raise _mismatch(op, name, type_, found, declared, places, "reads")
     if not declared:
         return
@@ -100,6 +101,12 @@ def _check(op: Op, found: dict[str, Type], declared: dict[str, Type], places: di
 def _is_base(op: Op, name: str) -> bool:
     """Whether the register is the base of an address of ``op``."""
     return any(place.base == Reg(name) for place in addresses(op))
+
+
+def _in_window(op: Op, name: str) -> bool:
+    """Whether all that ``op`` reads of the register in 64 bits is addresses in ``.shared`` memory (6.4.1)."""
+    read = [type_ for used, type_ in uses(op) if used == name and type_.bits == ADDRESS.bits]
+    return bool(read) and len(read) == sum(place.base == Reg(name) for place in window_operands(op))
 
 
 def _compatible(register: Type, used: Type) -> bool:
@@ -130,7 +137,11 @@ def _mismatch(
     where = " as declared" if name in declared else f" since line {places[name].span.line}"
     message = f"`{name}` is {one}{where}, but this {verb} it as {other}"
     hint = "use another register, or cvt"
-    if _is_base(op, name) and verb == "reads" and now.bits == ADDRESS.bits:
+    inside = sum(place.base == Reg(name) for place in window_operands(op))
+    generic = sum(place.base == Reg(name) for place in addresses(op)) > inside or was.bits != BITS
+    if _is_base(op, name) and generic and verb == "reads" and now.bits == ADDRESS.bits:
         message = f"`{name}` is {one}{where}, but an address has 64 bits"
         hint = f"take the address with `mov.u64 {name}, x`"
+        if was.bits == BITS:
+            message = f"`{name}` is {one}{where}, but only an address in .shared memory has {BITS} bits"
     return error(message, op.source.span, kind="type", hint=hint)

@@ -74,12 +74,17 @@ class MbarrierState:
 
 @dataclass(frozen=True, slots=True)
 class TensorMapValue:
-    """``tensormap(target, type, count)``: a tensor map of rank 1 with a box of ``count`` elements."""
+    """``tensormap(target, type, box, dims, strides, steps)``: a tensor map whose boxes have so many elements in each
+    dimension, innermost first. ``dims``: those of the tensor (None, of one dimension only: all of the variable);
+    ``strides`` in bytes, for all but the innermost dimension (None: no padding); ``steps``: the traversal strides."""
 
     target: NameTerm
     type: Type
-    count: int
+    box: tuple[int, ...]
     span: Span
+    dims: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+    steps: tuple[int, ...] = (1,)
 
 
 Value = Constant | AddressOf | Real
@@ -123,7 +128,8 @@ RawProposition = RawComparison | RawConjunction | RawDisjunction | RawNegation
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A declared variable. ``type`` is None in ``x = 0``; ``count``, the number of elements, None unless it is an array
-    or a vector; ``initial`` None where no value is written; ``owner`` the CTA of ``.shared .u32 s @ cta 1``."""
+    or a vector; ``initial`` None where no value is written; ``owner`` the CTA of ``.shared .u32 s @ cta 1``;
+    ``alignment`` the bytes of ``.align``."""
 
     name: str
     span: Span
@@ -132,6 +138,7 @@ class Variable:
     count: int | None = None
     initial: tuple[Initial, ...] | None = None
     owner: Path | None = None
+    alignment: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,18 @@ class Alias:
     proxy: str
     target: str
     target_span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MultimemAddress:
+    """``name @ multimem x, y``; ``targets``: the names of the locations and where they stand."""
+
+    name: str
+    span: Span
+    targets: tuple[tuple[str, Span], ...]
+
+
+Declaration = Variable | Alias | MultimemAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +203,7 @@ class TestSource:
 
     name: str
     threads: tuple[ThreadSource, ...]
-    declarations: tuple[Variable | Alias, ...] = ()
+    declarations: tuple[Declaration, ...] = ()
     registers: tuple[RegisterEntry, ...] = ()
     condition: RawCondition | None = None
     locations: tuple[NameTerm, ...] = ()

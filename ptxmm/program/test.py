@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from ptxmm.program.condition import Condition, Proposition, Term
 from ptxmm.ptx.ops import Op, Type
@@ -13,7 +14,8 @@ EventId = tuple[int, int, int, int]
 The round is how often the thread has taken the backward branches around the instruction (``control.around``) before.
 The part tells the accesses of one instruction apart: the offset in bytes from its address; for the destination side of
 an asynchronous copy ``(1 + k) * DESTINATION`` plus the offset, where k counts its destinations (multicast), and
-``TENSORMAP`` for its read of a tensor map. All else is part 0; of the implicit proxy fences of a bulk copy the one
+``TENSORMAP`` for its read of a tensor map; for location k of a multimem address ``k * DESTINATION`` plus the offset.
+All else is part 0; of the implicit proxy fences of a bulk copy the one
 after its reads is 0 and the one after its writes is 1. The read and the write of one atomic access share the id. The
 start of a thread is at index -1, its end at the length of its body."""
 
@@ -57,14 +59,25 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class TensorMap:
-    """The initial content of a tensor map of rank 1: a box of ``count`` elements of ``type`` in the object ``target``.
+    """The initial content of a tensor map (PTX ISA 5.5); its tensor is of ``type`` and begins with ``target``.
 
-    The first 8 bytes of the 128 of the object hold the global address, and with them all that ptxmm reads of it.
+    For each dimension, innermost first: ``box``, the size of a box; ``dims``, that of the tensor; ``steps``, the
+    traversal stride; for all but the innermost ``strides``, in bytes. How the 128 bytes hold it is in ``tensors``.
+    ``fixed``: no instruction of the test changes how many bytes a box has.
     """
 
     target: str
     type: Type
-    count: int
+    box: tuple[int, ...]
+    dims: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+    steps: tuple[int, ...] = (1,)
+    fixed: bool = True
+
+    @property
+    def size(self) -> int:
+        """The bytes of a box in shared memory."""
+        return prod(-(-size // step) for size, step in zip(self.box, self.steps, strict=True)) * self.type.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +92,9 @@ class MemoryObject:
     virtual and physical keys, x's address, and ``proxy`` surface. ``mbarrier`` is empty, or has for each element that
     is an mbarrier initialised in phase 0 before the program (pending arrivals, pending bytes), else None; the value of
     any mbarrier in a final state is the number of phases that it has completed. The ``target`` of a ``tensormap`` is a
-    key. ``unknown``: it has no initial value that the program may rely on.
+    key. ``unknown``: it has no initial value that the program may rely on. ``replicas`` is empty unless this is a
+    multimem address: then the physical keys of the locations it stands for, of which ``physical`` is the first.
+    ``alignment``: that of its declaration in bytes, for those who write it; every object is aligned well enough.
     """
 
     key: str
@@ -98,6 +113,8 @@ class MemoryObject:
     mbarrier: tuple[tuple[int, int] | None, ...] = ()
     tensormap: TensorMap | None = None
     unknown: bool = False
+    replicas: tuple[str, ...] = ()
+    alignment: int | None = None
 
     @property
     def size(self) -> int:
@@ -107,7 +124,8 @@ class MemoryObject:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A litmus test. ``dialect`` is true for the untyped dialect; ``info`` holds its ``Key=Value`` lines in order."""
+    """A litmus test. ``dialect`` is true for the untyped dialect; ``info`` holds its ``Key=Value`` lines in order;
+    ``isa`` is the version of the PTX ISA that its instructions were read in."""
 
     __test__ = False
 
@@ -123,6 +141,7 @@ class Test:
     default_model: str = "ptx-8.5"
     file: str = "<text>"
     text: str = ""
+    isa: tuple[int, int] = (8, 5)
 
     def locate(self, address: int) -> tuple[MemoryObject, int] | None:
         """The object (never a proxy alias) at the virtual ``address`` and the byte offset in it, or None."""

@@ -35,7 +35,9 @@ from ptxmm.ptx.ops import (
     Branch,
     Compare,
     Convert,
+    GenericAddress,
     Load,
+    Multimem,
     Op,
     Reg,
     SetPredicate,
@@ -145,9 +147,10 @@ def _read(test: Test) -> set[tuple[str, int]]:
     found: set[tuple[str, int]] = set()
 
     def add(item: MemoryObject, offset: int, size: int) -> None:
-        base = test.objects[item.physical]
-        step = base.type.bytes
-        found.update((base.key, i) for i in range(max(0, offset // step), min(base.count, -(-(offset + size) // step))))
+        for base in (test.objects[key] for key in _locations(item)):
+            step = base.type.bytes
+            last = min(base.count, -(-(offset + size) // step))
+            found.update((base.key, i) for i in range(max(0, offset // step), last))
 
     for thread in test.threads:
         for op in thread.body:
@@ -164,14 +167,19 @@ def _read(test: Test) -> set[tuple[str, int]]:
     return found
 
 
+def _locations(item: MemoryObject) -> tuple[str, ...]:
+    """The keys of the physical objects that ``item`` stands for."""
+    return item.replicas or (item.physical,)
+
+
 def _sources(op: Op) -> Iterator[tuple[Address, int]]:
     """What ``op`` reads: addresses and numbers of bytes; 2**32 where it is not known."""
     match op:
-        case Load() | Atomic():
+        case Load() | Atomic() | Multimem(kind="ld_reduce" | "red"):
             yield op.address, access_bytes(op)
         case AsyncStore(reduction=str()):
             yield op.address, op.type.bytes * len(op.values)
-        case Store() | AsyncStore():
+        case Store() | AsyncStore() | Multimem():
             pass
         case _:
             yield from ((value, 1 << 32) for value in addresses(op))
@@ -216,16 +224,20 @@ def _flow(test: Test, thread: Thread, op: Op, held: set[str], tainted: set[str],
     def unknown(value: object) -> bool:
         return isinstance(value, Reg) and value.name in held
 
-    if isinstance(op, Load | Store | Atomic):
+    if isinstance(op, Load | Store | Atomic | Multimem):
         base = op.address.base
         if unknown(base):
             found[f"{place}: an address"] = None
-        objects = {test.objects[base.name].physical} if isinstance(base, Sym) else set(tainted)
-        reads = not isinstance(op, Store) and bool(objects & tainted)
+        objects = set(_locations(test.objects[base.name])) if isinstance(base, Sym) else set(tainted)
+        stores = isinstance(op, Store) or (isinstance(op, Multimem) and op.kind == "st")
+        reads = not stores and bool(objects & tainted)
         if reads:
             held |= {r.name for r in op.dst if r is not None}  # type: ignore[union-attr]
-        if isinstance(op, Store) and any(map(unknown, op.values)):
+        if isinstance(op, Store | Multimem) and any(map(unknown, op.values)):
             tainted |= objects if isinstance(base, Sym) else {o.physical for o in test.objects.values()}
+        if isinstance(op, Multimem) and not stores and (reads or any(map(unknown, op.values))):
+            found[f"{place}: {op.kind}.{op.op}"] = None
+            tainted |= objects if op.kind == "red" else set()
         if isinstance(op, Atomic):
             written = any(unknown(v) for values in op.operands for v in values)
             if op.op not in ("exch", "cas") and (reads or written):
@@ -236,7 +248,7 @@ def _flow(test: Test, thread: Thread, op: Op, held: set[str], tainted: set[str],
     if not any(name in held for name, _ in uses(op)):
         return
     compares = isinstance(op, SetPredicate | Branch)
-    copies = (isinstance(op, Alu) and op.op == "mov") or (
+    copies = isinstance(op, GenericAddress) or (isinstance(op, Alu) and op.op == "mov") or (
         isinstance(op, Convert) and op.to.bits >= op.frm.bits and not op.saturate
     )
     if not compares and not copies:
@@ -256,7 +268,7 @@ def _compared(test: Test) -> list[int]:
                     compares, ordered = True, ordered or cmp not in ("eq", "ne")
                 case Atomic(op="cas"):
                     compares = True
-                case Atomic(op="min" | "max" | "inc" | "dec") | Alu(op="min" | "max"):
+                case Atomic(op="min" | "max" | "inc" | "dec") | Multimem(op="min" | "max") | Alu(op="min" | "max"):
                     compares = ordered = True
     found: dict[int, None] = {}
     condition = None if test.condition is None else test.condition.proposition

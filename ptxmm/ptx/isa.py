@@ -79,13 +79,15 @@ def _written(op: Op) -> list[tuple[ops.Reg | None, Type]]:
     match op:
         case ops.Load(dsts, _, typ):
             return [(dst, typ) for dst in dsts]
-        case ops.Atomic(dsts, _, _, _, typ):
+        case ops.Atomic(dst=dsts) | ops.Multimem(dst=dsts):
             return [(dst, _packed(op)) for dst in dsts]
         case ops.Alu(name, typ, dst):
             return [(dst, wide(typ) if name.endswith(".wide") else typ)]
         case ops.SetPredicate(dst=dst, complement=complement):
             return [(dst, PREDICATE), (complement, PREDICATE)]
-        case ops.Convert(dst, _, typ) | ops.Select(typ, dst) | ops.Pack(dst, typ) | ops.Mapa(dst, typ):
+        case ops.Convert(dst, _, typ) | ops.Select(typ, dst) | ops.Pack(dst, typ):
+            return [(dst, typ)]
+        case ops.Mapa(dst, typ) | ops.GenericAddress(dst, typ):
             return [(dst, typ)]
         case ops.Unpack(dsts, typ):
             return [(dst, Type("b", typ.bits // len(dsts))) for dst in dsts]
@@ -97,7 +99,7 @@ def _written(op: Op) -> list[tuple[ops.Reg | None, Type]]:
             return [(dst, U32)]
         case ops.BarrierReduction(name, dst):
             return [(dst, U32 if name == "popc" else PREDICATE)]
-        case ops.LoadMatrix(dsts):
+        case ops.LoadMatrix(dsts) | ops.TensorLoad(dsts):
             return [(dst, _B32) for dst in dsts]
         case ops.Wgmma(dsts, type=typ):
             return [(dst, typ) for dst in dsts]
@@ -131,7 +133,8 @@ def _addresses(op: Op) -> tuple[ops.Address | None, ...]:
         case (
             ops.Load() | ops.Store() | ops.Atomic() | ops.TensormapFence() | ops.MbarrierInit() | ops.MbarrierArrive()
             | ops.MbarrierTx() | ops.MbarrierWait() | ops.CopyAsyncArrive() | ops.TensormapReplace() | ops.Discard()
-            | ops.LoadMatrix() | ops.StoreMatrix()
+            | ops.TensorLoad() | ops.TensorStore() | ops.TensorCommit() | ops.LoadMatrix() | ops.StoreMatrix()
+            | ops.Multimem()
         ):  # fmt: skip
             return (op.address,)
         case _:
@@ -145,6 +148,8 @@ def _read(op: Op) -> list[tuple[ops.Operand | None, Type]]:
             return [(v, typ) for v in values]
         case ops.Atomic(_, _, _, elements):
             return [(v, _packed(op)) for values in elements for v in values]
+        case ops.Multimem(values=values):
+            return [(v, _packed(op)) for v in values]
         case ops.Barrier(_, barrier, count, instance):
             typ = U32 if instance is None else S64
             return [(barrier, typ), (count, typ)]
@@ -168,7 +173,12 @@ def _read(op: Op) -> list[tuple[ops.Operand | None, Type]]:
             return [
                 (op.size, U32), (op.mask, _U16), *((c, _S32) for c in op.coordinates), *((o, _U16) for o in op.offsets)
             ]  # fmt: skip
-        case ops.StoreMatrix(_, values):
+        case ops.TensorCopy(src=src):
+            return [(src, ADDRESS)]
+        case ops.TensorProduct():
+            matrices = [op.b] if isinstance(op.a, ops.Address) else [op.a, op.b]
+            return [*((matrix, ADDRESS) for matrix in matrices), (op.descriptor, U32), (op.enable, PREDICATE)]
+        case ops.StoreMatrix(_, values) | ops.TensorStore(_, values):
             return [(v, _B32) for v in values]
         case ops.Wgmma():
             return _product_reads(op)
@@ -177,6 +187,8 @@ def _read(op: Op) -> list[tuple[ops.Operand | None, Type]]:
         case ops.Mapa(_, typ, value, rank):
             return [(value, typ), (rank, U32)]
         case ops.CtaRank(_, typ, value):
+            return [(value, typ)]
+        case ops.GenericAddress(_, typ, value):
             return [(value, typ)]
         case ops.IsSpace(_, _, value):
             return [(value, ADDRESS)]
@@ -207,6 +219,6 @@ def _product_reads(op: ops.Wgmma) -> list[tuple[ops.Operand | None, Type]]:
     return [*accumulator, *a, (op.b, ADDRESS), (op.metadata, _B32), (op.scale, PREDICATE)]
 
 
-def _packed(op: ops.Atomic) -> Type:
-    """The type of a register of an atomic: of packed types that of all its halves."""
+def _packed(op: ops.Atomic | ops.Multimem) -> Type:
+    """The type of a register of an atomic or a multimem operation: of packed types that of all its halves."""
     return op.type if op.packed == 1 else Type("b", op.type.bits * op.packed)

@@ -181,10 +181,8 @@ def _symbol(q: Qualified, name: str, offset: int, operand: syntax.Operand, typ: 
     if q.form.opcode not in _TAKES_ADDRESS or "to" in q.chosen:
         hint = f"mov.u64 rd, {clip(name)} takes the address, ld reads the value"
         raise at(operand.span, f"`{q.form.opcode}` can't use the variable `{clip(name)}`", hint=hint)
-    if typ.bits == 32:
-        hint = f"write {q.instruction.mnemonic.replace(f'.{typ.name}', '.u64')} rd, {clip(name)}"
-        message = f"32-bit addresses are not supported: that of `{clip(name)}` has 64 bits"
-        raise at(operand.span, message, kind="unsupported", hint=hint)
+    if typ.bits == 32 and typ.kind != "f" and q.form.opcode != "cvta":
+        return ops.Sym(name, offset)  # the address in the window of .shared memory; program.accesses checks that
     if typ.bits != 64 or typ.kind == "pred":
         mnemonic = q.instruction.mnemonic.replace(f".{typ.name}", ".u64")
         hint = f"write {mnemonic} rd, {clip(name)}"

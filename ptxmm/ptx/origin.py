@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ptxmm.errors import PtxmmError, Span
 
 if TYPE_CHECKING:
-    from lark import Token
+    from ptxmm.ptx.reader import Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Origin:
     def span(self, first: Token, last: Token | None = None) -> Span:
         """The span from ``first`` to ``last``; up to the end of the first line if they are on different lines."""
         last = last or first
-        line, column = self.place(first.line or 1, first.column or 1)
+        line, column = self.place(first.line, first.column)
         if last.end_line == first.line:
-            return Span(line, column, self.place(first.line or 1, last.end_column or 1)[1])
-        end = self.text.find("\n", first.start_pos or 0)
-        raw = self.text[first.start_pos or 0 : end if end >= 0 else len(self.text)]
+            return Span(line, column, self.place(first.line, last.end_column)[1])
+        end = self.text.find("\n", first.start_pos)
+        raw = self.text[first.start_pos : end if end >= 0 else len(self.text)]
         return Span(line, column, column + max(1, len(raw.rstrip())))
 
     def place(self, line: int, column: int) -> tuple[int, int]:

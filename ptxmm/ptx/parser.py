@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 import struct
-from functools import cache
-from pathlib import Path
 from typing import cast
-
-from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedInput
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.origin import Origin, clip, strip_comments, syntax_error_at
+from ptxmm.ptx.reader import Node, Token, read
 from ptxmm.ptx.syntax import (
     AddressOf,
     Float,
@@ -29,7 +25,6 @@ from ptxmm.ptx.syntax import (
     Sum,
     Vector,
 )
-from ptxmm.ptx.syntax_errors import syntax_error
 
 MAX_CHARACTERS = 200_000
 MAX_INSTRUCTIONS = 10_000
@@ -49,11 +44,12 @@ def parse_statements(text: str, line: int = 1, column: int = 1, *, dialect: bool
     """
     origin = Origin(text, line, column)
     _check_size(origin)
-    try:
-        tree = _lark().parse(text)
-    except UnexpectedInput as error:
-        raise syntax_error(origin, error, dialect) from None
-    return [_statement(origin, node) for node in tree.children if isinstance(node, Tree)]
+    nodes = read(text)
+    if nodes is None:
+        from ptxmm.ptx.syntax_errors import parsed  # with Lark, which takes long to load
+
+        nodes = parsed(origin, dialect)
+    return [_statement(origin, node) for node in nodes]
 
 
 def parse_integer(text: str) -> int | None:
@@ -83,12 +79,6 @@ def parse_float(text: str) -> tuple[int, bool] | None:
     return None if bits == 0x7FF0 << 48 else (bits, False)
 
 
-@cache
-def _lark() -> Lark:
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", keep_all_tokens=True, maybe_placeholders=False)
-
-
 def _check_size(origin: Origin) -> None:
     """Refuse texts that would take many seconds: a litmus test has tens of instructions. Blanks, with which readers
     of columns keep the positions, do not count."""
@@ -112,7 +102,7 @@ def _check_size(origin: Origin) -> None:
 # -- building the statements ---------------------------------------------------------------------------------------
 
 
-def _statement(origin: Origin, node: Tree[Token]) -> Statement:
+def _statement(origin: Origin, node: Node) -> Statement:
     tokens = _tokens(node)
     if node.data == "label":
         return Label(str(tokens[0]), origin.span(tokens[0], tokens[1]))
@@ -122,7 +112,7 @@ def _statement(origin: Origin, node: Tree[Token]) -> Statement:
     qualifiers: list[tuple[str, Span]] = []
     operands: list[Operand] = []
     for child in node.children:
-        if isinstance(child, Tree):
+        if not isinstance(child, str):
             if child.data == "guard":
                 parts = _tokens(child)
                 name = _name(origin, parts[-1])
@@ -136,7 +126,7 @@ def _statement(origin: Origin, node: Tree[Token]) -> Statement:
             last_qualifier = child
     assert opcode is not None
     last = tokens[-1]
-    text = " ".join(strip_comments(origin.text[tokens[0].start_pos or 0 : last.end_pos or 0]).split())
+    text = " ".join(strip_comments(origin.text[tokens[0].start_pos : last.end_pos]).split())
     return Instruction(
         str(opcode),
         tuple(qualifiers),
@@ -148,11 +138,11 @@ def _statement(origin: Origin, node: Tree[Token]) -> Statement:
     )
 
 
-def _tokens(node: Tree[Token]) -> list[Token]:
+def _tokens(node: Node) -> list[Token]:
     """All tokens below ``node`` in the order of the text (the tree is at most five deep)."""
     out: list[Token] = []
     for child in node.children:
-        if isinstance(child, Token):
+        if isinstance(child, str):
             out.append(child)
         else:
             out.extend(_tokens(child))
@@ -164,7 +154,7 @@ def _name(origin: Origin, token: Token, element: str = "") -> Name:
     return Name(text.lstrip("%"), origin.span(token), text.startswith("%"))
 
 
-def _operand(origin: Origin, node: Tree[Token]) -> Operand:
+def _operand(origin: Origin, node: Node) -> Operand:
     tokens = _tokens(node)
     span = origin.span(tokens[0], tokens[-1])
     match node.data:
@@ -173,21 +163,21 @@ def _operand(origin: Origin, node: Tree[Token]) -> Operand:
         case "memory":
             return _memory(origin, node, span)
         case "address_of":
-            name = _tokens(cast("Tree[Token]", node.children[1]))
+            name = _tokens(cast("Node", node.children[1]))
             return AddressOf(_name(origin, name[0], "".join(name[1:])), _offset(origin, node.children[2:]), span)
         case "pair":
             return Pair(_name(origin, tokens[0]), _name(origin, tokens[2]), span)
         case "negated":
             return Negated(_name(origin, tokens[1]), span)
         case _:
-            items = tuple(_value(origin, c) for c in node.children if isinstance(c, Tree))
+            items = tuple(_value(origin, c) for c in node.children if not isinstance(c, str))
             return Vector(items, span)
 
 
-def _memory(origin: Origin, node: Tree[Token], span: Span) -> Memory:
-    first, *rest = (c for c in node.children if isinstance(c, Tree))
+def _memory(origin: Origin, node: Node, span: Span) -> Memory:
+    first, *rest = (c for c in node.children if not isinstance(c, str))
     last = node.children[-1]
-    extra = str(last)[1:] if isinstance(last, Token) and last.type == "QUALIFIER" else None
+    extra = str(last)[1:] if isinstance(last, str) and last.type == "QUALIFIER" else None
     coordinates: Vector | None = None
     if rest:
         found = _operand(origin, rest[0])
@@ -203,8 +193,8 @@ def _memory(origin: Origin, node: Tree[Token], span: Span) -> Memory:
     return Memory(item, 0, span, extra, coordinates)
 
 
-def _value(origin: Origin, node: Tree[Token]) -> Name | Number | Float | Sum:
-    base = cast("Tree[Token]", node.children[0])
+def _value(origin: Origin, node: Node) -> Name | Number | Float | Sum:
+    base = cast("Node", node.children[0])
     tokens = _tokens(node)
     span = origin.span(tokens[0], tokens[-1])
     if base.data == "float":
@@ -219,15 +209,15 @@ def _value(origin: Origin, node: Tree[Token]) -> Name | Number | Float | Sum:
     return name if len(node.children) == 1 else Sum(name, offset, span)
 
 
-def _offset(origin: Origin, children: list[Tree[Token] | Token]) -> int:
+def _offset(origin: Origin, children: list[Node | Token]) -> int:
     total = 0
     for sign, integer in zip(children[::2], children[1::2], strict=True):
-        value = _integer(origin, cast("Tree[Token]", integer))
+        value = _integer(origin, cast("Node", integer))
         total += -value if sign == "-" else value
     return total
 
 
-def _integer(origin: Origin, node: Tree[Token]) -> int:
+def _integer(origin: Origin, node: Node) -> int:
     *sign, number = _tokens(node)
     text = str(number)
     value = parse_integer(text)
@@ -240,7 +230,7 @@ def _integer(origin: Origin, node: Tree[Token]) -> int:
     return _in_range(-value if sign and sign[0] == "-" else value, span)
 
 
-def _float(origin: Origin, node: Tree[Token], span: Span) -> Float:
+def _float(origin: Origin, node: Node, span: Span) -> Float:
     *sign, number = _tokens(node)
     text = str(number)
     found = parse_float(text)

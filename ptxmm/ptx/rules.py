@@ -30,6 +30,7 @@ EXCLUDES: tuple[tuple[str, str, str], ...] = (
 )
 _GLOBAL_ONLY = ("evict", "hint", "prefetch")
 _VECTOR_BYTES = 16
+_MULTIMEM_BITS = (32, 64, 128)
 
 
 def check(q: Qualified) -> None:
@@ -55,13 +56,32 @@ def _check_order(q: Qualified) -> None:
 def _check_access(q: Qualified) -> None:
     """Memory order, scope, state space and cache qualifiers of loads and stores (9.7.10.8 to .11)."""
     opcode, sem, space = q.form.opcode, q.get("sem"), q.get("space")
+    _check_exclusions(q)
+    _check_cache(q)
+    if "mmio" in q.chosen:
+        _check_mmio(q)
+    _check_scope(q)
+    if sem not in (None, "weak") and space is not None and space not in STRONG_SPACES:
+        message = f"`{opcode}.{sem}` can't access .{space}"
+        raise at(q.span("space"), message, hint=f"state spaces of strong accesses: {dotted(STRONG_SPACES)}")
+    function = ("param", "param::func") if opcode == "st" else ("param::func",)  # of a load, .param may be a kernel's
+    if space in function and q.instruction.guard is not None:
+        raise at(q.instruction.guard.span, f"`{opcode}.{space}` takes no guard", hint="branch around the instruction")
+    _check_vector(q)
+
+
+def _check_exclusions(q: Qualified) -> None:
+    """What a memory order excludes."""
+    opcode, sem = q.form.opcode, q.get("sem")
     for spelling, group, why in EXCLUDES:
         if spelling in (sem, q.get("mmio")) and group in q.chosen:
             message = f"`{opcode}.{spelling}` takes no {GROUPS[group][0]}: `.{q.chosen[group]}`"
             raise at(q.span(group), message, hint=why)
-    _check_cache(q)
-    if "mmio" in q.chosen:
-        _check_mmio(q)
+
+
+def _check_scope(q: Qualified) -> None:
+    """A strong access names its scope, a weak one has none."""
+    opcode, sem = q.form.opcode, q.get("sem")
     if sem in ("relaxed", "acquire", "release") and "scope" not in q.chosen:
         scopes = dotted(q.form.groups["scope"])
         raise at(q.instruction.opcode_span, f"`{opcode}.{sem}` needs a scope: {scopes}")
@@ -72,13 +92,6 @@ def _check_access(q: Qualified) -> None:
             f"`{opcode}` is weak without a memory order, and a weak access has no scope: `.{q.chosen['scope']}`",
             hint=f"memory orders that take a scope: {dotted(orders)}",
         )
-    if sem not in (None, "weak") and space is not None and space not in STRONG_SPACES:
-        message = f"`{opcode}.{sem}` can't access .{space}"
-        raise at(q.span("space"), message, hint=f"state spaces of strong accesses: {dotted(STRONG_SPACES)}")
-    function = ("param", "param::func") if opcode == "st" else ("param::func",)  # of a load, .param may be a kernel's
-    if space in function and q.instruction.guard is not None:
-        raise at(q.instruction.guard.span, f"`{opcode}.{space}` takes no guard", hint="branch around the instruction")
-    _check_vector(q)
 
 
 def _check_cache(q: Qualified) -> None:
@@ -150,13 +163,35 @@ def _check_atomic(q: Qualified) -> None:
         raise at(q.span("space"), message)
 
 
+def _check_multimem(q: Qualified) -> None:
+    """Memory order and scope, vectors, ``.acc::f32`` (9.7.10.13). What ``.relaxed`` and the like mean without a scope
+    is not said of loads and stores; ``multimem.red`` has defaults for both."""
+    opcode, name, vec, typ = q.form.opcode, q.chosen["type"], q.get("vec"), q.types[0]
+    if q.form.fixed["kind"] != "red":
+        _check_exclusions(q)
+        _check_scope(q)
+    if "acc" in q.chosen and (typ.bits != 16 or q.chosen["op"] != "add"):
+        message = f"`{opcode}.{q.chosen['op']}.{name}` takes no `.acc::f32`"
+        raise at(q.span("acc"), message, hint="only .add of .f16 .f16x2 .bf16 .bf16x2 has it")
+    if typ.kind not in ("f", "bf"):
+        if vec is not None:
+            raise at(q.span("vec"), f"`{opcode}` of .{name} has no vectors", hint="only floating-point types have them")
+        return
+    if typ.bits == 64 and vec is not None:
+        raise at(q.span("vec"), f"`{opcode}` of .f64 has no vectors")
+    legal = [f"v{n}" for n in (2, 4, 8) if n * q.packed * typ.bits in _MULTIMEM_BITS]
+    if q.count * q.packed * typ.bits not in _MULTIMEM_BITS:
+        message = f"`{opcode}` of .{name} {'is a vector' if vec is None else f'has no .{vec}'}"
+        raise at(q.span("type" if vec is None else "vec"), message, hint=f"vector sizes: {dotted(legal)}")
+
+
 def _check_fence(q: Qualified) -> None:
-    """The restricted fences of PTX ISA 8.6."""
+    """The restricted fences of PTX ISA 8.6 (9.7.13.4 there)."""
     if "restrict" not in q.chosen:
         return
     forms = ("acquire.sync_restrict::shared::cluster.cluster", "release.sync_restrict::shared::cta.cluster")
     if f"{q.get('sem')}.{q.chosen['restrict']}.{q.chosen['scope']}" not in forms:
-        hint = f"fence.{forms[0]}, fence.{forms[1]}"
+        hint = ", ".join(f"{q.form.opcode}.{form}" for form in forms)
         raise at(q.span("restrict"), f"there is no such restricted fence of `{shown(q)}`", hint=hint)
 
 
@@ -292,11 +327,13 @@ _RULES: Mapping[str, Callable[[Qualified], None]] = {
     "store": _check_access,
     "atomic": _check_atomic,
     "async_store": _check_vector,
+    "multimem": _check_multimem,
     "fence": _check_fence,
+    "generic_to_async_fence": _check_fence,
     "proxy_fence": _check_proxy_fence,
     "mbarrier_arrive": _check_arrival,
     "bulk_copy": _check_bulk,
-    "tensor_copy": _check_tensor,
+    "bulk_tensor": _check_tensor,
     "tensor_prefetch": _check_tensor,
     "cvt": _check_conversion,
     "prefetch": _check_prefetch,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 from typing import cast
 
-from lark import Token
+from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx.origin import Origin, clip, strip_comments
+from ptxmm.ptx.reader import Node
 from ptxmm.ptx.table import DIALECT, OTHER_INSTRUCTIONS
 
 _OPCODE = re.compile(r"\s*(?:[\w$%]+:\s*)*(?:@!?\s*[\w$%]+\s+)?([A-Za-z]\w*)((?:\.[\w:]+)?)")
@@ -36,7 +39,23 @@ _DESCRIPTIONS = {
 _OPERAND_START = {"IDENT", "NUMBER", "FLOAT", "LSQB", "LBRACE", "AMPERSAND", "NOT"}
 
 
-def syntax_error(origin: Origin, error: UnexpectedInput, dialect: bool) -> PtxmmError:
+def parsed(origin: Origin, dialect: bool) -> list[Node]:
+    """The labels and instructions of a text as Lark reads it. Raises ``PtxmmError`` (kind ``syntax``) with its place,
+    or of kind ``unsupported`` for an instruction that is not modelled."""
+    try:
+        tree = _lark().parse(origin.text)
+    except UnexpectedInput as error:
+        raise _syntax_error(origin, error, dialect) from None
+    return cast("list[Node]", [child for child in tree.children if not isinstance(child, str)])
+
+
+@cache
+def _lark() -> Lark:
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="basic", keep_all_tokens=True, maybe_placeholders=False)
+
+
+def _syntax_error(origin: Origin, error: UnexpectedInput, dialect: bool) -> PtxmmError:
     """Say in words what Lark found."""
     unsupported = _unsupported_opcode(origin, error.pos_in_stream or 0, dialect)
     if unsupported is not None:

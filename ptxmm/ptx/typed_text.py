@@ -9,6 +9,7 @@ from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.spelling import Spelling, dotted, refuse
 from ptxmm.ptx.table import ATOMIC_TYPES, FORMS
 from ptxmm.ptx.tables.form import COMPLETE_TX
+from ptxmm.ptx.tensorcore_text import tensorcore_text
 
 _S64 = Type("s", 64)
 
@@ -21,6 +22,8 @@ def typed_text(op: Op, spell: Spelling) -> str:
     match op:
         case ops.Load() | ops.Store() | ops.Atomic() | ops.AsyncStore():
             return _memory(op, spell)
+        case ops.Multimem():
+            return _multimem(op, spell)
         case (
             ops.Alu() | ops.Convert() | ops.SetPredicate() | ops.Select() | ops.Pack() | ops.Unpack() | ops.Branch()
             | ops.Exit()
@@ -28,6 +31,11 @@ def typed_text(op: Op, spell: Spelling) -> str:
             return _arithmetic(op, spell)
         case ops.LoadMatrix() | ops.StoreMatrix() | ops.WgmmaFence() | ops.Wgmma():
             return _matrix(op, spell)
+        case (
+            ops.TensorFence() | ops.TensorWait() | ops.TensorLoad() | ops.TensorStore() | ops.TensorCopy()
+            | ops.TensorProduct() | ops.TensorCommit()
+        ):  # fmt: skip
+            return tensorcore_text(op, spell)
         case ops.CopyAsync() | ops.CopyAsyncArrive() | ops.AsyncCommit() | ops.AsyncWait() | ops.BulkCopy():
             return _copy(op, spell)
         case (
@@ -35,8 +43,8 @@ def typed_text(op: Op, spell: Spelling) -> str:
         ):  # fmt: skip
             return _mbarrier(op, spell)
         case (
-            ops.Fence() | ops.ProxyFence() | ops.TensormapFence() | ops.MbarrierInitFence() | ops.Barrier()
-            | ops.BarrierReduction() | ops.WarpBarrier() | ops.ClusterBarrier() | ops.GridControl()
+            ops.Fence() | ops.ProxyFence() | ops.TensormapFence() | ops.GenericToAsyncFence() | ops.MbarrierInitFence()
+            | ops.Barrier() | ops.BarrierReduction() | ops.WarpBarrier() | ops.ClusterBarrier() | ops.GridControl()
         ):  # fmt: skip
             return _synchronization(op, spell)
         case _:
@@ -87,6 +95,16 @@ def _memory(op: ops.Load | ops.Store | ops.Atomic | ops.AsyncStore, spell: Spell
         nc = "nc" if op.nc else None
         name = dotted("ld", *access_order(op), op.space, nc, _vec(len(op.dst)), op.type.name)
     return _joined(name, spell.registers(op.dst), place)
+
+
+def _multimem(op: ops.Multimem, spell: Spelling) -> str:
+    single = "acc::f32" if op.single else None
+    typ = op.type.name + ("x2" if op.packed == 2 else "")
+    count = len(op.dst) or len(op.values)
+    name = dotted("multimem", op.kind, op.sem, op.scope, op.space, op.op, single, _vec(count), typ)
+    if op.dst:
+        return _joined(name, spell.registers(op.dst), spell.place(op.address))
+    return _joined(name, spell.place(op.address), spell.operands(op.values, op.type))
 
 
 def _typed_atomic(op: ops.Atomic) -> tuple[str, str]:
@@ -143,7 +161,8 @@ def _arithmetic(
 
 
 def _synchronization(
-    op: ops.Fence | ops.ProxyFence | ops.TensormapFence | ops.MbarrierInitFence | ops.Barrier | ops.BarrierReduction
+    op: ops.Fence | ops.ProxyFence | ops.TensormapFence | ops.GenericToAsyncFence | ops.MbarrierInitFence | ops.Barrier
+    | ops.BarrierReduction
     | ops.WarpBarrier | ops.ClusterBarrier | ops.GridControl,
     spell: Spelling,
 ) -> str:  # fmt: skip
@@ -158,6 +177,8 @@ def _synchronization(
         case ops.TensormapFence(sem, scope, address):
             name = dotted("fence.proxy.tensormap::generic", sem, scope)
             return name if address is None else _joined(name, spell.place(address), "128")
+        case ops.GenericToAsyncFence(order):
+            return dotted("fence.proxy.async::generic", order, f"sync_restrict::{op.restrict}", "cluster")
         case ops.MbarrierInitFence():
             return "fence.mbarrier_init.release.cluster"
         case ops.Barrier(barrier_kind, barrier, count, instance):
@@ -326,6 +347,8 @@ def _other(op: Op, spell: Spelling) -> str:
             return _joined(dotted("mapa", space, typ.name), register(target), operand(value), operand(rank))
         case ops.CtaRank(target, typ, value):
             return _joined(dotted("getctarank", op.space, typ.name), register(target), operand(value))
+        case ops.GenericAddress(target, typ, value, space):
+            return f"cvta.{space}.{typ.name} {register(target)}, {operand(value)}"
         case ops.IsSpace(target, space, value):
             return f"isspacep.{space} {register(target)}, {operand(value)}"
         case ops.WarpExchange():

@@ -6,14 +6,18 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ptxmm.analysis.result import Failure, Report, Result, Unknown, Value
+from ptxmm.analysis.result import Failure, Outcome, Report, Result, Unknown, Value
 
 SCHEMA = "ptxmm/1"
 
 
 def document(reports: Iterable[Report]) -> str:
     """The whole document as text that ends in a newline."""
-    entries = [failure(r) if isinstance(r, Failure) else result(r) for r in reports]
+    return whole([failure(r) if isinstance(r, Failure) else result(r) for r in reports])
+
+
+def whole(entries: list[dict[str, Any]]) -> str:
+    """The document of these entries as text that ends in a newline."""
     return json.dumps({"schema": SCHEMA, "results": entries}, indent=2) + "\n"
 
 
@@ -30,10 +34,7 @@ def result(report: Result) -> dict[str, Any]:
         "status": report.status,
         "flags": list(report.flags),
         "expected": report.expected,
-        "outcomes": [
-            {"registers": _values(o.registers), "memory": _values(o.memory), "satisfies": o.satisfies}
-            for o in report.outcomes
-        ],
+        "outcomes": [outcome(found) for found in report.outcomes],
         "notes": [{"kind": note.kind, "text": note.text} for note in report.notes],
         "seconds": round(report.seconds, 6),
     }
@@ -42,8 +43,14 @@ def result(report: Result) -> dict[str, Any]:
     return entry
 
 
-def _values(values: Mapping[str, Value]) -> dict[str, Any]:
-    return {name: {"unknown": v.name} if isinstance(v, Unknown) else v for name, v in values.items()}
+def outcome(found: Outcome) -> dict[str, Any]:
+    """A final state."""
+    return {"registers": values(found.registers), "memory": values(found.memory), "satisfies": found.satisfies}
+
+
+def values(found: Mapping[str, Value]) -> dict[str, Any]:
+    """The values of registers or memory by name."""
+    return {name: {"unknown": v.name} if isinstance(v, Unknown) else v for name, v in found.items()}
 
 
 def failure(report: Failure) -> dict[str, Any]:

@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from ptxmm.analysis.result import Failure, Outcome, Report, Result, Value
+from ptxmm.analysis.result import Failure, Note, Outcome, Report, Result, Status, Value
 from ptxmm.render.style import Style
+
+
+class Analysed(Protocol):
+    """What the results of all analyses have."""
+
+    @property
+    def test(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def notes(self) -> tuple[Note, ...]: ...
+    @property
+    def seconds(self) -> float: ...
+
 
 _MARKS = {
     "expected": ("ok", "green"),
@@ -86,6 +103,22 @@ def table(report: Result, style: Style) -> str:
     lines += [f"Note {clean(note.text)}" for note in report.notes]
     lines.append(f"Time {name} {report.seconds:.2f}")
     return "\n".join(lines)
+
+
+def head(report: Analysed) -> list[str]:
+    """The first lines of the text of an analysis: which test, which model."""
+    return [f"Test {clean(report.test)}", f"Model {clean(report.model)}"]
+
+
+def tail(report: Analysed) -> list[str]:
+    """The last lines of the text of an analysis: how far it got, remarks, time."""
+    notes = [f"Note {clean(note.text)}" for note in report.notes]
+    return [f"Status {report.status}", *notes, f"Time {clean(report.test)} {report.seconds:.2f}"]
+
+
+def outcome_line(item: Outcome) -> str:
+    """A final state on one line."""
+    return "  ".join(_cells(item))
 
 
 def clean(text: str) -> str:

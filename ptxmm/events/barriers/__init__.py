@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from ptxmm.events.barriers.dialect import group_meetings
-from ptxmm.events.barriers.explore import Wanted, explore
 from ptxmm.events.barriers.mbarrier import EPOCH
 from ptxmm.events.barriers.meeting import Meeting
-from ptxmm.events.barriers.moves import Simulation
-from ptxmm.events.barriers.plan import plan
 from ptxmm.events.scopes import Place
 from ptxmm.events.trace import Event, Step
 from ptxmm.program.test import EventId, Test
@@ -53,9 +49,17 @@ def meetings(
     given = [[_step(s) if isinstance(s, Event) else s for s in mine] for mine in steps]
     if not any(given):
         yield Meeting((0,) * len(given), {})
-    elif test.dialect:
+        return
+    # The simulations are loaded where there is something to simulate.
+    if test.dialect:
+        from ptxmm.events.barriers.dialect import group_meetings
+
         yield from group_meetings(test, places, given, check, fixed)
     else:
+        from ptxmm.events.barriers.explore import Wanted, explore
+        from ptxmm.events.barriers.moves import Simulation
+        from ptxmm.events.barriers.plan import plan
+
         seen = tokens if tokens is not None else observed
         simulation = Simulation(test, plan(test, places, given, ended, seen, ordered or order is not None))
         yield from explore(simulation, check, Wanted(fixed, tokens, order))

@@ -38,7 +38,7 @@ def access(
     guard: Reads,
 ) -> None:
     """Execute a load, a store or an atomic operation under ``presence``; ``guard``: what its predicate depends on."""
-    address = run.address(state, op.address)
+    address = run.address(state, op.address, op.space)
     where, wrong = run.located(op, address, access_bytes(op), presence)
     inside = run.formulas.both(presence, -wrong)
     common = Access(op, here, where, wrong, inside, address.reads, run.control(state, guard))

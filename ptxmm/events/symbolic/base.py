@@ -12,11 +12,11 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.event import Event, Place
 from ptxmm.events.symbolic.phases import cta_key
 from ptxmm.events.symbolic.program import Program
-from ptxmm.events.symbolic.relations import RELATIONS, Item, unready_mbarriers
+from ptxmm.events.symbolic.relations import RELATIONS, VARYING, Item, unready_mbarriers
 from ptxmm.events.symbolic.scopes import in_scope, includes, scope_of, thread_site
 from ptxmm.events.symbolic.tags import TAGS, tags_of
 from ptxmm.events.symbolic.variants import NONE, Alternatives
-from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy
+from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy, Multimem
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation, bits
 
@@ -86,6 +86,8 @@ class Base:
             return self.algebra.empty_relation()
         if name in self._relations:
             return self._relations[name]()
+        if name in VARYING:
+            return self._executed(VARYING[name](self.program, self.alternatives))
         if name in RELATIONS:
             return self._executed(RELATIONS[name](self.program))
         if name == "MBX":
@@ -233,7 +235,8 @@ class Base:
         return self.algebra.relation(
             (a.number, b.number, b.presence)
             for a, b in pairwise(events)
-            if a.kind == "R" and b.kind == "W" and a.id == b.id and isinstance(a.op, Atomic | BulkCopy | AsyncStore)
+            if a.kind == "R" and b.kind == "W" and a.id == b.id
+            if isinstance(a.op, Atomic | BulkCopy | AsyncStore | Multimem)
         )
 
     def _inscope(self) -> Relation:

@@ -11,6 +11,7 @@ from ptxmm.ptx.ops import (
     Alu,
     Convert,
     CtaRank,
+    GenericAddress,
     Imm,
     IsSpace,
     Mapa,
@@ -67,20 +68,29 @@ def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
             return [(dst.name, run.function(("pending_count",), lambda v: v & PENDING, [value]))]
         case Nothing(dst):
             return [] if dst is None else [(dst.name, run.constant(0))]
-        case Mapa(dst, type_, source, rank):
-            values = [run.operand(state, source, ADDRESS), run.operand(state, rank, AMOUNT)]
+        case Mapa(dst, type_, _, rank):
+            values = [_window_address(run, state, op), run.operand(state, rank, AMOUNT)]
             test, mask = run.machine.test, (1 << type_.bits) - 1
             return [(dst.name, run.function(("mapa", type_), lambda a, r: mapped(test, a, r) & mask, values))]
-        case CtaRank(dst, type_, source):
+        case CtaRank(dst, type_):
             test = run.machine.test
-            value = run.operand(state, source, ADDRESS)
+            value = _window_address(run, state, op)
             return [(dst.name, run.function(("getctarank", type_), lambda a: cta_rank(test, a), [value]))]
+        case GenericAddress(dst, type_, source):
+            return [(dst.name, run.unwindowed(run.operand(state, source, type_)))]
         case IsSpace(dst, space, source):
             test, index = run.machine.test, run.index
             value = run.operand(state, source, ADDRESS)
             key = ("isspacep", space, index)
             return [(dst.name, run.function(key, lambda a: int(in_space(test, index, a, space)), [value]))]
     raise PtxmmError(f"the symbolic engine does not know {type(op).__name__}", kind="internal")
+
+
+def _window_address(run: Executor, state: State, op: Mapa | CtaRank) -> Value:
+    """The 64-bit address that ``op`` is about."""
+    value = run.operand(state, op.value, op.type)
+    in_window = op.type.bits < ADDRESS.bits or (op.space or "").startswith("shared")
+    return run.unwindowed(value) if in_window else value
 
 
 def _converted(run: Executor, value: Value, dst: Reg, to: Type, frm: Type, saturate: bool) -> Value:

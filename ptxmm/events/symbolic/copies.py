@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ptxmm.events.symbolic.accesses import pieces, read
+from ptxmm.events.symbolic.accesses import pieces
 from ptxmm.events.symbolic.computed import field
 from ptxmm.events.symbolic.event import SyncEvent
-from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
+from ptxmm.events.symbolic.executor import AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.mapping import RANKS, mapped
 from ptxmm.events.symbolic.operations import (
@@ -18,26 +16,22 @@ from ptxmm.events.symbolic.operations import (
     complete_tx,
     enqueue,
     issue,
-    join,
     locate,
     member,
     read_source,
     reads_of,
     reduce_element,
     require,
-    unsupported,
     write_part,
 )  # fmt: skip
 from ptxmm.events.symbolic.sync import SIZE, mbarriers
-from ptxmm.events.symbolic.values import Reads, Value, only, signed
-from ptxmm.program.test import DESTINATION, TENSORMAP, EventId, MemoryObject, TensorMap
+from ptxmm.events.symbolic.values import Reads, Value, only
+from ptxmm.program.test import DESTINATION, EventId, MemoryObject
 from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Element, Imm, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
-MAP_BYTES = 128
 BULK_ALIGNMENT = 16
 """Addresses and sizes of bulk copies are multiples of it (9.7.10.24.6)."""
-COORDINATE = Type("u", 32)
 
 
 # -- non-bulk copies --
@@ -48,7 +42,7 @@ def copy_async(run: Executor, op: CopyAsync, here: EventId, state: State, presen
 
     A source size above the size of the copy is undefined behaviour (9.7.10.24.3).
     """
-    source, target = run.address(state, op.src), run.address(state, op.dst)
+    source, target = run.address(state, op.src), run.address(state, op.dst, "shared")
     size = run.constant(op.size) if op.source_size is None else run.operand(state, op.source_size, AMOUNT)
     require(run, op, size, presence, lambda n: n <= op.size, lambda n: f"cp.async reads {n} bytes of {op.size}")
     ignore = run.constant(0)
@@ -78,7 +72,7 @@ def copy_async_arrive(
     run: Executor, op: CopyAsyncArrive, here: EventId, state: State, presence: Formula, control: Reads
 ) -> None:
     """``cp.async.mbarrier.arrive``: an arrival once all earlier cp.async of the thread are complete."""
-    place, presence, address = mbarriers(run, op, state, op.address, presence)
+    place, presence, address = mbarriers(run, op, state, op.address, presence, op.space)
     issued = issue(run, op, "arrive", here, presence, control, False)
     if not op.noinc:
         step = run.sync(SyncEvent(here, "mb.increment", op, presence, run.machine.new_step(), place=place))
@@ -101,76 +95,69 @@ def copy_async_arrive(
 
 
 def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence: Formula, control: Reads) -> None:
-    """``cp.async.bulk``, ``cp.reduce.async.bulk`` and their ``.tensor`` forms: through the async proxy.
+    """``cp.async.bulk`` and ``cp.reduce.async.bulk``: through the async proxy. Tensor copies are in ``tensors``.
 
     A size that is no multiple of 16 is undefined behaviour; a copy of 0 bytes has its implicit fences and its
     ``complete_tx``, but no accesses (9.7.10.24.6).
-
-    Raises ``PtxmmError`` for tensors of more than one dimension and for what is no declared tensor map.
     """
     issued = issue(run, op, "bulk", here, presence, control, op.mbarrier is None)
-    if op.tensormap is None:
-        assert op.size is not None
-        size = run.operand(state, op.size, AMOUNT)
-        require(run, op, size, presence, _is_bulk_size, _not_bulk_size)
-        _bulk(run, op, issued, state, presence, size, reads_of(run, size), None, op.type)
-    else:
-        for held, shape, address, reads in _tensor(run, op, issued, state, presence):
-            length = run.constant(shape.count * shape.type.bytes)
-            _bulk(run, op, issued, state, held, length, reads, address, shape.type)
-    run.wrote(state, presence)
-    enqueue(state, issued)
-
-
-def _bulk(
-    run: Executor,
-    op: BulkCopy,
-    issued: Issued,
-    state: State,
-    presence: Formula,
-    size: Value,
-    reads: Reads,
-    tensor: Value | None,
-    type_: Type | None,
-) -> None:
-    """The copy itself; ``tensor``: the address on the global side of a tensor copy; ``reads``: what it depends on;
-    ``type_``: of the elements, which a reduction has."""
-    source, target = (run.address(state, a) if a is not None else tensor or run.constant(0) for a in (op.src, op.dst))
-    arrival = None if op.mbarrier is None else run.address(state, op.mbarrier)
-    mask = None if op.mask is None else run.operand(state, op.mask, Type("u", 16))
+    assert op.size is not None and op.src is not None and op.dst is not None
+    size = run.operand(state, op.size, AMOUNT)
+    require(run, op, size, presence, _is_bulk_size, _not_bulk_size)
+    source, target = run.address(state, op.src, op.src_space), run.address(state, op.dst, op.dst_space)
+    arrival, mask = completion(run, op, state)
     union = run.machine.union
-    reading = union(reads, source.reads)
-    writing = union(reads, target.reads)
-    if mask is not None:
-        writing = union(writing, mask.reads)
-    values = [source, target, size, arrival or run.constant(0), mask or run.constant(0)]
-    for when, (src, dst, length, mbarrier, ranks) in combinations_of(run, values):
+    reading, writing = union(size.reads, source.reads), union(union(size.reads, target.reads), mask.reads)
+    for when, (src, dst, length, mbarrier, ranks) in combinations_of(run, [source, target, size, arrival, mask]):
         held = run.formulas.both(presence, when)
         if held == FALSE:
             continue
-        targets = [(dst, mbarrier)]
-        if mask is not None:
-            test = run.machine.test
-            targets = [(mapped(test, dst, r), mapped(test, mbarrier, r)) for r in range(RANKS) if ranks >> r & 1]
-        signalled = [address for _, address in targets] if arrival is not None else []
-        bars = [locate(run, op, address, SIZE, held, mbarrier=True) for address in signalled]
-        for k, found in enumerate(bars):
-            if found is not None:
-                # Also of a copy that is undefined: who waits for it has to come to an end for that to be seen.
-                complete_tx(run, issued, k, *found, length, held)
-        if tensor is None and not _is_bulk_size(length):
+        targets = destinations(run, op, dst, mbarrier, ranks)
+        bars = signal(run, op, issued, targets, length, held)
+        if not _is_bulk_size(length):
             continue
-        frm = locate(run, op, src, length, held, BULK_ALIGNMENT if op.src is not None else 1)
-        aligned = BULK_ALIGNMENT if op.dst is not None else 1  # a tensor's box may begin at any of its elements
-        to = [locate(run, op, address, length, held, aligned) for address, _ in targets]
+        frm = locate(run, op, src, length, held, BULK_ALIGNMENT)
+        to = [locate(run, op, address, length, held, BULK_ALIGNMENT) for address, _ in targets]
         if frm is None or None in to or None in bars:
             continue
         parts = read_source(run, issued, *frm, length, held, reading)
         for k, found in enumerate(to):
             if found is not None:
-                _deliver(run, op, issued, k, *found, length, parts, held, writing, type_)
+                _deliver(run, op, issued, k, *found, length, parts, held, writing, op.type)
         for part in (0, 1):
             member(run, issued, "PF", part, held)
+    run.wrote(state, presence)
+    enqueue(state, issued)
+
+
+def completion(run: Executor, op: BulkCopy, state: State) -> tuple[Value, Value]:
+    """The address of the mbarrier and the mask of CTAs; 0 for what there is not."""
+    arrival = run.constant(0) if op.mbarrier is None else run.address(state, op.mbarrier, "shared::cluster")
+    mask = run.constant(0) if op.mask is None else run.operand(state, op.mask, Type("u", 16))
+    return arrival, mask
+
+
+def destinations(run: Executor, op: BulkCopy, dst: int, mbarrier: int, ranks: int) -> list[tuple[int, int]]:
+    """The addresses of each destination and its mbarrier: one, or those in the CTAs of a mask."""
+    if op.mask is None:
+        return [(dst, mbarrier)]
+    test = run.machine.test
+    return [(mapped(test, dst, r), mapped(test, mbarrier, r)) for r in range(RANKS) if ranks >> r & 1]
+
+
+def signal(
+    run: Executor, op: BulkCopy, issued: Issued, targets: list[tuple[int, int]], size: int, presence: Formula
+) -> list[tuple[MemoryObject, int] | None]:
+    """``complete_tx`` of ``size`` bytes for each destination; the mbarriers (None: where there is none).
+
+    Also of a copy that is undefined: who waits for it has to come to an end for that to be seen.
+    """
+    signalled = [address for _, address in targets] if op.mbarrier is not None else []
+    bars = [locate(run, op, address, SIZE, presence, mbarrier=True) for address in signalled]
+    for k, found in enumerate(bars):
+        if found is not None:
+            complete_tx(run, issued, k, *found, size, presence)
+    return bars
 
 
 def _is_bulk_size(size: int) -> bool:
@@ -204,42 +191,13 @@ def _deliver(
         reduce_element(run, issued, op.reduction, type_, part, item, offset + start, operand, presence, address)
 
 
-def _tensor(
-    run: Executor, op: BulkCopy, issued: Issued, state: State, presence: Formula
-) -> Iterator[tuple[Formula, TensorMap, Value, Reads]]:
-    """For each tensor map that may be meant: when, what it is, where its box is, and what that depends on."""
-    assert op.tensormap is not None
-    if len(op.coordinates) != 1:
-        raise unsupported(run, op, "a tensor copy of more than one dimension")
-    base = run.address(state, op.tensormap)
-    coordinate = run.operand(state, op.coordinates[0], COORDINATE)
-    where, wrong = run.located(op, base, MAP_BYTES, presence, BULK_ALIGNMENT)
-    for when, item, offset in where:
-        shape = item.tensormap
-        if shape is None or offset:
-            raise unsupported(run, op, f"a tensor copy by {item.name}, which is no declared tensormap")
-        held = run.formulas.all([presence, when, -wrong])
-        ((places,),) = pieces(run, [(TRUE, item, offset)], 0, MAP_BYTES, False)
-        id_ = (*issued.here[:3], TENSORMAP)
-        event, content = read(run, op, id_, places, held, FALSE, base.reads, issued.control)
-        join(issued, event)
-        width = shape.type.bytes
-        address = run.function(
-            ("box", width),
-            lambda a, c, width=width: (a + width * signed(c, 32)) & ((1 << 64) - 1),
-            [field(run, content, 0, ADDRESS.bits), coordinate],
-        )
-        reads = run.machine.union(base.reads, address.reads)
-        yield held, shape, Value(address.domain, address.expression, reads), reads
-
-
 # -- asynchronous stores --
 
 
 def async_store(run: Executor, op: AsyncStore, here: EventId, state: State, presence: Formula, control: Reads) -> None:
     """``st.async`` and ``red.async``: to shared memory of the cluster, then ``complete_tx`` on the mbarrier."""
     issued = issue(run, op, "store", here, presence, control, False)
-    target, arrival = run.address(state, op.address), run.address(state, op.mbarrier)
+    target, arrival = (run.address(state, place, op.space) for place in (op.address, op.mbarrier))
     values = [run.operand(state, v, op.type) for v in op.values]
     width = op.type.bytes
     parts: list[Part] = [(i * width, width, value) for i, value in enumerate(values)]

@@ -8,6 +8,7 @@ from ptxmm.events.symbolic.event import Event, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, apply, compute, merge, only
 from ptxmm.program.test import EventId, MemoryObject, Thread
+from ptxmm.program.windows import expand, outside
 from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -86,12 +87,19 @@ class Executor:
         leaf = self.machine.expressions.number("one of", *(value.expression for _, value in arms))
         return self.value(domain, leaf, [value for _, value in arms])
 
-    def address(self, state: State, address: Address) -> Value:
-        """The address ``[base+offset]``."""
-        base = self.operand(state, address.base, ADDRESS)
-        if not address.offset:
-            return base
-        return self.operation("add", ADDRESS, [base, self.operand(state, Imm(address.offset), ADDRESS)])
+    def address(self, state: State, address: Address, space: str | None = None) -> Value:
+        """The address ``[base+offset]``, of memory that the instruction says to be in ``space``."""
+        value = self.operand(state, address.base, ADDRESS)
+        if address.offset:
+            value = self.operation("add", ADDRESS, [value, self.operand(state, Imm(address.offset), ADDRESS)])
+        return self.unwindowed(value) if space is not None and space.startswith("shared") else value
+
+    def unwindowed(self, value: Value) -> Value:
+        """``value`` with the addresses in the window of shared memory, which have 32 bits, as those of 64 (6.4.1)."""
+        if all(v >> 32 for v in value.domain):
+            return value
+        objects = self.machine.test.objects
+        return Value(apply(self.formulas, lambda v: expand(objects, v), value.domain), value.expression, value.reads)
 
     def assign(self, state: State, name: str, value: Value, condition: Formula, op: Op) -> None:
         """Write a register, under the instruction's own guard."""
@@ -140,16 +148,18 @@ class Executor:
         presence: Formula,
         alignment: int | None = None,
         mbarrier: bool = False,
+        multimem: bool = False,
     ) -> tuple[Located, Formula]:
         """Where ``size`` bytes at ``address`` may lie, and when that is outside every object or misaligned.
 
         An mbarrier is opaque: what is no operation on one (``mbarrier``) must not meet it either (9.7.14.15.1).
+        Operations on multimem addresses (``multimem``) are for those, and nothing else is (8.2.3).
 
         ``alignment``: what the address has to be a multiple of, ``size`` by default. No bytes (``size`` 0, with an
         ``alignment``) may also lie at the end of an object.
         """
         found: Located = []
-        outside: list[Formula] = []
+        wrongs: list[Formula] = []
         for number, when in address.domain.items():
             place = self.machine.test.locate(number)
             if place is None and not size and (last := self.machine.test.locate(number - 1)) is not None:
@@ -157,15 +167,18 @@ class Executor:
             if place is not None and place[1] % (alignment or size):
                 wrong = "misaligned access"
             elif place is None or place[1] + size > place[0].size:
-                wrong = "access outside every object"
+                wrong = ""
             elif size and not mbarrier and place[0].physical in self.machine.mbarriers:
                 wrong = "access to an mbarrier"
+            elif size and multimem != (place[0].replicas != ()):
+                wrong = "multimem operation on another address" if multimem else "access to a multimem address"
             else:
                 found.append((when, *place))
                 continue
-            outside.append(when)
-            self.misuse(op, self.formulas.both(presence, when), f"{wrong} (address {number:#x})")
-        return found, self.formulas.both(presence, self.formulas.any(outside))
+            wrongs.append(when)
+            why = f"{wrong} (address {number:#x})" if wrong else outside(self.machine.test.objects, number)
+            self.misuse(op, self.formulas.both(presence, when), why)
+        return found, self.formulas.both(presence, self.formulas.any(wrongs))
 
     def misuse(self, op: Op, presence: Formula, why: str) -> None:
         """Note that ``op`` has no defined behaviour when ``presence`` holds; ``why``: in words, without the place."""

@@ -87,7 +87,7 @@ def _check_warp(run: Executor, op: LoadMatrix | StoreMatrix, name: str) -> None:
 def _row(
     run: Executor, op: LoadMatrix | StoreMatrix, here: EventId, state: State, presence: Formula, control: Reads
 ) -> Access:
-    address = run.address(state, op.address)
+    address = run.address(state, op.address, op.space)
     where, wrong = run.located(op, address, MATRIX_ROW_BYTES, presence)
     return Access(op, here, where, wrong, run.formulas.both(presence, -wrong), address.reads, control)
 

@@ -138,12 +138,15 @@ def write_part(
     parts: list[Part],
     presence: Formula,
     address: Reads,
+    begin: int = 0,
 ) -> None:
-    """Write ``size`` bytes of the source to ``offset`` of ``item``, destination number ``k`` of the operation."""
+    """Write ``size`` bytes of the source, from ``begin`` on, to ``offset`` of ``item``, destination number ``k`` of the
+    operation."""
     for start, length in run.machine.chunks(item.physical, offset, size) if size else ():
-        value = bytes_of(run, parts, start - offset, length)
+        position = begin + start - offset
+        value = bytes_of(run, parts, position, length)
         ((places,),) = pieces(run, [(TRUE, item, start)], 0, length, False)
-        event = member(run, issued, "W", (1 + k) * DESTINATION + start - offset, presence)
+        event = member(run, issued, "W", (1 + k) * DESTINATION + position, presence)
         event.places, event.value, event.address, event.data = places, value.domain, address, value.reads
 
 

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from ptxmm.events.symbolic.event import Mbarrier, ThreadEvents
-from ptxmm.events.symbolic.phases_dialect import outcomes
 from ptxmm.events.symbolic.phases_mbarriers import initial_counts
 from ptxmm.events.symbolic.phases_paths import Arrival, matches, paths
-from ptxmm.events.symbolic.phases_run import runs
 from ptxmm.events.symbolic.phases_state import Item, cta_key, members
 from ptxmm.program.test import EventId, Test
 from ptxmm.relations.formula import Formulas
@@ -54,12 +52,17 @@ def scenarios(
     """
     shared = members(test)
     found: dict[Scenario, None] = {}
+    # The simulations are loaded where there is something to simulate.
     if test.dialect:
+        from ptxmm.events.symbolic.phases_dialect import outcomes
+
         for outcome in outcomes(test, shared, formulas, threads, check):
             scenario = Scenario(outcome.arrivals, outcome.phases, outcome.stuck, outcome.ends, outcome.undefined)
             if scenario.undefined is not None or None not in scenario.ends:
                 found[scenario] = None
         return list(found)
+    from ptxmm.events.symbolic.phases_run import runs
+
     starts = [
         paths(formulas, thread, lambda step, t=t: shared.object_of(t, step), check)  # type: ignore[misc]
         for t, thread in enumerate(threads)

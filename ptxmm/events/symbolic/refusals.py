@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Discard, Fence, Op
+from ptxmm.ptx.ops import Discard, Op
 
 
 def refuse(test: Test) -> None:
@@ -33,8 +33,6 @@ def refuse_written(machine: Machine) -> None:
 
 def _unmodelled(op: Op) -> str | None:
     match op:
-        case Fence(restrict=str(space)):
-            return f"fence with .sync_restrict::{space}"
         case Discard():
             return "discard.L2, whose value is undetermined,"
     return None

@@ -12,8 +12,24 @@ from itertools import product
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation
 from ptxmm.events.symbolic.phases import Arrival, cta_key
 from ptxmm.events.symbolic.program import Program
+from ptxmm.events.symbolic.tags import in_tensor_memory
+from ptxmm.events.symbolic.variants import NONE, Alternatives
 from ptxmm.program.test import TENSORMAP, Test
-from ptxmm.ptx.ops import AsyncStore, Atomic, CopyAsyncArrive, Load, ProxyFence, Store
+from ptxmm.ptx.ops import (
+    AsyncStore,
+    Atomic,
+    CopyAsyncArrive,
+    Fence,
+    GenericToAsyncFence,
+    Load,
+    ProxyFence,
+    Store,
+    TensorCommit,
+    TensorCopy,
+    TensorFence,
+    TensorProduct,
+    TensorWait,
+)
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 Item = tuple[int, int, Formula]
@@ -137,17 +153,48 @@ def _operations(program: Program) -> Iterator[tuple[Operation, list[Event]]]:
         yield operation, [program.events[e] for e in operation.events]
 
 
-def issue(program: Program) -> Iterator[Item]:
+def issue(program: Program, alternatives: Alternatives = NONE) -> Iterator[Item]:
     """The issue of an operation and its memory accesses."""
     for operation, events in _operations(program):
-        accesses = [e.number for e in events if e.kind in ("R", "W")]
-        yield from ((a, b, TRUE) for a, b in product(operation.issues, accesses))
+        accesses = [e for e in events if e.kind in ("R", "W")]
+        if operation.kind == "tensor":
+            issued = _tensor_issue(program, operation, accesses)
+        else:
+            issued = ((program.events[a], b) for a, b in product(operation.issues, accesses))
+        for before, access in issued:
+            yield before.number, access.number, alternatives.there(before, program.formulas)
 
 
-def issue_all(program: Program) -> Iterator[Item]:
+def _tensor_issue(program: Program, operation: Operation, accesses: list[Event]) -> Iterator[tuple[Event, Event]]:
+    """What accesses of tcgen05 come after: ``after_thread_sync`` fences before them in their thread, and, if they are
+    to shared memory, ``fence.proxy.async``."""
+    (own,) = operation.issues
+    for fence in program.events[:own]:
+        op = fence.op
+        if fence.thread != operation.thread:
+            continue
+        everything = isinstance(op, TensorFence) and op.kind == "after"
+        if everything or (isinstance(op, ProxyFence) and op.kind == "async"):
+            yield from ((fence, access) for access in accesses if everything or not in_tensor_memory(access))
+
+
+def _waited(program: Program) -> Iterator[Item]:
+    """What ``tcgen05.wait`` has completed comes before the operations of tcgen05 after it in its thread."""
+    for wait in program.events:
+        if isinstance(wait.op, TensorWait):
+            later = [
+                e.number
+                for e in program.events[wait.number :]
+                if e.thread == wait.thread and e.asynchronous and program.operation(e).kind == "tensor"
+            ]
+            yield from ((a, b, wait.presence) for a, b in product(wait.after, later))
+
+
+def issue_all(program: Program, alternatives: Alternatives = NONE) -> Iterator[Item]:
     """The issue of an operation and all that performs it."""
     for operation, events in _operations(program):
-        yield from ((a, e.number, TRUE) for a, e in product(operation.issues, events))
+        for before, event in product(operation.issues, events):
+            yield before, event.number, alternatives.there(program.events[before], program.formulas)
 
 
 def aord(program: Program) -> Iterator[Item]:
@@ -167,6 +214,12 @@ def aord(program: Program) -> Iterator[Item]:
     for event in program.events:
         if isinstance(event.op, CopyAsyncArrive) and event.kind == "MBA":
             yield from ((a, event.number, TRUE) for a in event.after)
+        if isinstance(event.op, TensorCommit) and event.kind == "MBA":
+            for earlier in program.events[: event.number]:
+                done = isinstance(earlier.op, TensorCopy | TensorProduct) and earlier.asynchronous
+                if done and earlier.thread == event.thread:
+                    yield earlier.number, event.number, TRUE
+    yield from _waited(program)
 
 
 def acomp(program: Program) -> Iterator[Item]:
@@ -179,14 +232,16 @@ def acomp(program: Program) -> Iterator[Item]:
 # -- proxy fences --
 
 
-def pfence(program: Program) -> Iterator[Item]:
-    """Proxy fences and the accesses that they are for (A33, A34)."""
+def pfence(program: Program, alternatives: Alternatives = NONE) -> Iterator[Item]:
+    """Proxy fences and the accesses that they are for (A33, A34); ``alternatives``: fences of several forms."""
     fences = [e for e in program.events if e.kind == "PF"]
     memory = [e for e in program.events if e.kind in ("R", "W")] if fences else []
-    for fence, access in product(fences, memory):
-        when = _fences(program, fence, access)
-        if when != FALSE:
-            yield fence.number, access.number, when
+    for fence in fences:
+        for form, chosen in alternatives.of(fence) or ((fence, TRUE),):
+            for access in memory:
+                when = program.formulas.both(chosen, _fences(program, form, access))
+                if when != FALSE:
+                    yield fence.number, access.number, when
 
 
 def _fences(program: Program, fence: Event, access: Event) -> Formula:
@@ -199,6 +254,7 @@ def _fences(program: Program, fence: Event, access: Event) -> Formula:
     covered = access.asynchronous and (
         isinstance(access.op, AsyncStore)
         or (access.id[3] != TENSORMAP and program.operation(access).kind in ("bulk", "wgmma"))
+        or (program.operation(access).kind == "tensor" and not in_tensor_memory(access))
     )
     if not covered:
         return FALSE
@@ -234,6 +290,20 @@ def tmcov(program: Program) -> Iterator[Item]:
             yield fence.number, read.number, program.formulas.any(inside)
 
 
+def rcov(program: Program) -> Iterator[Item]:
+    """Fences with ``.sync_restrict`` and the operations, on mbarriers too, whose object lies in the space named."""
+    fences = [
+        (e, space)
+        for e in program.events
+        if isinstance(e.op, Fence | GenericToAsyncFence) and (space := e.op.restrict) is not None
+    ]
+    for (fence, space), event in product(fences, program.events if fences else ()):
+        inside = [p.when for p in event.places if _lies_in(program.test, p.physical, space, fence)]
+        inside += [when for (key, _), when in event.mbarriers.items() if _lies_in(program.test, key, space, fence)]
+        if inside:
+            yield fence.number, event.number, program.formulas.any(inside)
+
+
 # -- grids --
 
 
@@ -251,6 +321,13 @@ def api(program: Program) -> Iterator[Item]:
             yield a.number, b.number, TRUE
 
 
+VARYING: dict[str, Callable[[Program, Alternatives], Iterator[Item]]] = {
+    "pfence": pfence,
+    "issue": issue,
+    "issue-all": issue_all,
+}
+"""Those that depend on the form of an instruction that may take several."""
+
 RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
     "barphase": barphase,
     "warpphase": warpphase,
@@ -258,11 +335,9 @@ RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
     "mbphase": mbphase,
     "mbnext": mbnext,
     "mbobj": mbobj,
-    "issue": issue,
-    "issue-all": issue_all,
     "aord": aord,
     "acomp": acomp,
-    "pfence": pfence,
     "tmcov": tmcov,
+    "rcov": rcov,
     "api": api,
 }

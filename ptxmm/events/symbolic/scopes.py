@@ -13,11 +13,13 @@ from ptxmm.ptx.ops import (
     BulkCopy,
     CopyAsyncArrive,
     Fence,
+    GenericToAsyncFence,
     Load,
     MbarrierArrive,
     MbarrierInitFence,
     MbarrierTx,
     MbarrierWait,
+    Multimem,
     Store,
     TensormapCopyFence,
     TensormapFence,
@@ -29,7 +31,7 @@ def scope_of(event: Event) -> str | None:
     op = event.op
     match event.kind:
         case "R" | "W":
-            if isinstance(op, Load | Store | Atomic):
+            if isinstance(op, Load | Store | Atomic | Multimem):
                 return op.scope
             if isinstance(op, AsyncStore) and op.reduction is not None:
                 return "cluster"
@@ -38,7 +40,7 @@ def scope_of(event: Event) -> str | None:
         case "F":
             if isinstance(op, Fence | TensormapFence | TensormapCopyFence):
                 return op.scope
-            if isinstance(op, MbarrierInitFence):
+            if isinstance(op, MbarrierInitFence | GenericToAsyncFence):
                 return "cluster"
         case "MBA" | "MBW":
             if isinstance(op, MbarrierArrive | MbarrierTx | MbarrierWait):

@@ -89,10 +89,10 @@ def cluster_barrier(
 
 
 def mbarriers(
-    run: Executor, op: Op, state: State, address: Address, presence: Formula
+    run: Executor, op: Op, state: State, address: Address, presence: Formula, space: str | None
 ) -> tuple[dict[Mbarrier, Formula], Formula, Value]:
     """The mbarriers that ``address`` may be of, when it is one of them, and the address."""
-    value = run.address(state, address)
+    value = run.address(state, address, space)
     where, wrong = run.located(op, value, SIZE, presence, mbarrier=True)
     found: dict[Mbarrier, Formula] = {}
     for when, item, offset in where:
@@ -105,7 +105,7 @@ def mbarrier_init(
     run: Executor, op: MbarrierInit, here: EventId, state: State, presence: Formula, control: Reads
 ) -> None:
     """``mbarrier.init`` or, without an event, ``mbarrier.inval``."""
-    place, presence, address = mbarriers(run, op, state, op.address, presence)
+    place, presence, address = mbarriers(run, op, state, op.address, presence, op.space)
     step = run.sync(SyncEvent(here, "mb.inval", op, presence, run.machine.new_step(), place=place))
     if op.count is not None:
         step.kind = "mb.init"
@@ -126,7 +126,7 @@ def mbarrier_arrive(
     control: Reads,
 ) -> None:
     """``mbarrier.arrive`` and ``arrive_drop``; the state they return is a token that the simulation decides."""
-    place, inside, address = mbarriers(run, op, state, op.address, presence)
+    place, inside, address = mbarriers(run, op, state, op.address, presence, op.space)
     count = run.constant(1) if op.count is None else run.operand(state, op.count, AMOUNT)
     kind = "mb.drop" if op.drop else "mb.arrive"
     step = SyncEvent(here, kind, op, inside, run.machine.new_step(), count=count.domain, place=place)
@@ -157,7 +157,7 @@ def _looked_at(run: Executor, register: str) -> bool:
 
 def mbarrier_tx(run: Executor, op: MbarrierTx, here: EventId, state: State, presence: Formula, control: Reads) -> None:
     """``mbarrier.expect_tx`` and ``.complete_tx``."""
-    place, presence, address = mbarriers(run, op, state, op.address, presence)
+    place, presence, address = mbarriers(run, op, state, op.address, presence, op.space)
     amount = run.operand(state, op.amount, AMOUNT)
     kind = "mb.expect" if op.kind == "expect_tx" else "mb.complete"
     step = run.sync(SyncEvent(here, kind, op, presence, run.machine.new_step(), place=place, amount=amount.domain))
@@ -175,7 +175,7 @@ def mbarrier_wait(
     control: Reads,
 ) -> None:
     """``mbarrier.test_wait`` and ``try_wait``: an event where the phase is complete, which the simulation decides."""
-    place, inside, address = mbarriers(run, op, state, op.address, presence)
+    place, inside, address = mbarriers(run, op, state, op.address, presence, op.space)
     outcome = run.formulas.variable()
     step = run.sync(SyncEvent(here, "mb.wait", op, inside, run.machine.new_step(), place=place, outcome=outcome))
     operand = _waited(run, op.state, op.parity, state, step)

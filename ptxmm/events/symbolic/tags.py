@@ -6,21 +6,30 @@ from collections.abc import Iterable
 
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.scopes import scope_of
-from ptxmm.program.test import TENSORMAP, Test
+from ptxmm.program.test import DESTINATION, TENSORMAP, Test
 from ptxmm.ptx.ops import (
+    Address,
     AsyncStore,
     Atomic,
     BulkCopy,
     ClusterBarrier,
     Fence,
+    GenericToAsyncFence,
     Load,
     MbarrierArrive,
     MbarrierInitFence,
     MbarrierTx,
     MbarrierWait,
+    Multimem,
     ProxyFence,
     Store,
+    TensorCommit,
+    TensorCopy,
+    TensorFence,
+    TensorLoad,
     TensormapFence,
+    TensorProduct,
+    TensorStore,
     Wgmma,
 )
 
@@ -28,10 +37,10 @@ PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CO
 FENCES = {"sc": ("FSC", "SC"), "acq_rel": ("FAR", "ACQ_REL"), "acquire": ("FA",), "release": ("FL",)}
 
 TAGS = (
-    "R", "W", "M", "IW", "F", "FSC", "FAR", "FA", "FL", "PF", "PFR", "AF", "BA", "BW", "B", "CA", "CW", "MBA", "MBW",
-    "MBI", "FMBI", "TMREL", "TMACQ", "ISS", "AW", "API", "STRONG", "REL", "ACQ", "NORET", "AMO", "GEN", "ASY", "STA",
-    "TMP", "SUR", "TEX", "CON", "RLX", "ACQ_REL", "SC", "WEAK", "VOL", "MMIO", "ALIAS", "CTA", "CLUSTER", "GPU",
-    "SYS", "HOST",
+    "R", "W", "M", "IW", "F", "FSC", "FAR", "FA", "FL", "FRR", "FRA", "ASREL", "ASACQ", "TEN", "TCC", "TCM", "TCB",
+    "TCA", "TCX", "PF", "PFR", "AF", "BA", "BW", "B", "CA", "CW", "MBA", "MBW", "MBI", "FMBI", "TMREL", "TMACQ",
+    "ISS", "AW", "API", "STRONG", "REL", "ACQ", "NORET", "AMO", "GEN", "ASY", "STA", "TMP", "SUR", "TEX", "CON",
+    "RLX", "ACQ_REL", "SC", "WEAK", "VOL", "MMIO", "ALIAS", "CTA", "CLUSTER", "GPU", "SYS", "HOST",
 )  # fmt: skip
 
 
@@ -46,6 +55,8 @@ def tags_of(test: Test, event: Event) -> Iterable[str]:
     match event.kind:
         case "R" | "W":
             yield from (event.kind, "M", *_access(event, scope))
+        case "F" if isinstance(event.op, TensorFence):
+            yield from ("F", "TCB" if event.op.kind == "before" else "TCA")
         case "F":
             yield from ("F", "GEN", *_fence(event))
         case "AF":
@@ -63,7 +74,9 @@ def tags_of(test: Test, event: Event) -> Iterable[str]:
 def _fence(event: Event) -> Iterable[str]:
     op = event.op
     if isinstance(op, Fence):
-        return FENCES[op.sem]
+        return FENCES[op.sem] if op.restrict is None else ({"release": "FRR", "acquire": "FRA"}[op.sem],)
+    if isinstance(op, GenericToAsyncFence):
+        return ({"release": "ASREL", "acquire": "ASACQ"}[op.sem],)
     if isinstance(op, MbarrierInitFence):
         return ("FMBI",)
     return ("TMACQ",) if isinstance(op, TensormapFence) and op.sem == "acquire" else ("TMREL",)
@@ -82,6 +95,8 @@ def _synchronizes(event: Event) -> Iterable[str]:
     if isinstance(op, ClusterBarrier | MbarrierArrive | MbarrierWait):
         releases, acquires = op.sem == "release", op.sem == "acquire"
         return (*(("REL",) if releases else ()), *(("ACQ",) if acquires else ()))
+    if isinstance(op, TensorCommit):
+        return ("REL", "TCX")
     return ("REL",) if event.kind == "MBA" and not isinstance(op, MbarrierTx) else ()
 
 
@@ -91,7 +106,14 @@ def _access(event: Event, scope: str | None) -> Iterable[str]:
         yield PROXIES[op.proxy]
         yield from _order(event, op)
         return
-    if isinstance(op, BulkCopy | Wgmma):
+    if isinstance(op, Multimem):
+        yield from ("GEN", *_multimem(event, op))
+        return
+    if isinstance(op, TensorLoad | TensorStore | TensorCopy | TensorProduct):
+        yield from ("GEN", "TEN") if in_tensor_memory(event) else ("ASY",)
+        if in_tensor_memory(event) and isinstance(op, TensorCopy | TensorProduct):
+            yield "TCC" if isinstance(op, TensorCopy) else "TCM"
+    elif isinstance(op, BulkCopy | Wgmma):
         yield "TMP" if event.id[3] == TENSORMAP else "ASY"
     else:
         yield "GEN"
@@ -103,6 +125,23 @@ def _access(event: Event, scope: str | None) -> Iterable[str]:
     yield from ("AMO", "RLX")
     if event.kind == "R":
         yield "NORET"
+
+
+def _multimem(event: Event, op: Multimem) -> Iterable[str]:
+    """A read of ``multimem.red`` returns nothing; it carries the order of the operation as that of ``red`` does."""
+    yield {"weak": "WEAK", "relaxed": "RLX", "acquire": "ACQ", "release": "REL"}[op.sem]
+    if op.kind == "red":
+        yield "AMO"
+        if event.kind == "R":
+            yield from ("NORET", "RLX")
+
+
+def in_tensor_memory(event: Event) -> bool:
+    """Whether an access of tcgen05 is to tensor memory, not to a matrix in shared memory."""
+    op = event.op
+    if event.kind == "W" or isinstance(op, TensorLoad):
+        return isinstance(op, TensorLoad | TensorStore | TensorCopy | TensorProduct)
+    return isinstance(op, TensorProduct) and isinstance(op.a, Address) and event.id[3] == DESTINATION
 
 
 def _order(event: Event, op: Load | Store | Atomic) -> Iterable[str]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.accesses import read
 from ptxmm.events.symbolic.event import Place
 from ptxmm.events.symbolic.executor import Executor, Located, place_at
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values import Reads
+from ptxmm.program.tensors import field_place
 from ptxmm.program.test import DESTINATION, EventId
 from ptxmm.ptx.ops import TensormapCopyFence, TensormapFence, TensormapReplace
 from ptxmm.relations.formula import FALSE, Formula
 
 BYTES = 128
 ALIGNMENT = 16
-ADDRESS_MASK = (1 << 64) - 1
 
 
 def tensormap_fence(
@@ -34,23 +33,15 @@ def tensormap_fence(
 def replace_field(
     run: Executor, op: TensormapReplace, here: EventId, state: State, presence: Formula, control: Reads
 ) -> None:
-    """``tensormap.replace``: a read and a write of all 128 bytes; only the global address means anything here."""
-    if op.field != "global_address":
-        span = op.source.span
-        raise PtxmmError(
-            f"tensormap.replace of .{op.field} is not supported yet",
-            kind="unsupported",
-            line=span.line,
-            column=span.column,
-            width=max(1, span.end_column - span.column),
-            hint="of a tensor map only the global address is modelled",
-        ).place(run.machine.test.file, run.machine.test.text)
-    address = run.address(state, op.address)
+    """``tensormap.replace``: a read and a write of all 128 bytes, of which those of one field change."""
+    address = run.address(state, op.address, op.space)
     value = run.operand(state, op.value, op.type)
     where, wrong = run.located(op, address, BYTES, presence, ALIGNMENT)
     inside = run.formulas.both(presence, -wrong)
     _, old = read(run, op, here, _places(where), inside, wrong, address.reads, control)
-    new = run.function(("replace",), lambda a, b: a & ~ADDRESS_MASK | b & ADDRESS_MASK, [old, value])
+    first, size = field_place(op.field, op.ordinal)
+    mask = ((1 << 8 * size) - 1) << 8 * first
+    new = run.function(("replace", first), lambda a, b: a & ~mask | b << 8 * first & mask, [old, value])
     if inside == FALSE:
         return
     write = run.event("W", op, here, inside, control)
@@ -62,7 +53,7 @@ def copy_fence(
     run: Executor, op: TensormapCopyFence, here: EventId, state: State, presence: Formula, control: Reads
 ) -> None:
     """``tensormap.cp_fenceproxy``: a generic copy of 128 bytes, then the release fence of the tensormap proxy."""
-    source, target = run.address(state, op.src), run.address(state, op.dst)
+    source, target = run.address(state, op.src, "shared"), run.address(state, op.dst)
     frm, wrong = run.located(op, source, BYTES, presence)
     to, stray = run.located(op, target, BYTES, presence)
     inside = run.formulas.all([presence, -wrong, -stray])

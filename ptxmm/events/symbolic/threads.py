@@ -14,7 +14,6 @@ from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, State
-from ptxmm.events.symbolic.operations import commit
 from ptxmm.events.symbolic.values import Reads, Value, merge, only
 from ptxmm.program.control import SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.test import EventId, Thread
@@ -247,6 +246,8 @@ class _Run:
 
     def _commit(self, op: AsyncCommit, state: State, condition: Formula) -> list[State]:
         """Where a commit is predicated, the paths with it and without it go on apart."""
+        from ptxmm.events.symbolic.operations import commit  # with all that copies need
+
         states = []
         left = self.formulas.both(state.guard, -condition)
         if left != FALSE:

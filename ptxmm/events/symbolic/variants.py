@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ptxmm.events.symbolic.event import Event
 from ptxmm.ptx.ops import Op
-from ptxmm.relations.formula import Formula, Formulas
+from ptxmm.relations.formula import TRUE, Formula, Formulas
 
 Site = tuple[int, int]
 """An instruction: thread index, index in the body."""
@@ -42,6 +42,11 @@ class Alternatives:
         if forms is None:
             return None
         return ((replace(event, op=op), when) for op, when in forms if op is not None)
+
+    def there(self, event: Event, formulas: Formulas) -> Formula:
+        """When there is an instruction at all in the place of that of ``event``."""
+        forms = self.forms.get((event.id[0], event.id[1]), ())
+        return formulas.any([when for op, when in forms if op is not None]) if forms else TRUE
 
 
 NONE = Alternatives({}, {})

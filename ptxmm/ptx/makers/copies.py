@@ -159,7 +159,7 @@ MAKERS: Mapping[str, Maker] = {
     "async_commit": _commit,
     "async_wait": _wait,
     "bulk_copy": _bulk_copy,
-    "tensor_copy": _tensor_copy,
+    "bulk_tensor": _tensor_copy,
     "bulk_prefetch": _bulk_prefetch,
     "tensor_prefetch": _tensor_prefetch,
 }

@@ -1,4 +1,4 @@
-"""Loads, stores, atomics and reductions, and instructions about addresses (PTX ISA 9.7.10.8 to .12, .18, .19, .22,
+"""Loads, stores, atomics and reductions, and instructions about addresses (PTX ISA 9.7.10.8 to .13, .18, .19, .22,
 .23, 9.7.14.5 to .7)."""
 
 from __future__ import annotations
@@ -67,6 +67,24 @@ def _atomic(q: Qualified, names: Names) -> Op:
     )  # fmt: skip
 
 
+def _multimem(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 2, 2)
+    kind, sem, first = q.form.fixed["kind"], q.get("sem"), q.instruction.operands[0]
+    scope = cast("ops.Scope | None", q.get("scope"))
+    dst: tuple[ops.Reg | None, ...] = ()
+    values: tuple[ops.Operand, ...] = ()
+    if kind == "ld_reduce":
+        dst, first = operands.destinations(q, names, first), q.instruction.operands[1]
+    else:
+        values = operands.values(q, names, q.instruction.operands[1], q.types[0])
+    if kind == "red":
+        sem, scope = sem or "relaxed", scope_of(q, "sys")
+    return ops.Multimem(
+        kind, q.get("op"), dst, operands.address(q, names, first), values, q.types[0], sem or "weak", scope,
+        q.get("space"), source(q), guard(q, names), q.packed, "acc" in q.chosen,
+    )  # fmt: skip
+
+
 def _async_store(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 3, 3)
     place, stored, mbarrier = q.instruction.operands
@@ -116,14 +134,16 @@ def _is_space(q: Qualified, names: Names) -> Op:
 
 
 def _convert_address(q: Qualified, names: Names) -> Op:
-    """``cvta``: the address is the same number in every state space here (A26)."""
+    """``cvta``: the 64-bit address is the same number in every state space here (A26)."""
     operands.check_count(q, 2, 2)
     dst, item = q.instruction.operands
     if "to" in q.chosen:
         value: ops.Operand = operands.register(names, item, "a register with a generic address")
     else:
         value = _address_value(q, names, item, q.types[0])
-    typ = q.types[0]
+    typ, space = q.types[0], q.chosen["space"]
+    if space.startswith("shared") and isinstance(value, ops.Reg) and "to" not in q.chosen and typ.bits == 64:
+        return ops.GenericAddress(operands.destination(names, dst), typ, value, space, source(q), guard(q, names))
     return ops.Alu("mov", typ, operands.destination(names, dst), (value,), source(q), guard(q, names))
 
 
@@ -132,6 +152,7 @@ MAKERS: Mapping[str, Maker] = {
     "store": _store,
     "atomic": _atomic,
     "async_store": _async_store,
+    "multimem": _multimem,
     "mapa": _mapa,
     "getctarank": _cta_rank,
     "isspacep": _is_space,

@@ -65,6 +65,11 @@ def _tensormap_fence(q: Qualified, names: Names) -> Op:
     return ops.TensormapFence(sem, scope_of(q, "gpu"), address, source(q), guard(q, names))
 
 
+def _generic_to_async_fence(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 0, 0)
+    return ops.GenericToAsyncFence(cast("Literal['release', 'acquire']", q.chosen["sem"]), source(q), guard(q, names))
+
+
 def _mbarrier_init_fence(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 0, 0)
     return ops.MbarrierInitFence(source(q), guard(q, names))
@@ -265,6 +270,7 @@ MAKERS: Mapping[str, Maker] = {
     "membar": _membar,
     "proxy_fence": _proxy_fence,
     "tensormap_fence": _tensormap_fence,
+    "generic_to_async_fence": _generic_to_async_fence,
     "mbarrier_init_fence": _mbarrier_init_fence,
     "barrier": _barrier,
     "barrier_red": _barrier_reduction,

@@ -39,9 +39,11 @@ from ptxmm.ptx.ops.memory import (
     CtaRank,
     Discard,
     Element,
+    GenericAddress,
     IsSpace,
     Load,
     Mapa,
+    Multimem,
     Nothing,
     Store,
     access_bytes,
@@ -52,6 +54,7 @@ from ptxmm.ptx.ops.synchronization import (
     BarrierReduction,
     ClusterBarrier,
     Fence,
+    GenericToAsyncFence,
     GridControl,
     MbarrierArrive,
     MbarrierInit,
@@ -63,8 +66,19 @@ from ptxmm.ptx.ops.synchronization import (
     TensormapFence,
     WarpBarrier,
 )
+from ptxmm.ptx.ops.tensorcore import (
+    COLUMN_BYTES,
+    TensorCommit,
+    TensorCopy,
+    TensorFence,
+    TensorLoad,
+    TensorProduct,
+    TensorStore,
+    TensorWait,
+)
 
 __all__ = [
+    "COLUMN_BYTES",
     "FAMILIES",
     "MATRIX_ROW_BYTES",
     "Address",
@@ -87,6 +101,8 @@ __all__ = [
     "Element",
     "Exit",
     "Fence",
+    "GenericAddress",
+    "GenericToAsyncFence",
     "GridControl",
     "Guard",
     "Imm",
@@ -99,6 +115,7 @@ __all__ = [
     "MbarrierInitFence",
     "MbarrierTx",
     "MbarrierWait",
+    "Multimem",
     "Nothing",
     "Op",
     "Operand",
@@ -114,6 +131,13 @@ __all__ = [
     "Store",
     "StoreMatrix",
     "Sym",
+    "TensorCommit",
+    "TensorCopy",
+    "TensorFence",
+    "TensorLoad",
+    "TensorProduct",
+    "TensorStore",
+    "TensorWait",
     "TensormapCopyFence",
     "TensormapFence",
     "TensormapReplace",
@@ -136,6 +160,11 @@ FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "mbarrier": (MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, MbarrierInitFence),
         "asynchronous": (
             CopyAsync, CopyAsyncArrive, BulkCopy, AsyncStore, AsyncCommit, AsyncWait, WgmmaFence, Wgmma,
+            GenericToAsyncFence,
+        ),
+        "multimem": (Multimem,),
+        "tensor memory": (
+            TensorFence, TensorWait, TensorLoad, TensorStore, TensorCopy, TensorProduct, TensorCommit,
         ),
         "matrix": (LoadMatrix, StoreMatrix),
         "tensor map": (TensormapFence, TensormapReplace, TensormapCopyFence),
@@ -145,9 +174,12 @@ FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
 """The instructions that threads of a grid take part in together or that work beside them, by what they are about."""
 
 Op = (
-    Load | Store | Atomic | Fence | ProxyFence | TensormapFence | MbarrierInitFence | Barrier | BarrierReduction
-    | WarpBarrier | ClusterBarrier | MbarrierInit | MbarrierArrive | MbarrierTx | MbarrierWait | PendingCount
-    | CopyAsync | CopyAsyncArrive | AsyncCommit | AsyncWait | BulkCopy | AsyncStore | TensormapReplace
+    Load | Store | Atomic | Fence | ProxyFence | TensormapFence | GenericToAsyncFence | MbarrierInitFence | Barrier
+    | BarrierReduction | WarpBarrier | ClusterBarrier | MbarrierInit | MbarrierArrive | MbarrierTx | MbarrierWait
+    | PendingCount | CopyAsync | CopyAsyncArrive | AsyncCommit | AsyncWait | BulkCopy | AsyncStore | TensormapReplace
     | TensormapCopyFence | GridControl | Nothing | Discard | Mapa | CtaRank | IsSpace | WarpExchange | Pack | Unpack
+    | GenericAddress
     | Alu | Convert | SetPredicate | Select | Branch | Exit | LoadMatrix | StoreMatrix | WgmmaFence | Wgmma
+    | TensorFence | TensorWait | TensorLoad | TensorStore | TensorCopy | TensorProduct | TensorCommit
+    | Multimem
 )  # fmt: skip

@@ -74,6 +74,31 @@ class Atomic:
 
 
 @dataclass(frozen=True, slots=True)
+class Multimem:
+    """``multimem.ld_reduce``, ``.st`` and ``.red`` (9.7.10.13): an access of every location of a multimem address.
+
+    ``kind``: ld_reduce st red. ``op``: add and or xor min max, None for st. ``dst``: the registers of ld_reduce,
+    ``values``: the operands of st and red, one for each register element; ``type`` and ``packed`` as in ``Atomic``.
+    ``sem``: weak relaxed acquire release; ``scope`` is None iff weak. ``single``: ld_reduce adds in single precision
+    (``.acc::f32``).
+    """
+
+    kind: str
+    op: str | None
+    dst: tuple[Reg | None, ...]
+    address: Address
+    values: tuple[Operand, ...]
+    type: Type
+    sem: str
+    scope: Scope | None
+    space: str | None
+    source: Source
+    guard: Guard | None = None
+    packed: int = 1
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Element:
     """One scalar access of a memory instruction (PTX ISA 8.2.3, 8.2.4; semantics A13).
 
@@ -87,16 +112,24 @@ class Element:
     shift: int
 
 
-def elements(op: Load | Store | Atomic, split: bool = False) -> tuple[Element, ...]:
-    """The scalar accesses of ``op``, in ascending order of address.
+def elements(op: Load | Store | Atomic | Multimem, split: bool = False) -> tuple[Element, ...]:
+    """The scalar accesses of ``op`` (of ``Multimem``: at each location), in ascending order of address.
 
     ``split``: a 16-byte scalar is two accesses of 8 bytes (reading ``b128=split``).
     """
-    packed = op.packed if isinstance(op, Atomic) else 1
+    packed = op.packed if isinstance(op, Atomic | Multimem) else 1
     type_ = op.type
     if split and type_.bits == 128:
         packed, type_ = 2, Type("b", 64)
-    count = len(op.operands) if isinstance(op, Atomic) else len(op.values) if isinstance(op, Store) else len(op.dst)
+    match op:
+        case Atomic():
+            count = len(op.operands)
+        case Store():
+            count = len(op.values)
+        case Load():
+            count = len(op.dst)
+        case Multimem():
+            count = len(op.dst) or len(op.values)
     return tuple(
         Element((item * packed + part) * type_.bytes, type_, item, part * type_.bits)
         for item in range(count)
@@ -104,7 +137,7 @@ def elements(op: Load | Store | Atomic, split: bool = False) -> tuple[Element, .
     )
 
 
-def access_bytes(op: Load | Store | Atomic) -> int:
+def access_bytes(op: Load | Store | Atomic | Multimem) -> int:
     """The number of bytes that all scalar accesses of ``op`` take."""
     last = elements(op)[-1]
     return last.offset + last.type.bytes
@@ -175,6 +208,22 @@ class CtaRank:
     source: Source
     guard: Guard | None = None
     space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenericAddress:
+    """``cvta.shared`` of a register (9.7.10.19): the generic address of the shared byte at ``value``, which may be an
+    address of 32 bits in the window of shared memory, zero-extended.
+
+    Every other ``cvta`` is a ``mov``: an address of 64 bits is the same in every state space (A26).
+    """
+
+    dst: Reg
+    type: Type
+    value: Operand
+    space: str
+    source: Source
+    guard: Guard | None = None
 
 
 @dataclass(frozen=True, slots=True)

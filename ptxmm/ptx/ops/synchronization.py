@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Scope, Source
+
+RESTRICTED_SPACES: Mapping[str, str] = MappingProxyType({"release": "shared::cta", "acquire": "shared::cluster"})
+"""The state space of ``.sync_restrict`` by memory order (9.7.13.4 of PTX 8.6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,21 @@ class TensormapFence:
     address: Address | None
     source: Source
     guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenericToAsyncFence:
+    """``fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster`` or ``.acquire.sync_restrict::shared::
+    cluster.cluster`` (PTX 8.6): one way from the generic to the async proxy, for objects in that state space."""
+
+    sem: Literal["release", "acquire"]
+    source: Source
+    guard: Guard | None = None
+
+    @property
+    def restrict(self) -> str:
+        """The state space of ``.sync_restrict``."""
+        return RESTRICTED_SPACES[self.sem]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Rows of loads, stores, atomics and reductions (PTX ISA 9.7.10.8 to .12, 9.7.14.5 to .7)."""
+"""Rows of loads, stores, atomics and reductions (PTX ISA 9.7.10.8 to .13, 9.7.14.5 to .7)."""
 
 from __future__ import annotations
 
@@ -64,6 +64,29 @@ VECTOR_ATOMICS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingP
         "bf16x2": (words("add min max"), words("v2 v4")),
     }
 )
+_REAL_TYPES = (*_HALVES, *words("f32 f64"))
+_MULTIMEM_STORES = (*words("b32 b64 u32 u64 s32 s64"), *_REAL_TYPES)
+_MULTIMEM_BITS: Mapping[str, tuple[str, ...]] = {op: words("b32 b64") for op in words("and or xor")}
+_MULTIMEM_ADD = (*words("u32 u64 s32"), *_REAL_TYPES)
+_MULTIMEM_LOADS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"add": _MULTIMEM_ADD, **_MULTIMEM_BITS, "min": _MINMAX, "max": _MINMAX}
+)
+_MULTIMEM_REDUCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"add": _MULTIMEM_ADD, **_MULTIMEM_BITS, **{op: words("u32 s32 u64 s64") for op in ("min", "max")}}
+)
+
+
+def _multimem(which: str, orders: str, types: Mapping[str, tuple[str, ...]] | None, slots: str) -> Form:
+    groups = {"sem": words(orders), "scope": SCOPES, "space": ("global",)}
+    if types is not None:
+        groups["op"] = tuple(types)
+    if which == "ld_reduce":
+        groups["acc"] = ("acc::f32",)
+    groups |= {"vec": words("v2 v4 v8"), "type": _MULTIMEM_STORES if types is None else union(types)}
+    required = ("type",) if types is None else ("op", "type")
+    types_by = None if types is None else ("op", types)
+    opcode, since = f"multimem.{which}", Version((8, 1), 90)
+    return Form(opcode, "multimem", groups, words(slots), since, required, types_by, fixed={"kind": which})
 
 
 def _memory(opcode: str, orders: str, spaces: str, cop: str, slots: str) -> Form:
@@ -120,6 +143,9 @@ FORMS = (
           "type": union(_ASYNC_REDUCTIONS)},
          words("[a] b [mbar]"), Version((8, 1), 90), ("sem", "scope", "completion", "op", "type"),
          ("op", _ASYNC_REDUCTIONS), later=words("mmio release global cta gpu sys s64 b64")),
+    _multimem("ld_reduce", "weak relaxed acquire", _MULTIMEM_LOADS, "d [a]"),
+    _multimem("st", "weak relaxed release", None, "[a] b"),
+    _multimem("red", "relaxed release", _MULTIMEM_REDUCTIONS, "[a] b"),
     # The address of a variable of another CTA of the cluster, and what an address is.
     Form("mapa", "mapa", {"space": ("shared::cluster",), "type": words("u32 u64")}, words("d a rank"), CLUSTER,
          ("type",)),

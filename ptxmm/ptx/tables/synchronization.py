@@ -26,22 +26,25 @@ _WAIT = {
     "space": SHARED_CTA,
     **_B64,
 }
+_RESTRICT = words("sync_restrict::shared::cta sync_restrict::shared::cluster")
 _RED_SLOTS = words("d bar threads? predicate")
 
 FORMS = (
     Form("fence", "fence",
-         {"sem": words("sc acq_rel acquire release"),
-          "restrict": words("sync_restrict::shared::cta sync_restrict::shared::cluster"), "scope": SCOPES},
+         {"sem": words("sc acq_rel acquire release"), "restrict": _RESTRICT, "scope": SCOPES},
          (), V6, ("scope",)),
     Form("fence.mbarrier_init", "mbarrier_init_fence", {"sem": ("release",), "scope": ("cluster",)}, (), SM90,
          ("sem", "scope")),
     Form("membar", "membar", {"level": ("cta", "gl", "sys")}, (), Version((1, 4)), ("level",)),
     Form("fence.proxy", "proxy_fence", {"kind": PROXIES, "space": ASYNC_SPACES}, (), Version((7, 5), 70), ("kind",),
-         later=words("async::generic generic::async")),
+         later=words("generic::async")),
     Form("membar.proxy", "proxy_fence", {"kind": ("alias", "async"), "space": ASYNC_SPACES}, (), Version((7, 5), 60),
          ("kind",)),
     Form("fence.proxy.tensormap::generic", "tensormap_fence", {"sem": words("release acquire"), "scope": SCOPES},
          words("[a]? size?"), Version((8, 3), 90), ("sem", "scope")),
+    Form("fence.proxy.async::generic", "generic_to_async_fence",
+         {"sem": words("release acquire"), "restrict": _RESTRICT, "scope": ("cluster",)}, (), Version((8, 6), 90),
+         ("sem", "restrict", "scope")),
     Form("bar", "barrier", {**_LEVEL, "kind": ("sync", "arrive")}, ("a", "b?"), V1, ("kind",)),
     Form("barrier", "barrier", {**_LEVEL, "kind": ("sync", "arrive"), **_ALIGNED}, ("a", "b?"), Version((6, 0), 30),
          ("kind",)),

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from ptxmm.ptx.tables.form import COMPLETE_TX, EVICT, HINT, PREFETCH, SCOPES, SM90, V6, Version, words
 from ptxmm.ptx.tables.matrices import LATER_MATRICES
+from ptxmm.ptx.tables.tensorcore import LATER_TENSORS, SM100
 
 _ATOMICS = ("atom", "red")
 _MBARRIER = words("mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.try_wait")
@@ -51,6 +52,7 @@ SINCE: tuple[tuple[tuple[str, ...], tuple[str, ...], Version], ...] = (
     (_ATOMICS, ("bf16",), Version((7, 8), 90)),
     (_ATOMICS, ("bf16x2",), Version((7, 8), 90)),
     *((_ATOMICS, (vec,), Version((8, 1), 90)) for vec in ("v2", "v4", "v8")),
+    (("multimem.ld_reduce",), ("acc::f32",), Version((8, 2), 90)),
     (("membar",), ("sys",), Version((2, 0), 20)),
     (("bar",), ("arrive",), Version((2, 0), 20)),
     (("bar", "barrier", "bar.red", "barrier.red"), ("cta",), Version((7, 8), 20)),
@@ -74,7 +76,7 @@ SINCE: tuple[tuple[tuple[str, ...], tuple[str, ...], Version], ...] = (
 _LATER = (
     (("st.async",), "mmio release global cta cluster gpu sys b8 b16 u8 u16 s8 s16", _V87),
     (("red.async",), "mmio release global cta gpu sys s64 b64", _V87),
-    (("fence.proxy",), "async::generic generic::async", _V86),
+    (("fence.proxy",), "generic::async", _V86),
     (("cp.async.bulk.tensor",), "tile::gather4 tile::scatter4 im2col::w im2col::w::128", _V86),
     (("cp.async.bulk.tensor",), "cta_group::1 cta_group::2", _V86),
     (("cp.async.bulk.prefetch.tensor",), "tile::gather4 im2col::w im2col::w::128", _V86),
@@ -83,6 +85,7 @@ _LATER = (
     (("redux",), "f32 abs NaN", _V86),
     (("ldmatrix", "stmatrix"), " ".join(LATER_MATRICES), _V86),
     (("st",), "bulk", _V86),
+    *(((opcode,), " ".join(names), SM100) for opcode, names in LATER_TENSORS.items()),
     (("ld", "st"), "L2::evict_last L2::evict_normal L2::evict_first", Version((8, 8), 100)),
 )
 LATER: Mapping[tuple[str, str], Version] = MappingProxyType(
@@ -93,22 +96,21 @@ LATER: Mapping[tuple[str, str], Version] = MappingProxyType(
 OTHER_INSTRUCTIONS = frozenset(
     words("""
     addc alloca bfe bfi bfind bmsk brev brkpt brx call clz clusterlaunchcontrol cnot copysign cos div dp2a dp4a ex2 fma
-    fns istypep lg2 lop3 mad24 madc mma movmatrix mul24 multimem pmevent popc prmt rcp rem rsqrt sad set
+    fns istypep lg2 lop3 mad24 madc mma movmatrix mul24 pmevent popc prmt rcp rem rsqrt sad set
     setmaxnreg shf sin slct sqrt stackrestore stacksave subc suld suq sured sust szext tanh tcgen05 testp tex
     tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4
     vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wmma""")
 )
 # The versions of those that are later than PTX ISA 8.5.
 LATER_INSTRUCTIONS: Mapping[str, Version] = MappingProxyType(
-    {"tcgen05": Version((8, 6), 100), "clusterlaunchcontrol": Version((8, 6), 100)}
+    {"tcgen05": SM100, "clusterlaunchcontrol": Version((8, 6), 100)}
 )
 # Of the others, the ones with something to say: opcode -> (what it is, hint).
 NOT_YET: Mapping[str, tuple[str, str | None]] = MappingProxyType(
     {
-        "multimem": ("not supported: no object can be declared multimem yet",
-                     "write one access for each of the locations that the multimem address stands for"),
         "wmma": ("not supported: how a warp shares the elements of a matrix is unspecified",
                  "a matrix in memory: write the loads and stores of each lane"),
+        "tcgen05": ("not supported yet", "tensor memory is declared instead of allocated: `.tmem .b32 t[4] @ cta 0;`"),
     }
 )  # fmt: skip
 

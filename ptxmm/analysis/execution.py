@@ -1,0 +1,133 @@
+"""An execution in plain values: what each instruction read and wrote, and the orders that were found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.engines.result import Witness
+from ptxmm.engines.witness import Rebuilt
+from ptxmm.events.execution import Layout
+from ptxmm.program.test import Test
+from ptxmm.program.unknown import unknown_bytes
+
+INITIAL = "initial"
+"""What stands for the instruction of an initial write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one event of an instruction reads or writes. ``value``: an integer, or an address as ``&x+4``.
+    ``sources``: of a read, the instructions whose writes it takes bytes from."""
+
+    kind: str
+    location: str
+    value: int | str
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One execution of an instruction; ``round`` counts how often its thread went back to it before."""
+
+    instruction: Instruction
+    round: int
+    accesses: tuple[Access, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The threads of an execution, each step in program order; chains of writes in coherence order, by location, and
+    of fences in Fence-SC order, as pairs of neighbours."""
+
+    threads: tuple[tuple[str, tuple[Step, ...]], ...]
+    coherence: tuple[tuple[str, str, str], ...]
+    fences: tuple[tuple[str, str], ...]
+
+
+def place(test: Test, layout: Layout, number: int) -> str:
+    """The instruction of an event, as ``P1:12``; ``initial`` for an initial write."""
+    if number >= layout.initial_first:
+        return INITIAL
+    thread, index = layout.events[number].id[:2]
+    return instruction(test, thread, index).place
+
+
+def location(test: Test, key: str, offset: int, size: int) -> str:
+    """Bytes of an object: ``x``, ``a[1]``, or ``x+2 (2 bytes)`` where they are no element."""
+    item = test.objects.get(key)
+    if item is None:  # the virtual address of one location of a multimem address
+        item = test.objects[key.rpartition(" at ")[0]]
+    index, rest = divmod(offset, item.type.bytes)
+    if rest == 0 and size == item.type.bytes:
+        return f"{key}[{index}]" if item.is_array else key
+    where = f"{key}+{offset}" if offset else key
+    return f"{where} ({size} byte{'s' if size > 1 else ''})"
+
+
+def execution(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
+    """``witness``, which was ``rebuilt``, in plain values."""
+    layout = rebuilt.layout
+    rf = rebuilt.base("rf") or 0
+    threads = []
+    for number, thread in enumerate(test.threads):
+        steps: dict[tuple[int, int], list[Access]] = {}
+        first, end = layout.spans[number]
+        for i in range(first, end):
+            event = layout.events[i]
+            if not 0 <= event.id[1] < len(thread.body):
+                continue
+            accesses = steps.setdefault((event.id[1], event.id[2]), [])
+            if event.kind in ("R", "W") and event.cell is not None:
+                accesses.append(_access(test, witness, rebuilt, rf, i))
+        made = tuple(Step(instruction(test, number, index), r, tuple(a)) for (index, r), a in steps.items())
+        threads.append((thread.name, made))
+    return Execution(tuple(threads), tuple(_coherence(test, rebuilt)), tuple(_fences(test, rebuilt)))
+
+
+def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int) -> Access:
+    layout = rebuilt.layout
+    event = layout.events[number]
+    assert event.cell is not None
+    where = location(test, *event.cell)
+    if event.kind == "W":
+        return Access("W", where, shown(test, rebuilt.written[number], event.cell[2]))
+    value = shown(test, witness.values[event.id], event.cell[2])
+    algebra = layout.algebra
+    sources = [w for w, r in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
+    return Access("R", where, value, tuple(dict.fromkeys(place(test, layout, w) for w in sources)))
+
+
+def shown(test: Test, value: int, size: int) -> int | str:
+    """A value of ``size`` bytes: the address that it is where it is one, ``?x`` for the unknown value of ``x``, else an
+    unsigned integer."""
+    unknown = {origin[0] for b in value.to_bytes(size, "little") if (origin := unknown_bytes(test).get(b)) is not None}
+    if unknown:
+        return "?" + "?".join(sorted(unknown))
+    found = test.locate(value) if size == 8 else None
+    if found is None:
+        return value
+    return f"&{found[0].key}+{found[1]}" if found[1] else f"&{found[0].key}"
+
+
+def _coherence(test: Test, rebuilt: Rebuilt) -> list[tuple[str, str, str]]:
+    """Neighbours in coherence order among the writes of threads to each cell."""
+    layout = rebuilt.layout
+    co = rebuilt.co
+    pairs = set(layout.algebra.pairs(co))
+    found: dict[tuple[str, str, str], None] = {}
+    for cell, writes in layout.writes.items():
+        own = [w for w in writes if w < layout.initial_first]
+        for a in own:
+            for b in own:
+                if (a, b) in pairs and not any((a, c) in pairs and (c, b) in pairs for c in own):
+                    found[location(test, *cell), place(test, layout, a), place(test, layout, b)] = None
+    return list(found)
+
+
+def _fences(test: Test, rebuilt: Rebuilt) -> list[tuple[str, str]]:
+    layout = rebuilt.layout
+    fsc = set(layout.algebra.pairs(rebuilt.base("fsc") or 0))
+    members = {e for pair in fsc for e in pair}
+    near = [(a, b) for a, b in sorted(fsc) if not any((a, c) in fsc and (c, b) in fsc for c in members)]
+    return [(place(test, layout, a), place(test, layout, b)) for a, b in near]

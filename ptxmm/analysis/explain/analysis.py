@@ -1,0 +1,295 @@
+"""Why a test may end in some states, or why it may not: an execution, or the reasons and the nearest misses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.execution import Execution, execution
+from ptxmm.analysis.explain.chains import Reason, reason
+from ptxmm.analysis.explain.events import Views
+from ptxmm.analysis.explain.miss import Miss, Question, closest, nearest
+from ptxmm.analysis.explain.reasons import Found, NamedFact, background, check_axioms, fewest, reasons
+from ptxmm.analysis.explain.reasons import Search as Executions
+from ptxmm.analysis.explain.synchronization import Synchronization, synchronization
+from ptxmm.analysis.explain.values import Impossible, impossible, wording
+from ptxmm.analysis.explain.words import axiom_words
+from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.search import bug
+from ptxmm.cat import Model, index
+from ptxmm.cat.ir import Axiom
+from ptxmm.engines.result import Limits, Observed, Search
+from ptxmm.engines.solve import search
+from ptxmm.engines.witness import Confirmer, Unconfirmed
+from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.events.symbolic.variants import Site
+from ptxmm.program.condition import MemoryTerm, Negation, Proposition, RegisterTerm, evaluate, terms
+from ptxmm.program.test import Test
+from ptxmm.program.unknown import Assignment, assignments
+
+Verdict = Literal["allowed", "forbidden", "impossible", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Reasons that differ only in the instructions that they are about."""
+
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """An axiom that only says what an order is, with its section of PTX ISA 8.5: it holds in all executions that are
+    given reasons for."""
+
+    axiom: str
+    text: str
+    section: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainResult:
+    """Why ``test`` may or may not end in a state with ``state``.
+
+    ``verdict``: ``allowed``, by ``execution`` with its ``synchronization``; ``forbidden``: every execution that ends so
+    has one of the reasons in ``groups`` (unless the time limit cut the list), each checked from its facts alone;
+    ``impossible``: no execution ends so whatever the axioms say, for the parts of the state in ``impossible``;
+    ``unknown``: the search was not complete, or the program has no meaning. ``assumed``: axioms that the reasons take
+    for granted. ``misses``: the nearest misses, looked for only if ``searched``.
+    """
+
+    file: str
+    test: str
+    model: str
+    status: Status
+    notes: tuple[Note, ...]
+    seconds: float
+    state: str
+    verdict: Verdict
+    execution: Execution | None = None
+    synchronization: tuple[Synchronization, ...] = ()
+    groups: tuple[Group, ...] = ()
+    assumed: tuple[Assumption, ...] = ()
+    searched: bool = False
+    misses: tuple[Miss, ...] = ()
+    impossible: tuple[Impossible, ...] = ()
+
+    @property
+    def finding(self) -> bool | None:
+        """An explanation is nothing to warn of; None where there is none, or none of all executions."""
+        return None if self.verdict == "unknown" or self.status != "complete" else False
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What is known so far."""
+
+    status: Status = "complete"
+    verdict: Verdict = "unknown"
+    notes: list[Note] = field(default_factory=list)
+    execution: Execution | None = None
+    synchronization: tuple[Synchronization, ...] = ()
+    reasons: list[Reason] = field(default_factory=list)
+    assumed: set[str] = field(default_factory=set)
+    searched: bool = False
+    misses: tuple[Miss, ...] = ()
+    impossible: tuple[Impossible, ...] = ()
+
+
+def explain(
+    test: Test,
+    model: Model,
+    *,
+    limits: Limits | None = None,
+    state: Proposition | None = None,
+    misses: bool = True,
+) -> ExplainResult:
+    """Explain why ``test`` may end in a state with ``state`` under ``model``, or why it may not.
+
+    ``state`` None takes the condition of the test; of ``forall`` its negation, that is, why it may fail.
+    ``misses``: look for the nearest misses of what is forbidden.
+
+    Raises ``PtxmmError``: kind ``usage`` where there is neither a state nor a condition, ``unsupported`` where the
+    model does not cover the test or has negated checks, ``internal`` where an execution is not confirmed or a reason
+    does not hold, and what the engine raises.
+    """
+    start = time.perf_counter()
+    limits = limits or Limits()
+    if state is None:
+        if test.condition is None:
+            hint = 'name the final state to explain: --state "P1:r0=1"'
+            raise PtxmmError("the test has no condition", kind="usage", file=test.file, hint=hint)
+        state = test.condition.proposition
+        if test.condition.kind == "forall":
+            state = Negation(state)
+    check_compatible(test, model)
+    check_axioms(model)
+    answer = _Answer()
+    question = Question(state, _observed(state))
+    try:
+        _explain(test, model, question, limits, misses, answer)
+    except Timeout:
+        answer.status = "timeout"
+        answer.notes.append(Note("timeout", "the time limit ended the search; --timeout takes a higher one"))
+    groups: dict[tuple[object, ...], list[Reason]] = {}
+    for item in dict.fromkeys(answer.reasons):
+        groups.setdefault(item.shape, []).append(item)
+    return ExplainResult(
+        test.file,
+        test.name,
+        model.name,
+        answer.status,
+        tuple(answer.notes),
+        time.perf_counter() - start,
+        wording(test, state),
+        answer.verdict,
+        answer.execution,
+        answer.synchronization,
+        tuple(Group(tuple(g)) for g in sorted(groups.values(), key=lambda g: min(r.length for r in g))),
+        tuple(_assumption(model, axiom) for axiom in model.axioms if axiom.name in answer.assumed),
+        answer.searched,
+        answer.misses,
+        answer.impossible,
+    )
+
+
+def _assumption(model: Model, axiom: Axiom) -> Assumption:
+    words = axiom_words(model, axiom)
+    return Assumption(axiom.name, words.text, words.section)
+
+
+def _observed(state: Proposition) -> Observed:
+    named = terms(state)
+    return Observed(
+        tuple(t for t in named if isinstance(t, RegisterTerm)), tuple(t for t in named if isinstance(t, MemoryTerm))
+    )
+
+
+def _explain(test: Test, model: Model, question: Question, limits: Limits, misses: bool, answer: _Answer) -> None:
+    """Fill in ``answer``; what is in it stays true if the time limit ends this. Raises ``Timeout``."""
+    programs = list(assignments(test))
+    for assigned in programs:
+        found = search(assigned.test, model, question.observed, limits, question.proposition)
+        if _settled(test, assigned, model, question, found, answer):
+            return
+    if answer.status == "bounded":
+        text = f"executions that take a branch back more than {limits.unroll} times are left out; --unroll takes more"
+        answer.notes.append(Note("bound", text))
+    answer.verdict = "forbidden"
+    orders = background(model)
+    sites = _reasons(test, programs, model, question.proposition, limits, orders, answer)
+    if not answer.reasons and answer.assumed:
+        sites = _orders_alone(test, programs, model, question.proposition, limits, orders, answer)
+    if not answer.reasons:
+        answer.verdict = "impossible"
+        answer.impossible = impossible(test, programs[0].test, model, question.proposition, limits)
+    elif misses:
+        answer.misses = closest(
+            nearest(program.test, model, question, found, limits)
+            for program, found in zip(programs, sites, strict=True)
+            if found
+        )
+        answer.searched = True
+
+
+def _reasons(
+    test: Test,
+    programs: Sequence[Assignment],
+    model: Model,
+    proposition: Proposition,
+    limits: Limits,
+    orders: Collection[Axiom],
+    answer: _Answer,
+) -> list[set[Site]]:
+    """Add the reasons for all executions of ``programs`` (``test`` with values of unknown memory) that keep ``orders``
+    to ``answer``; those found if time runs out, too.
+
+    Returns for each program the instructions that matter: an execution that ends so either has a reason or does not
+    keep one of ``orders``, and no change of instructions that neither is about makes it an allowed one.
+    """
+    sites = []
+    known: list[frozenset[NamedFact]] = []
+    for assigned in programs:
+        found: list[Found] = []
+        chosen: tuple[Found, ...] = ()
+        try:
+            search = Executions(assigned.test, model, proposition, limits, orders, known)
+            for item in reasons(search, limits):
+                found.append(item)
+            answer.assumed |= search.assumed
+            if found:
+                chosen = fewest(Executions(assigned.test, model, proposition, limits, orders, known), limits, found)
+        finally:
+            # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
+            answer.reasons += [reason(model, Views(test, f.witness, f.execution), f) for f in chosen or found]
+        known += [item.named for item in chosen]
+        sites.append(_sites(assigned.test, search.excluded))
+    return sites
+
+
+def _orders_alone(
+    test: Test,
+    programs: Sequence[Assignment],
+    model: Model,
+    proposition: Proposition,
+    limits: Limits,
+    orders: Sequence[Axiom],
+    answer: _Answer,
+) -> list[set[Site]]:
+    """Where no execution that ends so keeps ``orders``: reasons why those that keep all but one of them violate that
+    one; all of them, where no single one is enough."""
+    needed = [axiom for axiom in orders if axiom.name in answer.assumed]
+    sites: list[set[Site]] = []
+    for released in (*([axiom] for axiom in needed), needed):
+        answer.assumed.clear()
+        kept = [axiom for axiom in orders if axiom not in released]
+        sites = _reasons(test, programs, model, proposition, limits, kept, answer)
+        if answer.reasons:
+            break
+    return sites
+
+
+def _settled(
+    test: Test, assigned: Assignment, model: Model, question: Question, found: Search, answer: _Answer
+) -> bool:
+    """Whether the search says that the states are allowed, that the program has no meaning, or gives up."""
+    if found.undefined is not None or found.flags & index().undefined:
+        flags = ", ".join(sorted(found.flags & index().undefined))
+        answer.status = "undefined"
+        answer.notes.append(Note("undefined", f"the program has no meaning: {found.undefined or flags}"))
+        return True
+    if found.bounded:
+        answer.status = "bounded"
+    for item in found.found:
+        if evaluate(question.proposition, item.state):
+            confirmer = Confirmer(assigned.test, model)
+            try:
+                state = confirmer.confirm(question.observed, item.witness)
+                rebuilt = confirmer.rebuild(item.witness)
+            except Unconfirmed as error:
+                raise bug(test, f"a witness under {model.name} is not confirmed: {error}") from error
+            if not evaluate(question.proposition, state):
+                raise bug(test, f"a witness under {model.name} ends in another final state than the engine found")
+            answer.verdict = "allowed"
+            answer.status = "complete"  # one execution is enough
+            # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
+            answer.execution = execution(test, item.witness, rebuilt)
+            answer.synchronization = synchronization(model, Views(test, item.witness, rebuilt))
+            return True
+    if found.timeout:
+        raise Timeout
+    return False
+
+
+def _sites(test: Test, excluded: Iterable[frozenset[NamedFact]]) -> set[Site]:
+    """The instructions that facts are about."""
+    sites = set()
+    for facts in excluded:
+        for _, first, second, _ in facts:
+            for name in (first, second):
+                if name is not None and len(name) == 2 and 0 <= name[0][1] < len(test.threads[name[0][0]].body):
+                    sites.add(name[0][:2])
+    return sites

@@ -1,0 +1,118 @@
+"""The weaker forms of one instruction, and how far each is from it: what a nearest miss may change.
+
+The distance counts steps: one for each level of order (acquire, release: relaxed: weak; ``fence.sc``:
+``fence.acq_rel``: ``fence.acquire``, ``fence.release``) and one for each level of scope (sys, gpu, cluster, cta). A
+form differs in its order or in its scope, never in both, but that weak accesses have no scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ptxmm.analysis.strength.forms import SCOPES, one_way
+from ptxmm.cat.ir import Coverage
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import (
+    Atomic,
+    ClusterBarrier,
+    Fence,
+    Load,
+    MbarrierArrive,
+    MbarrierInitFence,
+    MbarrierWait,
+    Op,
+    ProxyFence,
+    Store,
+    TensormapFence,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Weaker:
+    """A weaker form (None: no instruction) and how many steps away it is; ``change``: order, scope or removal."""
+
+    op: Op | None
+    change: str
+    distance: int
+
+
+_Orders = Mapping[str, tuple[tuple[str, ...], ...]]
+"""For each ``.sem`` those one step weaker, those two steps weaker."""
+
+_LOADS: _Orders = {"acquire": (("relaxed",), ("weak",)), "relaxed": (("weak",),)}
+_STORES: _Orders = {"release": (("relaxed",), ("weak",)), "relaxed": (("weak",),)}
+_ATOMICS: _Orders = {
+    "acq_rel": (("acquire", "release"), ("relaxed",)),
+    "acquire": (("relaxed",),),
+    "release": (("relaxed",),),
+}
+_REDUCTIONS: _Orders = {"release": (("relaxed",),)}
+_FENCES: _Orders = {"sc": (("acq_rel",),)}
+_FENCES_86: _Orders = {"sc": (("acq_rel",), ("acquire", "release")), "acq_rel": (("acquire", "release"),)}
+
+
+def weaker(test: Test, op: Op, coverage: Coverage) -> Iterator[Weaker]:
+    """The weaker forms of ``op`` with the same events and values, in scopes that the model has (PTX ISA 8.4, 8.5).
+
+    Only in files in PTX 8.6 or later there are relaxed operations of mbarriers and fences that only acquire or release.
+
+    Accesses of several elements do not become weak ones, which could be divided otherwise; nor do accesses through
+    other proxies change. What forms waits and counts in a phase is kept.
+    """
+    match op:
+        case Load() | Store():
+            if op.proxy == "generic" and not op.mmio:
+                yield from _access(op, coverage)
+        case Atomic():
+            if op.proxy == "generic":
+                for distance, sem in _steps(_ATOMICS if op.returns else _REDUCTIONS, op.sem):
+                    yield Weaker(replace(op, sem=sem), "order", distance)
+                yield from _scopes(op, coverage)
+        case Fence():
+            for distance, sem in _steps(_FENCES_86 if one_way(test) else _FENCES, op.sem):
+                yield Weaker(replace(op, sem=sem), "order", distance)
+            yield from _scopes(op, coverage)
+            yield Weaker(None, "removal", 1)
+        case TensormapFence():
+            yield from _scopes(op, coverage)
+            yield Weaker(None, "removal", 1)
+        case ProxyFence():
+            if op.kind == "async" and op.space == "shared::cluster":
+                yield Weaker(replace(op, space="shared::cta"), "scope", 1)
+            yield Weaker(None, "removal", 1)
+        case MbarrierInitFence():
+            yield Weaker(None, "removal", 1)
+        case MbarrierArrive() | MbarrierWait():
+            if op.sem != "relaxed" and one_way(test):
+                yield Weaker(replace(op, sem="relaxed"), "order", 1)
+            if op.scope == "cluster":
+                yield Weaker(replace(op, scope="cta"), "scope", 1)
+        case ClusterBarrier():
+            if op.kind == "arrive" and op.sem == "release":
+                yield Weaker(replace(op, sem="relaxed"), "order", 1)
+
+
+def _access(op: Load | Store, coverage: Coverage) -> Iterator[Weaker]:
+    if op.sem == "weak":
+        return
+    several = len(op.dst if isinstance(op, Load) else op.values) > 1
+    found = _steps(_LOADS if isinstance(op, Load) else _STORES, op.sem)
+    for distance, sem in ((1, "weak"),) if op.volatile else found:
+        if sem != "weak":
+            yield Weaker(replace(op, sem=sem), "order", distance)
+        elif not several:
+            yield Weaker(replace(op, sem=sem, scope=None, volatile=False), "order", distance)
+    if not op.volatile:
+        yield from _scopes(op, coverage)
+
+
+def _scopes(op: Load | Store | Atomic | Fence | TensormapFence, coverage: Coverage) -> Iterator[Weaker]:
+    assert op.scope is not None
+    narrower = [s for s in SCOPES[: SCOPES.index(op.scope)] if s in coverage.scopes]
+    for distance, scope in enumerate(reversed(narrower), 1):
+        yield Weaker(replace(op, scope=scope), "scope", distance)
+
+
+def _steps(orders: _Orders, sem: str) -> Iterator[tuple[int, str]]:
+    return ((distance, s) for distance, sems in enumerate(orders.get(sem, ()), 1) for s in sems)

@@ -1,0 +1,236 @@
+"""Nearest misses: the weakest single changes of a program that make states allowed that it forbids.
+
+Changes are tried in this order, and all of the first distance at which one succeeds are reported:
+
+1. one instruction in a weaker order or a narrower scope, the fewest steps first (``forms``);
+2. one fence or proxy fence left out, one barrier (in all its threads), or one wait for asynchronous operations;
+3. one thread in another CTA, then in another cluster, then on another GPU.
+
+Instructions that are named neither by a reason nor where an execution breaks an order can't matter: the executions
+would stay forbidden. Every change found is confirmed by an ordinary search in the changed test.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.explain.forms import Weaker, weaker
+from ptxmm.analysis.strength.changes import Change, removal, replacement
+from ptxmm.analysis.strength.structure import removals
+from ptxmm.cat import Model, index
+from ptxmm.engines.result import Found, Limits, Observed
+from ptxmm.engines.solve import search
+from ptxmm.engines.strengths import Strengths, Unwanted
+from ptxmm.engines.witness import Confirmer, Unconfirmed
+from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.variants import Site, Variation
+from ptxmm.program.condition import Proposition, evaluate
+from ptxmm.program.edit import edited
+from ptxmm.program.test import Placement, Test
+from ptxmm.ptx.ops import Op
+
+_OPCODE = re.compile(r"(@\S+ )?(\S+)(.*)")
+"""An instruction on one line: its guard, its opcode and its operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A thread in another place of the scope tree; both places as a litmus test writes them."""
+
+    thread: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Changes of instructions, or the move of a thread, that make the states allowed. ``kind``: order, scope, removal
+    or placement; ``distance`` counts its steps."""
+
+    kind: str
+    distance: int
+    changes: tuple[Change, ...]
+    move: Move | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which final states are asked for, and what they are told apart by."""
+
+    proposition: Proposition
+    observed: Observed
+
+
+def nearest(test: Test, model: Model, question: Question, sites: Collection[Site], limits: Limits) -> tuple[Miss, ...]:
+    """The nearest misses of ``test`` by the order above; none where no single change is enough.
+
+    ``sites``: the instructions that may matter. Raises ``Timeout``.
+    """
+    forms = {site: tuple(weaker(test, _op(test, site), model.coverage)) for site in sorted(sites)}
+    misses = _weakened(test, model, question, forms, limits)
+    if misses and misses[0].kind != "removal":
+        return misses
+    misses += _removed(test, model, question, sites, limits)
+    return misses or _moved(test, model, question, sites, limits)
+
+
+def closest(found: Iterable[tuple[Miss, ...]]) -> tuple[Miss, ...]:
+    """The nearest of the nearest misses of several programs, each once."""
+    every = [misses for misses in found if misses]
+    steps = ("order", "scope"), ("removal",), ("placement",)
+
+    def rank(misses: tuple[Miss, ...]) -> tuple[int, int]:
+        return next(n for n, kinds in enumerate(steps) if misses[0].kind in kinds), misses[0].distance
+
+    least = min(map(rank, every), default=None)
+    return tuple(dict.fromkeys(miss for misses in every if rank(misses) == least for miss in misses))
+
+
+def allows(test: Test, model: Model, question: Question, limits: Limits) -> Found | None:
+    """A confirmed execution of ``test`` that ends in a state asked for; None if there is none, or if the program has
+    no meaning. Raises ``Timeout``."""
+    answer = search(test, model, question.observed, limits, question.proposition)
+    if answer.undefined is not None or answer.flags & index().undefined:
+        return None
+    for found in answer.found:
+        if evaluate(question.proposition, found.state):
+            try:
+                state = Confirmer(test, model).confirm(question.observed, found.witness)
+            except Unconfirmed:
+                return None
+            return found if evaluate(question.proposition, state) else None
+    return None
+
+
+def _op(test: Test, site: Site) -> Op:
+    return test.threads[site[0]].body[site[1]]
+
+
+def _weakened(
+    test: Test, model: Model, question: Question, forms: Mapping[Site, tuple[Weaker, ...]], limits: Limits
+) -> tuple[Miss, ...]:
+    """Orders and scopes, and, only if none of those is enough, fences left out: all from one problem."""
+    candidates = [(site, form) for site, found in forms.items() for form in found]
+    if not candidates:
+        return ()
+    candidates.sort(key=lambda c: (c[1].change == "removal", c[1].distance))
+    variations = {site: _variation(_op(test, site), found) for site, found in forms.items() if found}
+    strengths = Strengths(test, model, variations, Unwanted(question.proposition), limits, question.observed)
+    every = frozenset(strengths.switches)
+    for _, group in groupby(candidates, key=lambda c: (c[1].change == "removal", c[1].distance)):
+        misses = []
+        for site, form in group:
+            limits.check()
+            position = forms[site].index(form)
+            on = frozenset(s for s in every if s[:2] != site or s[2] < position)
+            if strengths.find(on) is None:
+                continue
+            changed = edited(test, {site: () if form.op is None else (form.op,)})
+            if _allowed(changed, model, question, limits):
+                misses.append(Miss(form.change, form.distance, (_change(test, site, form.op),)))
+        if misses:
+            return tuple(misses)
+    return ()
+
+
+def _variation(op: Op, forms: Iterable[Weaker]) -> Variation:
+    """The forms in a row, each with one switch more than the one before it, ``op`` last."""
+    row = [*(form.op for form in forms), op]
+    return Variation(tuple((form, frozenset(range(n))) for n, form in enumerate(row)))
+
+
+def _removed(test: Test, model: Model, question: Question, sites: Collection[Site], limits: Limits) -> tuple[Miss, ...]:
+    """Barriers and waits left out: fences are among the forms of ``_weakened``."""
+    misses = []
+    for change in removals(test):
+        limits.check()
+        group = sorted(change.edits)
+        if not set(group).isdisjoint(sites) and _allowed(edited(test, change.edits), model, question, limits):
+            misses.append(Miss("removal", 1, tuple(removal(test, *site) for site in group)))
+    return tuple(misses)
+
+
+def _same(a: Placement, b: Placement, level: str) -> bool:
+    """Whether two threads are written to be in one warp, CTA or cluster."""
+    levels = ("gpu", "grid", "cluster", "cta", "warp")
+    above = levels[: levels.index(level) + 1]
+    return getattr(a, level) is not None and all(getattr(a, name) == getattr(b, name) for name in above)
+
+
+def _moved(test: Test, model: Model, question: Question, sites: Collection[Site], limits: Limits) -> tuple[Miss, ...]:
+    threads = sorted({thread for thread, _ in sites})
+    for distance, level in enumerate(("cta", "cluster", "gpu"), 1):
+        misses = []
+        for number in threads:
+            limits.check()
+            thread = test.threads[number]
+            there = _elsewhere(test, number, level)
+            if there is None:
+                continue
+            moved = replace(thread, placement=there)
+            changed = replace(test, threads=(*test.threads[:number], moved, *test.threads[number + 1 :]))
+            if _allowed(changed, model, question, limits):
+                move = Move(thread.name, _place(thread.placement), _place(there))
+                misses.append(Miss("placement", distance, (), move))
+        if misses:
+            return tuple(misses)
+    return ()
+
+
+def _elsewhere(test: Test, number: int, level: str) -> Placement | None:
+    """A place for a thread where no other thread is, in a new CTA of its cluster, a new cluster or on a new GPU; None
+    if it is there already, or if shared memory of its CTA keeps it there."""
+    places = [t.placement for n, t in enumerate(test.threads) if n != number]
+    mine = test.threads[number].placement
+    if mine.host or any(item.owner is not None for item in test.objects.values()):
+        return None
+
+    def new(name: str) -> int:
+        return max((getattr(p, name) or 0 for p in (*places, mine)), default=0) + 1
+
+    match level:
+        case "cta":
+            if not any(_same(mine, p, "cta") for p in places):
+                return None
+            return replace(mine, cta=new("cta"), warp=None)
+        case "cluster":
+            if not any(_same(mine, p, "cluster") for p in places):
+                return None
+            return replace(mine, cluster=new("cluster"), cta=new("cta"), warp=None)
+    if not any(p.gpu == mine.gpu and not p.host for p in places):
+        return None
+    return Placement(gpu=new("gpu"))
+
+
+def _allowed(test: Test, model: Model, question: Question, limits: Limits) -> bool:
+    """Whether a changed test allows the states; what can't be run is no miss."""
+    try:
+        check_compatible(test, model)
+        return allows(test, model, question, limits) is not None
+    except PtxmmError as error:
+        if error.kind in ("timeout", "internal"):
+            raise
+        return False
+
+
+def _change(test: Test, site: Site, op: Op | None) -> Change:
+    """The new text has the operands as they are written, for only the opcode differs."""
+    if op is None:
+        return removal(test, *site)
+    change = replacement(test, *site, op)
+    old, new = _OPCODE.fullmatch(change.old or ""), _OPCODE.fullmatch(change.new or "")
+    if old is None or new is None or bool(old[3]) is not bool(new[3]):
+        return change
+    return replace(change, new=f"{old[1] or ''}{new[2]}{old[3]}")
+
+
+def _place(placement: Placement) -> str:
+    """A place in the scope tree as a litmus test writes it."""
+    if placement.host:
+        return "host"
+    levels = ((name, getattr(placement, name)) for name in ("gpu", "grid", "cluster", "cta", "warp"))
+    return ", ".join(f"{name} {number}" for name, number in levels if number is not None)

@@ -1,0 +1,369 @@
+"""Is each fence, order and scope of a program needed, and what is missing where they are not enough?
+
+What a program must not do is searched for in one problem that stands for all its weaker or stronger variants
+(``superposition``); the sets of steps that suffice are found from the executions that others allow (``sufficient``).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.observe import observed
+from ptxmm.analysis.property import Judgement, Property, Requirement, judge, requirement
+from ptxmm.analysis.result import Note, Outcome, Status
+from ptxmm.analysis.robust import strong_model
+from ptxmm.analysis.search import bug, final_states, values
+from ptxmm.analysis.strength.changes import Change, Costs, changes, text_of, written
+from ptxmm.analysis.strength.structure import Structural, left_out, removals, strengthenings, unjudged
+from ptxmm.analysis.strength.sufficient import minimal_sets
+from ptxmm.analysis.strength.superposition import Superposition, superposition
+from ptxmm.cat import Model
+from ptxmm.engines.result import Limits
+from ptxmm.engines.strengths import Strengths
+from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.events.symbolic.variants import Site, Switch
+from ptxmm.program.condition import Proposition, State, evaluate
+from ptxmm.program.edit import edited
+from ptxmm.program.test import Test
+from ptxmm.program.unknown import assignments
+from ptxmm.ptx.ops import Op
+
+MOST = 10
+"""So many repairs, or joint reductions, are listed unless more are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An instruction that orders: ``verdict`` is what it is for the property, all others staying as they are.
+
+    ``unknown``: the search was cut by the bound of a loop or by the time limit. ``weaker``: the weakest forms that
+    suffice in its place (``verdict`` is ``weaker``). ``without``: a final state that must not be and appears where it
+    is taken away or is as weak as it can be; None where the property fails in another way (``why``: a data race, a
+    program without meaning).
+    """
+
+    thread: str
+    line: int
+    column: int
+    text: str
+    verdict: Literal["needed", "removable", "weaker", "unknown"]
+    weaker: tuple[str, ...]
+    without: Outcome | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A changed program that meets the property and that no smaller change of its kind makes meet it.
+
+    ``cost``: of the steps added (a repair) or kept (a reduction). ``engines``: those that confirm ``program``, the
+    changed one. ``keeps``: every state that ``sc`` allows and that may be is still reached; a barrier may prevent the
+    communication itself.
+    """
+
+    changes: tuple[Change, ...]
+    cost: int
+    engines: tuple[str, ...]
+    program: Test
+    keeps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FencesResult:
+    """``holds``: whether the program as written meets what is ``required``; None: not known.
+
+    If it does, ``items`` judges each instruction that orders alone, and ``variants`` are all smallest programs; if
+    not, ``variants`` are the smallest repairs. ``listed``: there are no others. ``bad``: a final state that must not
+    be. ``source`` is the test.
+    """
+
+    source: Test
+    file: str
+    test: str
+    model: str
+    required: str
+    holds: bool | None
+    status: Status
+    bad: Outcome | None
+    items: tuple[Item, ...]
+    variants: tuple[Variant, ...]
+    listed: bool
+    notes: tuple[Note, ...]
+    seconds: float
+
+    @property
+    def finding(self) -> bool | None:
+        """Whether the property fails; None where that is not known."""
+        return None if self.holds is None else not self.holds
+
+
+def fences(
+    test: Test,
+    model: Model,
+    *,
+    wanted: Property = Property.never,
+    costs: Costs | None = None,
+    most: int | None = MOST,
+    limits: Limits | None = None,
+) -> FencesResult:
+    """Judge the fences, orders and scopes of ``test`` under ``model``, or repair it.
+
+    ``most``: how many repairs or reductions are listed, None for all. Raises ``PtxmmError`` as ``analysis.check``.
+    """
+    limits, costs, start = limits or Limits(), costs or Costs(), time.perf_counter()
+    check_compatible(test, model)
+    if model.readings.get("sc-acqrel") == "off":
+        message = "under sc-acqrel=off a fence.sc is no stronger than a fence.acq_rel: there is no order of strengths"
+        raise PtxmmError(message, kind="unsupported", file=test.file)
+    search = _Search(test, model, costs, most, limits)
+    try:
+        search.run(wanted)
+    except Timeout:
+        search.status, search.listed = "timeout", False
+        search.notes.append(Note("timeout", "the time limit ended the search; --timeout takes a higher one"))
+    words = wanted.value if search.required is None else search.required.text
+    return FencesResult(
+        test,
+        test.file,
+        test.name,
+        model.name,
+        words,
+        search.holds,
+        search.status,
+        search.bad,
+        tuple(search.items),
+        tuple(search.variants),
+        search.listed,
+        tuple(search.notes),
+        time.perf_counter() - start,
+    )
+
+
+class _Family:
+    """The variants of a program as one problem for each value that unknown memory may have."""
+
+    def __init__(self, everything: Superposition, model: Model, required: Requirement, limits: Limits) -> None:
+        self.everything = everything
+        self._members = [
+            Strengths(assigned.test, model, everything.variations, required.unwanted, limits)
+            for assigned in assignments(everything.test)
+        ]
+
+    def suffices(self, on: frozenset[Switch]) -> bool:
+        """Whether the program that exactly the switches ``on`` make does nothing unwanted."""
+        return all(member.find(on) is None for member in self._members)
+
+
+class _Search:
+    def __init__(self, test: Test, model: Model, costs: Costs, most: int | None, limits: Limits) -> None:
+        self.test, self.model, self.costs, self.most, self.limits = test, model, costs, most, limits
+        self.required: Requirement | None = None
+        self.holds: bool | None = None
+        self.status: Status = "complete"
+        self.bad: Outcome | None = None
+        self.items: list[Item] = []
+        self.variants: list[Variant] = []
+        self.listed = True
+        self.hangs = False
+        self.notes: list[Note] = []
+
+    def run(self, wanted: Property) -> None:
+        required = self.required = requirement(self.test, self.model, wanted, self.limits)
+        now = judge(self.test, self.model, required, self.limits)
+        self.holds, self.bad, self.status = now.holds, now.outcome, now.result.status
+        self.hangs = now.deadlock
+        self.notes += now.result.notes
+        if now.holds and not now.result.outcomes and (now.vacuous or now.deadlock):
+            self.holds = None
+            self.notes.append(Note("vacuous", "no execution reaches its end, so that every property holds of it"))
+        if self.holds is None:
+            return
+        if now.holds:
+            self._reduce(required)
+        else:
+            self._repair(required)
+        if any(item.verdict == "unknown" for item in self.items) and self.status == "complete":
+            self.status = "bounded"
+        left = unjudged(self.test)
+        if left is not None:
+            text = f"`{written(left)}` is not judged: its value is used, so that it can't just be left out"
+            self.notes.append(Note("unjudged", text))
+
+    # -- what can go --
+
+    def _reduce(self, required: Requirement) -> None:
+        family = self._family(superposition(self.test, self.model.coverage, stronger=False), required)
+        everything, given = family.everything, family.everything.given
+        for site in sorted(everything.forms):
+            if everything.forms[site].given:
+                self.items.append(self._item(family, required, site, given))
+        for structural in removals(self.test):
+            self.items.append(self._removed(structural, required))
+        self.items.sort(key=lambda item: item.line)
+        self.items.sort(key=lambda item: [t.name for t in self.test.threads].index(item.thread))
+        weights = {switch: self.costs.of(everything, switch) for switch in given}
+        for kept in minimal_sets(weights, family.suffices, self.limits.check):
+            if len(self.variants) == self.most:
+                self.listed = False
+                break
+            self._list(everything, kept, sum(weights[s] for s in kept), required)
+
+    def _item(self, family: _Family, required: Requirement, site: Site, given: frozenset[Switch]) -> Item:
+        everything = family.everything
+        own = frozenset(switch for switch in given if switch[:2] == site)
+        rest = given - own
+        costs = {switch: self.costs.of(everything, switch) for switch in own}
+        enough = list(minimal_sets(costs, lambda on: family.suffices(rest | on), self.limits.check))
+        place = everything.places[site]
+        op = self.test.threads[place.thread].body[place.index]
+        where = self._where(place.thread, op, written(op))
+        # What the problem of all strengths says is decided again for the program itself.
+        decided = [judge(everything.program(rest | on), self.model, required, self.limits) for on in enough]
+        if any(judgement.holds is False for judgement in decided) or not enough:
+            raise self._bug()
+        if any(judgement.holds is None for judgement in decided):
+            return Item(*where, "unknown", (), None, next(j.result.status for j in decided if j.holds is None))
+        forms = [everything.form(site, rest | on) for on in enough]
+        if forms == [None]:
+            return Item(*where, "removable", (), None, "")
+        without = judge(everything.program(rest), self.model, required, self.limits)
+        outcome, why = without.outcome, _why(without)
+        if own in enough:
+            return Item(*where, "needed", (), outcome, why)
+        weaker = tuple(text_of(self.test, form) for form in forms if form is not None)
+        return Item(*where, "weaker", weaker, outcome, why)
+
+    def _removed(self, structural: Structural, required: Requirement) -> Item:
+        thread, index = structural.at
+        op = self.test.threads[thread].body[index]
+        without = judge(edited(self.test, structural.edits), self.model, required, self.limits)
+        where = self._where(thread, op, structural.text)
+        if without.holds is None:
+            return Item(*where, "unknown", (), None, without.result.status)
+        if without.holds and not without.vacuous and (self.hangs or not without.deadlock):
+            return Item(*where, "removable", (), None, "")
+        return Item(*where, "needed", (), without.outcome, _why(without))
+
+    def _where(self, thread: int, op: Op, text: str) -> tuple[str, int, int, str]:
+        span = op.source.span
+        return self.test.threads[thread].name, span.line, span.column, text
+
+    # -- what is missing --
+
+    def _repair(self, required: Requirement) -> None:
+        before = self._reached(self.test, required)
+        self._strengthen(self.test, (), 0, required)
+        structurals = list(strengthenings(self.test, self.model.coverage, self.costs))
+        for structural in structurals:
+            cheaper = [variant for variant in self.variants if variant.cost <= structural.cost]
+            if self.most is not None and len(cheaper) >= self.most:
+                self.listed = False
+                break
+            self.limits.check()
+            changed = edited(self.test, structural.edits)
+            if judge(changed, self.model, required, self.limits).holds:
+                self._confirm(changed, structural.changes, structural.cost, required, before)
+        if not self.variants:
+            for structural in structurals:
+                if self.most is not None and len(self.variants) >= self.most:
+                    self.listed = False
+                    break
+                self._strengthen(edited(self.test, structural.edits), structural.changes, structural.cost, required)
+        if left_out(self.test):
+            self.listed = False
+            self.notes.append(Note("repair", "the threads have too many instructions for barriers to be tried"))
+        self.variants.sort(key=lambda variant: (not variant.keeps, variant.cost, len(variant.changes)))
+        if self.most is not None and len(self.variants) > self.most:
+            del self.variants[self.most :]
+            self.listed = False
+        if not self.variants and self.listed:
+            text = "no order, scope, fence, barrier or wait that can be added is enough"
+            self.notes.append(Note("repair", text))
+
+    def _strengthen(self, test: Test, before: tuple[Change, ...], cost: int, required: Requirement) -> None:
+        """Add the smallest sets of steps that repair ``test``, which ``before`` has made of the program as written."""
+        family = self._family(superposition(test, self.model.coverage, stronger=True), required)
+        everything, given = family.everything, family.everything.given
+        weights = {s: self.costs.of(everything, s) for s in everything.switches - given}
+        for added in minimal_sets(weights, lambda on: family.suffices(given | on), self.limits.check):
+            if len(self.variants) == self.most:
+                self.listed = False
+                return
+            total = cost + sum(weights[s] for s in added)
+            on = given | added
+            reached = self._reached(self.test, required) if before else None
+            self._confirm(everything.program(on), (*before, *changes(everything, on)), total, required, reached)
+
+    def _reached(self, test: Test, required: Requirement) -> frozenset[tuple[int, ...]] | None:
+        """The final states that ``sc`` allows and that may be; None where that is not known."""
+        what = observed(self.test)
+        try:
+            states = final_states(("z3",), test, strong_model(self.model), what, self.limits, None)
+        except PtxmmError as error:
+            if error.kind == "internal":
+                raise
+            return None
+        if not states.search.exhausted or any(item.unknown for item in test.objects.values()):
+            return None
+        bad = required.bad
+        allowed = [s for s in states.rows if bad is None or not self._holds(bad, s)]
+        return frozenset(values(what, state) for state in allowed)
+
+    @staticmethod
+    def _holds(bad: Proposition, state: State) -> bool:
+        try:
+            return evaluate(bad, state)
+        except KeyError:  # it is about more than is told apart here
+            return False
+
+    def _family(self, everything: Superposition, required: Requirement) -> _Family:
+        return _Family(everything, self.model, required, self.limits)
+
+    def _list(self, everything: Superposition, on: frozenset[Switch], cost: int, required: Requirement) -> None:
+        self._confirm(everything.program(on), changes(everything, on), cost, required, None)
+
+    def _confirm(
+        self,
+        program: Test,
+        found: tuple[Change, ...],
+        cost: int,
+        required: Requirement,
+        before: frozenset[tuple[int, ...]] | None,
+    ) -> None:
+        """Add a variant, after both engines have decided the program itself. ``before``: see ``_reached``."""
+        engines = []
+        for engine in ("z3", "enumerate"):
+            decided = judge(program, self.model, required, self.limits, engine)
+            if decided.holds is False:
+                raise self._bug()
+            if decided.vacuous or (decided.deadlock and not self.hangs):
+                return  # threads that wait for ever do no harm, and no good either
+            if decided.holds:
+                engines.append(engine)
+            elif decided.result.status == "bounded":
+                self.status = "bounded"
+        after = None if before is None else self._reached(program, required)
+        keeps = before is None or after is None or before <= after
+        self.variants.append(Variant(found, cost, tuple(engines), program, keeps))
+
+    def _bug(self) -> PtxmmError:
+        return bug(self.test, "a program that was found to meet the property does not")
+
+
+def _why(judgement: Judgement) -> str:
+    """In a word or two, what goes wrong in a program that does not meet the property."""
+    if judgement.holds:
+        return "deadlock" if judgement.deadlock else ""
+    if judgement.holds is None:
+        return judgement.result.status
+    if judgement.outcome is not None:
+        return "outcome"
+    raised = [flag for flag in judgement.result.flags if flag != "deadlock"]
+    if raised:
+        return raised[0]
+    return "deadlock" if judgement.deadlock else judgement.result.status
+
+

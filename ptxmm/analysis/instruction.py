@@ -1,0 +1,33 @@
+"""How instructions are named to the user: thread, line of the file, text as written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxmm.program.test import Test
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """An instruction of a test: ``index`` in the body of ``thread``; ``line`` and ``column`` are 1-based."""
+
+    thread: str
+    index: int
+    line: int
+    column: int
+    text: str
+
+    @property
+    def place(self) -> str:
+        """``P1:12``."""
+        return f"{self.thread}:{self.line}"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+def instruction(test: Test, thread: int, index: int) -> Instruction:
+    """The instruction ``index`` of a thread of ``test``."""
+    source = test.threads[thread].body[index].source
+    text = " ".join(source.text.split())
+    return Instruction(test.threads[thread].name, index, source.span.line, source.span.column, text)

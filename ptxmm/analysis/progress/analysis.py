@@ -1,0 +1,201 @@
+"""Progress: can a thread spin or wait for ever? An execution that does, and why nothing in it will change.
+
+What this means is in docs/progress.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.execution import Step
+from ptxmm.analysis.instruction import Instruction
+from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.search import bug
+from ptxmm.cat import Model, index
+from ptxmm.engines.fairness import FAIRNESS, MEANING, Fairness, State
+from ptxmm.engines.hangs import Answer, Visibility, search
+from ptxmm.engines.result import Limits, Observed
+from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.program.test import Test
+from ptxmm.program.unknown import assignments, computed_with
+
+Verdict = Literal["terminates", "may hang", "unknown"]
+
+VISIBILITY: tuple[Visibility, ...] = ("strong", "all")
+
+SEEN: Mapping[Visibility, str] = {
+    "strong": "a read repeated for ever is sure to see, in the end, the writes that are morally strong with it",
+    "all": "a read repeated for ever is sure to see, in the end, all writes",
+}
+
+ENGINES = ("enumerate", "both")
+
+_ALONE = Note("engine", "Z3 was not asked: it judges programs without barriers under a fair scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A read, or a wait on an mbarrier, that returns the same in every round of a loop.
+
+    ``value``: what it reads (of an mbarrier, the number of phases that are complete); ``source``: the instruction that
+    wrote that, ``initial``, or empty for an mbarrier. ``reasons``: why it will read no other value.
+    """
+
+    instruction: Instruction
+    location: str
+    value: int | str
+    source: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one thread in an execution that never ends.
+
+    ``state``: ends, spins, waits (at a barrier), held (an earlier grid does not end), stops (left out of the schedule
+    for ever). ``at``: the instruction at which it waits, or which comes next; None if it ends or spins. ``lines``: the
+    first and the last line of the loop in which it spins. ``steps``: what it has executed, one round of that loop at
+    the end; ``seen``: what the loop reads, for ever.
+    """
+
+    thread: str
+    state: State
+    at: Instruction | None
+    lines: tuple[int, int] | None
+    steps: tuple[Step, ...]
+    seen: tuple[Seen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressResult:
+    """Whether every execution of one test under one model ends.
+
+    ``verdict``: ``may hang`` with what becomes of the ``threads`` in an execution that never ends; ``terminates`` after
+    a complete search; else ``unknown``. ``fairness``: of the scheduler; ``visibility``: which writes a thread can't
+    fail to see for ever.
+    """
+
+    file: str
+    test: str
+    model: str
+    fairness: Fairness
+    visibility: Visibility
+    verdict: Verdict
+    status: Status
+    threads: tuple[Fate, ...]
+    notes: tuple[Note, ...]
+    seconds: float
+
+    @property
+    def finding(self) -> bool | None:
+        """Whether it may hang; None where that is not known."""
+        return None if self.verdict == "unknown" else self.verdict == "may hang"
+
+
+def progress(
+    test: Test,
+    model: Model,
+    *,
+    limits: Limits | None = None,
+    fairness: Fairness = "fair",
+    visibility: Visibility = "strong",
+    engine: str = "enumerate",
+) -> ProgressResult:
+    """Look for an execution of ``test`` that never ends.
+
+    ``engine``: ``both`` asks Z3 as well, under a fair scheduler and where the test has no barriers.
+
+    Raises ``PtxmmError``: kind ``unsupported`` where ``model`` does not cover the test, ``usage`` for an unknown
+    ``fairness``, ``visibility`` or ``engine``, ``internal`` where the engines disagree; and what the engines raise.
+    """
+    if engine not in ENGINES:
+        raise PtxmmError(f"unknown engine {engine!r}", kind="usage", hint=f"one of {', '.join(ENGINES)}")
+    if fairness not in FAIRNESS:
+        raise PtxmmError(f"unknown fairness {fairness!r}", kind="usage", hint=f"one of {', '.join(FAIRNESS)}")
+    if visibility not in VISIBILITY:
+        raise PtxmmError(f"unknown visibility {visibility!r}", kind="usage", hint=f"one of {', '.join(VISIBILITY)}")
+    limits = limits or Limits()
+    start = time.perf_counter()
+    check_compatible(test, model)
+    answer, timeout, undefined, compared = Answer(), False, None, True
+    threads: tuple[Fate, ...] = ()
+    try:
+        for assigned in assignments(test):
+            undefined = _undefined(assigned.test, model, limits)
+            if undefined is not None:
+                break
+            found = search(assigned.test, model, limits, fairness, visibility)
+            answer.bounded = answer.bounded or found.bounded
+            compared = engine == "both" and _compare(assigned.test, model, limits, fairness, visibility, found)
+            if found.hang is not None:
+                from ptxmm.analysis.progress.fates import fates
+
+                threads = fates(assigned.test, found.hang)
+                break
+    except Timeout:
+        timeout = True
+    computed = computed_with(test)
+    status: Status = "complete"
+    if undefined is not None:
+        status = "undefined"
+    elif not threads and timeout:
+        status = "timeout"
+    elif not threads and (answer.bounded or computed):
+        status = "bounded"
+    verdict: Verdict = "may hang" if threads else "terminates" if status == "complete" else "unknown"
+    notes = (
+        Note("fairness", f"scheduler {fairness}: {MEANING[fairness]}"),
+        Note("visibility", f"visibility {visibility}: {SEEN[visibility]}"),
+        *_notes(test, limits, status, undefined, computed),
+        *(() if compared or engine != "both" else (_ALONE,)),
+    )
+    seconds = time.perf_counter() - start
+    return ProgressResult(
+        test.file, test.name, model.name, fairness, visibility, verdict, status, threads, notes, seconds
+    )
+
+
+def _compare(
+    test: Test, model: Model, limits: Limits, fairness: Fairness, visibility: Visibility, found: Answer
+) -> bool:
+    """Whether Z3 could be asked; it must agree."""
+    from ptxmm.engines.hangs_solve import covers, may_hang
+
+    if fairness != "fair" or not covers(test):
+        return False
+    other = may_hang(test, model, limits, visibility == "all")
+    if other != (found.hang is not None):
+        here, there = ("may hang", "terminates") if found.hang is not None else ("terminates", "may hang")
+        raise bug(test, f"the engines disagree on progress under {model.name}: {here} by enumeration, {there} by Z3")
+    return True
+
+
+def _undefined(test: Test, model: Model, limits: Limits) -> str | None:
+    """Why the program has no meaning in some execution, as ``check`` finds it."""
+    from ptxmm.engines.solve import search as final_states
+
+    found = final_states(test, model, Observed((), ()), limits)
+    if found.undefined is not None:
+        return found.undefined
+    flags = sorted(found.flags & index().undefined)
+    return f"some execution has a {flags[0]}" if flags else None
+
+
+def _notes(
+    test: Test, limits: Limits, status: Status, undefined: str | None, computed: list[str]
+) -> Iterator[Note]:
+    if undefined is not None:
+        yield Note("undefined", undefined)
+    if status == "bounded" and not computed:
+        text = f"a loop with effects goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
+        yield Note("bound", text)
+    if status == "bounded" and computed:
+        yield Note("unknown", f"an unknown initial value is computed with ({'; '.join(computed)})")
+    if status == "timeout":
+        yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+    if test.filter is not None:
+        yield Note("filter", "the filter is about final states: executions that never end are judged without it")

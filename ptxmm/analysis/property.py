@@ -1,0 +1,143 @@
+"""What a program must never do, as a search for it: the condition, a data race, a state that ``sc`` does not allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.observe import observed
+from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.result import Outcome, Result
+from ptxmm.analysis.robust import strong_model
+from ptxmm.analysis.search import final_states
+from ptxmm.cat import Model, index
+from ptxmm.engines.result import Limits
+from ptxmm.engines.strengths import Unwanted
+from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.program.condition import (
+    Comparison,
+    Condition,
+    Conjunction,
+    Disjunction,
+    IntegerTerm,
+    Negation,
+    Proposition,
+    Term,
+)
+from ptxmm.program.test import Test
+
+RACES = frozenset(("data-race", "mixed-size-race"))
+
+
+class Property(StrEnum):
+    """What is asked for: the condition of the test never holds (``forall``: always); no data race; the final states
+    are those of ``sc``."""
+
+    never = "never"
+    races = "races"
+    robust = "robust"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A property of a test: ``bad``: what must hold of no final state, or None; ``flags``: what no execution may
+    raise; ``deadlock``: no thread may wait for ever; ``text``: the property in words."""
+
+    bad: Proposition | None
+    flags: frozenset[str]
+    text: str
+    deadlock: bool = False
+
+    @property
+    def unwanted(self) -> Unwanted:
+        """The same, for the engine; an execution without meaning is unwanted too."""
+        return Unwanted(self.bad, self.flags | index().undefined, True, self.deadlock)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a program meets a requirement: ``holds`` is None where the search was not complete. ``outcome``: a
+    final state that must not be, where that is what fails; ``deadlock``: some execution waits for ever."""
+
+    holds: bool | None
+    outcome: Outcome | None
+    result: Result
+
+    @property
+    def deadlock(self) -> bool:
+        return "deadlock" in self.result.flags
+
+    @property
+    def vacuous(self) -> bool:
+        return "vacuous" in self.result.flags
+
+
+def requirement(test: Test, model: Model, wanted: Property, limits: Limits) -> Requirement:
+    """``wanted`` of ``test``. Raises ``PtxmmError`` (kind ``usage``) where the test has no condition or the model no
+    flag for it, and ``Timeout``."""
+    match wanted:
+        case Property.never:
+            condition = test.condition
+            if condition is None:
+                raise PtxmmError(
+                    "the test has no condition", kind="usage", file=test.file, hint="ask for --property races or robust"
+                )
+            bad = Negation(condition.proposition) if condition.kind == "forall" else condition.proposition
+            word = "always" if condition.kind == "forall" else "never"
+            return Requirement(bad, frozenset(), f"{word} ({condition.text})")
+        case Property.races:
+            flags = RACES & {axiom.name for axiom in model.axioms if axiom.flag}
+            if "data-race" not in flags:
+                raise PtxmmError(f"{model.name} says nothing about data races", kind="unsupported", file=test.file)
+            return Requirement(None, flags, "no data race")
+        case Property.robust:
+            return _robust(test, model, limits)
+
+
+def _robust(test: Test, model: Model, limits: Limits) -> Requirement:
+    """That every final state is one that ``sc`` allows, told apart by every register written and every object, and that
+    no thread waits for ever unless one does under ``sc``.
+
+    Raises ``Timeout``, and ``PtxmmError`` for what ``sc`` does not cover or where its search is not complete.
+    """
+    if any(item.unknown for item in test.objects.values()):
+        message = "robustness of a program with memory without an initial value can't be judged by its instructions"
+        raise PtxmmError(message, kind="unsupported", file=test.file, hint="give initial values, such as `= 0`")
+    free, strong = replace(test, condition=None), strong_model(model)
+    check_compatible(test, strong)
+    what = observed(free, all_state=True)
+    found = final_states(("z3",), free, strong, what, limits, None)
+    if found.search.timeout:
+        raise Timeout
+    if not found.search.exhausted:
+        raise PtxmmError("the final states under sc are not all known", kind="unsupported", file=test.file)
+    terms: tuple[Term, ...] = (*what.registers, *what.memory)
+    states = [
+        (*(s.registers[t.thread, t.register] for t in what.registers), *(s.memory[t.key, t.index] for t in what.memory))
+        for s in found.rows
+    ]
+    known = [
+        Conjunction(tuple(Comparison("==", t, IntegerTerm(v)) for t, v in zip(terms, values, strict=True)))
+        for values in states
+    ]
+    outside = Negation(Disjunction(tuple(known)))
+    return Requirement(outside, frozenset(), "only the final states of sc", not found.search.deadlock)
+
+
+def judge(test: Test, model: Model, wanted: Requirement, limits: Limits, engine: str = "auto") -> Judgement:
+    """Whether ``test`` meets ``wanted`` under ``model``. Raises ``PtxmmError`` as ``analysis.check`` does."""
+    condition = None if wanted.bad is None else Condition("exists", wanted.bad, wanted.text)
+    asked = replace(test, condition=condition)
+    result = check(asked, model, engine=engine, limits=limits, enumerate_all=condition is None)
+    bad = next((o for o in result.outcomes if o.satisfies), None)
+    raised = (wanted.flags | index().undefined) & set(result.flags)
+    hangs = wanted.deadlock and "deadlock" in result.flags
+    # `holds` of `exists` speaks of the values of unknown memory too, which share a row with others.
+    if result.holds or raised or hangs or result.status == "undefined":
+        return Judgement(False, bad, result)
+    if result.status != "complete":
+        return Judgement(None, None, result)
+    return Judgement(True, None, result)
+
+

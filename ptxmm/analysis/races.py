@@ -1,0 +1,316 @@
+"""The data races of a test (PTX ISA 8.7.1), and those of mixed sizes (8.7.2): every racy pair of instructions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.execution import Execution, execution, location
+from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.search import bug
+from ptxmm.cat import Model, index, load
+from ptxmm.cat.ir import Axiom
+from ptxmm.engines.pairs import Pairs, SitePair, endless, spins
+from ptxmm.engines.result import Limits, Observed, Witness
+from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
+from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.events.tags import scope_of
+from ptxmm.program.test import Test
+from ptxmm.program.unknown import assignments, computed_with
+
+DATA_RACE, MIXED_SIZE = "data-race", "mixed-size-race"
+"""The flags of a model that an execution with a race raises."""
+
+MOST = 100
+"""So many racy pairs are reported unless told otherwise."""
+
+PROXIES = {"GEN": "generic", "ASY": "async", "TMP": "tensormap", "SUR": "surface", "TEX": "texture", "CON": "constant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of morally strong operations that fails. ``name``: order, scope, proxy or overlap; ``section``: of
+    the PTX ISA."""
+
+    name: str
+    section: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Two instructions that race, and one execution in which they do.
+
+    ``mixed``: in some execution (the one shown) they access different bytes. ``locations``: what each of them accesses
+    there; ``fails``: why the accesses are not morally strong.
+    """
+
+    first: Instruction
+    second: Instruction
+    mixed: bool
+    locations: tuple[str, str]
+    kinds: tuple[str, str]
+    fails: tuple[Condition, ...]
+    execution: Execution
+
+
+@dataclass(frozen=True, slots=True)
+class RacesResult:
+    """The races of one test under one model.
+
+    ``races``: all racy pairs of instructions iff ``listed``. ``race_free``: there is none; None where that is not known
+    (the search was cut, the program has no meaning, some execution waits for ever, there may be a race in one that
+    never ends, or no execution reaches its end). ``own``: the model is none that comes with ptxmm, so that its flag may
+    say something else than 8.7.1.
+    """
+
+    file: str
+    test: str
+    model: str
+    status: Status
+    races: tuple[Race, ...]
+    listed: bool
+    race_free: bool | None
+    own: bool
+    notes: tuple[Note, ...]
+    seconds: float
+
+    @property
+    def finding(self) -> bool | None:
+        """Whether there is a race."""
+        return None if self.race_free is None else not self.race_free
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the searches so far found together."""
+
+    races: dict[SitePair, Race] = field(default_factory=dict)
+    flags: set[str] = field(default_factory=set)
+    undefined: str | None = None
+    deadlock: bool = False
+    ends: bool = False
+    endless: set[SitePair] = field(default_factory=set)
+    bounded: bool = False
+    timeout: bool = False
+    partial: bool = False
+
+
+def races(test: Test, model: Model, *, limits: Limits | None = None, most: int = MOST) -> RacesResult:
+    """Every pair of instructions of ``test`` (up to ``most``) that races in an execution that ``model`` allows.
+
+    The pairs come from the solver, one question each; every execution is confirmed, and the race found in it again on
+    the concrete side. Raises ``PtxmmError``: kind ``unsupported`` where the model does not cover the test or says
+    nothing about data races, ``internal`` where an execution is not confirmed; and what the engine raises.
+    """
+    limits = limits or Limits()
+    start = time.perf_counter()
+    check_compatible(test, model)
+    axioms = race_flags(model, test)
+    found = _Found()
+    try:
+        for assigned in assignments(test):
+            _search(test, assigned.test, model, axioms, limits, most, found)
+    except Timeout:
+        found.timeout = True
+    listed = tuple(race for _, race in sorted(found.races.items()))
+    status = _status(found)
+    computed = computed_with(test)
+    if computed and status == "complete":
+        status = "bounded"
+    found.endless -= set(found.races)
+    unsearched = found.deadlock or bool(found.endless) or found.undefined is not None
+    unknown = status != "complete" or unsearched or not found.ends
+    return RacesResult(
+        file=test.file,
+        test=test.name,
+        model=model.name,
+        status=status,
+        races=listed,
+        listed=not (found.timeout or found.partial or found.bounded or computed or unsearched),
+        race_free=False if listed else None if unknown else True,
+        own=model.name not in index().models,
+        notes=tuple(_notes(test, found, limits, computed)),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def endless_races(test: Test, model: Model, limits: Limits) -> bool:
+    """Whether two instructions may race in an execution of ``test`` that never ends. Raises as ``races`` does, and
+    ``Timeout``."""
+    body = race_flags(model, test)[DATA_RACE].body
+    return spins(test) and any(
+        next(endless(assigned.test, model, body, limits, ()), None) is not None for assigned in assignments(test)
+    )
+
+
+def race_flags(model: Model, test: Test) -> dict[str, Axiom]:
+    """The flags of ``model`` for races, by name. Raises ``PtxmmError`` (kind ``unsupported``) if it has none."""
+    found = {axiom.name: axiom for axiom in model.axioms if axiom.flag and axiom.name in (DATA_RACE, MIXED_SIZE)}
+    relations = all(a.kind == "empty" and a.negated and not a.body.is_set for a in found.values())
+    if DATA_RACE in found and relations:
+        return found
+    able = [name for name in index().models if any(a.flag and a.name == DATA_RACE for a in load(name).axioms)]
+    raise PtxmmError(
+        f"{model.name} does not say what a data race is",
+        kind="unsupported",
+        file=test.file,
+        hint=f"use --model {' or --model '.join(able)}; in a model of your own: `flag ~empty RELATION as {DATA_RACE}`",
+    )
+
+
+def _search(
+    test: Test, assigned: Test, model: Model, axioms: dict[str, Axiom], limits: Limits, most: int, found: _Found
+) -> None:
+    """Add the races of ``assigned``, which is ``test`` with values for unknown memory."""
+    names = [name for name in (DATA_RACE, MIXED_SIZE) if name in axioms]
+    pairs = Pairs(assigned, model, [axioms[name].body for name in names], limits)
+    found.undefined = found.undefined or pairs.undefined
+    found.deadlock = found.deadlock or pairs.deadlock
+    found.bounded = found.bounded or pairs.bounded
+    found.ends = found.ends or pairs.ends
+    found.flags |= pairs.flags
+    confirmer = Confirmer(assigned, model)
+    racy = known = False
+    for pair in pairs.candidates:
+        if pair in found.races:
+            known = True
+            continue
+        if len(found.races) >= most:
+            found.partial = True
+            return
+        for name in reversed(names):  # of a pair that races at different sizes too, that is what is shown
+            witness = pairs.find(pair, names.index(name))
+            if witness is not None:
+                found.races[pair] = _race(test, axioms[name], pair, witness, confirmer)
+                racy = True
+                break
+    raised = DATA_RACE in pairs.flags
+    # The flag of a model of one's own may be about initial writes or fences, which race with nothing.
+    if racy != raised and not (raised and (known or pairs.others)):
+        raise bug(test, f"the flag {DATA_RACE} of {model.name} and the racy pairs disagree")
+    if pairs.undefined is None and (pairs.deadlock or spins(assigned)):
+        found.endless.update(endless(assigned, model, axioms[DATA_RACE].body, limits, found.races))
+
+
+def _race(test: Test, axiom: Axiom, pair: SitePair, witness: Witness, confirmer: Confirmer) -> Race:
+    """The race of the instructions ``pair`` in ``witness``, which is confirmed first."""
+    try:
+        confirmer.confirm(Observed((), ()), witness)
+        rebuilt = confirmer.rebuild(witness)
+    except Unconfirmed as error:
+        raise bug(test, f"an execution with a race is not confirmed: {error}") from error
+    layout = rebuilt.layout
+    for a, b in layout.algebra.pairs(rebuilt.evaluator.value(axiom.body)):
+        if max(a, b) >= layout.initial_first or not {layout.events[e].kind for e in (a, b)} <= {"R", "W"}:
+            continue
+        x, y = layout.events[a].id[:2], layout.events[b].id[:2]
+        if (min(x, y), max(x, y)) == pair:
+            if x > y:
+                a, b = b, a
+            cells = [location(test, *(layout.events[e].cell or ("", 0, 0))) for e in (a, b)]
+            return Race(
+                first=instruction(test, *pair[0]),
+                second=instruction(test, *pair[1]),
+                mixed=axiom.name == MIXED_SIZE,
+                locations=(cells[0], cells[1]),
+                kinds=(_kind(rebuilt, a), _kind(rebuilt, b)),
+                fails=tuple(conditions(test, rebuilt, a, b)),
+                execution=execution(test, witness, rebuilt),
+            )
+    raise bug(test, f"the race of {instruction(test, *pair[0])} and {instruction(test, *pair[1])} is not confirmed")
+
+
+def _kind(rebuilt: Rebuilt, number: int) -> str:
+    return "write" if rebuilt.layout.events[number].kind == "W" else "read"
+
+
+def conditions(test: Test, rebuilt: Rebuilt, a: int, b: int) -> Iterator[Condition]:
+    """The conditions of morally strong operations (8.7) that the accesses ``a`` and ``b`` do not meet."""
+    layout = rebuilt.layout
+    algebra = layout.algebra
+    names = [_name(test, rebuilt, e) for e in (a, b)]
+    order = layout.get("po")
+    if not (algebra.has(order, a, b) or algebra.has(order, b, a)):
+        weak = [name for name, e in zip(names, (a, b), strict=True) if not layout.get("STRONG") >> e & 1]
+        if weak:
+            text = " and ".join(weak) + (" are weak" if len(weak) > 1 else " is weak")
+            yield Condition("order", "8.7 (1)", f"{text}, and program order does not relate them")
+        inscope = layout.get("inscope")
+        for x, y in ((a, b), (b, a)):
+            scope = scope_of(layout.events[x])
+            if scope is not None and layout.get("STRONG") >> x & 1 and not algebra.has(inscope, x, y):
+                name, thread = _name(test, rebuilt, x), test.threads[layout.events[y].id[0]].name
+                yield Condition("scope", "8.7 (1)", f"the scope .{scope} of {name} does not include {thread}")
+    if not _holds(rebuilt, "same-proxy", a, b):
+        one, two = (_proxy(rebuilt, e) for e in (a, b))
+        if one != two:
+            yield Condition("proxy", "8.7 (2)", f"{names[0]} uses the {one} proxy, {names[1]} the {two} proxy")
+        else:
+            yield Condition("proxy", "8.7 (2)", f"{names[0]} and {names[1]} use different {one} proxies")
+    if not _holds(rebuilt, "complete", a, b):
+        cells = [layout.events[e].cell for e in (a, b)]
+        assert cells[0] is not None and cells[1] is not None
+        if cells[0] == cells[1]:
+            places = [layout.events[e].place for e in (a, b)]
+            virtual = " and ".join(location(test, *p) if p is not None else "?" for p in places)
+            text = f"they access the same bytes through different virtual addresses, {virtual}"
+        else:
+            text = f"they overlap, but not completely: {_bytes(*cells[0])} and {_bytes(*cells[1])}"
+        yield Condition("overlap", "8.7 (3)", text)
+
+
+def _holds(rebuilt: Rebuilt, name: str, a: int, b: int) -> bool:
+    """Whether the relation that the model calls ``name`` relates ``a`` and ``b``; True if it has none of this name."""
+    if name not in rebuilt.evaluator.model.definitions:
+        return True
+    return rebuilt.layout.algebra.has(rebuilt.evaluator.value(name), a, b)
+
+
+def _proxy(rebuilt: Rebuilt, number: int) -> str:
+    return next((word for tag, word in PROXIES.items() if rebuilt.layout.get(tag) >> number & 1), "generic")
+
+
+def _name(test: Test, rebuilt: Rebuilt, number: int) -> str:
+    return instruction(test, *rebuilt.layout.events[number].id[:2]).place
+
+
+def _bytes(key: str, offset: int, size: int) -> str:
+    last = offset + size - 1
+    return f"byte {offset} of {key}" if size == 1 else f"bytes {offset} to {last} of {key}"
+
+
+def _status(found: _Found) -> Status:
+    if found.undefined is not None or found.flags & index().undefined:
+        return "undefined"
+    if found.timeout:
+        return "timeout"
+    return "bounded" if found.bounded else "complete"
+
+
+def _notes(test: Test, found: _Found, limits: Limits, computed: list[str]) -> Iterator[Note]:
+    if found.undefined is not None:
+        yield Note("undefined", found.undefined)
+    for flag in sorted((found.flags & index().undefined) - {MIXED_SIZE}):
+        yield Note("undefined", f"some execution raises the flag {flag}")
+    if MIXED_SIZE in found.flags:
+        yield Note("undefined", "the axioms do not apply to data races of different sizes (8.7.2)")
+    if found.bounded:
+        text = f"a loop goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
+        yield Note("bound", text)
+    if found.timeout:
+        yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+    if found.partial:
+        yield Note("limit", f"there may be more races than these {len(found.races)}; --most takes a higher limit")
+    if found.deadlock:
+        yield Note("deadlock", "some execution waits for ever at a barrier; races in such executions are not listed")
+    for pair in sorted(found.endless):
+        one, other = (instruction(test, *site) for site in pair)
+        yield Note("endless", f"{one} and {other} may race in an execution that never ends")
+    if not (found.ends or found.timeout or found.bounded or found.undefined):
+        yield Note("vacuous", "no execution reaches its end" + (" and meets the filter" if test.filter else ""))
+    if computed:
+        yield Note("unknown", f"the program computes with unknown initial values ({'; '.join(computed)})")

@@ -1,0 +1,167 @@
+"""Robustness: are the final states that a model allows those of sequential consistency?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.execution import Execution, execution
+from ptxmm.analysis.observe import observed, outcome
+from ptxmm.analysis.result import Note, Outcome, Status
+from ptxmm.analysis.search import FinalStates, bug, final_states, values
+from ptxmm.cat import Model, index, load
+from ptxmm.engines.result import Limits, Observed, Witness
+from ptxmm.engines.witness import Confirmer, Unconfirmed
+from ptxmm.program.condition import State
+from ptxmm.program.test import Test
+from ptxmm.program.unknown import assignments
+
+REFERENCE = "sc"
+"""The model whose final states are the measure."""
+
+MOST = 20
+"""So many further states are shown with an execution unless told otherwise."""
+
+_SHARED_READINGS = ("b128", "cas-failure")
+"""The readings that say what the accesses of an instruction are: both models get the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A final state that ``sc`` does not allow; ``execution`` ends in it (None beyond the limit of those shown)."""
+
+    outcome: Outcome
+    execution: Execution | None
+
+
+@dataclass(frozen=True, slots=True)
+class RobustResult:
+    """The final states of a test under a model, compared with those under ``sc``.
+
+    Two states differ if some register written or some element of memory does. ``states`` and ``reference``: how many
+    there are under the model and under ``sc``. ``extra``: those of the model alone, ``missing`` those of ``sc`` alone.
+    ``deadlock``: only under the model some execution waits for ever. ``robust``: there is nothing that ``sc`` does not
+    allow; None where a longer search could tell, the program has no meaning, or no execution reaches its end.
+    """
+
+    file: str
+    test: str
+    model: str
+    status: Status
+    robust: bool | None
+    states: int
+    reference: int
+    extra: tuple[Extra, ...]
+    missing: tuple[Outcome, ...]
+    deadlock: bool
+    notes: tuple[Note, ...]
+    seconds: float
+
+    @property
+    def finding(self) -> bool | None:
+        """Whether the test is not robust."""
+        return None if self.robust is None else not self.robust
+
+
+def strong_model(model: Model) -> Model:
+    """``sc`` with the readings of ``model`` that say what the accesses of an instruction are."""
+    return load(REFERENCE, {key: model.readings[key] for key in _SHARED_READINGS if key in model.readings})
+
+
+def robust(test: Test, model: Model, *, limits: Limits | None = None, most: int = MOST) -> RobustResult:
+    """Compare the final states of ``test`` under ``model`` with those under ``sc``; show ``most`` executions.
+
+    Every state of ``model`` is confirmed. Raises ``PtxmmError``: kind ``unsupported`` where one of the models does not
+    cover the test, ``internal`` where an execution is not confirmed; and what the engine raises.
+    """
+    limits = limits or Limits()
+    start = time.perf_counter()
+    check_compatible(test, model)
+    reference = strong_model(model)
+    check_compatible(test, reference)
+    what = observed(test, all_state=True)
+    strong = final_states(("z3",), test, reference, what, limits, None)
+    weak = final_states(("z3",), test, model, what, limits, None)
+    known = {values(what, state) for state in strong.rows}
+    reached = {values(what, state) for state in weak.rows}
+    further = [state for state in weak.rows if values(what, state) not in known]
+    deadlock = weak.search.deadlock and not strong.search.deadlock
+    status = _status(strong, weak)
+    answer: bool | None = None
+    if status != "undefined" and (further or deadlock) and _exhausted(strong):
+        answer = False
+    elif status == "complete" and weak.rows:
+        answer = True
+    return RobustResult(
+        file=test.file,
+        test=test.name,
+        model=model.name,
+        status=status,
+        robust=answer,
+        states=len(weak.rows),
+        reference=len(strong.rows),
+        extra=tuple(_extra(test, model, what, weak, further, most)),
+        missing=tuple(outcome(test, what, state) for state in strong.rows if values(what, state) not in reached)
+        if _exhausted(weak)
+        else (),
+        deadlock=deadlock,
+        notes=tuple(_notes(strong, weak, model, limits)),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _extra(
+    test: Test, model: Model, what: Observed, weak: FinalStates, further: Sequence[State], most: int
+) -> Iterator[Extra]:
+    """The states ``further``, the first ``most`` with an execution."""
+    witnesses = {values(what, found.state): found.witness for found in weak.search.found}
+    for number, state in enumerate(further):
+        shown = _execution(test, model, witnesses[values(what, state)]) if number < most else None
+        yield Extra(outcome(test, what, state), shown)
+
+
+def _execution(test: Test, model: Model, witness: Witness) -> Execution:
+    """``witness``, which was confirmed for one choice of the unknown initial values."""
+    reason = ""
+    for assigned in assignments(test):
+        try:
+            return execution(test, witness, Confirmer(assigned.test, model).rebuild(witness))
+        except Unconfirmed as error:
+            reason = reason or str(error)
+    raise bug(test, f"a witness under {model.name} is not confirmed: {reason}")
+
+
+def _exhausted(found: FinalStates) -> bool:
+    search = found.search
+    return search.exhausted and not (search.timeout or search.bounded)
+
+
+def _status(strong: FinalStates, weak: FinalStates) -> Status:
+    for found in (weak, strong):
+        if found.search.undefined is not None or found.search.flags & index().undefined:
+            return "undefined"
+    if strong.search.timeout or weak.search.timeout:
+        return "timeout"
+    return "complete" if _exhausted(strong) and _exhausted(weak) else "bounded"
+
+
+def _notes(strong: FinalStates, weak: FinalStates, model: Model, limits: Limits) -> Iterator[Note]:
+    for name, found in ((model.name, weak), (REFERENCE, strong)):
+        search = found.search
+        if search.undefined is not None:
+            yield Note("undefined", f"{name}: {search.undefined}")
+        for flag in sorted(search.flags & index().undefined):
+            yield Note("undefined", f"{name}: some execution raises the flag {flag}")
+        if found.unrolled:
+            text = f"a loop goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
+            yield Note("bound", f"{name}: {text}")
+        if search.timeout:
+            yield Note("timeout", f"{name}: the time limit ended the search; --timeout takes a higher one")
+        if search.deadlock:
+            yield Note("deadlock", f"{name}: some execution waits for ever at a barrier")
+        if found is weak and not found.rows and _exhausted(found) and search.undefined is None:
+            yield Note("vacuous", f"{name}: no execution reaches its end, so that there are no states to compare")
+        if found.computed and found is weak:
+            yield Note("unknown", f"the program computes with unknown initial values ({'; '.join(found.computed)})")

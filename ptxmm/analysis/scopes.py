@@ -1,0 +1,313 @@
+"""Where the threads of a test may run, and how narrow its scopes may be, so that it keeps a property."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.analysis.placements import LEVELS, WORDS, Placed, placed
+from ptxmm.analysis.property import Judgement, Property, Requirement, judge, requirement
+from ptxmm.analysis.races import DATA_RACE, endless_races
+from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.search import bug
+from ptxmm.analysis.strength.sufficient import minimal_sets
+from ptxmm.cat import Model
+from ptxmm.cat.ir import Coverage
+from ptxmm.engines.result import Limits
+from ptxmm.engines.strengths import Strengths
+from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.events.symbolic.variants import Site, Switch, Variation
+from ptxmm.program.edit import edited
+from ptxmm.program.test import Test
+from ptxmm.program.unknown import assignments
+from ptxmm.ptx.ops import (
+    Atomic,
+    Fence,
+    Load,
+    MbarrierArrive,
+    MbarrierTx,
+    MbarrierWait,
+    Multimem,
+    Op,
+    Scope,
+    Store,
+    TensormapFence,
+)
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+"""From the narrowest to the widest."""
+
+MOST = 10
+"""So many sets of narrowest scopes are listed unless told otherwise."""
+
+_SCOPED = (Load, Store, Atomic, Multimem, Fence, TensormapFence, MbarrierArrive, MbarrierTx, MbarrierWait)
+
+AS_WRITTEN = "as written"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The verdict of a placement. ``placement``: ``as written`` or one of ``placements.LEVELS``; ``words``: what it
+    means. ``impossible``: why there is none, or None. ``holds``: whether the property does, None where that is not
+    known or no execution reaches its end; ``status`` and ``flags`` are those of the search. ``together``: threads that
+    are closer than the placement asks for, and why."""
+
+    placement: str
+    words: str
+    impossible: str | None
+    holds: bool | None
+    status: Status | None
+    flags: tuple[str, ...]
+    together: tuple[tuple[tuple[str, ...], str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """The scope of an instruction: as ``given``, and the narrowest with which the property still holds if all others
+    stay as they are (``alone``; None: not known)."""
+
+    instruction: Instruction
+    given: Scope
+    alone: Scope | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScopesResult:
+    """Placements and scopes of one test under one model.
+
+    ``wanted``: the property in words. ``narrowings``: each instruction with a scope that can be narrower, ``joint`` all
+    choices of scopes for them that keep the property and of which none can be narrower (all iff ``listed``); both are
+    empty where the property does not hold as written.
+    """
+
+    file: str
+    test: str
+    model: str
+    status: Status
+    wanted: str
+    rows: tuple[Row, ...]
+    narrowings: tuple[Narrowing, ...]
+    joint: tuple[tuple[Scope, ...], ...]
+    listed: bool
+    notes: tuple[Note, ...]
+    seconds: float
+
+    @property
+    def finding(self) -> bool | None:
+        """Whether the property fails at some placement."""
+        answers = [row.holds for row in self.rows if row.impossible is None]
+        return True if False in answers else None if None in answers else False
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is found before the deadline."""
+
+    rows: list[Row] = field(default_factory=list)
+    narrowings: list[Narrowing] = field(default_factory=list)
+    joint: list[tuple[Scope, ...]] = field(default_factory=list)
+    timeout: bool = False
+    bounded: bool = False
+    listed: bool = False
+
+
+def scopes(
+    test: Test,
+    model: Model,
+    *,
+    wanted: Property = Property.never,
+    limits: Limits | None = None,
+    most: int = MOST,
+) -> ScopesResult:
+    """Whether ``test`` has the property ``wanted`` with its threads placed elsewhere, and the narrowest scopes that
+    keep it; at most ``most`` choices of these for all instructions together.
+
+    Raises ``PtxmmError``: ``usage`` where the test has no condition, ``unsupported`` where the model does not cover the
+    test or less than two of its threads run on a GPU, ``internal`` where two searches disagree.
+    """
+    limits = limits or Limits()
+    start = time.perf_counter()
+    check_compatible(test, model)
+    if sum(not t.placement.host for t in test.threads) < 2:
+        message = "fewer than two threads of the test run on a GPU: there are no placements to compare"
+        raise PtxmmError(message, kind="unsupported", file=test.file)
+    work, text = _Work(), ""
+    try:
+        required = requirement(test, model, wanted, limits)
+        text = required.text
+        _search(test, model, required, limits, most, work)
+    except Timeout:
+        work.timeout = True
+    return ScopesResult(
+        file=test.file,
+        test=test.name,
+        model=model.name,
+        status=_status(work),
+        wanted=text,
+        rows=tuple(work.rows),
+        narrowings=tuple(work.narrowings),
+        joint=tuple(work.joint),
+        listed=work.listed,
+        notes=tuple(_notes(work, limits)),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _search(test: Test, model: Model, wanted: Requirement, limits: Limits, most: int, work: _Work) -> None:
+    own = _row(Placed(AS_WRITTEN, test, None), model, wanted, limits)
+    work.rows.append(own)
+    for level in LEVELS:
+        work.rows.append(_row(placed(test, level, model.coverage), model, wanted, limits))
+    if own.holds:
+        _narrow(test, model, wanted, limits, most, work)
+
+
+def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits) -> Row:
+    """The verdict on the property at one placement."""
+    words = WORDS.get(place.level, AS_WRITTEN)
+    if place.test is None:
+        return Row(place.level, words, place.reason, None, None, (), ())
+    judged = _judged(place.test, model, wanted, limits)
+    names = [tuple(place.test.threads[i].name for i in tie.threads) for tie in place.together]
+    reasons = [tie.reason for tie in place.together]
+    together = tuple(dict.fromkeys(zip(names, reasons, strict=True)))
+    result = judged.result
+    # Every property holds of nothing; that is no reason to call a placement or a scope good enough.
+    nothing = judged.holds and not result.outcomes and (judged.vacuous or judged.deadlock)
+    holds = None if nothing else judged.holds
+    return Row(place.level, words, None, holds, result.status, result.flags, together)
+
+
+def _judged(test: Test, model: Model, wanted: Requirement, limits: Limits) -> Judgement:
+    """As ``judge``; but that there is no data race is not known where there may be one in an execution that never ends,
+    which ``judge`` does not look at."""
+    judged = judge(test, model, wanted, limits)
+    if judged.holds and DATA_RACE in wanted.flags and endless_races(test, model, limits):
+        return replace(judged, holds=None)
+    return judged
+
+
+# Narrower scopes.
+
+
+def narrower(op: Op, coverage: Coverage) -> tuple[Scope, ...]:
+    """The scopes that ``op`` may have in its place, from the narrowest to its own; none where it has no other."""
+    match op:
+        case Load() | Store() if op.scope is not None and not op.volatile and not op.mmio:
+            own, known = op.scope, SCOPES
+        case Multimem() if op.scope is not None:
+            own, known = op.scope, SCOPES
+        case Atomic() | TensormapFence():
+            own, known = op.scope, SCOPES
+        case Fence() if op.restrict is None:
+            own, known = op.scope, SCOPES
+        case MbarrierArrive() | MbarrierWait() | MbarrierTx():
+            own, known = op.scope, SCOPES[:2]
+        case _:
+            return ()
+    less = tuple(scope for scope in known[: SCOPES.index(own)] if scope in coverage.scopes)
+    return (*less, own) if less else ()
+
+
+def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most: int, work: _Work) -> None:
+    """Which narrower scopes keep the property, for each instruction alone and for all of them."""
+    choices: dict[Site, tuple[Scope, ...]] = {}
+    for number, thread in enumerate(test.threads):
+        for index, op in enumerate(thread.body):
+            found = narrower(op, model.coverage)
+            if found:
+                choices[number, index] = found
+    if not choices:
+        work.listed = True
+        return
+    variations = {site: _variation(_op(test, site), found) for site, found in choices.items()}
+    engines = [Strengths(a.test, model, variations, wanted.unwanted, limits) for a in assignments(test)]
+
+    def suffices(on: frozenset[Switch]) -> bool:
+        limits.check()
+        return all(engine.find(on) is None for engine in engines)
+
+    everything = frozenset((*site, n) for site, found in choices.items() for n in range(len(found) - 1))
+    if not suffices(everything):
+        raise bug(test, "the property fails as written in one search and holds in another")
+    for site, found in choices.items():
+        others = frozenset(s for s in everything if s[:2] != site)
+        levels = range(len(found))
+        alone = next(n for n in levels if suffices(others | {(*site, k) for k in range(n)}))
+        known = _agreed(test, model, wanted, limits, {site: found[alone]}, True)
+        if alone:
+            known = _agreed(test, model, wanted, limits, {site: found[alone - 1]}, False) and known
+        work.bounded = work.bounded or not known
+        work.narrowings.append(Narrowing(instruction(test, *site), found[-1], found[alone] if known else None))
+    unknown = False
+    for chosen in minimal_sets(dict.fromkeys(everything, 1), suffices, limits.check):
+        if len(work.joint) == most:
+            return
+        steps = {site: sum((*site, k) in chosen for k in range(len(found) - 1)) for site, found in choices.items()}
+        narrowest = {site: found[steps[site]] for site, found in choices.items()}
+        if _agreed(test, model, wanted, limits, narrowest, True):
+            work.joint.append(tuple(narrowest.values()))
+        else:  # a wider choice may do, which is no smallest one for the solver
+            work.bounded = unknown = True
+    work.listed = not unknown
+
+
+def _variation(op: Op, found: Sequence[Scope]) -> Variation:
+    return Variation(tuple((_with_scope(op, scope), frozenset(range(n))) for n, scope in enumerate(found)))
+
+
+def _with_scope(op: Op, scope: Scope) -> Op:
+    assert isinstance(op, _SCOPED)
+    return replace(op, scope=scope)
+
+
+def _agreed(
+    test: Test, model: Model, wanted: Requirement, limits: Limits, chosen: Mapping[Site, Scope], holds: bool
+) -> bool:
+    """Whether the ordinary search finds too that with the scopes ``chosen`` the property holds or does not; False where
+    it is not complete: narrower scopes may have executions that go on beyond the bound.
+
+    Raises ``PtxmmError`` (kind ``internal``) where it finds the contrary, and ``Timeout``.
+    """
+    edits = {site: (_with_scope(_op(test, site), scope),) for site, scope in chosen.items()}
+    judged = _judged(edited(test, edits), model, wanted, limits)
+    if judged.holds is not None and judged.holds != holds:
+        raise bug(test, "two searches disagree on whether a scope is wide enough")
+    if judged.result.status == "timeout":
+        raise Timeout
+    return judged.holds is not None
+
+
+def _op(test: Test, site: Site) -> Op:
+    return test.threads[site[0]].body[site[1]]
+
+
+def _status(work: _Work) -> Status:
+    known = {row.status for row in work.rows}
+    if work.timeout or "timeout" in known:
+        return "timeout"
+    if work.rows and work.rows[0].status == "undefined":
+        return "undefined"
+    return "bounded" if work.bounded or "bounded" in known else "complete"
+
+
+def _notes(work: _Work, limits: Limits) -> Iterator[Note]:
+    status = {row.status for row in work.rows}
+    if work.bounded and "bounded" not in status:
+        text = f"the search with narrower scopes is not complete; --unroll takes a higher bound than {limits.unroll}"
+        yield Note("bound", text)
+    if "bounded" in status:
+        yield Note("bound", f"a loop goes on after {limits.unroll} backward branches; --unroll takes a higher bound")
+    if work.timeout or "timeout" in status:
+        yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+    elif work.rows and work.rows[0].holds is False:
+        yield Note("scopes", "the property fails as written: there are no scopes to narrow")
+    if any(row.holds is None and row.status == "complete" for row in work.rows):
+        text = "unknown: no execution reaches its end, or there may be a data race in one that never ends"
+        yield Note("vacuous", text)
+    if work.joint and not work.listed and not work.timeout and not work.bounded:
+        yield Note("limit", f"there may be more choices of scopes than these {len(work.joint)}; --most lists more")

@@ -1,0 +1,145 @@
+"""Changes of a program, instruction by instruction, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from ptxmm.analysis.strength.superposition import Superposition
+from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.variants import Switch
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Fence, MbarrierInitFence, Op
+from ptxmm.ptx.printer import instruction_text
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One instruction is put in the place of another (``replace``), ``insert``-ed before it, or taken away
+    (``remove``).
+
+    ``thread`` (its index) and ``index`` (in the body; its length is the end of the thread) say where; ``name``,
+    ``line`` and ``column`` the same for a reader. ``old`` is the instruction as written, None for ``insert``; ``new``
+    the text of ``op``, which there is afterwards; None for ``remove``. Of several insertions in one place the first in
+    a list comes first.
+    """
+
+    kind: Literal["replace", "insert", "remove"]
+    thread: int
+    index: int
+    name: str
+    line: int
+    column: int
+    old: str | None
+    new: str | None
+    op: Op | None
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What each step towards a stronger program costs (at least 1).
+
+    ``strong``: a weak access becomes ``.relaxed``; ``acquire`` and ``release``: an access or an arrival gets that
+    order; ``fence``: a ``fence.acq_rel`` is added, ``sc``: a fence becomes ``fence.sc``; ``cluster gpu sys``: a scope
+    becomes that wide; ``proxy``: a ``fence.proxy`` is added, ``mbarrier_init``: a ``fence.mbarrier_init``;
+    ``barrier_warp``, ``barrier_cta`` and ``barrier_cluster``: a ``bar.warp.sync``, ``bar.sync`` or ``barrier.cluster``
+    is added to the threads; ``wait``: a wait for asynchronous operations is added or waits for more; ``move``: a wait
+    or a commit comes earlier.
+    """
+
+    strong: int = 1
+    acquire: int = 2
+    release: int = 2
+    fence: int = 4
+    sc: int = 6
+    cluster: int = 1
+    gpu: int = 1
+    sys: int = 2
+    proxy: int = 4
+    mbarrier_init: int = 2
+    barrier_warp: int = 3
+    barrier_cta: int = 8
+    barrier_cluster: int = 12
+    wait: int = 4
+    move: int = 3
+
+    def of(self, everything: Superposition, switch: Switch) -> int:
+        """The cost of one switch."""
+        step = everything.step(switch).removeprefix("scope ")
+        op = everything.forms[switch[:2]].strongest
+        if step == "fence" and not isinstance(op, Fence):
+            return self.mbarrier_init if isinstance(op, MbarrierInitFence) else self.proxy
+        return int(getattr(self, step))
+
+
+def costs(items: Iterable[str]) -> Costs:
+    """The default costs with those of ``items`` (``NAME=N``) in their place. Raises ``PtxmmError`` (kind ``usage``)."""
+    names = [field.name for field in fields(Costs)]
+    chosen: dict[str, int] = {}
+    for item in items:
+        name, sign, value = item.partition("=")
+        if not sign or name not in names or not value.isdecimal() or not 1 <= int(value) <= 10**6:
+            message = f"--cost {item}: expected NAME=N with N from 1 to 1000000"
+            raise PtxmmError(message, kind="usage", hint=f"names: {', '.join(names)}")
+        chosen[name] = int(value)
+    return replace(Costs(), **chosen)
+
+
+def changes(everything: Superposition, on: frozenset[Switch]) -> tuple[Change, ...]:
+    """What makes of the program as written the one that exactly the switches ``on`` make, in the order of the text."""
+    found: list[Change] = []
+    for site, place in sorted(everything.places.items()):
+        original = everything.original.threads[place.thread].body[place.index]
+        form = everything.form(site, on)
+        if place.added:
+            if form is not None:
+                found.append(insertion(everything.original, place.thread, place.index, form))
+        elif form != everything.forms[site].at(everything.forms[site].given):
+            found.append(_change("remove" if form is None else "replace", everything.original, place.thread,
+                                 place.index, original, form))  # fmt: skip
+    return tuple(found)
+
+
+def insertion(test: Test, thread: int, index: int, op: Op) -> Change:
+    """``op`` before the instruction ``index`` of a thread, or at its end."""
+    return _change("insert", test, thread, index, None, op)
+
+
+def removal(test: Test, thread: int, index: int) -> Change:
+    """The instruction ``index`` of a thread is taken away."""
+    return _change("remove", test, thread, index, test.threads[thread].body[index], None)
+
+
+def replacement(test: Test, thread: int, index: int, op: Op) -> Change:
+    """``op`` in the place of the instruction ``index`` of a thread."""
+    return _change("replace", test, thread, index, test.threads[thread].body[index], op)
+
+
+def text_of(test: Test, op: Op) -> str:
+    """An instruction as it would be written in the file of ``test``, on one line."""
+    return instruction_text(op, not test.dialect, lambda index: f"L{index}", lambda key: test.objects[key].name)
+
+
+def written(op: Op) -> str:
+    """An instruction as it is written, on one line."""
+    return " ".join(op.source.text.split())
+
+
+def _change(
+    kind: Literal["replace", "insert", "remove"], test: Test, thread: int, index: int, old: Op | None, new: Op | None
+) -> Change:
+    body = test.threads[thread].body
+    span = body[min(index, len(body) - 1)].source.span
+    return Change(
+        kind,
+        thread,
+        index,
+        test.threads[thread].name,
+        span.line,
+        span.column,
+        None if old is None else written(old),
+        None if new is None else text_of(test, new),
+        new,
+    )
+

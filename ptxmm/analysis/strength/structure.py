@@ -1,0 +1,278 @@
+"""Changes that are more than a stronger or weaker form: barriers, and waits for asynchronous operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Literal
+
+from ptxmm.analysis.strength.changes import Change, Costs, insertion, removal, replacement, written
+from ptxmm.analysis.strength.forms import scopes_of
+from ptxmm.cat.ir import Coverage
+from ptxmm.program.edit import Edits
+from ptxmm.program.test import Test
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.ops import (
+    AsyncCommit,
+    AsyncWait,
+    Barrier,
+    BarrierReduction,
+    Branch,
+    BulkCopy,
+    ClusterBarrier,
+    CopyAsync,
+    Exit,
+    GenericToAsyncFence,
+    GridControl,
+    Imm,
+    Load,
+    MbarrierWait,
+    Op,
+    Source,
+    Store,
+    TensorFence,
+    TensorWait,
+    WarpBarrier,
+    Wgmma,
+    WgmmaFence,
+)
+
+MOST = 256
+"""So many places for a barrier are tried."""
+
+_WAITS = (AsyncWait, WgmmaFence, TensorWait, TensorFence, GenericToAsyncFence)
+"""Instructions of one thread that wait or order, and have no weaker form."""
+
+Site = tuple[int, int]
+Kind = Literal["cp.async", "bulk", "wgmma"]
+
+
+@dataclass(frozen=True, slots=True)
+class Structural:
+    """A change of a program: ``edits``; ``at``: its first instruction; ``text`` what it is about."""
+
+    edits: Edits
+    at: Site
+    text: str
+    changes: tuple[Change, ...]
+    cost: int
+
+
+def removals(test: Test) -> Iterator[Structural]:
+    """The barriers and waits that can be taken away: a barrier in all its threads at once."""
+    for group in _barriers(test):
+        sites = sorted(group)
+        names = ", ".join(dict.fromkeys(test.threads[t].name for t, _ in sites))
+        texts = " and ".join(dict.fromkeys(written(test.threads[t].body[i]) for t, i in sites))
+        yield Structural(dict.fromkeys(sites, ()), sites[0], f"{texts} ({names})", (), 0)
+    for number, thread_ in enumerate(test.threads):
+        for index, op in enumerate(thread_.body):
+            if isinstance(op, _WAITS) or (isinstance(op, GridControl) and op.kind == "wait"):
+                yield Structural({(number, index): ()}, (number, index), written(op), (), 0)
+
+
+def strengthenings(test: Test, coverage: Coverage, costs: Costs) -> Iterator[Structural]:
+    """The waits that can come earlier, wait for more or be added, the barriers that can be added, and the weak accesses
+    of several elements that can be strong; the cheapest first."""
+    found = [*_moves(test, costs), *_waits(test, costs), *_added(test, costs), *_vectors(test, coverage, costs)]
+    found.sort(key=lambda change: change.cost)
+    yield from found
+
+
+def _barriers(test: Test) -> list[list[Site]]:
+    """The barrier instructions by CTA (or warp, or cluster) and barrier, as far as constants tell; the k-th of each
+    thread together."""
+    groups: dict[object, list[Site]] = {}
+    for number, thread in enumerate(test.threads):
+        place, seen = thread.placement, dict[object, int]()
+        cta = (place.gpu, place.grid, place.cluster, place.cta if place.cta is not None else -1 - number)
+        for index, op in enumerate(thread.body):
+            match op:
+                case Barrier() | BarrierReduction():
+                    if isinstance(op, BarrierReduction):
+                        continue
+                    key: object = ("cta", cta, op.barrier)
+                case WarpBarrier():
+                    key = ("warp", cta, place.warp if place.warp is not None else -1 - number)
+                case ClusterBarrier():
+                    # An arrival and its wait go together.
+                    key = ("cluster", cta[:3] if place.cluster is not None else cta)
+                    half = seen.get((key, op.kind), 0)
+                    seen[key, op.kind] = half + 1
+                    groups.setdefault((key, half), []).append((number, index))
+                    continue
+                case _:
+                    continue
+            count = seen.get(key, 0)
+            seen[key] = count + 1
+            groups.setdefault((key, count), []).append((number, index))
+    return list(groups.values())
+
+
+def _waits(test: Test, costs: Costs) -> Iterator[Structural]:
+    """Waits for groups that leave fewer of them, or wait for their writes too; and one more wait."""
+    for number, thread in enumerate(test.threads):
+        for index, op in enumerate(thread.body):
+            if isinstance(op, AsyncWait) and op.pending is not None:
+                for pending in range(op.pending, -1, -1):
+                    for read in (True, False) if op.read else (False,):
+                        stronger = replace(op, pending=pending, read=read)
+                        if stronger != op:
+                            changes = (replacement(test, number, index, stronger),)
+                            edits = {(number, index): (stronger,)}
+                            yield Structural(edits, (number, index), written(op), changes, costs.wait)
+        yield from _added_waits(test, number, costs)
+
+
+def divided(op: Op) -> bool:
+    """Whether ``op`` is a weak access of several elements, which is divided otherwise than a strong one."""
+    match op:
+        case Load():
+            return op.sem == "weak" and len(op.dst) > 1 and op.proxy == "generic" and not op.nc
+        case Store():
+            return op.sem == "weak" and len(op.values) > 1 and op.proxy == "generic"
+    return False
+
+
+def _vectors(test: Test, coverage: Coverage, costs: Costs) -> Iterator[Structural]:
+    """Weak accesses of several elements made strong."""
+    for number, thread in enumerate(test.threads):
+        for index, op in enumerate(thread.body):
+            if not isinstance(op, Load | Store) or not divided(op):
+                continue
+            ordered, price = ("acquire", costs.acquire) if isinstance(op, Load) else ("release", costs.release)
+            for sem, cost in (("relaxed", costs.strong), (ordered, costs.strong + price)):
+                for level, scope in enumerate(scopes_of(test, number, coverage)):
+                    stronger = replace(op, sem=sem, scope=scope)
+                    wider = int(getattr(costs, scope)) if level else 0
+                    yield Structural(
+                        {(number, index): (stronger,)},
+                        (number, index),
+                        written(op),
+                        (replacement(test, number, index, stronger),),
+                        cost + wider,
+                    )
+
+
+def unjudged(test: Test) -> Op | None:
+    """The first instruction that orders others but whose value is used too, so that it can't just be left out."""
+    return next((op for thread in test.threads for op in thread.body if isinstance(op, BarrierReduction)), None)
+
+
+def _moves(test: Test, costs: Costs) -> Iterator[Structural]:
+    """Waits and commits that come earlier in their thread, past instructions that make nothing they use."""
+    for number, thread in enumerate(test.threads):
+        if any(isinstance(op, Branch | Exit) for op in thread.body):
+            continue
+        for index, op in enumerate(thread.body):
+            if not isinstance(op, AsyncWait | AsyncCommit | MbarrierWait):
+                continue
+            mine = {name for name, _ in (*uses(op), *definitions(op))}
+            for before in range(index - 1, -1, -1):
+                passed = thread.body[before]
+                if mine & {name for name, _ in (*uses(passed), *definitions(passed))}:
+                    break
+                edits: dict[Site, Sequence[Op]] = {(number, before): (op, passed), (number, index): ()}
+                changes = insertion(test, number, before, op), removal(test, number, index)
+                yield Structural(edits, (number, index), written(op), changes, costs.move)
+
+
+def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Structural]:
+    """A wait for all asynchronous operations of a kind that a thread has issued, at any later place; with the commit
+    that puts them into a group where none is there."""
+    body = test.threads[number].body
+    commits = {op.kind: index for index, op in enumerate(body) if isinstance(op, AsyncCommit)}
+    issued: dict[Kind, bool] = {}
+    for index, op in enumerate(body):
+        source = Source(op.source.span, "")
+        for kind, committed in issued.items():
+            if not committed and commits.get(kind, -1) >= index:
+                continue  # it is committed later
+            # To wait for the source alone is less.
+            for read in (True, False) if kind == "bulk" else (False,):
+                wait = AsyncWait(kind, 0, read, source)
+                added: list[Op] = [wait] if committed else [AsyncCommit(kind, source), wait]
+                changes = tuple(insertion(test, number, index, item) for item in added)
+                edits = {(number, index): (*added, op)}
+                yield Structural(edits, (number, index), "wait", changes, costs.wait)
+        match op:
+            case CopyAsync():
+                issued["cp.async"] = False
+            case BulkCopy() if op.mbarrier is None:
+                issued["bulk"] = False
+            case Wgmma():
+                issued["wgmma"] = False
+            case AsyncCommit() if op.kind in issued:
+                issued[op.kind] = True
+            case AsyncWait():
+                issued.pop(op.kind, None)
+
+
+def _added(test: Test, costs: Costs) -> Iterator[Structural]:
+    """One more barrier of the threads of a warp, a CTA or a cluster, each without branches."""
+    for kind, members in _groups(test):
+        bodies = [test.threads[t].body for t in members]
+        if any(isinstance(op, Branch | Exit) for body in bodies for op in body):
+            continue
+        if not _few(bodies):
+            continue
+        for gaps in product(*(range(len(body) + 1) for body in bodies)):
+            if not any(gaps) or all(gap == len(body) for gap, body in zip(gaps, bodies, strict=True)):
+                continue  # nothing is before it, or after it
+            edits: dict[Site, Sequence[Op]] = {}
+            changes: list[Change] = []
+            for thread, gap, body in zip(members, gaps, bodies, strict=True):
+                source = Source(body[min(gap, len(body) - 1)].source.span, "")
+                added = _instructions(test, kind, source)
+                if not added:
+                    return  # all barriers are in use
+                edits[thread, gap] = (*added, *body[gap : gap + 1])
+                changes += [insertion(test, thread, gap, op) for op in added]
+            cost = {"warp": costs.barrier_warp, "cta": costs.barrier_cta, "cluster": costs.barrier_cluster}[kind]
+            yield Structural(edits, (members[0], gaps[0]), kind, tuple(changes), cost)
+
+
+def left_out(test: Test) -> bool:
+    """Whether barriers were not tried because there are too many places for them."""
+    return any(not _few([test.threads[t].body for t in members]) for _, members in _groups(test))
+
+
+def _few(bodies: Sequence[Sequence[Op]]) -> bool:
+    return prod(len(body) + 1 for body in bodies) <= MOST
+
+
+def _groups(test: Test) -> Iterator[tuple[str, list[int]]]:
+    """The threads of each warp, CTA and cluster that has at least two; a larger one only if it holds more."""
+    kinds: dict[str, dict[object, list[int]]] = {"warp": {}, "cta": {}, "cluster": {}}
+    for number, thread in enumerate(test.threads):
+        place = thread.placement
+        if place.host or place.cta is None:
+            continue
+        cta = (place.gpu, place.grid, place.cluster, place.cta)
+        if place.warp is not None:
+            kinds["warp"].setdefault((*cta, place.warp), []).append(number)
+        kinds["cta"].setdefault(cta, []).append(number)
+        if place.cluster is not None:
+            kinds["cluster"].setdefault(cta[:3], []).append(number)
+    seen: set[tuple[int, ...]] = set()
+    for kind, groups in kinds.items():
+        for members in groups.values():
+            if len(members) > 1 and tuple(members) not in seen:
+                seen.add(tuple(members))
+                yield kind, members
+
+
+def _instructions(test: Test, kind: str, source: Source) -> tuple[Op, ...]:
+    if kind == "warp":
+        return (WarpBarrier(Imm(0xFFFFFFFF), source),)
+    if kind == "cluster":
+        return ClusterBarrier("arrive", "release", source), ClusterBarrier("wait", "acquire", source)
+    used = {op.barrier for t in test.threads for op in t.body if isinstance(op, Barrier | BarrierReduction)}
+    free = next((number for number in range(16) if Imm(number) not in used), None)
+    if test.dialect:
+        instances = {op.instance for t in test.threads for op in t.body if isinstance(op, Barrier)}
+        free = next(number for number in range(len(instances) + 1) if number not in instances)
+        return (Barrier("sync", Imm(free), None, free, source),)
+    return () if free is None else (Barrier("sync", Imm(free), None, None, source),)

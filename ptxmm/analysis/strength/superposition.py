@@ -1,0 +1,179 @@
+"""All strengths of a program in one: every instruction in its strongest form, and the fences that could be added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ptxmm.analysis.strength.forms import Forms, forms_of, scopes_of
+from ptxmm.cat.ir import Coverage
+from ptxmm.events.symbolic.variants import Site, Switch, Variation
+from ptxmm.program.edit import edited
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import (
+    FAMILIES,
+    Address,
+    AsyncStore,
+    Atomic,
+    Branch,
+    BulkCopy,
+    Fence,
+    Load,
+    MbarrierInit,
+    MbarrierInitFence,
+    Multimem,
+    Op,
+    ProxyFence,
+    Scope,
+    Source,
+    Store,
+    Sym,
+    TensorCopy,
+    TensormapFence,
+    TensormapReplace,
+    TensorProduct,
+    Wgmma,
+)
+
+_FENCES = (Fence, ProxyFence, TensormapFence, MbarrierInitFence)
+_ASYNCHRONOUS = (BulkCopy, AsyncStore, Wgmma, TensorCopy, TensorProduct)
+_ORDERED = (Load, Store, Atomic, Multimem, *(kind for kinds in FAMILIES.values() for kind in kinds))
+"""Between two of these a fence can have an effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a site of the superposition is in the program as written: the instruction ``index`` of a thread, or,
+    where ``added``, the ``rank``-th of the candidates before it."""
+
+    thread: int
+    index: int
+    added: bool
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Superposition:
+    """``test``: the strongest program. ``forms`` and ``places``: those of each of its instructions that varies."""
+
+    test: Test
+    original: Test
+    forms: Mapping[Site, Forms]
+    places: Mapping[Site, Place]
+
+    @property
+    def variations(self) -> dict[Site, Variation]:
+        """The same, for the engine."""
+        return {site: forms.variation for site, forms in self.forms.items()}
+
+    @property
+    def given(self) -> frozenset[Switch]:
+        """The switches that make the program as it is written."""
+        return frozenset(
+            (*site, step)
+            for site, forms in self.forms.items()
+            if not self.places[site].added
+            for step in forms.given
+        )
+
+    @property
+    def switches(self) -> frozenset[Switch]:
+        """All switches."""
+        return frozenset((*s, step) for s, forms in self.forms.items() for step in range(len(forms.steps)))
+
+    def step(self, switch: Switch) -> str:
+        """The name of the step of a switch."""
+        return self.forms[switch[:2]].steps[switch[2]]
+
+    def form(self, site: Site, on: frozenset[Switch]) -> Op | None:
+        """The instruction at a site where exactly the switches ``on`` are on."""
+        return self.forms[site].at(self.steps(site, on))
+
+    @staticmethod
+    def steps(site: Site, on: frozenset[Switch]) -> frozenset[int]:
+        """Those of the switches ``on`` that are of a site, as its steps."""
+        return frozenset(step for thread, index, step in on if (thread, index) == site)
+
+    def program(self, on: frozenset[Switch]) -> Test:
+        """The program that exactly the switches ``on`` make."""
+        edits: dict[Site, tuple[Op, ...]] = {}
+        for site in self.forms:
+            form = self.form(site, on)
+            edits[site] = () if form is None else (form,)
+        return replace(edited(self.test, edits), file=self.original.file, text=self.original.text)
+
+
+def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superposition:
+    """The superposition of what is as strong as ``test`` or weaker; or, where ``stronger``, of what is as strong as
+    ``test`` or stronger, with fences added between its instructions, of those kinds that can matter in it."""
+    edits: dict[Site, tuple[Op, ...]] = {}
+    forms: dict[Site, Forms] = {}
+    places: dict[Site, Place] = {}
+    for number, thread in enumerate(test.threads):
+        position = 0
+        gaps = frozenset(_gaps(thread.body)) if stronger else frozenset()
+        for index, op in enumerate(thread.body):
+            chunk: list[Op] = []
+            for rank, added in enumerate(_candidates(test, number, op, coverage) if index in gaps else ()):
+                if isinstance(added, Fence) and _beside_fence(thread.body, index):
+                    continue
+                found = forms_of(test, number, added, coverage, True)
+                assert found is not None
+                site = (number, position + len(chunk))
+                forms[site], places[site] = found, Place(number, index, True, rank)
+                chunk.append(found.strongest)
+            found = forms_of(test, number, op, coverage, stronger)
+            if found is not None:
+                site = (number, position + len(chunk))
+                forms[site], places[site] = found, Place(number, index, False)
+                op = found.strongest
+            chunk.append(op)
+            edits[number, index] = tuple(chunk)
+            position += len(chunk)
+    return Superposition(edited(test, edits), test, forms, places)
+
+
+def _gaps(body: tuple[Op, ...]) -> Iterator[int]:
+    """Before which instructions a fence can be added: those that are ordered after others, maybe of an earlier round
+    of a loop."""
+    before = False
+    loops = [(op.target, index) for index, op in enumerate(body) if isinstance(op, Branch) and op.target <= index]
+    for index, op in enumerate(body):
+        ordered = isinstance(op, _ORDERED)
+        if ordered and (before or any(first <= index <= last for first, last in loops)):
+            yield index
+        before = before or ordered
+
+
+def _beside_fence(body: tuple[Op, ...], index: int) -> bool:
+    """Whether a memory fence is always passed right before an instruction: it can be made stronger instead."""
+    targets = {op.target for op in body if isinstance(op, Branch)}
+    while index and index not in targets and isinstance(body[index - 1], _FENCES):
+        index -= 1
+        op = body[index]
+        if isinstance(op, Fence) and op.guard is None and op.restrict is None:
+            return True
+    return False
+
+
+def _candidates(test: Test, thread: int, op: Op, coverage: Coverage) -> Iterator[Op]:
+    """The fences that can be added before ``op``, each in one of its forms."""
+    source = Source(op.source.span, "")
+    scopes: tuple[Scope, ...] = scopes_of(test, thread, coverage)
+    yield Fence("acq_rel", scopes[0], source)
+    everything = [item for other in test.threads for item in other.body]
+    if coverage.aliases and any(o.virtual != o.physical for o in test.objects.values()):
+        yield ProxyFence("alias", source)
+    if "async" in coverage.proxies and any(isinstance(item, _ASYNCHRONOUS) for item in everything):
+        spaces = {o.space for o in test.objects.values()}
+        if "shared" in spaces:
+            yield ProxyFence("async", source, None, "shared::cta")
+        if "global" in spaces:
+            yield ProxyFence("async", source, None, "global")
+    if any(isinstance(item, MbarrierInit) and item.count is not None for item in everything):
+        yield MbarrierInitFence(source)
+    if any(isinstance(item, TensormapReplace | TensormapFence) for item in everything):
+        yield TensormapFence("release", scopes[0], None, source)
+        for item in test.objects.values():
+            if item.tensormap is not None and item.space == "global":
+                yield TensormapFence("acquire", scopes[0], Address(Sym(item.key)), source)

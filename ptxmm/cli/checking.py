@@ -1,0 +1,74 @@
+"""What ``check`` and ``outcomes`` do with one test under one model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ptxmm.analysis.result import Note, Result
+from ptxmm.cat import Model
+from ptxmm.cli.inputs import Job, model_named
+from ptxmm.cli.options import Engine
+from ptxmm.engines.result import Limits
+
+MOST = 1000
+"""How many final states are listed beside a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """``listing``: ``none`` (the verdict and its witnesses), ``all`` final states, or the verdict and then ``some``
+    (at most ``MOST``) final states. ``all_readings``: say which readings of the model the verdict rests on."""
+
+    engine: Engine
+    all_state: bool
+    listing: str
+    all_readings: bool = False
+    stated_models: bool = True
+
+    def run(self, job: Job, model: Model, limits: Limits) -> Result:
+        """The verdict on ``job``, as ``analysis.outcomes.check`` gives it."""
+        from ptxmm.analysis.outcomes import check, check_listed
+
+        engine = self.engine.value
+        if self.listing == "some":
+            result = check_listed(
+                job.test,
+                model,
+                MOST,
+                engine=engine,
+                limits=limits,
+                expectation=job.expectation,
+                all_state=self.all_state,
+            )
+        else:
+            result = check(
+                job.test,
+                model,
+                engine=engine,
+                limits=limits,
+                expectation=job.expectation,
+                all_state=self.all_state,
+                enumerate_all=self.listing == "all",
+            )
+        if self.all_readings:
+            result = replace(result, notes=(*result.notes, *self._readings(job, model, result, limits)))
+        # A model of the user's own is called by its path: its stem may be the name of a shipped one.
+        return replace(result, model=job.model)
+
+    def expired(self, job: Job, seconds: float) -> Result:
+        """The result of a check that was ended from outside after ``seconds``."""
+        from ptxmm.analysis.outcomes import timed_out
+
+        engine = "z3" if self.engine is Engine.auto else self.engine.value
+        return timed_out(job.test, job.model, engine, job.expectation, seconds)
+
+    def _readings(self, job: Job, model: Model, result: Result, limits: Limits) -> tuple[Note, ...]:
+        """The remarks on what the verdict rests on; every variation has to be decided by the deadline of the job."""
+        from ptxmm.analysis.outcomes import check
+        from ptxmm.analysis.readings import rests_on, vary
+
+        def changed(key: str, value: str) -> Result:
+            other = model_named(job.model, tuple(sorted((dict(model.readings) | {key: value}).items())))
+            return check(job.test, other, engine=self.engine.value, limits=limits, enumerate_all=False)
+
+        return rests_on(result, vary(model, changed))

@@ -1,0 +1,60 @@
+"""``ptxmm fences``: which fences, orders and scopes are needed, and which are missing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ptxmm.analysis.property import Property
+from ptxmm.cli.analyses import Analysis, analyse
+from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, OwnModel, Readings, Timeout, Unroll, settings
+
+if TYPE_CHECKING:
+    from ptxmm.analysis.fences import FencesResult
+    from ptxmm.analysis.strength.changes import Costs
+    from ptxmm.cat import Model
+    from ptxmm.engines.result import Limits
+    from ptxmm.program.test import Test
+
+
+def fences(
+    files: Files = None,
+    bundled: Bundled = False,
+    wanted: Annotated[
+        Property,
+        typer.Option("--property", help="What must hold: the condition never, no data races, only states of sc."),
+    ] = Property.never,
+    most: Annotated[int, typer.Option("--most", min=0, metavar="N", help="List so many changes; 0: all.")] = 10,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option("--cost", metavar="NAME=N", help="What a step costs (fence=4, sc=6, ...); may be repeated."),
+    ] = None,
+    model: OwnModel = None,
+    reading: Readings = None,
+    isa: Isa = None,
+    unroll: Unroll = 3,
+    timeout: Timeout = 60.0,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Judge each fence, order and scope of a program: needed, removable, or too strong. Where the property fails, find
+    the smallest repairs, each decided again by both engines.
+
+    Exit code: 0 the property holds, 1 it fails, 2 bad input, 3 not decided, 4 a bug of ptxmm.
+    """
+    from ptxmm.analysis.strength.changes import costs
+    from ptxmm.render import fences as render
+
+    work = Analysis("fences", partial(_work, wanted=wanted, costs=costs(cost or ()), most=most or None))
+    chosen = settings(model, reading, isa, unroll, timeout)
+    analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
+
+
+def _work(
+    test: Test, model: Model, limits: Limits, *, wanted: Property, costs: Costs, most: int | None
+) -> FencesResult:
+    from ptxmm.analysis.fences import fences as analysis
+
+    return analysis(test, model, wanted=wanted, costs=costs, most=most, limits=limits)

@@ -1,0 +1,88 @@
+"""``ptxmm progress``: loops and barriers that never end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from ptxmm.cli.analyses import Analysis, analyse
+from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Models, Readings, Timeout, Unroll, settings
+
+if TYPE_CHECKING:
+    from ptxmm.analysis.progress import ProgressResult
+    from ptxmm.cat import Model
+    from ptxmm.engines.fairness import Fairness
+    from ptxmm.engines.hangs import Visibility
+    from ptxmm.engines.result import Limits
+    from ptxmm.program.test import Test
+
+
+class Scheduler(StrEnum):
+    """The schedulers that a user can choose."""
+
+    fair = "fair"
+    hsa = "hsa"
+    obe = "obe"
+    hsa_obe = "hsa_obe"
+    lobe = "lobe"
+    unfair = "unfair"
+
+
+class Judge(StrEnum):
+    """The engines that a user can choose."""
+
+    enumerate = "enumerate"
+    both = "both"
+
+
+class Visible(StrEnum):
+    """Which writes a thread that reads for ever sees in the end."""
+
+    strong = "strong"
+    all = "all"
+
+
+def progress(
+    files: Files = None,
+    bundled: Bundled = False,
+    model: Models = None,
+    reading: Readings = None,
+    fairness: Annotated[
+        Scheduler, typer.Option("--fairness", help="Which threads the scheduler must let go on.", show_default=True)
+    ] = Scheduler.fair,
+    visibility: Annotated[
+        Visible,
+        typer.Option("--visibility", help="What a read repeated for ever must see: morally strong writes, or all."),
+    ] = Visible.strong,
+    engine: Annotated[
+        Judge, typer.Option("--engine", help="both asks Z3 as well, where it can judge.", show_default=True)
+    ] = Judge.enumerate,
+    unroll: Unroll = 3,
+    timeout: Timeout = 60.0,
+    jobs: Jobs = None,
+    json: Json = False,
+    isa: Isa = None,
+) -> None:
+    """Can a loop spin, or a barrier wait, for ever? Shows an execution that does, and why nothing will end it.
+
+    Exit code: 0 all terminate, 1 some test may hang, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
+    """
+    from ptxmm.render import progress as render
+
+    work = Analysis(
+        "progress", partial(_progress, fairness=fairness.value, visibility=visibility.value, engine=engine.value)
+    )
+    chosen = settings(model, reading, isa, unroll, timeout)
+    analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
+
+
+def _progress(
+    test: Test, model: Model, limits: Limits, *, fairness: str, visibility: str, engine: str
+) -> ProgressResult:
+    from ptxmm.analysis.progress import progress as analysis
+
+    chosen = cast("Fairness", fairness), cast("Visibility", visibility)
+    return analysis(test, model, limits=limits, fairness=chosen[0], visibility=chosen[1], engine=engine)

@@ -1,0 +1,162 @@
+"""What one thread does in an execution that may never end: a path, or its beginning, and what becomes of it then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ptxmm.engines.fairness import State
+from ptxmm.events.trace import Event, Trace
+from ptxmm.program.spinning import SPINS, Loop, Spinning
+from ptxmm.program.test import Test, Thread
+
+_UNNOTICED = ("R", "F", "PF", "MBW", "AW")
+"""Events that no other thread notices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The first ``length`` events and ``steps`` steps of ``trace``; ``state`` unless a barrier holds the thread up
+    before. ``spin``: the program that the trace is of, if it is that of a thread that spins."""
+
+    trace: Trace
+    state: State
+    length: int
+    steps: int
+    spin: Spinning | None = None
+
+    @property
+    def steady(self) -> bool:
+        """Whether the two last rounds of a run that spins look at the same in the same order, and do nothing else."""
+        spin, trace = self.spin, self.trace
+        if spin is None or trace.registers[SPINS].value != 1 or trace.outside is not None:
+            return False
+        for step in trace.steps:
+            if (step.id[1] in spin.first or step.id[1] in spin.second) and step.kind != "mb.wait":
+                return False
+        if any(x.id[1] in spin.first or x.id[1] in spin.second for x in trace.exchanges):
+            return False
+        first, second = self.rounds()
+        reads = {e.id for e in first if e.kind == "R"}
+        quiet = all(e.kind in ("R", "F", "MBW") or (e.kind == "W" and e.id in reads) for e in first)
+        return quiet and [self.place(e) for e in first] == [self.place(e) for e in second]
+
+    def rounds(self) -> tuple[list[Event], list[Event]]:
+        """The events of the two last rounds of a run that spins."""
+        if self.spin is None:
+            return [], []
+        events = self.trace.events[: self.length]
+        first = [e for e in events if e.id[1] in self.spin.first]
+        return first, [e for e in events if e.id[1] in self.spin.second]
+
+    def place(self, event: Event) -> tuple[object, ...]:
+        """What an event of one round has in common with that of the other round."""
+        assert self.spin is not None
+        return self.spin.origin[event.id[1]], event.id[2], event.id[3], event.kind, event.cell, event.mbarrier
+
+    def beginning(self, length: int, passed: int) -> tuple[object, ...]:
+        """What tells the executed beginnings of two runs of a thread apart."""
+        if length == len(self.trace.events):
+            return id(self.trace), length, passed
+        limits = [c for c in self.trace.constraints if c[2][0] <= length and c[2][1] <= passed]
+        events = (
+            (e.id, e.kind, e.cell, e.barrier, e.mbarrier, None if e.value is None else e.value.value)
+            for e in self.trace.events[:length]
+        )
+        return id(self.spin), tuple(events), tuple((id(node), value) for node, value, _ in limits), passed
+
+    def awaits(self, threads: Sequence[Thread], thread: int, length: int) -> list[int]:
+        """The threads that must have ended for this run of ``thread`` to come as far as ``length`` events."""
+        return earlier(threads, thread) if any(_waits(e, threads[thread]) for e in self.trace.events[:length]) else []
+
+    def is_held(self, threads: Sequence[Thread], thread: int, states: Sequence[State]) -> bool:
+        """Whether an earlier grid keeps this run of ``thread`` from going on."""
+        return any(states[u] != "ends" for u in earlier(threads, thread))
+
+
+def idles(run: Run, found: Sequence[Loop]) -> bool:
+    """Whether ``run`` goes round one of the loops ``found`` of its thread, before it leaves it or spins there for ever,
+    without doing anything but look: then the run without that round shows as much (docs/progress.md)."""
+    for loop in found:
+        if not plainly_repeats(loop, found):
+            continue
+        quiet: dict[int, bool] = {}
+        for event in run.trace.events:
+            pc = event.id[1]
+            if run.spin is not None and event.op is not None:  # not the start or the end of the thread
+                pc = -1 if pc in run.spin.first or pc in run.spin.second else run.spin.origin[pc]
+            if pc in loop.body:
+                quiet[event.id[2]] = quiet.get(event.id[2], True) and event.kind in ("R", "F")
+        spins_here = run.spin is not None and run.spin.loop == loop
+        rounds = sorted(quiet) if spins_here or run.state == "cut" else sorted(quiet)[:-1]
+        if any(quiet[number] for number in rounds):
+            return True
+    return False
+
+
+def plainly_repeats(loop: Loop, found: Sequence[Loop]) -> bool:
+    """Whether all rounds of ``loop`` begin alike, and its rounds can be told apart by their numbers: no loop of
+    ``found`` is in another."""
+    apart = not any(set(other.body) & set(loop.body) for other in found if other is not loop)
+    return apart and not loop.carried and not loop.again
+
+
+def whole(trace: Trace, state: State, spin: Spinning | None = None) -> Run:
+    """The run of all of ``trace``. A thread that spins has no end that others could wait for."""
+    events = trace.events
+    end = bool(events) and events[-1].kind == "API" and events[-1].op is None and events[-1].id[1] >= 0
+    length = len(events) - 1 if end and state != "ends" else len(events)
+    return Run(trace, state, length, len(trace.steps), spin)
+
+
+def held(test: Test, thread: int, run: Run) -> Iterator[Run]:
+    """The beginnings of ``run`` up to where it waits for earlier grids to end."""
+    if earlier(test.threads, thread):
+        for i, event in enumerate(run.trace.events[: run.length]):
+            if _waits(event, test.threads[thread]):
+                yield Run(run.trace, "held", i, _steps(run.trace, i), run.spin)
+
+
+def stops(runs: Sequence[Run], never: bool) -> Iterator[Run]:
+    """The beginnings at which a thread may be left out of the schedule: before it begins, or (unless ``never``) after
+    an instruction that others notice. Stopping later, before the next such one, only adds what must hold."""
+    seen: set[tuple[object, ...]] = set()
+    for run in runs:
+        events = run.trace.events[: run.length]
+        lengths = [0]
+        if not never:
+            lengths += [
+                i
+                for i in range(1, len(events))
+                if events[i - 1].kind not in _UNNOTICED and events[i - 1].id[:3] != events[i].id[:3]
+            ]
+        for length in lengths:
+            steps = _steps(run.trace, length)
+            key = run.beginning(length, steps) if length else ()
+            if length < run.length and key not in seen:
+                seen.add(key)
+                yield Run(run.trace, "stops", length, steps, run.spin)
+
+
+def earlier(threads: Sequence[Thread], thread: int) -> list[int]:
+    """The threads of earlier grids of the GPU of ``thread``."""
+    mine = threads[thread].placement
+    if mine.host:
+        return []
+    return [
+        u
+        for u, other in enumerate(threads)
+        if not other.placement.host and other.placement.gpu == mine.gpu and other.placement.grid < mine.grid
+    ]
+
+
+def _waits(event: Event, thread: Thread) -> bool:
+    """Whether ``event`` comes only after earlier grids: the start of the thread, or ``griddepcontrol.wait``."""
+    if event.kind != "API":
+        return False
+    return event.op is not None or (event.id[1] == -1 and not thread.placement.overlap)
+
+
+def _steps(trace: Trace, length: int) -> int:
+    """How many steps the first ``length`` events contain (asynchronous ones with what issues them)."""
+    return sum(step.event < length for step in trace.steps)

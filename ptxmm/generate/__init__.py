@@ -1,0 +1,1 @@
+"""Small programs of a vocabulary, each once up to renaming: as skeletons, as tests, as one propositional problem."""

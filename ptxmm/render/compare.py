@@ -1,0 +1,238 @@
+"""Comparisons as text and in JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ptxmm.analysis.compare import CompareResult, Difference, Side
+from ptxmm.analysis.explain.chains import Edge, Reason
+from ptxmm.analysis.result import Failure
+from ptxmm.analysis.separate import SeparateResult
+from ptxmm.generate.vocabulary import Vocabulary
+from ptxmm.render.document import outcome
+from ptxmm.render.execution import execution_document, execution_lines
+from ptxmm.render.style import Style
+from ptxmm.render.text import clean, outcome_line, tail
+
+
+def text(result: CompareResult, style: Style) -> list[str]:
+    """Both sides with their numbers of states, then each state that only one of them has."""
+    lines = [f"Test {clean(result.test)}"]
+    if result.versions:
+        lines.append(f"Model {clean(result.model)}")
+    for label, side in zip(("Old", "New") if result.versions else ("Model", "Model"), _sides(result), strict=True):
+        lines.append(f"{label} {clean(side.name)}: {_summary(side)}")
+    for side, other, word in ((result.first, result.second, "lost"), (result.second, result.first, "added")):
+        for number, difference in enumerate(side.only):
+            if difference.execution is None:
+                rest = len(side.only) - number
+                lines.append(f"and {rest} more final state{'s' if rest > 1 else ''} {_whose(result, side, word)}")
+                break
+            lines.append(style.paint(f"Only {_whose(result, side, word)}: {outcome_line(difference.outcome)}", "red"))
+            lines += _difference(difference, other, result.versions)
+    for side, other in ((result.first, result.second), (result.second, result.first)):
+        if side.status == "undefined" and other.status != "undefined":
+            lines.append(style.paint(f"Only {clean(side.name)} gives the program no meaning", "red"))
+        if "deadlock" in side.flags and "deadlock" not in other.flags:
+            lines.append(style.paint(f"Only {clean(side.name)} has an execution that waits for ever", "red"))
+    word, colour = {True: ("differ", "red"), False: ("the same", "green"), None: ("unknown", "yellow")}[result.differ]
+    lines.append(style.paint(f"Final states {word if result.compared else 'not compared'}", colour))
+    return lines + tail(result)
+
+
+def _sides(result: CompareResult) -> tuple[Side, Side]:
+    return result.first, result.second
+
+
+def _whose(result: CompareResult, side: Side, word: str) -> str:
+    return f"in {clean(side.name)} ({word})" if result.versions else f"under {clean(side.name)}"
+
+
+def _summary(side: Side) -> str:
+    words = [f"{side.states} final state{'s' if side.states != 1 else ''}"]
+    if side.observation is not None:
+        words.append(side.observation)
+    if side.status != "complete":
+        words.append(side.status)
+    return ", ".join([*words, *side.flags])
+
+
+def _difference(difference: Difference, other: Side, versions: bool) -> Iterator[str]:
+    assert difference.execution is not None
+    yield from execution_lines(difference.execution)
+    who = clean(other.name)
+    if difference.impossible:
+        yield f"  {who}: no execution ends so, whatever the axioms say"
+    elif difference.reason is not None:
+        yield from _reason(difference.reason, who, difference.reasons)
+    elif difference.axioms:
+        yield f"  forbidden by {who}: it violates {', '.join(map(clean, difference.axioms))}"
+    elif not versions:
+        yield f"  forbidden by {who}: it has no such execution"
+
+
+def _reason(reason: Reason, who: str, count: int) -> Iterator[str]:
+    section = f" ({reason.section})" if reason.section else ""
+    yield f"  forbidden by {who}: {clean(reason.axiom)}{section}: {clean(reason.text)}"
+    for edge in reason.edges:
+        yield f"    {_edge(edge)}"
+    for edge in reason.beside:
+        yield f"    where also {_edge(edge)}"
+    for absent in reason.absent:
+        first, second = clean(absent.first.label), clean(absent.second.label) if absent.second is not None else ""
+        if absent.text is None:
+            yield f"    but {first}{' and ' + second if second else ''} not as the axiom demands"
+        else:
+            order = "are unrelated in" if absent.unrelated else "are not in this order in"
+            yield f"    but {first} and {second} {order} {clean(absent.text)}"
+    if count > 1:
+        yield f"    ({count - 1} more reason{'s' if count > 2 else ''}: ptxmm explain)"
+
+
+def _edge(edge: Edge) -> str:
+    section = f" ({edge.section})" if edge.section else ""
+    words = clean(edge.text) + (", morally strong" if edge.strong else "")
+    arrow = "<-" if edge.backwards else "->"
+    return f"{clean(edge.first.label)} {arrow} {clean(edge.second.label)}: {words}{section}"
+
+
+def line(result: CompareResult, style: Style, width: int, several: bool) -> str:
+    """One comparison on one line; ``width``: of the longest file name; ``several``: its file holds other tests too."""
+    word, colour = {True: ("differ", "red"), False: ("same", "green"), None: ("?", "yellow")}[result.differ]
+    if not result.compared:
+        word, colour = "-", "plain"
+    parts = [f"{clean(result.file):{width}}"]
+    if several:
+        parts.append(f"[{clean(result.test)}]")
+    if result.compared:
+        for side in _sides(result):
+            parts.append(f"{clean(side.name)}: {_summary(side)}" + (f" ({len(side.only)} only)" if side.only else ""))
+    else:
+        parts += [clean(note.text) for note in result.notes]
+    return style.paint(f"{word:6}", colour) + " " + "  ".join(parts)
+
+
+def summary(reports: Sequence[CompareResult | Failure | None], seconds: float) -> str:
+    """How many comparisons there are of each kind; None: one that the time limit ended."""
+    kinds: Counter[str] = Counter()
+    for report in reports:
+        if isinstance(report, Failure):
+            kinds["error"] += 1
+        elif report is None:
+            kinds["inconclusive"] += 1
+        elif not report.compared:
+            kinds["not covered by both models"] += 1
+        else:
+            kinds[{True: "differ", False: "the same", None: "inconclusive"}[report.differ]] += 1
+    words = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return f"{len(reports)} compared in {seconds:.1f} s: {words or 'nothing to do'}"
+
+
+def document(result: CompareResult) -> dict[str, Any]:
+    """The part of the JSON entry that is about the comparison."""
+    return {
+        "kind": "versions" if result.versions else "models",
+        "compared": result.compared,
+        "differ": result.differ,
+        "first": _side(result.first),
+        "second": _side(result.second),
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {
+        "name": side.name,
+        "states": side.states,
+        "observation": side.observation,
+        "status": side.status,
+        "flags": list(side.flags),
+        "only": [_difference_document(d) for d in side.only],
+    }
+
+
+def _difference_document(difference: Difference) -> dict[str, Any]:
+    entry = outcome(difference.outcome)
+    if difference.execution is None:
+        return entry
+    entry["execution"] = execution_document(difference.execution)
+    reason = difference.reason
+    entry["forbidden_by"] = {
+        "violated": list(difference.axioms),
+        "impossible": difference.impossible,
+        "axiom": None if reason is None else reason.axiom,
+        "section": None if reason is None else reason.section,
+        "chain": [] if reason is None else [_edge(edge) for edge in reason.edges],
+        "reasons": difference.reasons,
+    }
+    return entry
+
+
+# -- generated programs --
+
+
+def words(vocabulary: Vocabulary) -> str:
+    """The programs that a claim about a vocabulary is about."""
+    kinds: dict[str, list[str]] = {}
+    for form in vocabulary.forms:
+        orders = kinds.setdefault("fence.proxy.alias" if form.kind == "alias" else form.kind, [])
+        if form.order and form.order not in orders:
+            orders.append(form.order)
+    named = "; ".join(f"{kind} {' '.join(orders)}".strip() for kind, orders in kinds.items())
+    parts = [named, f"scopes {' '.join(vocabulary.scopes)}"]
+    parts.append("every location accessed at least twice, all writes of a location distinct")
+    if vocabulary.threads is not None:
+        parts.append(f"at most {vocabulary.threads} thread{'s' if vocabulary.threads != 1 else ''}")
+    if vocabulary.locations is not None:
+        parts.append(f"at most {vocabulary.locations} location{'s' if vocabulary.locations != 1 else ''}")
+    return "; ".join(parts)
+
+
+def separation(result: SeparateResult, program: str | None, style: Style) -> list[str]:
+    """The outcome of a search; ``program``: the litmus file of what was found."""
+    lines = [f"Models {clean(result.model)} and {clean(result.other)}", f"Programs of {words(result.vocabulary)}"]
+    if program is not None and result.program is not None:
+        size = sum(len(thread.body) for thread in result.program.threads)
+        lines.append(style.paint(f"Separated by a program of {size} instructions", "red"))
+        lines += program.rstrip("\n").split("\n")
+    elif result.finding is False:
+        lines.append(style.paint(f"No program of at most {result.most} instructions separates them", "green"))
+    if result.searched and (result.finding is not False):
+        lines.append(f"No program of at most {result.searched} instructions does")
+    return lines
+
+
+def ending(result: SeparateResult) -> list[str]:
+    """The last lines of a search: how far it got, and how long it took."""
+    notes = [f"Note {clean(note.text)}" for note in result.notes]
+    return [f"Status {result.status}", *notes, f"Time generate {result.seconds:.2f}"]
+
+
+def separation_document(result: SeparateResult, program: str | None) -> dict[str, Any]:
+    """The JSON entry of a search."""
+    found = result.program
+    return {
+        "analysis": "compare",
+        "file": result.file,
+        "test": result.test,
+        "model": result.model,
+        "status": result.status,
+        "notes": [{"kind": note.kind, "text": note.text} for note in result.notes],
+        "seconds": round(result.seconds, 6),
+        "kind": "generate",
+        "other": result.other,
+        "vocabulary": {
+            "forms": [str(form) for form in result.vocabulary.forms],
+            "scopes": list(result.vocabulary.scopes),
+            "aliases": result.vocabulary.aliases,
+            "threads": result.vocabulary.threads,
+            "locations": result.vocabulary.locations,
+        },
+        "most": result.most,
+        "separated": result.finding,
+        "size": None if found is None else sum(len(thread.body) for thread in found.threads),
+        "searched": result.searched,
+        "candidates": result.compared,
+        "program": program,
+    }

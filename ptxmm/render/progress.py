@@ -1,0 +1,79 @@
+"""Executions that never end as text and in JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxmm.analysis.execution import Execution
+from ptxmm.analysis.progress.analysis import Fate, ProgressResult, Seen
+from ptxmm.render.execution import execution_document, execution_lines, instruction_document
+from ptxmm.render.style import Style
+from ptxmm.render.text import clean, head, tail
+
+_COLOURS = {"terminates": "green", "may hang": "red", "unknown": "yellow"}
+
+
+def text(result: ProgressResult, style: Style) -> list[str]:
+    """The verdict and, thread by thread, the execution that never ends."""
+    lines = [*head(result), style.paint(f"Progress {result.verdict}", _COLOURS[result.verdict])]
+    for fate in result.threads:
+        lines.append(f"  {clean(fate.thread)} {clean(_fate(fate))}")
+        lines += execution_lines(Execution(((fate.thread, fate.steps),), (), ()), "    ")
+        for seen in fate.seen:
+            lines.append(f"    for ever: {clean(_seen(seen))}")
+            lines += [f"      {clean(reason)}" for reason in seen.reasons]
+    return lines + tail(result)
+
+
+def document(result: ProgressResult) -> dict[str, Any]:
+    """The part of the JSON entry that is about progress."""
+    return {
+        "fairness": result.fairness,
+        "visibility": result.visibility,
+        "verdict": result.verdict,
+        "threads": [_fate_document(fate) for fate in result.threads],
+    }
+
+
+def _fate(fate: Fate) -> str:
+    at = "" if fate.at is None else f" {fate.at}"
+    match fate.state:
+        case "spins":
+            first, last = fate.lines or (0, 0)
+            return f"spins for ever in {f'line {first}' if first == last else f'lines {first} to {last}'}"
+        case "waits":
+            return f"waits for ever at{at}"
+        case "held":
+            return f"waits for ever for an earlier grid, before{at}" if at else "waits for ever for an earlier grid"
+        case "stops":
+            begun = "is left out of the schedule for ever" if fate.steps else "is never scheduled"
+            return f"{begun}; next is{at}" if at and fate.steps else begun
+    return "ends"
+
+
+def _seen(seen: Seen) -> str:
+    if not seen.source:
+        return f"{seen.instruction} returns false"
+    source = seen.source.replace("initial", "its initial value")
+    return f"{seen.instruction} reads {seen.location} = {seen.value} from {source}"
+
+
+def _fate_document(fate: Fate) -> dict[str, Any]:
+    steps = execution_document(Execution(((fate.thread, fate.steps),), (), ()))["threads"][0]["steps"]
+    return {
+        "thread": fate.thread,
+        "state": fate.state,
+        "at": None if fate.at is None else instruction_document(fate.at),
+        "loop": None if fate.lines is None else {"first_line": fate.lines[0], "last_line": fate.lines[1]},
+        "steps": steps,
+        "seen": [
+            {
+                "instruction": instruction_document(seen.instruction),
+                "location": seen.location,
+                "value": seen.value,
+                "from": seen.source or None,
+                "reasons": list(seen.reasons),
+            }
+            for seen in fate.seen
+        ],
+    }

@@ -1,0 +1,65 @@
+"""Data races as text and in JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxmm.analysis.races import Race, RacesResult
+from ptxmm.render.execution import execution_document, execution_lines, instruction_document
+from ptxmm.render.style import Style
+from ptxmm.render.text import clean, head, tail
+
+_ALWAYS = "neither comes before the other in causality order (8.9.5)"
+
+
+def text(result: RacesResult, style: Style) -> list[str]:
+    """Each race with its two instructions, why they race, and an execution in which they do."""
+    lines = head(result)
+    for number, race in enumerate(result.races, 1):
+        kind = "Mixed-size data race" if race.mixed else "Data race"
+        lines.append(style.paint(f"{kind} {number}", "red"))
+        for found, access, where in zip((race.first, race.second), race.kinds, race.locations, strict=True):
+            lines.append(f"  {clean(str(found))}  ({access} of {clean(where)})")
+        if not result.own:
+            lines.append(f"  {_ALWAYS}, and they are not morally strong:")
+        else:
+            lines.append(f"  the flag of {clean(result.model)} relates them")
+            lines += ["  and these conditions of morally strong operations do not hold:"] if race.fails else []
+        lines += [f"    {reason.name}: {clean(reason.text)} ({reason.section})" for reason in race.fails]
+        lines.append("  as in this execution:")
+        lines += execution_lines(race.execution, "    ")
+    lines.append(_verdict(result, style))
+    return lines + tail(result)
+
+
+def document(result: RacesResult) -> dict[str, Any]:
+    """The part of the JSON entry that is about races."""
+    return {
+        "race_free": result.race_free,
+        "races_complete": result.listed,
+        "races": [_race(race) for race in result.races],
+    }
+
+
+def _verdict(result: RacesResult, style: Style) -> str:
+    if result.race_free:
+        return style.paint("Race-free", "green")
+    if not result.races and result.status == "undefined":
+        return style.paint("No race found, but the program has no meaning in some execution", "yellow")
+    if not result.races and result.status == "complete":
+        return style.paint("No race found in the executions that reach their end", "yellow")
+    if not result.races:
+        return style.paint("No race found, but not all executions were searched", "yellow")
+    return style.paint(f"Races {len(result.races)}{'' if result.listed else '+'}", "red")
+
+
+def _race(race: Race) -> dict[str, Any]:
+    found = zip((race.first, race.second), race.kinds, race.locations, strict=True)
+    return {
+        "kind": "mixed-size-race" if race.mixed else "data-race",
+        "accesses": [
+            {"instruction": instruction_document(what), "kind": kind, "location": where} for what, kind, where in found
+        ],
+        "not_morally_strong": [{"condition": c.name, "section": c.section, "text": c.text} for c in race.fails],
+        "execution": execution_document(race.execution),
+    }

@@ -1,0 +1,46 @@
+"""Robustness as text and in JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxmm.analysis.robust import RobustResult
+from ptxmm.render.document import outcome
+from ptxmm.render.execution import execution_document, execution_lines
+from ptxmm.render.style import Style
+from ptxmm.render.text import head, outcome_line, tail
+
+
+def text(result: RobustResult, style: Style) -> list[str]:
+    """How many states there are, then each that sequential consistency does not allow with an execution."""
+    lines = [*head(result), f"States {result.states}, under sc {result.reference}"]
+    for extra in result.extra:
+        lines.append(style.paint(f"Not in sc: {outcome_line(extra.outcome)}", "red"))
+        if extra.execution is not None:
+            lines += execution_lines(extra.execution)
+    lines += [f"Only in sc: {outcome_line(missing)}" for missing in result.missing]
+    if result.deadlock:
+        lines.append(style.paint("Not in sc: an execution that waits for ever", "red"))
+    word, colour = {True: ("yes", "green"), False: ("no", "red"), None: ("unknown", "yellow")}[result.robust]
+    lines.append(style.paint(f"Robust {word}", colour))
+    if result.robust is False:
+        lines.append("Repairs: ptxmm fences --property robust")
+    return lines + tail(result)
+
+
+def document(result: RobustResult) -> dict[str, Any]:
+    """The part of the JSON entry that is about robustness."""
+    extra = []
+    for item in result.extra:
+        entry = outcome(item.outcome)
+        if item.execution is not None:
+            entry["execution"] = execution_document(item.execution)
+        extra.append(entry)
+    return {
+        "robust": result.robust,
+        "states": result.states,
+        "sc_states": result.reference,
+        "extra": extra,
+        "missing": [outcome(missing) for missing in result.missing],
+        "deadlock": result.deadlock,
+    }

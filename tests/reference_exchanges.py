@@ -1,0 +1,230 @@
+"""Values that threads give each other, for the reference: barriers with a reduction, and exchanges of a warp.
+
+A result stands as ``("given", (thread, step, which))`` in the expressions of its thread until a run of the barriers has
+shown who meets (``reference_simulation``); then it is an expression over the operands of all that met, and what depends
+on it depends on the reads in those operands (PTX ISA 8.5, 9.7.10.6, 9.7.14.1, 9.7.14.9 to 9.7.14.12, 9.7.14.14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ptxmm.program.test import Test
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops import Type
+from tests.reference_events import Path, Run, Step
+from tests.reference_expressions import Expr, Leaf, apply, call, const, is_const, mask, reads, substitute
+
+if TYPE_CHECKING:
+    from tests.reference_threads import Walker
+
+U32 = Type("u", 32)
+PRED = Type("pred", 1)
+LANES = 32
+
+
+def lanes(test: Test) -> list[tuple[object, int, bool]]:
+    """For each thread its warp, its lane there, and whether the warp has a name. Lanes are numbered in the order of the
+    threads; a thread without a named warp is lane 0 of its own (A27, A29)."""
+    found: list[tuple[object, int, bool]] = []
+    for t, thread in enumerate(test.threads):
+        p = thread.placement
+        named = p.warp is not None and not p.host
+        warp: object = (p.gpu, p.grid, p.cluster, p.cta, p.warp) if named and p.cta is not None else ("own", t, p.warp)
+        found.append((warp, sum(other == warp for other, _, _ in found), named))
+    return found
+
+
+# ---- the instructions of one thread ----------------------------------------------------------------------------------
+
+
+def exchange(walker: Walker, run: Run, op: ops.WarpExchange, taken: Expr) -> Iterator[Run]:
+    """An exchange: once for each lane that a shuffle may take its value from."""
+    everyone = lanes(walker.test)
+    warp, own, named = everyone[walker.index]
+    shown = sum(1 << lane for other, lane, _ in everyone if other == warp)
+    if op.op == "activemask":
+        yield finish(walker, run, op, taken, const(shown if named else mask(-1, LANES)), const(0))
+        return
+    members = walker.operand(run, op.operands[-1], U32)
+    if not is_const(members):
+        raise NotImplementedError(op)
+    if not members[1] >> own & 1:
+        return  # undefined: the executing thread is not in the membermask
+    step = Step(walker.index, "exchange", op, args=(members,))
+    name = (walker.index, len(run.steps))
+    if op.op == "elect":
+        leader = (members[1] & -members[1]).bit_length() - 1
+        run = replace(run, steps=(*run.steps, step))
+        yield finish(walker, run, op, taken, const(leader), const(int(leader == own)))
+        return
+    if op.op.startswith("vote."):
+        operand = walker.operand(run, op.operands[0], PRED)
+        operand = walker.apply("not", PRED, operand) if op.negated else operand
+    else:
+        operand = walker.operand(run, op.operands[0], op.type)
+    if not op.op.startswith("shfl."):
+        fork = replace(run, steps=(*run.steps, replace(step, gives=operand)))
+        yield finish(walker, fork, op, taken, ("given", (*name, 0)), ("given", (*name, 1)))
+        return
+    b, c = (walker.operand(run, o, U32) for o in op.operands[1:3])
+    choice = call(chosen, const(MODES.index(op.op)), const(own), b, c)
+    for source in range(LANES):
+        if not (shown & members[1]) >> source & 1:
+            continue  # undefined: the lane is not there, or takes no part
+        for in_range in (False, True) if source == own else (True,):
+            here = walker.apply("eq", U32, choice, const(source << 1 | in_range))
+            if is_const(here) and not here[1]:
+                continue
+            fork = run if is_const(here) else replace(run, constraints=(*run.constraints, (here, True)))
+            fork = replace(fork, steps=(*run.steps, replace(step, gives=operand, source=source)))
+            value: Expr = operand if source == own else ("given", (*name, 0))
+            # which lane it is depends on the operands b and c
+            which = reads(b) | reads(c)
+            mark = ("shfl", name)
+            value, flag = (("joined", v, which, mark) if which else v for v in (value, const(int(in_range))))
+            yield finish(walker, fork, op, taken, value, flag)
+
+
+MODES = ("shfl.up", "shfl.down", "shfl.bfly", "shfl.idx")
+
+
+def chosen(mode: int, lane: int, b: int, c: int) -> int:
+    """The source lane of a shuffle and, in the lowest bit, whether it is in range (9.7.10.6, Semantics)."""
+    bval, cval, segmask = b & 31, c & 31, c >> 8 & 31
+    max_lane = (lane & segmask) | (cval & ~segmask)
+    min_lane = lane & segmask
+    match MODES[mode]:
+        case "shfl.up":
+            j = lane - bval
+            pval = j >= max_lane
+        case "shfl.down":
+            j = lane + bval
+            pval = j <= max_lane
+        case "shfl.bfly":
+            j = lane ^ bval
+            pval = j <= max_lane
+        case _:
+            j = min_lane | (bval & ~segmask)
+            pval = j <= max_lane
+    return (j if pval else lane) << 1 | pval
+
+
+def finish(walker: Walker, run: Run, op: ops.WarpExchange, taken: Expr, value: Expr, flag: Expr) -> Run:
+    """The run after an exchange that gives ``value`` and the predicate ``flag``."""
+    kind = PRED if op.op.startswith("vote.") and op.op != "vote.ballot" else U32
+    registers = walker.assign(run, op.dst, value, kind, taken)
+    registers = walker.assign(replace(run, registers=registers), op.predicate, flag, PRED, taken)
+    return replace(run, pc=run.pc + 1, registers=registers)
+
+
+# ---- what is given ---------------------------------------------------------------------------------------------------
+
+Given = Mapping[Leaf, Expr]
+
+
+def results(members: Mapping[int, tuple[int, Step]], place: Mapping[int, tuple[object, int, bool]]) -> Given | None:
+    """What the members of a phase get: by thread the number of its step and the step. None if that has no meaning."""
+    found: dict[Leaf, Expr] = {}
+    if any(isinstance(step.op, ops.BarrierReduction) for _, step in members.values()):
+        operands = [step.gives or const(0) for _, step in members.values()]
+        for t, (number, step) in members.items():
+            assert isinstance(step.op, ops.BarrierReduction)
+            # a thread is one lane of a named warp, or a whole warp whose threads all have its predicate
+            weights = [const(1 if place[u][2] else LANES) for u in members]
+            match step.op.op:
+                case "popc":
+                    value = call(weighed, const(len(operands)), *weights, *operands)
+                case "and":
+                    value = call(all_true, *operands)
+                case _:
+                    value = call(any_true, *operands)
+            found[t, number, 0] = value
+        return found
+    by_lane = {place[t][1]: step for t, (_, step) in members.items()}
+    for t, (number, step) in members.items():
+        op = step.op
+        assert isinstance(op, ops.WarpExchange)
+        if op.op == "elect":
+            continue
+        if op.op.startswith("shfl."):
+            if step.source not in by_lane:
+                return None  # undefined: the lane has exited
+            found[t, number, 0] = by_lane[step.source].gives or const(0)
+            continue
+        operands = [by_lane[lane].gives or const(0) for lane in sorted(by_lane)]
+        bits = [const(1 << lane) for lane in sorted(by_lane)]
+        count = const(len(operands))
+        match op.op.partition(".")[::2]:
+            case ("vote", "all"):
+                found[t, number, 0] = call(all_true, *operands)
+            case ("vote", "any"):
+                found[t, number, 0] = call(any_true, *operands)
+            case ("vote", "uni"):
+                found[t, number, 0] = call(all_equal, *operands)
+            case ("vote", "ballot"):
+                found[t, number, 0] = call(weighed, count, *bits, *operands)
+            case ("match", "any"):
+                own = step.gives or const(0)
+                found[t, number, 0] = call(matching, own, count, *bits, *operands)
+            case ("match", "all"):
+                found[t, number, 0] = call(matching_all, count, *bits, *operands)
+                found[t, number, 1] = call(all_equal, *operands)
+            case ("redux", name):
+                total = operands[0]
+                for operand in operands[1:]:
+                    total = apply(name, op.type, total, operand, sem=False)
+                found[t, number, 0] = total
+            case _:
+                raise NotImplementedError(op)
+    return found
+
+
+def all_true(*values: int) -> int:
+    return int(all(values))
+
+
+def any_true(*values: int) -> int:
+    return int(any(values))
+
+
+def all_equal(*values: int) -> int:
+    return int(len(set(values)) <= 1)
+
+
+def weighed(count: int, *rest: int) -> int:
+    """The sum of the first ``count`` numbers whose partner among the others is not 0."""
+    return sum(weight for weight, value in zip(rest[:count], rest[count:], strict=True) if value)
+
+
+def matching(own: int, count: int, *rest: int) -> int:
+    """The lanes that have the value ``own``."""
+    return sum(bit for bit, value in zip(rest[:count], rest[count:], strict=True) if value == own)
+
+
+def matching_all(count: int, *rest: int) -> int:
+    """All lanes if they have the same value, else none."""
+    return sum(rest[:count]) if all_equal(*rest[count:]) else 0
+
+
+def resolved(path: Path, given: Given) -> Path:
+    """The path with what its thread was given in place."""
+
+    def known(leaves: frozenset[Leaf]) -> frozenset[Leaf]:
+        return frozenset().union(*(reads(given[leaf]) if leaf in given else {leaf} for leaf in leaves))
+
+    events = tuple(
+        replace(
+            e,
+            value=None if e.value is None else substitute(e.value, given),
+            addr=known(e.addr),
+            data=known(e.data),
+            ctrl=known(e.ctrl),
+        )
+        for e in path.events
+    )
+    constraints = tuple((substitute(e, given), truth) for e, truth in path.constraints)
+    registers = {name: substitute(e, given) for name, e in path.registers.items()}
+    return replace(path, events=events, constraints=constraints, registers=registers)

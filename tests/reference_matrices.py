@@ -1,0 +1,103 @@
+"""Matrix instructions of the reference: rows of ``ldmatrix`` and ``stmatrix``, and the reads of ``wgmma.mma_async``.
+
+A thread that is alone in its warp stands for 32 equal lanes: all of them name the same row and hold the same values.
+Products are not computed: their registers hold the first bytes that were read of B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops import Type
+from tests.reference_accesses import placed
+from tests.reference_events import Event, Run
+from tests.reference_expressions import Expr, Leaf, const, joined_bytes, reads
+
+if TYPE_CHECKING:
+    from tests.reference_threads import Walker
+
+B32 = Type("b", 32)
+B64 = Type("b", 64)
+ROW = 16
+
+
+def perform(
+    walker: Walker,
+    run: Run,
+    op: ops.LoadMatrix | ops.StoreMatrix | ops.WgmmaFence | ops.Wgmma,
+    taken: Expr,
+    common: Event,
+) -> Iterator[Run]:
+    match op:
+        case ops.WgmmaFence():
+            event = replace(common, kind="ISS", fences="wgmma")
+            yield replace(run, pc=run.pc + 1, events=(*run.events, event))
+        case ops.Wgmma():
+            yield from product(walker, run, op, taken, common)
+        case _:
+            if walker.thread.placement.warp is not None:
+                raise NotImplementedError(op)
+            yield from row(walker, run, op, taken, replace(common, proxy="GEN"))
+
+
+def row(walker: Walker, run: Run, op: ops.LoadMatrix | ops.StoreMatrix, taken: Expr, common: Event) -> Iterator[Run]:
+    """A weak access of 16 bytes, in no order among each other, divided like the object (9.7.15.4.15, .16)."""
+    for fork, item, offset, address in walker.places(run, op.address, ROW, ROW):
+        new: list[Event] = []
+        parts: list[tuple[Expr, int, int]] = []
+        for at, size in walker.chunks.of(item.key, offset, ROW):
+            event = placed(replace(common, addr=reads(address), part=at - offset), item, at, size)
+            if isinstance(op, ops.LoadMatrix):
+                parts.append((("read", (walker.index, len(run.events) + len(new))), 0, size))
+                new.append(replace(event, kind="R"))
+                continue
+            if len(op.values) > 1:
+                raise NotImplementedError(op)
+            # row 0 is held by lanes 0 to 3, two elements each; transposed by lanes 0 to 7, the lower element of each
+            value = walker.operand(run, op.values[0], B32)
+            width = 2 if op.transposed else 4
+            whole = joined_bytes(*[(value, 0, width)] * (ROW // width))
+            piece = joined_bytes((whole, at - offset, size))
+            new.append(replace(event, kind="W", value=piece, data=reads(piece)))
+        registers = fork.registers
+        if isinstance(op, ops.LoadMatrix):
+            content = joined_bytes(*parts)
+            # lane 0 gets elements 0 and 1 of row 0; transposed the elements 0 of rows 0 and 1, which are the same row
+            shown = joined_bytes((content, 0, 2), (content, 0, 2)) if op.transposed else joined_bytes((content, 0, 4))
+            for register in op.dst:
+                registers = walker.assign(replace(run, registers=registers), register, shown, B32, taken)
+        yield replace(fork, pc=run.pc + 1, events=(*run.events, *new), registers=registers)
+
+
+def product(walker: Walker, run: Run, op: ops.Wgmma, taken: Expr, common: Event) -> Iterator[Run]:
+    """Reads of both matrices by the async proxy, to the ends of their objects; then an implicit proxy fence (A34)."""
+    common = replace(common, sync=False, fences="wgmma")
+    sources = [op.b] if isinstance(op.a, tuple) else [op.b, op.a]
+
+    def matrices(fork: Run, left: list[ops.Operand], new: tuple[Event, ...]) -> Iterator[tuple[Run, tuple[Event, ...]]]:
+        if not left:
+            yield fork, new
+            return
+        address = walker.operand(run, left[0], B64)
+        for here, item, offset, _ in walker.at(fork, address, 1, ROW):
+            found = tuple(
+                placed(replace(common, kind="R", proxy="ASY", addr=reads(address)), item, at, size)
+                for at, size in walker.chunks.of(item.key, offset, item.size - offset)
+            )
+            yield from matrices(here, left[1:], (*new, *found))
+
+    for fork, new in matrices(run, sources, ()):
+        first: Leaf = (walker.index, len(run.events))
+        cell = new[0].cell
+        assert cell is not None
+        registers = fork.registers
+        for register in op.dst:
+            size = walker.thread.registers[register.name].bits // 8
+            value: Expr = joined_bytes((("read", first), 0, min(size, cell[2])), (const(0), 0, max(0, size - cell[2])))
+            registers = walker.assign(replace(run, registers=registers), register, value, Type("b", 8 * size), taken)
+        done = replace(common, kind="PF", fences="ASY", after="writes")
+        loose = (*run.loose, ("wgmma", common.step))
+        yield replace(fork, pc=run.pc + 1, events=(*run.events, *new, done), registers=registers, loose=loose)

@@ -1,0 +1,235 @@
+"""The frame of the commands that analyse tests: exit codes, the JSON document, time limits, processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import ptxmm.cli.tasks as tasks
+from ptxmm import parse
+from ptxmm.analysis.result import Failure, Note, Status
+from ptxmm.cat import Model
+from ptxmm.cli.analyses import Analysis, Expired, exit_of
+from ptxmm.cli.app import run
+from ptxmm.cli.exits import Exit
+from ptxmm.cli.inputs import Job
+from ptxmm.cli.options import Settings
+from ptxmm.engines.result import Limits
+from ptxmm.errors import Timeout
+from ptxmm.program.test import Test
+
+Golden = Callable[[str, str], None]
+
+RACY = """PTX racy
+Expect=ptx-8.5:sometimes
+{
+  .global .u32 x = 0;
+}
+ P0 @ cta 0               | P1 @ cta 1               ;
+ st.weak.global.u32 [x], 1 | ld.weak.global.u32 r0, [x] ;
+exists (P1:r0 == 1)
+"""
+CALM = RACY.replace("PTX racy", "PTX calm").replace("weak", "relaxed.gpu")
+SB = """PTX SB
+{
+  .global .u32 x = 0;
+  .global .u32 y = 0;
+}
+ P0 @ cta 0                       | P1 @ cta 1                       ;
+ st.relaxed.gpu.global.u32 [x], 1 | st.relaxed.gpu.global.u32 [y], 1 ;
+ ld.relaxed.gpu.global.u32 r0, [y] | ld.relaxed.gpu.global.u32 r1, [x] ;
+exists (P0:r0 == 0 /\\ P1:r1 == 0)
+"""
+LOOP = """PTX loop
+{
+  .global .u32 x = 0;
+}
+ P0 @ cta 0 {
+ again:
+   atom.add.relaxed.gpu.global.u32 r0, [x], 1;
+   setp.lt.u32 p, r0, 100;
+   @p bra again;
+ }
+ P1 @ cta 1 {
+   ld.relaxed.gpu.global.u32 r0, [x];
+ }
+exists (x == 101)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What one run of the program left."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def ptxmm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command line in an empty folder with a few tests, in this process."""
+    for name, text in (("racy", RACY), ("calm", CALM), ("sb", SB), ("loop", LOOP)):
+        (tmp_path / f"{name}.litmus").write_text(text)
+    (tmp_path / "bad.litmus").write_text(RACY.replace("st.weak", "st.week"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "argv", ["ptxmm"])
+
+    def go(*arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as ended:
+            run(list(arguments))
+        captured = capsys.readouterr()
+        return Ran(ended.value.code if isinstance(ended.value.code, int) else 0, captured.out, captured.err)
+
+    return go
+
+
+def steady(text: str) -> str:
+    """``text`` without what changes from run to run."""
+    text = re.sub(r"^Time (.*) [0-9.]+$", r"Time \1 T", text, flags=re.MULTILINE)
+    return re.sub(r'"seconds": [0-9.e-]+', '"seconds": 0', text)
+
+
+@pytest.mark.parametrize("command", ["races", "robust", "scopes"])
+def test_help(ptxmm: Run, golden: Golden, command: str) -> None:
+    ran = ptxmm(command, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    golden(f"help-{command}.txt", ran.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("races", "calm.litmus"), Exit.OK),
+        (("races", "racy.litmus"), Exit.FOUND),
+        (("races", "calm.litmus", "racy.litmus", "--jobs", "1"), Exit.FOUND),
+        (("races", "racy.litmus", "bad.litmus", "--jobs", "1"), Exit.BAD_INPUT),
+        (("races", "calm.litmus", "--model", "sc"), Exit.BAD_INPUT),
+        (("races", "loop.litmus"), Exit.INCONCLUSIVE),
+        (("races", "loop.litmus", "racy.litmus", "--jobs", "1"), Exit.FOUND),
+        (("races", "nowhere.litmus"), Exit.BAD_INPUT),
+        (("robust", "calm.litmus"), Exit.OK),
+        (("robust", "sb.litmus"), Exit.FOUND),
+        (("robust", "loop.litmus"), Exit.INCONCLUSIVE),
+        (("scopes", "sb.litmus"), Exit.FOUND),
+        (("scopes", "calm.litmus", "--property", "robust"), Exit.OK),
+    ],
+)
+def test_exit_codes(ptxmm: Run, arguments: tuple[str, ...], code: Exit) -> None:
+    assert ptxmm(*arguments).code == code
+
+
+@pytest.mark.parametrize("command", ["races", "robust", "scopes"])
+def test_the_document(ptxmm: Run, command: str) -> None:
+    ran = ptxmm(command, "sb.litmus", "bad.litmus", "loop.litmus", "--json", "--jobs", "1")
+    assert ran.err == ""
+    document = json.loads(ran.out)
+    assert document["schema"] == "ptxmm/1"
+    good, bad, loop = document["results"]
+    for entry in (good, loop):
+        common = ["analysis", "file", "test", "model", "status", "notes", "seconds"]
+        assert list(entry)[: len(common)] == common
+        assert entry["analysis"] == command
+    assert (good["test"], good["model"], good["status"]) == ("SB", "ptx-8.5", "complete")
+    assert loop["status"] == "bounded"
+    assert {note["kind"] for note in loop["notes"]} == {"bound"}
+    assert bad["error"]["kind"] == "isa"
+
+
+@pytest.mark.parametrize("command", ["races", "robust", "scopes"])
+def test_json_golden(ptxmm: Run, golden: Golden, command: str) -> None:
+    golden(f"{command}.json", steady(ptxmm(command, "racy.litmus", "--json").out))
+
+
+@pytest.mark.parametrize("command", ["races", "robust", "scopes"])
+def test_processes_agree(ptxmm: Run, command: str) -> None:
+    files = ["racy.litmus", "bad.litmus", "sb.litmus", "loop.litmus"]
+    one, two = (ptxmm(command, *files, "--jobs", n) for n in "12")
+    assert (one.code, steady(one.out), one.err) == (two.code, steady(two.out), two.err)
+
+
+def test_a_model_is_called_as_the_user_does(ptxmm: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.cat").write_text('"Everything races"\nflag ~empty (W*R) & loc as data-race\n')
+    ran = ptxmm("races", "calm.litmus", "--model", "mine.cat", "--json")
+    (entry,) = json.loads(ran.out)["results"]
+    assert (ran.code, entry["model"]) == (1, "mine.cat")
+
+
+# The frame by itself, with an analysis that does what it is told.
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A result of a made-up analysis."""
+
+    file: str
+    test: str
+    model: str
+    finding: bool | None
+    status: Status = "complete"
+    notes: tuple[Note, ...] = ()
+    seconds: float = 0.0
+
+
+def _answer(test: Test, model: Model, limits: Limits) -> Plain:
+    return Plain(test.file, test.name, model.name, None)
+
+
+def _tired(test: Test, model: Model, limits: Limits) -> Plain:
+    raise Timeout
+
+
+def _endless(test: Test, model: Model, limits: Limits) -> Plain:
+    while True:
+        pass
+
+
+def _broken(test: Test, model: Model, limits: Limits) -> Plain:
+    raise KeyError("oops")
+
+
+def _job() -> Job:
+    (test,) = parse(RACY)
+    return Job(test, "ptx-8.5", None, False)
+
+
+def test_what_a_report_asks_for() -> None:
+    codes = [exit_of(Plain("f", "t", "m", finding)) for finding in (True, False, None)]
+    assert codes == [Exit.FOUND, Exit.OK, Exit.INCONCLUSIVE]
+    assert exit_of(Expired("f", "t", "m", 1.0)) == Exit.INCONCLUSIVE
+    assert exit_of(Failure("f", "internal", "", "")) == Exit.BUG
+    assert exit_of(Failure("f", "unsupported", "", "")) == Exit.BAD_INPUT
+
+
+def test_an_analysis_runs_under_its_model() -> None:
+    found = tasks.run(Analysis("plain", _answer), _job(), Settings())
+    assert isinstance(found, Plain)
+    assert (found.test, found.model) == ("racy", "ptx-8.5")
+
+
+def test_a_timeout_is_a_result() -> None:
+    found = tasks.run(Analysis("tired", _tired), _job(), Settings(timeout=7.0))
+    assert found == Expired("<text>", "racy", "ptx-8.5", 7.0)
+    assert found.notes[0].text.startswith("the time limit of 7 s")
+
+
+def test_the_watchdog_ends_an_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "GRACE", 0.1)
+    (found,) = tasks.run_here(Analysis("endless", _endless), iter([_job()]), Settings(timeout=0.1))
+    assert isinstance(found, Expired)
+
+
+def test_a_bug_is_told() -> None:
+    found = tasks.run(Analysis("broken", _broken), _job(), Settings())
+    assert isinstance(found, Failure)
+    assert (found.kind, found.test) == ("internal", "racy")

@@ -1,0 +1,146 @@
+"""``fences`` on the real bugs of litmus/bugs: repairs of the buggy versions, judgements on the fixed ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ptxmm.analysis.fences import FencesResult, fences
+from ptxmm.analysis.property import Property, judge, requirement
+from ptxmm.analysis.strength.superposition import Superposition, superposition
+from ptxmm.engines.result import Limits
+from ptxmm.events.symbolic.variants import Switch
+from ptxmm.formats import read
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Op, Source
+from tests.support import model_named
+
+BUGS = Path(__file__).parent.parent / "litmus" / "bugs"
+BUGGY = sorted(path.stem.removesuffix("-buggy") for path in BUGS.glob("*-buggy.litmus"))
+FIXED = sorted(path.stem for path in BUGS.glob("*-fixed.litmus") if "ptx-8.5:never" in path.read_text())
+
+NO_BUG = {
+    "cub-lookback-cg-weak-flag", "cuml-gridsync-only-master-fences", "cutlass-semaphore-no-threadfence",
+    "flashkda-mbarrier-init-vs-complete-tx", "fuser-serialize-release-fence-redundant",
+    "llvm-seqcst-store-relaxed-enough", "mbarrier-rmw-chain-negative", "rust-cuda-block-fence-sys-scope",
+    "tma-load-then-tma-store-no-proxy-fence",
+}  # fmt: skip
+"""What is called buggy there meets its condition all the same (see the description of each)."""
+
+UNREPAIRED = {
+    "flashmla-arrive-count": "a hang: no execution reaches its end, whatever the orders",
+    "nccl-ll-v4-tearing": "the elements of one vector access have no order; the fix is another layout of the data",
+    "vllm-allreduce-byte-flags-mixed-size": "the race is between accesses of different sizes; the fix is their type",
+}
+"""No order, scope, fence, barrier or wait is enough."""
+
+OTHER_FIX = {
+    "cccl-remove-if-inplace": "the fix makes the handshake of other instructions",
+    "flashinfer-topk-missing-bar": "the fix adds a bar.sync of id 0, the repair one of an id that is not used yet",
+    "threadfence-block-is-not-a-barrier": "the fix has bar.sync in the place of a fence, the repair beside it",
+    "mscclpp-devicesyncer-relaxed": "the fix polls another location",
+    "te-proxy-fence-wrong-place": "the fix adds a fence in both threads, one of which is enough",
+}
+
+
+def _bare(op: Op) -> Op:
+    return replace(op, source=_NOWHERE)
+
+
+_NOWHERE: Source
+
+
+def _test(name: str) -> Test:
+    global _NOWHERE
+    (test,) = read(BUGS / f"{name}.litmus")
+    _NOWHERE = next(op.source for thread in test.threads for op in thread.body)
+    return test
+
+
+def _switches(everything: Superposition, wanted: Test) -> frozenset[Switch] | None:
+    """The switches that make ``wanted`` of a superposition, None if none do."""
+    on: set[Switch] = set()
+    for number, (thread, other) in enumerate(zip(everything.test.threads, wanted.threads, strict=True)):
+        rest = [_bare(op) for op in other.body]
+        for index, op in enumerate(thread.body):
+            forms = everything.forms.get((number, index))
+            if forms is None:
+                if not rest or rest.pop(0) != _bare(op):
+                    return None
+                continue
+            steps = next((needs for form, needs in forms.forms if form and rest and _bare(form) == rest[0]), None)
+            if steps is not None:
+                del rest[0]
+                on.update((number, index, step) for step in steps)
+            elif forms.forms[0][0] is not None:
+                return None
+        if rest:
+            return None
+    return frozenset(on)
+
+
+def _judged(name: str, most: int | None = 10) -> FencesResult:
+    return fences(_test(name), model_named("ptx-8.5"), most=most)
+
+
+@pytest.mark.parametrize("name", BUGGY)
+def test_repair_of_a_bug(name: str) -> None:
+    result = _judged(f"{name}-buggy")
+    assert result.status in ("complete", "undefined")
+    if name in NO_BUG:
+        assert result.holds
+        return
+    if name in UNREPAIRED:
+        assert not result.holds and not result.variants
+        return
+    assert result.holds is False and result.variants
+    assert all(variant.engines == ("z3", "enumerate") for variant in result.variants)
+
+
+@pytest.mark.parametrize("name", [n for n in BUGGY if n not in NO_BUG and n not in UNREPAIRED])
+def test_repair_at_most_as_strong_as_the_fix(name: str) -> None:
+    if not (BUGS / f"{name}-fixed.litmus").exists():
+        pytest.skip("there is no fixed version")
+    buggy, fixed = _test(f"{name}-buggy"), _test(f"{name}-fixed")
+    everything = superposition(buggy, model_named("ptx-8.5").coverage, stronger=True)
+    real = _switches(everything, fixed) if len(fixed.threads) == len(buggy.threads) else None
+    programs = [variant.program for variant in _judged(f"{name}-buggy", None).variants]
+    if real is None:
+        # The fix is more than a stronger form of what is there: it is found itself, or listed.
+        found = any([list(map(_bare, t.body)) for t in p.threads] == [list(map(_bare, t.body)) for t in fixed.threads]
+                    for p in programs)  # fmt: skip
+        assert found or name in OTHER_FIX, "the fix can't be told from the repairs"
+        return
+    repairs = [_switches(everything, program) for program in programs]
+    assert any(repair is not None and repair <= real for repair in repairs)
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_judgement_of_a_fix(name: str) -> None:
+    test, model = _test(name), model_named("ptx-8.5")
+    result = _judged(name)
+    assert result.holds, result.notes
+    required = requirement(test, model, Property.never, Limits())
+    everything = superposition(test, model.coverage, stronger=False)
+    given = everything.given
+    items = {(item.thread, item.line, item.text): item for item in result.items}
+    for site, forms in everything.forms.items():
+        place = everything.places[site]
+        op = test.threads[place.thread].body[place.index]
+        item = items.get((test.threads[place.thread].name, op.source.span.line, " ".join(op.source.text.split())))
+        if not forms.given:
+            continue
+        assert item is not None
+        own = frozenset(switch for switch in given if switch[:2] == site)
+        for form, steps in forms.forms:
+            if steps == forms.given:
+                continue
+            weaker = everything.program(given - own | {(*site, step) for step in steps})
+            for engine in ("z3", "enumerate"):
+                holds = judge(weaker, model, required, Limits(), engine).holds
+                if item.verdict == "needed" or (item.verdict == "weaker" and form is None):
+                    assert not holds
+                if item.verdict == "removable" and form is None:
+                    assert holds
