@@ -267,7 +267,12 @@ def sequentially_consistent(
         for here in x.here:
             mine = {(r, byte): w for (r, byte), w in reading.items() if r in here.events}
             fr |= from_reads(here, mine, co)
-        return irreflexive(co) and x.rmw.isdisjoint(seq(fr, co)) and acyclic(fixed | co | fr)
+        order = fixed | co | fr
+        if not irreflexive(co) or not x.rmw.isdisjoint(seq(fr, co)) or not acyclic(order):
+            return False
+        products = reference_tensorcore.of(x, "mma")
+        piped = reference_tensorcore.pipelines(x, closure(order)) if products else set()
+        return acyclic(order | piped)
 
     co = {(a, b) for a, b in x.ovl if a in x.IW and b in x.W - x.IW}
     pairs = sorted((a, b) for a, b in x.ovl if a < b and a in x.W - x.IW and b in x.W - x.IW) if decide else []

@@ -181,12 +181,18 @@ def preserved(x: Frame, step: Pairs, obs: Pairs, cluphase: Pairs, mbphase: Pairs
     sync = seq(before, handed | arrivals, after) | seq({(a, w) for a, w in arrivals if a in of(x, "commit")}, after)
     own = closure(step | sync)
     found = {(a, b) for a, b in seq(own, x.issue) if a in tensor and b in tensor}
-    ev = x.events
+    return (found | pipelines(x, own)) & x.vovl
+
+
+def pipelines(x: Frame, handed: Pairs) -> Pairs:
+    """Copies and products before a product, in one thread or where ``handed`` leads from a fence after the one to a
+    fence before the other (9.7.16.6.2)."""
+    ev, found = x.events, set()
     for a in of(x, "cp", "mma"):
         for b in of(x, "mma"):
             same = ev[a].thread == ev[b].thread and ev[a].step < ev[b].step
             fences = {f for f in x.TCB if ev[f].thread == ev[a].thread and ev[f].step > ev[a].step}
             others = {f for f in x.TCA if ev[f].thread == ev[b].thread and ev[f].step < ev[b].step}
-            if same or any(f in fences and g in others for f, g in own):
+            if same or any(f in fences and g in others for f, g in handed):
                 found.add((a, b))
-    return found & x.vovl
+    return found

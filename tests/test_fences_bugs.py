@@ -41,6 +41,7 @@ OTHER_FIX = {
     "flashinfer-topk-missing-bar": "the fix adds a bar.sync of id 0, the repair one of an id that is not used yet",
     "threadfence-block-is-not-a-barrier": "the fix has bar.sync in the place of a fence, the repair beside it",
     "mscclpp-devicesyncer-relaxed": "the fix polls another location",
+    "tcgen05-ld-not-waited-before-release": "the fix adds a fence to the wait, but the arrival releases",
     "te-proxy-fence-wrong-place": "the fix adds a fence in both threads, one of which is enough",
 }
 

@@ -263,6 +263,8 @@ class _Search:
                 self.listed = False
                 break
             self.limits.check()
+            if any(set(variant.changes) <= set(structural.changes) for variant in self.variants):
+                continue
             changed = edited(self.test, structural.edits)
             if judge(changed, self.model, required, self.limits).holds:
                 self._confirm(changed, structural.changes, structural.cost, required, before)

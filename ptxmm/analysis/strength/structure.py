@@ -32,7 +32,11 @@ from ptxmm.ptx.ops import (
     Op,
     Source,
     Store,
+    TensorCopy,
     TensorFence,
+    TensorLoad,
+    TensorProduct,
+    TensorStore,
     TensorWait,
     WarpBarrier,
     Wgmma,
@@ -42,6 +46,7 @@ from ptxmm.ptx.ops import (
 MOST = 256
 """So many places for a barrier are tried."""
 
+_TENSOR = (TensorLoad, TensorStore, TensorCopy, TensorProduct)
 _WAITS = (AsyncWait, WgmmaFence, TensorWait, TensorFence, GenericToAsyncFence)
 """Instructions of one thread that wait or order, and have no weaker form."""
 
@@ -124,6 +129,7 @@ def _waits(test: Test, costs: Costs) -> Iterator[Structural]:
                             edits = {(number, index): (stronger,)}
                             yield Structural(edits, (number, index), written(op), changes, costs.wait)
         yield from _added_waits(test, number, costs)
+        yield from _tensor_waits(test, number, costs)
 
 
 def divided(op: Op) -> bool:
@@ -208,6 +214,25 @@ def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Structural]:
                 issued[op.kind] = True
             case AsyncWait():
                 issued.pop(op.kind, None)
+
+
+def _tensor_waits(test: Test, number: int, costs: Costs) -> Iterator[Structural]:
+    """For accesses of tensor memory: a wait for them, at any later place, and the fences of tcgen05."""
+    waits: dict[str, bool] = {}
+    for index, op in enumerate(test.threads[number].body):
+        source = Source(op.source.span, "")
+        chains: list[list[Op]] = [[TensorFence("after", source)]] if isinstance(op, _TENSOR) else []
+        for kind in waits:
+            wait = TensorWait("ld" if kind == "ld" else "st", source)
+            chains += [[wait], [wait, TensorFence("before", source)]]
+        if waits:
+            chains.append([TensorFence("before", source)])
+        for added in chains:
+            edits: dict[Site, Sequence[Op]] = {(number, index): (*added, op)}
+            changes = tuple(insertion(test, number, index, item) for item in added)
+            yield Structural(edits, (number, index), "tcgen05", changes, costs.wait * len(added))
+        if isinstance(op, TensorLoad | TensorStore):
+            waits["ld" if isinstance(op, TensorLoad) else "st"] = True
 
 
 def _added(test: Test, costs: Costs) -> Iterator[Structural]:
