@@ -206,10 +206,11 @@ class _Search:
         self.items.sort(key=lambda item: [t.name for t in self.test.threads].index(item.thread))
         weights = {switch: self.costs.of(everything, switch) for switch in given}
         for kept in minimal_sets(weights, family.suffices, self.limits.check):
-            if len(self.variants) == self.most:
-                self.listed = False
+            cost = sum(weights[s] for s in kept)
+            if self._enough(cost):
                 break
-            self._list(everything, kept, sum(weights[s] for s in kept), required)
+            self._list(everything, kept, cost, required)
+        self._order()
 
     def _item(self, family: _Family, required: Requirement, site: Site, given: frozenset[Switch]) -> Item:
         everything = family.everything
@@ -277,13 +278,31 @@ class _Search:
         if left_out(self.test):
             self.listed = False
             self.notes.append(Note("repair", "the threads have too many instructions for barriers to be tried"))
-        self.variants.sort(key=lambda variant: (not variant.keeps, variant.cost, len(variant.changes)))
-        if self.most is not None and len(self.variants) > self.most:
-            del self.variants[self.most :]
-            self.listed = False
+        self._order()
         if not self.variants and self.listed:
             text = "no order, scope, fence, barrier or wait that can be added is enough"
             self.notes.append(Note("repair", text))
+
+    def _enough(self, cost: int) -> bool:
+        """Whether a variant of this cost is beyond those that are listed; of equal ones all are found, to choose the
+        same in every run."""
+        cheaper = [variant for variant in self.variants if variant.cost < cost]
+        if self.most is None or len(cheaper) < self.most:
+            return False
+        self.listed = False
+        return True
+
+    def _order(self) -> None:
+        """List the cheapest first, those that prevent what is wanted last."""
+
+        def key(variant: Variant) -> tuple[bool, int, int, list[tuple[int, int, str]]]:
+            places = [(c.thread, c.index, c.new or "") for c in variant.changes]
+            return not variant.keeps, variant.cost, len(variant.changes), places
+
+        self.variants.sort(key=key)
+        if self.most is not None and len(self.variants) > self.most:
+            del self.variants[self.most :]
+            self.listed = False
 
     def _strengthen(self, test: Test, before: tuple[Change, ...], cost: int, required: Requirement) -> None:
         """Add the smallest sets of steps that repair ``test``, which ``before`` has made of the program as written."""
@@ -291,10 +310,9 @@ class _Search:
         everything, given = family.everything, family.everything.given
         weights = {s: self.costs.of(everything, s) for s in everything.switches - given}
         for added in minimal_sets(weights, lambda on: family.suffices(given | on), self.limits.check):
-            if len(self.variants) == self.most:
-                self.listed = False
-                return
             total = cost + sum(weights[s] for s in added)
+            if self._enough(total):
+                return
             on = given | added
             reached = self._reached(self.test, required) if before else None
             self._confirm(everything.program(on), (*before, *changes(everything, on)), total, required, reached)
