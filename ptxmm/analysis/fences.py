@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.instruction import written
 from ptxmm.analysis.observe import observed
 from ptxmm.analysis.property import Judgement, Property, Requirement, judge, requirement
 from ptxmm.analysis.result import Note, Outcome, Status
 from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import bug, final_states, values
-from ptxmm.analysis.strength.changes import Change, Costs, changes, text_of, written
+from ptxmm.analysis.strength.changes import Change, Costs, changes
+from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.structure import Structural, left_out, removals, strengthenings, unjudged
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
-from ptxmm.engines.strengths import Strengths
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.symbolic.variants import Site, Switch
 from ptxmm.program.condition import Proposition, State, evaluate
-from ptxmm.program.edit import edited
+from ptxmm.program.edit import canonical, edited
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments
 from ptxmm.ptx.ops import Op
 
 MOST = 10
@@ -142,21 +142,6 @@ def fences(
     )
 
 
-class _Family:
-    """The variants of a program as one problem for each value that unknown memory may have."""
-
-    def __init__(self, everything: Superposition, model: Model, required: Requirement, limits: Limits) -> None:
-        self.everything = everything
-        self._members = [
-            Strengths(assigned.test, model, everything.variations, required.unwanted, limits)
-            for assigned in assignments(everything.test)
-        ]
-
-    def suffices(self, on: frozenset[Switch]) -> bool:
-        """Whether the program that exactly the switches ``on`` make does nothing unwanted."""
-        return all(member.find(on) is None for member in self._members)
-
-
 class _Search:
     def __init__(self, test: Test, model: Model, costs: Costs, most: int | None, limits: Limits) -> None:
         self.test, self.model, self.costs, self.most, self.limits = test, model, costs, most, limits
@@ -195,11 +180,12 @@ class _Search:
     # -- what can go --
 
     def _reduce(self, required: Requirement) -> None:
-        family = self._family(superposition(self.test, self.model.coverage, stronger=False), required)
-        everything, given = family.everything, family.everything.given
+        everything = superposition(self.test, self.model.coverage, stronger=False)
+        family = Family(everything.test, everything.variations, self.model, required, self.limits)
+        given = everything.given
         for site in sorted(everything.forms):
             if everything.forms[site].given:
-                self.items.append(self._item(family, required, site, given))
+                self.items.append(self._item(everything, family, required, site))
         for structural in removals(self.test):
             self.items.append(self._removed(structural, required))
         self.items.sort(key=lambda item: item.line)
@@ -212,10 +198,9 @@ class _Search:
             self._list(everything, kept, cost, required)
         self._order()
 
-    def _item(self, family: _Family, required: Requirement, site: Site, given: frozenset[Switch]) -> Item:
-        everything = family.everything
-        own = frozenset(switch for switch in given if switch[:2] == site)
-        rest = given - own
+    def _item(self, everything: Superposition, family: Family, required: Requirement, site: Site) -> Item:
+        own = frozenset(switch for switch in everything.given if switch[:2] == site)
+        rest = everything.given - own
         costs = {switch: self.costs.of(everything, switch) for switch in own}
         enough = list(minimal_sets(costs, lambda on: family.suffices(rest | on), self.limits.check))
         place = everything.places[site]
@@ -234,7 +219,7 @@ class _Search:
         outcome, why = without.outcome, _why(without)
         if own in enough:
             return Item(*where, "needed", (), outcome, why)
-        weaker = tuple(text_of(self.test, form) for form in forms if form is not None)
+        weaker = tuple(canonical(self.test, form) for form in forms if form is not None)
         return Item(*where, "weaker", weaker, outcome, why)
 
     def _removed(self, structural: Structural, required: Requirement) -> Item:
@@ -256,7 +241,7 @@ class _Search:
 
     def _repair(self, required: Requirement) -> None:
         before = self._reached(self.test, required)
-        self._strengthen(self.test, (), 0, required)
+        self._strengthen(self.test, (), 0, required, None)
         structurals = list(strengthenings(self.test, self.model.coverage, self.costs))
         for structural in structurals:
             cheaper = [variant for variant in self.variants if variant.cost <= structural.cost]
@@ -274,7 +259,8 @@ class _Search:
                 if self.most is not None and len(self.variants) >= self.most:
                     self.listed = False
                     break
-                self._strengthen(edited(self.test, structural.edits), structural.changes, structural.cost, required)
+                changed = edited(self.test, structural.edits)
+                self._strengthen(changed, structural.changes, structural.cost, required, before)
         if left_out(self.test):
             self.listed = False
             self.notes.append(Note("repair", "the threads have too many instructions for barriers to be tried"))
@@ -304,18 +290,26 @@ class _Search:
             del self.variants[self.most :]
             self.listed = False
 
-    def _strengthen(self, test: Test, before: tuple[Change, ...], cost: int, required: Requirement) -> None:
-        """Add the smallest sets of steps that repair ``test``, which ``before`` has made of the program as written."""
-        family = self._family(superposition(test, self.model.coverage, stronger=True), required)
-        everything, given = family.everything, family.everything.given
+    def _strengthen(
+        self,
+        test: Test,
+        made: tuple[Change, ...],
+        cost: int,
+        required: Requirement,
+        before: frozenset[tuple[int, ...]] | None,
+    ) -> None:
+        """Add the smallest sets of steps that repair ``test``, which the changes ``made`` have made of the program as
+        written. ``before``: see ``_reached``; None where no order is changed that ``sc`` knows."""
+        everything = superposition(test, self.model.coverage, stronger=True)
+        family = Family(everything.test, everything.variations, self.model, required, self.limits)
+        given = everything.given
         weights = {s: self.costs.of(everything, s) for s in everything.switches - given}
         for added in minimal_sets(weights, lambda on: family.suffices(given | on), self.limits.check):
             total = cost + sum(weights[s] for s in added)
             if self._enough(total):
                 return
             on = given | added
-            reached = self._reached(self.test, required) if before else None
-            self._confirm(everything.program(on), (*before, *changes(everything, on)), total, required, reached)
+            self._confirm(everything.program(on), (*made, *changes(everything, on)), total, required, before)
 
     def _reached(self, test: Test, required: Requirement) -> frozenset[tuple[int, ...]] | None:
         """The final states that ``sc`` allows and that may be; None where that is not known."""
@@ -338,9 +332,6 @@ class _Search:
             return evaluate(bad, state)
         except KeyError:  # it is about more than is told apart here
             return False
-
-    def _family(self, everything: Superposition, required: Requirement) -> _Family:
-        return _Family(everything, self.model, required, self.limits)
 
     def _list(self, everything: Superposition, on: frozenset[Switch], cost: int, required: Requirement) -> None:
         self._confirm(everything.program(on), changes(everything, on), cost, required, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,13 @@ class Instruction:
         return f"{self.place}: {self.text}"
 
 
+def written(op: Op) -> str:
+    """An instruction as it is written, on one line."""
+    return " ".join(op.source.text.split())
+
+
 def instruction(test: Test, thread: int, index: int) -> Instruction:
     """The instruction ``index`` of a thread of ``test``."""
-    source = test.threads[thread].body[index].source
-    text = " ".join(source.text.split())
-    return Instruction(test.threads[thread].name, index, source.span.line, source.span.column, text)
+    op = test.threads[thread].body[index]
+    source = op.source
+    return Instruction(test.threads[thread].name, index, source.span.line, source.span.column, written(op))

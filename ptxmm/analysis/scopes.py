@@ -14,16 +14,15 @@ from ptxmm.analysis.property import Judgement, Property, Requirement, judge, req
 from ptxmm.analysis.races import DATA_RACE, endless_races
 from ptxmm.analysis.result import Note, Status
 from ptxmm.analysis.search import bug
+from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.cat import Model
 from ptxmm.cat.ir import Coverage
 from ptxmm.engines.result import Limits
-from ptxmm.engines.strengths import Strengths
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.events.symbolic.variants import Site, Switch, Variation
+from ptxmm.events.symbolic.variants import Site, Variation
 from ptxmm.program.edit import edited
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments
 from ptxmm.ptx.ops import (
     Atomic,
     Fence,
@@ -225,12 +224,7 @@ def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
         work.listed = True
         return
     variations = {site: _variation(_op(test, site), found) for site, found in choices.items()}
-    engines = [Strengths(a.test, model, variations, wanted.unwanted, limits) for a in assignments(test)]
-
-    def suffices(on: frozenset[Switch]) -> bool:
-        limits.check()
-        return all(engine.find(on) is None for engine in engines)
-
+    suffices = Family(test, variations, model, wanted, limits).suffices
     everything = frozenset((*site, n) for site, found in choices.items() for n in range(len(found) - 1))
     if not suffices(everything):
         raise bug(test, "the property fails as written in one search and holds in another")

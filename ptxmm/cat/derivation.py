@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ptxmm.cat.ir import Axiom, Graph, Node
+from ptxmm.cat.ir import Axiom, Graph, Node, open_below
 from ptxmm.relations.concrete import Concrete
 
 EDGES = frozenset(
@@ -282,10 +282,11 @@ class Derivations:
         if variables[0].index not in self._variables:
             for variable in variables:
                 self._variables[variable.index] = {}
+            inside = open_below(bodies)
             changed = True
             while changed:
                 changed = False
-                self._memo = {k: p for k, p in self._memo.items() if k[0] not in _open_in(bodies)}
+                self._memo = {k: p for k, p in self._memo.items() if k[0] not in inside}
                 for variable, body in zip(variables, bodies, strict=True):
                     known = self._variables[variable.index]
                     for x in range(self._algebra.n):
@@ -333,18 +334,6 @@ def _operands(node: Node) -> tuple[Node, ...]:
 
 def _wrap(node: Node, x: int, y: int | None, part: Proof | None) -> Proof | None:
     return None if part is None else Proof(node, x, y, (part,), part.cost)
-
-
-def _open_in(nodes: Iterable[Node]) -> set[int]:
-    """The indices of the open nodes that ``nodes`` are made of, themselves included."""
-    found: set[int] = set()
-    stack = [node for node in nodes if node.open]
-    while stack:
-        node = stack.pop()
-        if node.index not in found:
-            found.add(node.index)
-            stack.extend(o for o in node.operands if o is not None and o.open)
-    return found
 
 
 def _cost(proof: Proof) -> int:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from ptxmm.cat import names
-from ptxmm.cat.ir import Axiom, Model, Node
+from ptxmm.cat.ir import Axiom, Model, Node, open_below
 from ptxmm.errors import PtxmmError
 from ptxmm.relations.algebra import Algebra
 
@@ -217,7 +217,7 @@ class Evaluator(Generic[S, R]):
         size = len(node.operands) // 2
         variables = [o.index for o in node.operands[:size] if o is not None]
         bodies = [o.index for o in node.operands[size:] if o is not None]
-        inside = sorted(_open_below([o for o in node.operands[size:] if o is not None]))
+        inside = sorted(open_below([o for o in node.operands[size:] if o is not None]))
         values: list[Any] = [self._algebra.empty_relation()] * size
         for _ in range(size * self._algebra.fixpoint_bound()):
             for i in inside:
@@ -235,15 +235,3 @@ class Evaluator(Generic[S, R]):
         for other in self._compiled.model.nodes:
             if other.operator == "fixpoint" and other.operands[0] is node.operands[0]:
                 memo[other.index] = values[int(other.name)]
-
-
-def _open_below(bodies: list[Node]) -> set[int]:
-    """The indices of the nodes that hold a variable of the group, among those that the bodies are built from."""
-    found: set[int] = set()
-    stack = [body for body in bodies if body.open]
-    while stack:
-        node = stack.pop()
-        if node.index not in found:
-            found.add(node.index)
-            stack.extend(o for o in node.operands if o is not None and o.open)
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ptxmm.errors import Span
@@ -32,6 +32,18 @@ class Node:
 
     def __repr__(self) -> str:
         return f"Node({self.index}, {self.operator}{f' {self.name}' if self.name else ''})"
+
+
+def open_below(nodes: Iterable[Node]) -> set[int]:
+    """The indices of the open nodes that ``nodes`` are made of, themselves included."""
+    found: set[int] = set()
+    stack = [node for node in nodes if node.open]
+    while stack:
+        node = stack.pop()
+        if node.index not in found:
+            found.add(node.index)
+            stack.extend(o for o in node.operands if o is not None and o.open)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

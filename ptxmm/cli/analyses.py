@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from ptxmm.engines.result import Limits
     from ptxmm.program.test import Test
     from ptxmm.render.style import Style
+    from ptxmm.render.text import Analysed
 
-    class AnalysisResult(DataclassInstance, Protocol):
+    class AnalysisResult(DataclassInstance, Analysed, Protocol):
         """What the results of all analyses have (frozen dataclasses).
 
         ``finding``: True where something was found that the user asked to be told (a race, a property that fails),
@@ -50,16 +51,6 @@ if TYPE_CHECKING:
 
         @property
         def file(self) -> str: ...
-        @property
-        def test(self) -> str: ...
-        @property
-        def model(self) -> str: ...
-        @property
-        def status(self) -> Status: ...
-        @property
-        def notes(self) -> tuple[Note, ...]: ...
-        @property
-        def seconds(self) -> float: ...
         @property
         def finding(self) -> bool | None: ...
 

@@ -96,7 +96,7 @@ class Problem:
         if variations:
             self._fences_only()
         if "sync_fence" in model.names():
-            self._total_fence_order(base)
+            self._total_fence_order()
         if test.filter is not None:
             program.constraints.append(self.formulas.either(-program.finished, self.formula(test.filter)))
         if axioms and not variations:
@@ -167,7 +167,7 @@ class Problem:
             related = self.program.algebra.get(both, a, b)
             self.program.constraints.append(self.formulas.either(-first, related))
 
-    def _total_fence_order(self, base: Base) -> None:
+    def _total_fence_order(self) -> None:
         """A model that names ``sync_fence`` gets an acyclic order that is total on fences in each other's scopes."""
         program = self.program
         related = self._mutual_fences()
@@ -175,7 +175,7 @@ class Problem:
             if a < b:
                 needed = program.algebra.get(related, a, b)
                 program.constraints.append(self.formulas.any([-needed, first, program.fsc[b, a]]))
-        program.constraints += acyclicity(program.algebra, base.relation("fsc"))
+        program.constraints += acyclicity(program.algebra, self.base.relation("fsc"))
 
     def _break_symmetry(self, named: Iterable[Term]) -> None:
         """Of executions that differ in the order of interchangeable threads keep one.

@@ -11,9 +11,9 @@ from itertools import pairwise
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.litmus import parse, same
 from ptxmm.formats.text import Text, mask_comments, open_text
+from ptxmm.program.edit import canonical
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Op
-from ptxmm.ptx.printer import instruction_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class _Patch:
                 del lines[line]
             return
         assert rewrite.new is not None
-        added = self._canonical(rewrite.new)
+        added = canonical(self.test, rewrite.new)
         if rewrite.index == len(self.test.threads[rewrite.thread].body):
             stop = row.find(";", end)
             indent = row[: len(row) - len(row.lstrip())]
@@ -137,7 +137,7 @@ class _Patch:
             lines[line] = row[:column] + new.ljust(stop - column - 1) + " " + row[stop:]
             return above
         assert rewrite.new is not None
-        added = self._canonical(rewrite.new)
+        added = canonical(self.test, rewrite.new)
         edges = _edges(row)
         cell = sum(1 for edge in edges[1:-1] if edge < self._edge_before(rewrite, edges, column))
         last = rewrite.index == len(self.test.threads[rewrite.thread].body)
@@ -166,14 +166,9 @@ class _Patch:
         bars = self.masked[start : start + column].count("|")
         return edges[bars] + 1
 
-    def _canonical(self, op: Op) -> str:
-        return instruction_text(
-            op, not self.test.dialect, lambda index: f"L{index}", lambda key: self.test.objects[key].name
-        )
-
     def _written(self, old: Op, new: Op) -> str:
         """``new`` as the text of ``old`` with other qualifiers; its canonical text where that can't be."""
-        before, after = self._canonical(old), self._canonical(new)
+        before, after = canonical(self.test, old), canonical(self.test, new)
         if not self.keep:
             return after
         guard = r"^(@!?%?[\w$]+\s+)?"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.ops import Branch, Op
+from ptxmm.ptx.printer import instruction_text
 
 Edits = Mapping[tuple[int, int], Sequence[Op]]
 """For (thread index, index in the body) the instructions that take the place of the one there; at the length of the
@@ -33,3 +34,11 @@ def _thread(number: int, thread: Thread, edits: Edits) -> Thread:
         return thread
     chunks = [edits.get((number, index), (op,)) for index, op in enumerate(thread.body)]
     return replace(thread, body=retarget([*chunks, edits.get((number, len(thread.body)), ())]))
+
+
+def canonical(test: Test, op: Op) -> str:
+    """``op`` as it would be written in the file of ``test``, on one line; labels get the index of their target.
+
+    Raises ``PtxmmError`` (kind ``unsupported``) for what the language of the file cannot say.
+    """
+    return instruction_text(op, not test.dialect, lambda index: f"L{index}", lambda key: test.objects[key].name)

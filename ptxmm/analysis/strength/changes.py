@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
+from ptxmm.analysis.instruction import written
 from ptxmm.analysis.strength.superposition import Superposition
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.variants import Switch
+from ptxmm.program.edit import canonical
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Fence, MbarrierInitFence, Op
-from ptxmm.ptx.printer import instruction_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +117,6 @@ def replacement(test: Test, thread: int, index: int, op: Op) -> Change:
     return _change("replace", test, thread, index, test.threads[thread].body[index], op)
 
 
-def text_of(test: Test, op: Op) -> str:
-    """An instruction as it would be written in the file of ``test``, on one line."""
-    return instruction_text(op, not test.dialect, lambda index: f"L{index}", lambda key: test.objects[key].name)
-
-
-def written(op: Op) -> str:
-    """An instruction as it is written, on one line."""
-    return " ".join(op.source.text.split())
-
-
 def _change(
     kind: Literal["replace", "insert", "remove"], test: Test, thread: int, index: int, old: Op | None, new: Op | None
 ) -> Change:
@@ -139,7 +130,7 @@ def _change(
         span.line,
         span.column,
         None if old is None else written(old),
-        None if new is None else text_of(test, new),
+        None if new is None else canonical(test, new),
         new,
     )
 

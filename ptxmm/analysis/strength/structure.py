@@ -8,7 +8,8 @@ from itertools import product
 from math import prod
 from typing import Literal
 
-from ptxmm.analysis.strength.changes import Change, Costs, insertion, removal, replacement, written
+from ptxmm.analysis.instruction import written
+from ptxmm.analysis.strength.changes import Change, Costs, insertion, removal, replacement
 from ptxmm.analysis.strength.forms import scopes_of
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.edit import Edits

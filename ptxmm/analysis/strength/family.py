@@ -1,0 +1,35 @@
+"""All strengths of a program at once, for every value that memory without an initial value may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ptxmm.analysis.property import Requirement
+from ptxmm.cat import Model
+from ptxmm.engines.result import Limits
+from ptxmm.engines.strengths import Strengths
+from ptxmm.events.symbolic.variants import Site, Switch, Variation
+from ptxmm.program.test import Test
+from ptxmm.program.unknown import assignments
+
+
+class Family:
+    """The programs that ``variations`` make of ``test``, one problem for each value that unknown memory may have."""
+
+    def __init__(
+        self,
+        test: Test,
+        variations: Mapping[Site, Variation],
+        model: Model,
+        required: Requirement,
+        limits: Limits,
+    ) -> None:
+        self._limits = limits
+        self._members = [
+            Strengths(assigned.test, model, variations, required.unwanted, limits) for assigned in assignments(test)
+        ]
+
+    def suffices(self, on: frozenset[Switch]) -> bool:
+        """Whether the program that exactly the switches ``on`` make does nothing unwanted. Raises ``Timeout``."""
+        self._limits.check()
+        return all(member.find(on) is None for member in self._members)
