@@ -13,7 +13,7 @@ from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.reasons import Found, Search, applies, reasons
 from ptxmm.analysis.observe import memory_name, observed, outcome, register_name
 from ptxmm.analysis.result import Note, Observation, Outcome, Status
-from ptxmm.analysis.search import FinalStates, bug, final_states, values
+from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
 from ptxmm.cat import Model, index, specification
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
@@ -28,7 +28,6 @@ from ptxmm.program.condition import (
     State,
 )
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments
 
 MOST = 3
 """So many differing final states of each side are shown with an execution and a reason unless told otherwise."""
@@ -307,21 +306,10 @@ def _differences(
             yield Difference(what)
             continue
         witness = witnesses[values(mine.what, state)]
-        program, rebuilt = _rebuilt(mine, witness)
+        program, rebuilt = rebuild(mine.test, mine.model, witness)
         there = _under(program, other.model, witness) if mine.test is other.test else None
         difference = Difference(what, execution(program, witness, rebuilt), () if there is None else _violated(there))
         yield _explained(difference, mine, other, state, there, limits)
-
-
-def _rebuilt(mine: _View, witness: Witness) -> tuple[Test, Rebuilt]:
-    """``witness``, which was confirmed for one choice of the unknown initial values, and the test with that choice."""
-    reason = ""
-    for assigned in assignments(mine.test):
-        try:
-            return assigned.test, Confirmer(assigned.test, mine.model).rebuild(witness)
-        except Unconfirmed as error:
-            reason = reason or str(error)
-    raise bug(mine.test, f"a witness under {mine.model.name} is not confirmed: {reason}")
 
 
 def _under(test: Test, model: Model, witness: Witness) -> Rebuilt | None:

@@ -10,13 +10,11 @@ from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.observe import observed, outcome
 from ptxmm.analysis.result import Note, Outcome, Status
-from ptxmm.analysis.search import FinalStates, bug, final_states, values
+from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
 from ptxmm.cat import Model, index, load
-from ptxmm.engines.result import Limits, Observed, Witness
-from ptxmm.engines.witness import Confirmer, Unconfirmed
+from ptxmm.engines.result import Limits, Observed
 from ptxmm.program.condition import State
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments
 
 REFERENCE = "sc"
 """The model whose final states are the measure."""
@@ -118,19 +116,11 @@ def _extra(
     """The states ``further``, the first ``most`` with an execution."""
     witnesses = {values(what, found.state): found.witness for found in weak.search.found}
     for number, state in enumerate(further):
-        shown = _execution(test, model, witnesses[values(what, state)]) if number < most else None
+        shown = None
+        if number < most:
+            witness = witnesses[values(what, state)]
+            shown = execution(test, witness, rebuild(test, model, witness)[1])
         yield Extra(outcome(test, what, state), shown)
-
-
-def _execution(test: Test, model: Model, witness: Witness) -> Execution:
-    """``witness``, which was confirmed for one choice of the unknown initial values."""
-    reason = ""
-    for assigned in assignments(test):
-        try:
-            return execution(test, witness, Confirmer(assigned.test, model).rebuild(witness))
-        except Unconfirmed as error:
-            reason = reason or str(error)
-    raise bug(test, f"a witness under {model.name} is not confirmed: {reason}")
 
 
 def _exhausted(found: FinalStates) -> bool:

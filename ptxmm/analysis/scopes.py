@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import Instruction, instruction
@@ -15,6 +14,7 @@ from ptxmm.analysis.races import DATA_RACE, endless_races
 from ptxmm.analysis.result import Note, Status
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.strength.family import Family
+from ptxmm.analysis.strength.forms import below
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.cat import Model
 from ptxmm.cat.ir import Coverage
@@ -36,9 +36,6 @@ from ptxmm.ptx.ops import (
     Store,
     TensormapFence,
 )
-
-SCOPES: tuple[Scope, ...] = get_args(Scope)
-"""From the narrowest to the widest."""
 
 MOST = 10
 """So many sets of narrowest scopes are listed unless told otherwise."""
@@ -197,18 +194,16 @@ def narrower(op: Op, coverage: Coverage) -> tuple[Scope, ...]:
     """The scopes that ``op`` may have in its place, from the narrowest to its own; none where it has no other."""
     match op:
         case Load() | Store() if op.scope is not None and not op.volatile and not op.mmio:
-            own, known = op.scope, SCOPES
+            own = op.scope
         case Multimem() if op.scope is not None:
-            own, known = op.scope, SCOPES
-        case Atomic() | TensormapFence():
-            own, known = op.scope, SCOPES
+            own = op.scope
         case Fence() if op.restrict is None:
-            own, known = op.scope, SCOPES
-        case MbarrierArrive() | MbarrierWait() | MbarrierTx():
-            own, known = op.scope, SCOPES[:2]
+            own = op.scope
+        case Atomic() | TensormapFence() | MbarrierArrive() | MbarrierWait() | MbarrierTx():
+            own = op.scope
         case _:
             return ()
-    less = tuple(scope for scope in known[: SCOPES.index(own)] if scope in coverage.scopes)
+    less = below(own, coverage)
     return (*less, own) if less else ()
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ptxmm.cat import Model
-from ptxmm.engines.result import Limits, Observed, Search
-from ptxmm.engines.witness import Confirmer, Unconfirmed
+from ptxmm.engines.result import Limits, Observed, Search, Witness
+from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Proposition, State, evaluate
 from ptxmm.program.test import Test
@@ -149,6 +149,20 @@ def _confirmed(
         if values(what, state) != values(what, found.state):
             raise bug(test, f"a witness under {model.name} ends in another final state than the engine found")
     return search
+
+
+def rebuild(test: Test, model: Model, witness: Witness) -> tuple[Test, Rebuilt]:
+    """``witness``, which was confirmed for one choice of the unknown initial values, and the test with that choice.
+
+    Raises ``PtxmmError`` (kind ``internal``) if it is an execution for none.
+    """
+    reason = ""
+    for assigned in assignments(test):
+        try:
+            return assigned.test, Confirmer(assigned.test, model).rebuild(witness)
+        except Unconfirmed as error:
+            reason = reason or str(error)
+    raise bug(test, f"a witness under {model.name} is not confirmed: {reason}")
 
 
 def _compare(test: Test, what: Observed, one: Search, two: Search) -> None:

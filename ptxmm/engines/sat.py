@@ -26,7 +26,6 @@ class Solver:
         self._declarations: dict[int, object] = {}
         self._values: dict[Formula, bool] = {}
         self._impossible = False
-        self.core: tuple[Formula, ...] = ()
 
     def require(self, formula: Formula) -> None:
         """Add ``formula`` for good."""
@@ -42,22 +41,17 @@ class Solver:
     def satisfiable(self, goal: Formula, assumed: Sequence[Formula] = ()) -> bool:
         """Whether an assignment meets all that is required, ``goal`` and what is ``assumed``; ``value`` then reads one.
 
-        Where there is none, ``core`` tells which of ``assumed`` exclude it. Raises ``Timeout`` when the deadline
-        passes first, ``KeyboardInterrupt`` when the user stops it.
+        Raises ``Timeout`` when the deadline passes first, ``KeyboardInterrupt`` when the user stops it.
         """
-        self.core = ()
         if self._impossible or goal == FALSE:
             return False
         goals = [] if goal == TRUE else [self._term(self._clauses.literal(goal))]
-        literals = {self._clauses.literal(item): item for item in assumed if item != TRUE}
+        goals += [self._term(self._clauses.literal(item)) for item in assumed if item != TRUE]
         self._send()
         if self._impossible:
             return False
-        answer = self._check([*goals, *map(self._term, literals)])
+        answer = self._check(goals)
         if answer == self._z3.unsat:
-            if literals:
-                found = {str(term) for term in self._solver.unsat_core()}
-                self.core = tuple(item for literal, item in literals.items() if str(self._term(literal)) in found)
             return False
         self._read()
         return True

@@ -44,9 +44,7 @@ class Strengths:
         named = terms(unwanted.proposition) if unwanted.proposition is not None else ()
         self._problem = Problem(test, model, observed or Observed((), ()), limits, named, variations=variations)
         self._switches: Mapping[Switch, Formula] = self._problem.base.alternatives.switches
-        self._numbers = {formula: switch for switch, formula in self._switches.items()}
         self._unwanted = self._formula(unwanted)
-        self.core: frozenset[Switch] = frozenset()
 
     @property
     def switches(self) -> tuple[Switch, ...]:
@@ -56,15 +54,10 @@ class Strengths:
     def find(self, on: Collection[Switch]) -> Witness | None:
         """An unwanted execution of the program in which exactly the switches ``on`` are on, or None.
 
-        After None, ``core`` has those of ``on`` that the solver needed to exclude it: the rest of ``on`` need not be
-        on, unless a weaker program has fewer executions. Raises ``Timeout``.
+        Raises ``Timeout``.
         """
         assumed = [formula if switch in on else -formula for switch, formula in self._switches.items()]
-        if self._problem.solver.satisfiable(self._unwanted, assumed):
-            return self._problem.witness()
-        core = self._problem.solver.core
-        self.core = frozenset(self._numbers[formula] for formula in core if formula in self._numbers)
-        return None
+        return self._problem.witness() if self._problem.solver.satisfiable(self._unwanted, assumed) else None
 
     def _formula(self, unwanted: Unwanted) -> Formula:
         problem, formulas = self._problem, self._problem.formulas

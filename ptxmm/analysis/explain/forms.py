@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ptxmm.analysis.strength.forms import SCOPES, one_way
+from ptxmm.analysis.strength.forms import below, one_way
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import (
@@ -109,8 +109,7 @@ def _access(op: Load | Store, coverage: Coverage) -> Iterator[Weaker]:
 
 def _scopes(op: Load | Store | Atomic | Fence | TensormapFence, coverage: Coverage) -> Iterator[Weaker]:
     assert op.scope is not None
-    narrower = [s for s in SCOPES[: SCOPES.index(op.scope)] if s in coverage.scopes]
-    for distance, scope in enumerate(reversed(narrower), 1):
+    for distance, scope in enumerate(reversed(below(op.scope, coverage)), 1):
         yield Weaker(replace(op, scope=scope), "scope", distance)
 
 

@@ -6,7 +6,7 @@ a fence. What no step changes are the values and the accesses of the instruction
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -76,10 +76,6 @@ class Forms:
     def at(self, steps: frozenset[int]) -> Op | None:
         """The form that exactly the switches ``steps`` make."""
         return max((f for f in self.forms if f[1] <= steps), key=lambda f: len(f[1]))[0]
-
-    def used(self, steps: frozenset[int]) -> frozenset[int]:
-        """Those of ``steps`` that have an effect: a wider scope has none without the narrower ones before it."""
-        return max((f for f in self.forms if f[1] <= steps), key=lambda f: len(f[1]))[1]
 
 
 def scopes_of(
@@ -175,9 +171,9 @@ def forms_of(test: Test, thread: int, op: Op, coverage: Coverage, stronger: bool
     return None
 
 
-def switches(thread: int, index: int, steps: frozenset[int]) -> Iterator[tuple[int, int, int]]:
-    """The switches of the engine for steps of the instruction ``index`` of a thread."""
-    return ((thread, index, step) for step in sorted(steps))
+def below(scope: Scope, coverage: Coverage) -> tuple[Scope, ...]:
+    """The scopes of the model that are narrower than ``scope``, from the narrowest."""
+    return tuple(s for s in SCOPES[: SCOPES.index(scope)] if s in coverage.scopes)
 
 
 def one_way(test: Test) -> bool:
