@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ptxmm.analysis.compare import CompareResult, compare, compare_versions
     from ptxmm.analysis.explain import ExplainResult, explain
     from ptxmm.analysis.fences import FencesResult, fences
+    from ptxmm.analysis.lint import LintResult, lint
     from ptxmm.analysis.outcomes import check
     from ptxmm.analysis.progress import ProgressResult, progress
     from ptxmm.analysis.property import Property
@@ -35,6 +36,7 @@ __all__ = [
     "Failure",
     "FencesResult",
     "Limits",
+    "LintResult",
     "Model",
     "Note",
     "Outcome",
@@ -52,6 +54,7 @@ __all__ = [
     "compare_versions",
     "explain",
     "fences",
+    "lint",
     "load_model",
     "parse",
     "progress",
@@ -67,6 +70,7 @@ _HOMES = {
     "Failure": "analysis.result",
     "FencesResult": "analysis.fences",
     "Limits": "engines.result",
+    "LintResult": "analysis.lint",
     "Model": "cat",
     "Note": "analysis.result",
     "Outcome": "analysis.result",
@@ -82,6 +86,7 @@ _HOMES = {
     "compare_versions": "analysis.compare",
     "explain": "analysis.explain",
     "fences": "analysis.fences",
+    "lint": "analysis.lint",
     "load_model": "cat",
     "parse": "formats",
     "progress": "analysis.progress",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,24 @@ def pytest_configure(config: pytest.Config) -> None:
 def tally(request: pytest.FixtureRequest) -> Tally:
     """The counts of this run."""
     return request.config.stash[TALLY]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist sends its counts to the process that started it."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        counts = session.config.stash[TALLY]
+        output["tally"] = (counts.rows_run, counts.rows_skipped, counts.notes)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Add the counts of a worker, if it lived to send them."""
+    counts = node.config.stash[TALLY]
+    rows_run, rows_skipped, notes = getattr(node, "workeroutput", {}).get("tally", (0, 0, []))
+    counts.rows_run += rows_run
+    counts.rows_skipped += rows_skipped
+    counts.notes += notes
 
 
 @pytest.hookimpl(trylast=True)

@@ -47,6 +47,10 @@ def release() -> str:
     return found[1]
 
 
+_INTERNAL = ("Unknown symbol '__cuda_", "Type of argument does not match formal parameter", "Parsing error near ','")
+"""Messages about the function that an illegal wmma would call; the place is not right."""
+
+
 def assemble(lines: Sequence[str], target: Target, folder: Path) -> dict[str, str]:
     """The refused ones of ``lines`` (instructions), each with the first message of ptxas.
 
@@ -93,7 +97,8 @@ def _run(lines: Sequence[str], target: Target, file: Path) -> tuple[dict[str, st
     first = start.count("\n") + 1
     messages = [(int(number) - first, severity, message) for number, severity, message in _MESSAGE.findall(output)]
     assert messages or done.returncode <= 0, f"ptxas failed without a place: {output[:2000]} ({file})"
-    if done.returncode < 0 or any(not 0 <= index < len(lines) for index, _, _ in messages):
+    elsewhere = any(not 0 <= index < len(lines) or message.startswith(_INTERNAL) for index, _, message in messages)
+    if done.returncode < 0 or elsewhere:
         # It crashes on some illegal instructions, or gives a wrong place in what it has made of them.
         if len(lines) == 1:
             return {lines[0]: messages[0][2] if messages else CRASH}, None

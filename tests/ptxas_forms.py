@@ -24,6 +24,7 @@ from ptxmm.program.test import Placement
 from ptxmm.ptx.isa import requires, resolve
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.parser import parse_statements
+from ptxmm.ptx.signatures import CARRY
 from ptxmm.ptx.syntax import Instruction
 from ptxmm.ptx.table import FORMS, Form, Version
 from tests.ptxas_syntax import (
@@ -49,7 +50,8 @@ _SPAN = Span(1, 1, 2)
 # What ptxmm has to know of the thread for the types of registers: those of the module that ptxas gets.
 _THREAD = ThreadSource("P0", _SPAN, Placement(), ())
 _REGISTERS = tuple(
-    RegisterEntry("P0", name, _SPAN, Type("pred" if bits == 1 else "b", bits)) for name, bits in REGISTERS.items()
+    RegisterEntry("P0", name, _SPAN, Type("pred" if bits == 1 else "b", bits))
+    for name, bits in {**REGISTERS, CARRY: 1}.items()
 )
 
 
@@ -181,8 +183,9 @@ def _options(form: Form) -> dict[str, tuple[str | None, ...]]:
     options: dict[str, tuple[str | None, ...]] = {}
     for group, words in form.groups.items():
         options[group] = (None, *words)
-        if group == "type" and form.kind == "cvt":
-            options["type2"] = options["type"]
+        if group == "type":
+            for number in range(2, int(form.fixed.get("types", "1")) + 1):
+                options[f"type{number}"] = options["type"]
     return options
 
 

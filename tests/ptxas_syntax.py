@@ -20,19 +20,22 @@ LABELS: Mapping[str, int] = {"L0": 0}
 VARIABLES = frozenset({"xg", "xs", "xl", "xc", "xe", "xf", "xu"})
 TYPES = (
     *("b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64"),
-    *("f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "pred"),
+    *("f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "pred", "u16x2", "s16x2"),
 )
 _SPACE_VARIABLES: Mapping[str, str] = {
     **{"global": "xg", "const": "xc", "local": "xl", "param": "xe", "param::entry": "xe", "param::func": "xf"},
     **{"shared": "xs", "shared::cta": "xs", "shared::cluster": "xs"},
 }
-_BITS: Mapping[str, int] = {"pred": 1, "f16x2": 32, "bf16": 16, "bf16x2": 32, "tf32": 32}
+_BITS: Mapping[str, int] = {"pred": 1, "f16x2": 32, "bf16": 16, "bf16x2": 32, "tf32": 32, "u16x2": 32, "s16x2": 32}
 _LETTERS: Mapping[int, str] = {1: "p", 8: "h", 16: "h", 32: "r", 64: "d", 128: "w"}
 REGISTERS: Mapping[str, int] = {
     f"{letter}{i}": bits
     for letter, bits, count in (("p", 1, 10), ("h", 16, 10), ("r", 32, 140), ("d", 64, 10), ("w", 128, 10))
     for i in range(count)
 }
+_ELEMENTS: Mapping[str, int] = {
+    "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "s32": 32
+}  # fmt: skip
 _VECTORS: Mapping[str, int] = {"v2": 2, "v4": 4, "v8": 8}
 _PIECE = re.compile(r"\{([^{}]*)\}|<([^<>]*)>|([^{}<>]+)")
 _SHAPE = re.compile(r"m\d+n\d+k\d+")
@@ -212,6 +215,12 @@ def _operand(token: str, words: Sequence[str], rng: random.Random) -> str:
             return ", " + _vector(f"h{i}" for i in range(max(1, count - 2)))
         case "$acc" | "$frag":
             return _vector(f"r{i}" for i in range(10, 10 + _fragment(words)))
+        case "$tile":
+            return _tile(words[2] if len(words) > 2 else "", words, next((w for w in words if w in _ELEMENTS), ""))
+        case "$tiles":
+            found = [word for word in words if word in _ELEMENTS]
+            d, a, b, c = (found[0], "f16", "f16", found[1]) if len(found) == 2 else (*found, "", "", "", "")[:4]
+            return ", ".join(_tile(m, words, t) for m, t in zip("dabc", (d, a, b, c), strict=True))
         case "$wide" | "$wided":
             wide = f"b{min(64, max(16, 2 * bits_of(typ)))}" if "wide" in words else typ
             return register(wide, 4 if token == "$wide" else 1)
@@ -223,6 +232,17 @@ def _operand(token: str, words: Sequence[str], rng: random.Random) -> str:
             if count == 1:
                 return register(typ, index)
             return _vector(register(typ, (index + i) % 10) for i in range(count))
+
+
+def _tile(matrix: str, words: Sequence[str], element: str) -> str:
+    """The registers of a thread for a matrix of wmma (PTX ISA 9.7.15.3.1)."""
+    shape = next((re.findall(r"\d+", word) for word in words if _SHAPE.fullmatch(word)), ["8", "8", "4"])
+    m, n, k = map(int, shape)
+    size = {"a": m * k, "b": k * n}.get(matrix, m * n)
+    if element == "f64":
+        return _vector(f"d{i}" for i in range(max(1, size // 32)))
+    count = 8 if element == "f16" and matrix in ("a", "b") else size * _ELEMENTS.get(element, 32) // 32 // 32
+    return _vector(f"r{i}" for i in range(10, 10 + max(1, count)))
 
 
 def _vector(registers: Iterable[str]) -> str:

@@ -161,6 +161,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         random_restricted,
         random_tensorcore,
         random_tensors,
+        random_undetermined,
     )
 
     return {
@@ -180,6 +181,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "multimem": random_multimem.multimem,
         "restricted": random_restricted.restricted,
         "tcgen05": random_tensorcore.tcgen05,
+        "undetermined": random_undetermined.undetermined,
     }
 
 
@@ -200,6 +202,7 @@ NAMES = (
     "multimem",
     "restricted",
     "tcgen05",
+    "undetermined",
 )
 
 

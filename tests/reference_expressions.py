@@ -12,7 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ptxmm.ptx.ops import Type
-from tests import reference_floats
+from ptxmm.ptx.signatures import result_type
+from tests import reference_floats, reference_integers
+
+F32 = Type("f", 32)
 
 Leaf = tuple[int, ...]
 """(thread, event), or (thread, step, which) of a value from other threads."""
@@ -45,15 +48,20 @@ COMPARE = {
 
 def compute(op: str, kind: Type, args: list[int]) -> int:
     """``op`` on unsigned bit patterns; the result still has to be masked to the width of the result."""
-    if kind.kind in ("f", "bf") and op in reference_floats.OPERATIONS:
-        return reference_floats.compute(op, kind, args)
     if op == "select":
         return args[1] if args[0] else args[2]
+    name, *modes = op.split(".")
+    if name == "set":
+        return all_ones(modes, kind, args)
+    if name == "slct":
+        ftz = ".ftz" if "ftz" in modes else ""
+        first = args[2] >> 31 == 0 if modes == ["s32"] else compute("ge" + ftz, F32, [args[2], 0])
+        return args[0] if first else args[1]
+    if kind.kind in ("f", "bf"):
+        return reference_floats.compute(op, kind, args)
     if op in ("shl", "shr"):
         amount = mask(args[1], 32)
         return mask(args[0], kind.bits) << min(amount, kind.bits) if op == "shl" else as_typed(args[0], kind) >> amount
-    if op.startswith("cvt"):
-        return as_typed(args[0], kind)
     a = as_typed(args[0], kind)
     b = as_typed(args[1], kind) if len(args) > 1 else 0
     if op in COMPARE:
@@ -87,7 +95,18 @@ def compute(op: str, kind: Type, args: list[int]) -> int:
             return 0 if a >= b else a + 1
         case "dec":
             return b if a == 0 or a > b else a - 1
-    raise NotImplementedError(op)
+    return reference_integers.compute(op, kind, args)
+
+
+def all_ones(modes: list[str], kind: Type, args: list[int]) -> int:
+    """``set``: what a comparison gives, maybe together with a predicate."""
+    *words, to = modes
+    truth = compute(words[0] + ".ftz" * ("ftz" in words), kind, args[:2])
+    for word in words[1:]:
+        if word != "ftz":
+            c = args[2] ^ word.endswith("_not")
+            truth = {"and": truth and c, "or": truth or c, "xor": truth != c}[word.removesuffix("_not")]
+    return (0x3F800000 if to == "f32" else 0xFFFFFFFF) if truth else 0
 
 
 def clamp(value: int, frm: Type, to: Type) -> int:
@@ -97,7 +116,9 @@ def clamp(value: int, frm: Type, to: Type) -> int:
 
 
 def result_bits(op: str, kind: Type) -> int:
-    return 1 if op in COMPARE else 2 * kind.bits if op == "mul.wide" else kind.bits
+    if op.partition(".")[0] in reference_floats.COMPARISONS:
+        return 1
+    return kind.bits if op in ("select", "inc", "dec", "exch") else result_type(op, kind).bits
 
 
 class Impossible(Exception):
@@ -116,7 +137,7 @@ def apply(op: str, kind: Type, *args: Expr, sem: bool = True) -> Expr:
     """``op(args)`` after the rewrites that semantic dependencies allow (A21), and no other."""
     if all(is_const(a) for a in args):
         return const(mask(compute(op, kind, [a[1] for a in args]), result_bits(op, kind)))
-    if sem:
+    if sem and (kind.kind not in ("f", "bf") or op == "select"):
         zero, ones = const(0), const(mask(-1, kind.bits))
         if op == "select" and is_const(args[0]):
             return args[1] if args[0][1] else args[2]

@@ -13,13 +13,16 @@ from ptxmm.program.control import ControlFlow, control_flow
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Imm, Operand, Reg, Sym, Type
+from ptxmm.ptx.signatures import result_type, source_types
 from tests import (
     reference_accesses,
     reference_asynchronous,
+    reference_floats,
     reference_matrices,
     reference_multimem,
     reference_synchronization,
     reference_tensorcore,
+    reference_undetermined,
 )
 from tests.reference_events import Event, Open, Path, Run
 from tests.reference_expressions import (
@@ -37,8 +40,8 @@ from tests.reference_expressions import (
 )
 
 CALCULATES = (
-    ops.Alu, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.PendingCount, ops.Nothing, ops.Mapa,
-    ops.CtaRank, ops.IsSpace, ops.GenericAddress,
+    ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.PendingCount,
+    ops.Nothing, ops.Mapa, ops.CtaRank, ops.IsSpace, ops.GenericAddress, ops.Wmma,
 )  # fmt: skip
 PRED = Type("pred", 1)
 U32 = Type("u", 32)
@@ -166,22 +169,28 @@ class Walker:
         apply_, operand = self.apply, self.operand
         match op:
             case ops.Alu(op=name, type=t, dst=dst, sources=src):
+                given = [operand(run, s, k) for s, k in zip(src, source_types(name, t), strict=True)]
+                kind = result_type(name, t)
                 if name == "mov":
-                    expr, kind = operand(run, src[0], t), t
-                elif name.startswith("mad"):
-                    how = name.removeprefix("mad")
-                    kind = Type(t.kind, 2 * t.bits) if how == ".wide" else t
-                    product = apply_("mul" + how, t, operand(run, src[0], t), operand(run, src[1], t))
-                    expr = apply_("add", kind, product, operand(run, src[2], kind))
-                elif name in ("shl", "shr"):
-                    expr, kind = apply_(name, t, operand(run, src[0], t), operand(run, src[1], U32)), t
+                    expr = given[0]
+                elif name in ("mad.lo", "mad.hi", "mad.wide"):
+                    expr = apply_("add", kind, apply_("mul" + name.removeprefix("mad"), t, *given[:2]), given[2])
                 else:
-                    kind = Type(t.kind, 2 * t.bits) if name == "mul.wide" else t
-                    expr = apply_(name, t, *(operand(run, s, t) for s in src))
+                    expr = apply_(name, t, *given)
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, kind, taken))
+            case ops.AluPair(op=name, second=second, type=t, dst=dst, predicate=p, sources=src):
+                given = [operand(run, s, k) for s, k in zip(src, source_types(second, t), strict=True)]
+                truth = apply_(second, t, *given)
+                if dst is not None:
+                    expr = apply_(name, t, *given[: len(source_types(name, t))])
+                    run = replace(run, registers=self.assign(run, dst, expr, t, taken))
+                return replace(run, pc=run.pc + 1, registers=self.assign(run, p, truth, PRED, taken))
             case ops.Convert(dst=dst, value=value, to=to, frm=frm, saturate=saturate):
                 expr = operand(run, value, frm)
-                if saturate and is_const(expr):
+                if to.kind in ("f", "bf") or frm.kind in ("f", "bf"):
+                    modes = (saturate, op.rounding, op.flush)
+                    expr = call(lambda v: mask(reference_floats.convert(v, to, frm, *modes), to.bits), expr)
+                elif saturate and is_const(expr):
                     expr = const(mask(clamp(expr[1], frm, to), to.bits))
                 elif saturate:
                     expr = ("saturate", frm, to, expr)
@@ -218,6 +227,8 @@ class Walker:
                     piece = joined_bytes((expr, i * width // 8, width // 8))
                     run = replace(run, registers=self.assign(run, part, piece, Type("b", width), taken))
                 return replace(run, pc=run.pc + 1)
+            case ops.Wmma():
+                return reference_undetermined.product(self, run, op, taken)
             case ops.PendingCount(dst=dst, state=state):
                 expr = apply_("and", B64, operand(run, state, B64), const((1 << 20) - 1))
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, B64, taken))
@@ -338,6 +349,8 @@ class Walker:
                 yield from reference_tensorcore.perform(self, run, op, taken, common)
             case ops.LoadMatrix() | ops.StoreMatrix() | ops.WgmmaFence() | ops.Wgmma():
                 yield from reference_matrices.perform(self, run, op, taken, common)
+            case ops.Discard() | ops.WmmaLoad() | ops.WmmaStore():
+                yield from reference_undetermined.perform(self, run, op, taken, common)
             case _:
                 yield from reference_synchronization.perform(self, run, op, taken, common)
 
@@ -357,7 +370,8 @@ def in_window(op: ops.Op, address: ops.Address) -> bool:
 
 def written(op: ops.Op) -> tuple[Reg | None, ...]:
     """The registers that a predicated instruction with events would write."""
-    if isinstance(op, ops.Load | ops.Atomic | ops.LoadMatrix | ops.Wgmma | ops.Multimem | ops.TensorLoad):
+    loads = ops.Load | ops.Atomic | ops.LoadMatrix | ops.Wgmma | ops.Multimem | ops.TensorLoad | ops.WmmaLoad
+    if isinstance(op, loads):
         return op.dst
     if isinstance(op, ops.WarpExchange):
         return op.dst, op.predicate

@@ -73,7 +73,7 @@ def test_a_condition_on_an_unknown_value(condition: str) -> None:
 def test_scopes_with_an_unknown_value() -> None:
     found = _placed(UNKNOWN + "exists (P0:r0 == 5)\n")
     assert found.rows[0].holds is False
-    with pytest.raises(PtxmmError, match="memory without an initial value"):
+    with pytest.raises(PtxmmError, match="a program with unknown values"):
         scopes(parse_one(UNKNOWN + "exists (P0:r0 == 5)\n"), model_named(MODEL), wanted=Property.robust)
 
 
@@ -85,7 +85,7 @@ P1 @ cta 1 { ld.relaxed.gpu.global.u32 r1, [x]; }
 exists (P1:r1 == 5)
 """
     assert robust(parse_one(text), model_named(MODEL)).robust
-    with pytest.raises(PtxmmError, match="memory without an initial value"):
+    with pytest.raises(PtxmmError, match="a program with unknown values"):
         fences(parse_one(text), model_named(MODEL), wanted=Property.robust)
 
 

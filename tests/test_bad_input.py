@@ -91,8 +91,8 @@ def test_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_file_of_another_kind() -> None:
-    assert message_of(GOOD, "a.cu") == (
-        "a.cu: error: `.cu` files are not litmus tests\n  hint: ptxmm reads .litmus and .test files"
+    assert message_of(GOOD, "a.cpp") == (
+        "a.cpp: error: `.cpp` files are not litmus tests\n  hint: ptxmm reads .litmus, .test, .ptx, .cu files"
     )
     with pytest.raises(PtxmmError, match="`cat` are not litmus tests") as caught:
         formats.parse(GOOD, format="cat")

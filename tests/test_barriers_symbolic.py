@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from itertools import product
 
 from ptxmm.errors import Span
 from ptxmm.events.symbolic.event import SyncEvent, ThreadEvents
@@ -111,7 +112,32 @@ def run(
     ]
     found = scenarios(test, formulas, events, lambda: None, ordered)
     assert len(found) == len(set(found))
-    return found
+    return whole(found, len(threads))
+
+
+def whole(found: list[Scenario], threads: int) -> list[Scenario]:
+    """The scenarios of all threads: one of each group of those ``found``, which are about groups."""
+    groups = [[s for s in found if s.group == g] for g in dict.fromkeys(s.group for s in found)]
+    if len(groups) == 1 and len(groups[0][0].threads) == threads:
+        return found
+    made = []
+    for parts in product(*groups):
+        ends = {t: part.ends[t] for part in parts for t in part.threads}
+        made.append(
+            Scenario(
+                frozenset().union(*(part.arrivals for part in parts)),
+                tuple(sorted(item for part in parts for item in part.phases)),
+                frozenset().union(*(part.stuck for part in parts)),
+                tuple(ends.get(t, True) for t in range(threads)),
+                None,
+                tuple(sorted(item for part in parts for item in part.tokens)),
+                tuple(sorted(item for part in parts for item in part.completed)),
+                tuple(sorted(item for part in parts for item in part.next)),
+                tuple(id_ for part in parts for id_ in part.order),
+                frozenset(range(threads)),
+            )
+        )
+    return made
 
 
 def only_one(*threads: list[Do], **more: object) -> Scenario:

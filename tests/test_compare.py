@@ -15,7 +15,7 @@ import pytest
 
 from ptxmm.analysis.compare import CompareResult, compare, compare_versions, model_names
 from ptxmm.analysis.outcomes import check
-from ptxmm.analysis.separate import SeparateResult, common_vocabulary, separate
+from ptxmm.analysis.separate import SeparateResult, common_vocabulary, separate, try_
 from ptxmm.cat import Model, index, load, parse_model
 from ptxmm.cli.app import run
 from ptxmm.cli.exits import Exit
@@ -257,6 +257,15 @@ def test_nothing_up_to_six_instructions_separates_equivalent_models(name: str) -
     words = common_vocabulary(one, other, kinds=("ld", "st", "atom", "red", "fence"))
     result = separate(one, other, words, 6)
     assert (result.finding, result.searched) == (False, 6)
+
+
+def test_few_programs_need_to_be_compared() -> None:
+    """An execution that only the Fence-SC axiom forbids is left out with the order of the fences that it allows: else
+    each program with three fences would be compared (semantics A2)."""
+    one, other = EQUIVALENT["A2 Fence-SC order over causality order"](), load("ptx-7.5")
+    words = common_vocabulary(one, other, kinds=("st", "atom", "fence"), orders=("relaxed", "sc"), locations=1)
+    tried = try_(one, other, words, (3, 2), Limits())
+    assert tried.found is None and tried.compared <= 2
 
 
 def test_sc_per_location_with_a_program_no_larger_than_its_test() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ptxmm.errors import Span
 from ptxmm.program.control import ControlFlow, control_flow
+from ptxmm.program.silent import silent
 from ptxmm.program.test import Placement, Thread
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (
@@ -422,6 +423,35 @@ exists (P1:r2 == 0)
                      | beq r0, r1, L        ;
 exists (P1:r1 == 0)
 """,
+    r"""PTX Lock by exchange
+{ x = 0; lock = 0; }
+ P0@cta 0,gpu 0                    | P1@cta 1,gpu 0                    ;
+ L:                                | K:                                ;
+ atom.acquire.gpu.exch r0, lock, 1 | atom.acquire.gpu.exch r0, lock, 1 ;
+ bne r0, 0, L                      | bne r0, 0, K                      ;
+ st.weak x, 1                      | ld.weak r2, x                     ;
+ st.release.gpu lock, 0            | st.release.gpu lock, 0            ;
+exists (P1:r2 == 0)
+""",
+    r"""PTX Polling by addition
+{ x = 0; flag = 0; }
+ P0@cta 0,gpu 0         | P1@cta 1,gpu 0                  | P2@cta 2,gpu 0           ;
+ st.weak x, 1           | L:                              | ld.acquire.gpu r0, flag  ;
+ st.release.gpu flag, 1 | atom.acq_rel.gpu.add r0, flag, 0 | ld.weak r1, x           ;
+                        | beq r0, 0, L                    |                          ;
+                        | ld.weak r1, x                   |                          ;
+exists (P1:r1 == 0)
+""",
+    r"""PTX Polling by minimum
+{ x = 5; y = 0; }
+ P0@cta 0,gpu 0      | P1@cta 1,gpu 0                ;
+ st.weak y, 1        | L:                            ;
+ fence.acq_rel.gpu   | atom.relaxed.gpu.min r0, x, 9 ;
+ st.relaxed.gpu x, 2 | beq r0, 5, L                  ;
+                     | fence.acq_rel.gpu             ;
+                     | ld.weak r1, y                 ;
+exists (P1:r1 == 0)
+""",
 ]
 
 
@@ -435,11 +465,11 @@ def test_spin_loops_keep_all_final_states(text: str, engine: str, monkeypatch: p
     from tests.support import ask, model_named
 
     (test,) = parse(text)
-    assert any(control_flow(t).spin for t in test.threads)
+    assert any(control_flow(t, quiet).spin for t, quiet in zip(test.threads, silent(test), strict=True))
     model = model_named("ptx-7.5")
     answer = ask(engine, test, model, unroll=1)
     assert not answer.bounded and answer.states
     for module in (interpreter, threads):
-        monkeypatch.setattr(module, "control_flow", lambda thread: replace(control_flow(thread), spin={}))
+        monkeypatch.setattr(module, "control_flow", lambda thread, silent=frozenset(): replace(control_flow(thread), spin={}))
     unrolled = ask(engine, test, model, unroll=1)
     assert unrolled.bounded and unrolled.states == answer.states

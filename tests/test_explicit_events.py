@@ -397,7 +397,6 @@ def test_addresses_in_other_ctas() -> None:
     ("code", "message"),
     [
         ("mov.b32 r0, 0; stmatrix.sync.aligned.m8n8.x2.shared.b16 [s], {r0, r0}", "more than one matrix"),
-        ("discard.global.L2 [tm], 128", "undetermined values"),
     ],
 )
 def test_what_can_not_be_modelled_is_refused(code: str, message: str) -> None:

@@ -269,3 +269,55 @@ def test_patched_text_reads_back(block: bool) -> None:
 
         rewrites = [Rewrite(c.thread, c.index, c.kind == "insert", c.op) for c in changes(everything, on)]
         assert patched(test, rewrites, program) is not None
+
+
+TWICE = """PTX twice
+{ .shared .u32 s = 0; }
+ P0 @ cta 0 | P1 @ cta 0 ;
+ st.shared.u32 [s], 1 | ld.shared.u32 r0, [s] ;
+ st.shared.u32 [s], 2 | ;
+forall (P1:r0 == 1)
+"""
+"""The load must come between the stores: one barrier before it and one after it, whatever the strengths."""
+
+
+def test_two_barriers_together() -> None:
+    result = fences(parse_one(TWICE), model_named(MODEL))
+    assert result.holds is False and result.listed
+    (repair,) = result.variants
+    assert (repair.cost, repair.engines) == (2 * Costs().barrier_cta, ("z3", "enumerate"))
+    assert [(c.kind, c.thread, c.index) for c in repair.changes] == [
+        ("insert", 0, 1), ("insert", 0, 1), ("insert", 1, 0), ("insert", 1, 1)
+    ]  # fmt: skip
+    rewrites = [Rewrite(c.thread, c.index, c.kind == "insert", c.op) for c in repair.changes]
+    assert patched(parse_one(TWICE), rewrites, repair.program) is not None
+
+
+CHAIN = """PTX chain
+{ .global .u32 x = 0; .global .u32 f = 0; }
+ P0 @ cta 0 | P1 @ cta 0 | P2 @ cta 1 ;
+ st.mmio.relaxed.sys.global.u32 [x], 1 | st.relaxed.gpu.global.u32 [f], 1 | ld.acquire.gpu.global.u32 r0, [f] ;
+ | | ld.mmio.relaxed.sys.global.u32 r1, [x] ;
+exists (P2:r0 == 1 /\\ P2:r1 == 0)
+"""
+"""Nothing orders the stores but a barrier between the threads of the CTA, and that alone reaches no other CTA."""
+
+
+def test_a_barrier_together_with_a_stronger_order() -> None:
+    result = fences(parse_one(CHAIN), model_named(MODEL))
+    assert result.holds is False and result.listed
+    first = result.variants[0]
+    assert first.cost == Costs().barrier_cta + Costs().release and first.engines == ("z3", "enumerate")
+    assert [(c.kind, c.new) for c in first.changes] == [
+        ("insert", "barrier.cta.sync 0"),
+        ("insert", "barrier.cta.sync 0"),
+        ("replace", "st.release.gpu.global.u32 [f], 1"),
+    ]
+
+
+def test_the_bound_of_the_search_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxmm.analysis.fences.SETS", 0)
+    result = fences(parse_one(TWICE), model_named(MODEL))
+    assert not result.variants and not result.listed and not result.more
+    (note,) = result.notes
+    assert note.kind == "bound" and f"of cost {2 * Costs().barrier_cta} or more" in note.text

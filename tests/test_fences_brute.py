@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import random
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 
 import pytest
 
 from ptxmm.analysis.outcomes import check
-from ptxmm.analysis.property import Property, judge, requirement
+from ptxmm.analysis.property import Property, Requirement, judge, requirement
+from ptxmm.analysis.strength.changes import Costs
+from ptxmm.analysis.strength.family import Family
+from ptxmm.analysis.strength.joint import Combined, combined
+from ptxmm.analysis.strength.repairs import Repairs
+from ptxmm.analysis.strength.structure import Step, strengthenings
 from ptxmm.analysis.strength.sufficient import minimal_sets
-from ptxmm.analysis.strength.superposition import Superposition, superposition
+from ptxmm.analysis.strength.superposition import ORDERED, Superposition, superposition
 from ptxmm.engines.result import Limits
 from ptxmm.engines.strengths import Strengths
 from ptxmm.events.symbolic.variants import Switch
+from ptxmm.formats.patch import Rewrite, patched
 from ptxmm.program.test import Test
 from tests.support import model_named, parse_one
 
@@ -140,3 +148,202 @@ def test_smallest_sets_of_many_programs(stronger: bool, part: int) -> None:
     programs, sets = _sweep(range(1000 * part + 100, 1000 * part + 600), stronger)
     print(f"{programs} programs with {sets} smallest sets, as brute force finds them")
     assert programs >= 40
+
+
+# -- barriers, waits and moves, together with each other and with strengths --
+
+_SHARED = ("ld.shared.u32 r{0}, [s]", "ld.mmio.relaxed.sys.global.u32 r{0}, [x]", "st.shared.u32 [s], {1}",
+           "st.mmio.relaxed.sys.global.u32 [x], {1}", "atom.relaxed.cta.shared.exch.b32 r{0}, [s], {1}")  # fmt: skip
+_COPY = "cp.async.ca.shared.global [s], [x], 4"
+
+
+def _structural_text(seed: int) -> str:
+    """Threads of one CTA that share a location or two; one that copies asynchronously, with or without waiting; or two
+    threads that a third one in another CTA learns of."""
+    rng = random.Random(seed)
+    bodies: list[list[str]] = []
+    kind = rng.random()
+    if kind < 0.35:
+        flag, look = rng.choice((("", ""), ("relaxed.gpu.", "relaxed.gpu."), ("relaxed.gpu.", "acquire.gpu."),
+                                 ("release.gpu.", "relaxed.gpu.")))  # fmt: skip
+        first = [f"{rng.choice(('st.mmio.relaxed.sys.global.u32', 'st.relaxed.gpu.global.u32'))} [x], 1"]
+        second = [f"st.{flag}global.u32 [f], 1"]
+        if rng.random() < 0.3:
+            first, second = first + second, ["ld.mmio.relaxed.sys.global.u32 r0, [f]"]
+        bodies = [first, second, [f"ld.{look}global.u32 r0, [f]", "ld.mmio.relaxed.sys.global.u32 r1, [x]"]]
+    elif kind < 0.6:
+        before = ["st.global.u32 [x], 1"] if rng.random() < 0.5 else []
+        after = rng.choice(([], ["cp.async.commit_group"], ["cp.async.commit_group", "cp.async.wait_group 0"],
+                            ["cp.async.commit_group", "cp.async.wait_group 1"]))  # fmt: skip
+        first = [*before, _COPY, *after, "ld.shared.u32 r0, [s]"]
+        if "wait_group 0" in " ".join(after) and rng.random() < 0.7:
+            first[-2:] = first[:-3:-1]
+        bodies = [first, ["ld.shared.u32 r0, [s]"] if rng.random() < 0.3 else []]
+    else:
+        sizes = rng.choice(((1, 1), (2, 1), (2, 1), (2, 1), (3, 1)))
+        for size in sizes:
+            bodies.append([rng.choice(_SHARED).format(k, rng.choice((1, 2))) for k in range(size)])
+    warp = ", warp 0" if rng.random() < 0.3 else ""
+    lines = ["PTX random", "{", "  .shared .u32 s @ cta 0 = 0;", "  .global .u32 x = 7;", "  .global .u32 f = 0;", "}"]
+    for number, body in enumerate(body for body in bodies if body):
+        place = "cta 1" if kind < 0.35 and number == 2 else f"cta 0{warp}"
+        lines += [f"P{number} @ {place} {{", *(f"  {item};" for item in body), "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _structural_program(seed: int) -> Test | None:
+    """The same with a condition that holds in some final state, but not with some steps and all strengths."""
+    test, model, rng = parse_one(_structural_text(seed)), model_named("ptx-8.5"), random.Random(seed)
+    steps = strengthenings(test, model.coverage, Costs())
+    if not 2 <= len(steps) <= 9:
+        return None
+    # Two barriers more often than their share: they repair what one does not.
+    chosen = tuple(sorted(rng.sample(range(len(steps)), rng.choice((1, 2, 2)))))
+    programs = combined(test, steps, chosen)
+    if not programs:
+        return None
+    everything = superposition(rng.choice(programs).test, model.coverage, stronger=True)
+    strong = check(everything.program(everything.switches), model, all_state=True)
+    if not strong.outcomes or "deadlock" in strong.flags:
+        return None
+    wanted = [{**o.registers, **o.memory} for o in strong.outcomes]
+    found = [{**o.registers, **o.memory} for o in check(test, model, all_state=True).outcomes]
+    bad = [state for state in found if state not in wanted]
+    if not bad:
+        return None
+    if rng.random() < 0.5:
+        terms = [" /\\ ".join(f"{name} == {value}" for name, value in state.items()) for state in bad]
+        condition = " \\/ ".join(f"({term})" for term in terms)
+    else:
+        condition = " /\\ ".join(f"{name} == {value}" for name, value in rng.choice(bad).items())
+    return parse_one(_structural_text(seed) + f"exists ({condition})\n")
+
+
+_Repair = tuple[tuple[int, ...], frozenset[Switch]]
+"""Steps and switches."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A program of some steps and switches, as brute force makes it: ``strengths`` by what it is that has them."""
+
+    steps: tuple[int, ...]
+    program: Combined
+    everything: Superposition
+    added: frozenset[Switch]
+
+    def strengths(self, other: Combined) -> set[tuple[object, ...]]:
+        """The steps of instructions, each by the instruction; of fences that are added by the next instruction that can
+        be ordered and that ``other`` has, too."""
+        found: set[tuple[object, ...]] = set()
+        for switch in self.added:
+            place = self.everything.places[switch[:2]]
+            name = self.everything.step(switch)
+            origins = self.program.origins[place.thread]
+            if not place.added:
+                found.add((place.thread, origins[place.index].index, name))
+                continue
+            body = self.program.test.threads[place.thread].body
+            for index in range(place.index, len(body)):
+                if isinstance(body[index], ORDERED) and origins[index] in other.origins[place.thread]:
+                    found.add((place.thread, "before", origins[index], place.rank, name))
+                    break
+        return found
+
+    def smaller(self, other: _Made) -> bool:
+        """Whether this one has fewer steps than ``other``, in the same order, and no strengths that it has not."""
+        if len(self.steps) >= len(other.steps) or not set(self.steps) <= set(other.steps):
+            return False
+        if tuple(step for step in other.steps if step in self.steps) != self.steps:
+            return False
+        return self.strengths(self.program) <= other.strengths(self.program)
+
+
+def _is_repair(program: Test, required: Requirement, engine: str = "z3") -> bool:
+    decided = judge(program, model_named("ptx-8.5"), required, Limits(), engine)
+    return bool(decided.holds) and not decided.vacuous and not decided.deadlock
+
+
+def _all_made(test: Test, steps: Sequence[Step], required: Requirement, engine: str) -> set[_Repair] | None:
+    """The smallest repairs with at most two steps, every combination of strengths decided by an ordinary search; that
+    more strengths never hurt is made use of only where the strongest program is no repair. None: too many."""
+    made: list[_Made] = []
+    total = 0
+    numbers = range(len(steps))
+    for chosen in ((), *((n,) for n in numbers), *combinations(numbers, 2)):
+        for program in combined(test, steps, chosen):
+            everything = superposition(program.test, model_named("ptx-8.5").coverage, stronger=True)
+            given, sufficient = everything.given, list[frozenset[Switch]]()
+            if not _is_repair(everything.program(everything.switches), required):
+                continue
+            forms = [(site, [needs for _, needs in item.forms]) for site, item in everything.forms.items()]
+            choices = product(*(needs for _, needs in forms))
+            options = {
+                frozenset((*site, step) for (site, _), needs in zip(forms, choice, strict=True) for step in needs)
+                for choice in choices
+            }
+            total += len(options)
+            if total > 4 * MOST:
+                return None
+            for on in sorted((on for on in options if given <= on), key=len):
+                if any(known <= on for known in sufficient):
+                    continue
+                if _is_repair(everything.program(on), required, engine):
+                    sufficient.append(on)
+                    made.append(_Made(program.chosen, program, everything, on - given))
+    least = [one for one in made if not any(other.smaller(one) for other in made)]
+    return {(one.steps, one.added) for one in least}
+
+
+def _agree_on_repairs(seed: int) -> tuple[int, int]:
+    """Compare for one program; the number of repairs and of those with several steps, or one and strengths; or (-1, 0)
+    where brute force is not possible."""
+    model = model_named("ptx-8.5")
+    test = _structural_program(seed)
+    if test is None:
+        return -1, 0
+    required = requirement(test, model, Property.never, Limits())
+    costs = Costs()
+    steps = strengthenings(test, model.coverage, costs)
+    expected = _all_made(test, steps, required, "enumerate" if seed % 4 == 0 else "z3")
+    if expected is None:
+        return -1, 0
+    strict = replace(required, deadlock=True)
+
+    def problem(number: int, everything: Superposition) -> Family:
+        return Family(everything.test, everything.variations, model, strict if number else required, Limits())
+
+    repairs = Repairs(test, steps, model.coverage, costs, problem, Limits().check, most=2)
+    found: set[_Repair] = set()
+    last = 0
+    while repairs.cost is not None:
+        assert repairs.cost >= last
+        last = repairs.cost
+        repair = repairs.advance()
+        if repair is not None and _is_repair(repair.program, required):
+            assert repair.cost == last
+            repairs.accept(repair)
+            found.add((repair.chosen, repair.added))
+            again = [Rewrite(c.thread, c.index, c.kind == "insert", c.op) for c in repair.changes]
+            assert patched(test, again, repair.program) is not None
+    assert found == expected, test.text
+    return len(found), sum(bool(chosen and (len(chosen) > 1 or added)) for chosen, added in found)
+
+
+def _joint_sweep(seeds: range) -> tuple[int, int, int]:
+    """How many programs were compared, how many repairs they had, and how many of these combine steps."""
+    counts = [count for seed in seeds if (count := _agree_on_repairs(seed))[0] >= 0]
+    return len(counts), sum(c[0] for c in counts), sum(c[1] for c in counts)
+
+
+def test_joint_repairs() -> None:
+    programs, repairs, joint = _joint_sweep(range(40, 56))
+    assert programs >= 3 and repairs > joint > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_joint_repairs_of_many_programs(part: int) -> None:
+    programs, repairs, joint = _joint_sweep(range(200 * part + 100, 200 * part + 250))
+    print(f"{programs} programs with {repairs} repairs, {joint} that combine steps, as brute force does")
+    assert programs >= 8 and repairs > joint > 0

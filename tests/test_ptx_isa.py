@@ -250,10 +250,11 @@ def test_every_row_of_the_table_is_resolved_here() -> None:
     def rows(cases: list[tuple[str, Op]], dialect: bool) -> set[str]:
         return {form_of(parsed(text), dialect).opcode for text, _ in cases}
 
+    from tests.test_computation import TEXTS
     from tests.test_ptx_rows import LEGAL
 
     later = {opcode for opcode in FORMS if opcode.startswith(("tcgen05.", "fence.proxy.async::"))}  # PTX 8.6
-    resolved = rows(TYPED, False) | {form_of(parsed(text), False).opcode for text, _ in LEGAL}
+    resolved = rows(TYPED, False) | {form_of(parsed(text), False).opcode for text in (*(t for t, _ in LEGAL), *TEXTS)}
     assert resolved == set(FORMS) - later
     assert rows(UNTYPED, True) >= set(DIALECT) - {"membar", "membar.proxy", "ret"}
 
@@ -378,7 +379,7 @@ REFUSED = [
      "types of `mov`: .pred .b16 .b32 .b64 .b128 .u16 .u32 .u64 .s16 .s32 .s64 .f32 .f64"),
     ("mul.u32 d, a, b", 1, "`mul` needs a mode: .lo .hi .wide", None),
     ("mul.wide.u64 d, a, b", 9, "`mul.wide` has no type .u64", "types of `mul.wide`: .u16 .u32 .s16 .s32"),
-    ("add.b32 d, a, b", 4, "`add` takes no `.b32`", "types of `add`: .u16 .u32 .u64 .s16 .s32 .s64"),
+    ("add.b32 d, a, b", 4, "`add` takes no `.b32`", "types of `add`: .u16 .u32 .u64 .s16 .s32 .s64 .u16x2 .s16x2"),
     ("and.u32 d, a, b", 4, "`and` takes no `.u32`", "types of `and`: .pred .b16 .b32 .b64"),
     ("setp.u32 p, a, b", 1, "`setp` needs a comparison: .eq .ne .lt .le .gt .ge .lo .ls .hi .hs", None),
     ("setp.lt.b32 p, a, b", 8, "`setp.lt` has no type .b32",
@@ -449,8 +450,9 @@ def test_names_that_do_not_exist() -> None:
 @pytest.mark.parametrize(
     ("text", "column", "what"),
     [
-        ("add.f32 d, a, b", 4, "`.f32` is not supported yet (`add.f32`)"),
-        ("add.sat.s32 d, a, b", 4, "`.sat` is not supported yet (`add.sat`)"),
+        ("add.f16 d, a, b", 4, "`.f16` is not supported yet (`add.f16`)"),
+        ("div.approx.f32 d, a, b", 4, "`.approx` is not supported yet (`div.f32.approx`)"),
+        ("ex2.approx.f32 d, a", 1, "`ex2.approx` is not supported yet"),
         ("mma.sync.aligned {a, b}, {c}, {d}, {e, f}", 1, "`mma.sync` is not supported yet"),
         ("sust.b.1d.b32 x, a", 1, "`sust.b` is not supported yet"),
         ("mov.u32 d, %tid.x", 12, "the special register `%tid.x` is not supported yet"),
@@ -465,7 +467,7 @@ def test_real_ptx_that_is_not_supported_yet(text: str, column: int, what: str) -
 def test_the_tables_do_not_contradict_each_other() -> None:
     assert not OTHER_INSTRUCTIONS & set(FORMS)
     for form in (*FORMS.values(), *DIALECT.values()):
-        ordered = ("src", "secondary", "atype", "btype")  # what the place among the qualifiers tells from another one
+        ordered = ("src", "secondary", "blayout", "atype", "btype", "ctype")  # what the place among the qualifiers tells from another one
         spellings = [s for name, group in form.groups.items() if name not in ordered for s in group]
         assert len(spellings) == len(set(spellings)), f"{form.opcode}: one qualifier in two groups"
         assert not set(spellings) & set(form.later), form.opcode

@@ -205,14 +205,6 @@ def test_illegal_forms(text: str, message: str, hint: str | None) -> None:
     assert error.column is not None and error.width >= 1
 
 
-def test_wmma_says_why() -> None:
-    with pytest.raises(PtxmmError) as caught:
-        resolve("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {a, b}, [x]")
-    error = caught.value
-    assert error.message == "`wmma.load` is not supported: how a warp shares the elements of a matrix is unspecified"
-    assert (error.hint, error.kind) == ("a matrix in memory: write the loads and stores of each lane", "unsupported")
-
-
 @pytest.mark.parametrize(
     ("text", "version"),
     [

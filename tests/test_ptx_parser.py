@@ -222,7 +222,7 @@ ERRORS = [
     ("mov.f32 r0, 1.5x", 1, 13, "`1.5x` is not an integer constant", None),
     ("ld.u32 r0, [1.5]", 1, 13, "an address is no floating-point constant", None),
     ("call (r0), f, (r1)", 1, 1, "`call` is not supported yet", None),
-    ("ret; L: @p wmma.mma r, (", 1, 12, "`wmma.mma` is not supported yet", None),
+    ("ret; L: @p tex.1d r, (", 1, 12, "`tex.1d` is not supported yet", None),
 ]
 
 

@@ -148,6 +148,11 @@ LEGAL: list[tuple[str, str | None]] = [
     ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f16.f16.f16 {a, b}, e, f, c, 1, 0, 1, 1, 0, 0", None),
     ("ldmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 {a, _}, [x+16]", None),
     ("stmatrix.sync.aligned.m8n8.x1.b16 [a], {b}", None),
+    ("wmma.load.a.sync.aligned.row.m8n8k32.shared::cta.s4 {a}, [x+16], 64", None),
+    ("wmma.load.c.sync.aligned.m8n8k32.col.s32 {a, _}, [x], d",
+     "wmma.load.c.sync.aligned.col.m8n8k32.s32 {a, _}, [x], d"),
+    ("wmma.store.d.sync.aligned.row.m8n8k32.s32 [x], {a, 5}", None),
+    ("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {a, b}, {c}, {d}, {1, c}", None),
     ("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [x], a", None),
     ("tensormap.replace.tile.rank.global.b1024.b32 [x], 2", None),
     ("tensormap.replace.tile.box_dim.b1024.b32 [a], 0, b", None),
@@ -322,6 +327,13 @@ RESOLVED: list[tuple[str, Op]] = [
      ops.Wgmma((A, A, A, A), B, C, P, S32, (64, 8, 32), ("s8", "s8"), HERE)),
     ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {a, _}, [x]", ops.LoadMatrix((A, None), X, "shared", False, HERE)),
     ("stmatrix.sync.aligned.m8n8.x1.trans.b16 [x], {5}", ops.StoreMatrix(X, (Imm(5),), None, True, HERE)),
+    ("wmma.load.b.sync.aligned.row.m8n32k16.s8 {a, b, c, d}, [x], 48",
+     ops.WmmaLoad((A, B, C, D), X, B32, ops.Tile(16, 32, 8, 16), "b", Imm(48), None, ("row", "m8n32k16", "s8"), HERE)),
+    ("wmma.store.d.sync.aligned.col.m8n8k32.global.s32 [x], {a, 5}",
+     ops.WmmaStore(X, (A, Imm(5)), S32, ops.Tile(8, 8, 32, 8), None, "global", ("col", "m8n8k32", "s32"), HERE)),
+    ("wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {a, b}, {c}, {d}, {a, 5}",
+     ops.Wmma((A, B), (C,), (D,), (A, Imm(5)), (S32, B32, B32, S32), ("sync", "aligned", "row", "col", "m8n8k32",
+              "s32", "s4", "s4", "s32"), HERE)),
     (f"cp.async.bulk.shared::cluster.global.{TX} [x], [y], 64, [a]", bulk(mbarrier=AT_A)),
     (f"cp.async.bulk.shared::cluster.global.{TX}.multicast::cluster [x], [y], b, [a], 3",
      bulk(size=B, mbarrier=AT_A, mask=Imm(3))),
@@ -367,7 +379,7 @@ def test_resolved(text: str, expected: Op) -> None:
 
 
 def test_every_operation_of_typed_ptx_is_resolved_here() -> None:
-    elsewhere = {ops.Convert, ops.SetPredicate, ops.Select, ops.Branch, ops.Exit, ops.Fence, ops.Barrier}
+    elsewhere = {ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Branch, ops.Exit, ops.Fence, ops.Barrier}
     later = {ops.GenericToAsyncFence, *ops.FAMILIES["tensor memory"]}  # than PTX ISA 8.5
     assert {type(op) for _, op in RESOLVED} | elsewhere | later == set(Op.__args__)
 

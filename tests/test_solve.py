@@ -16,7 +16,6 @@ from ptxmm.engines.result import Limits, Search
 from ptxmm.engines.solve import search
 from ptxmm.engines.whole import rule
 from ptxmm.engines.witness import Confirmer
-from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.floats import compute_float
 from ptxmm.formats.litmus import parse
 from ptxmm.program.test import Test
@@ -341,23 +340,6 @@ def test_a_later_grid_sees_what_an_earlier_one_left() -> None:
 """
     assert registers(solved(text % "")) == {(1,)}
     assert registers(solved(text % "overlap")) == {(0,), (1,)}
-
-
-@pytest.mark.parametrize(
-    ("instruction", "message"),
-    [
-        ("discard.global.L2 [x], 128", "discard.L2"),
-    ],
-)
-def test_what_is_not_modelled_is_refused_by_name(instruction: str, message: str) -> None:
-    text = f"""PTX refused
-{{ .global .align 128 .b8 x[128]; }}
- P0 @ cta 0 {{ {instruction}; }}
-"""
-    with pytest.raises(PtxmmError, match=message) as error:
-        solved(text)
-    assert error.value.kind == "unsupported"
-    assert error.value.line == 3
 
 
 LOOP = """PTX loop

@@ -57,8 +57,7 @@ def test_never_zero_without_being_told() -> None:
 def test_what_is_written_before_is_known() -> None:
     threads = "P0 @ cta 0 ;\nst.shared.u32 [s], 3 ;\nld.shared.u32 r0, [s] ;\nadd.u32 r1, r0, 1 ;"
     found = result(".shared .u32 s;", threads, "exists (P0:r1 == 4)")
-    assert (found.observation, found.holds) == (None, True)  # the sum might use the unknown value, as far as is seen
-    assert found.status == "bounded"
+    assert (found.observation, found.holds, found.status) == ("always", True, "complete")
 
 
 def test_computing_with_it_is_told() -> None:
@@ -85,9 +84,19 @@ def test_part_of_a_value() -> None:
 
 def test_too_many() -> None:
     with pytest.raises(PtxmmError) as caught:
-        result(".shared .u32 s[100];", "P0 @ cta 0 ;\nld.shared.u32 r0, [s] ;", "exists (P0:r0 == 1)")
+        threads = "P0 @ cta 0 ;\nmov.u64 a, s ;\nld.global.u32 r1, [i] ;\nmul.wide.u32 b, r1, 4 ;\nadd.u64 a, a, b ;\n"
+        declared = ".shared .u32 s[100]; .global .u32 i = 0;"
+        result(declared, f"{threads}ld.shared.u32 r0, [a] ;", "exists (P0:r0 == 1)")
     assert caught.value.kind == "unsupported"
     assert "400 bytes have no initial value (s)" in caught.value.message
+
+
+def test_bytes_that_nothing_looks_at_need_no_value_of_their_own() -> None:
+    found = result(".shared .u32 s[1000];", "P0 @ cta 0 ;\nld.shared.u32 r0, [s+8] ;", "exists (P0:r0 == 1)")
+    assert shown(found) == {("?s+8",)} and found.observation == "sometimes"
+    found = result(".shared .u32 s[40];", "P0 @ cta 0 ;\nld.shared.u32 r0, [s] ;", "exists (P0:r0 == 1)", True)
+    (row,) = shown(found)
+    assert row == ("?s", "?s", *["0x????????"] * 39)
 
 
 def test_one_state_from_several_initial_values_is_listed_once() -> None:

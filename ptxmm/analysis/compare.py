@@ -28,6 +28,7 @@ from ptxmm.program.condition import (
     State,
 )
 from ptxmm.program.test import Test
+from ptxmm.program.unknown import has_unknown
 
 MOST = 3
 """So many differing final states of each side are shown with an execution and a reason unless told otherwise."""
@@ -291,7 +292,7 @@ def _notes(side: Side, view: _View, limits: Limits) -> Iterator[Note]:
         yield Note("deadlock", f"{side.name}: some execution waits for ever at a barrier")
     if view.found.computed:
         computed = "; ".join(view.found.computed)
-        yield Note("unknown", f"{side.name}: the program computes with unknown initial values ({computed})")
+        yield Note("unknown", f"{side.name}: the program computes with unknown values ({computed})")
 
 
 def _differences(
@@ -306,7 +307,7 @@ def _differences(
             yield Difference(what)
             continue
         witness = witnesses[values(mine.what, state)]
-        program, rebuilt = rebuild(mine.test, mine.model, witness)
+        program, rebuilt = rebuild(mine.found.test, mine.model, witness)
         there = _under(program, other.model, witness) if mine.test is other.test else None
         difference = Difference(what, execution(program, witness, rebuilt), () if there is None else _violated(there))
         yield _explained(difference, mine, other, state, there, limits)
@@ -355,7 +356,7 @@ def _explained(
 
 def _as_proposition(mine: _View, other: _View, state: State) -> Proposition | None:
     """``state`` in terms of the other side, or None where some value in it is unknown."""
-    if any(item.unknown for item in mine.test.objects.values()):
+    if has_unknown(mine.test):
         return None
     parts: list[Proposition] = []
     for name, term in mine.terms.items():

@@ -101,7 +101,8 @@ def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int
 def shown(test: Test, value: int, size: int) -> int | str:
     """A value of ``size`` bytes: the address that it is where it is one, ``?x`` for the unknown value of ``x``, else an
     unsigned integer."""
-    unknown = {origin[0] for b in value.to_bytes(size, "little") if (origin := unknown_bytes(test).get(b)) is not None}
+    bytes_ = unknown_bytes(test)
+    unknown = {origin[0] for b in value.to_bytes(size, "little") if (origin := bytes_.get(b)) is not None}
     if unknown:
         return "?" + "?".join(sorted(unknown))
     found = test.locate(value) if size == 8 else None

@@ -7,7 +7,7 @@ What a program must not do is searched for in one problem that stands for all it
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ptxmm.analysis.compatibility import check_compatible
@@ -19,6 +19,7 @@ from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import bug, final_states, values
 from ptxmm.analysis.strength.changes import Change, Costs, changes
 from ptxmm.analysis.strength.family import Family
+from ptxmm.analysis.strength.repairs import Repairs
 from ptxmm.analysis.strength.structure import Structural, left_out, removals, strengthenings, unjudged
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
@@ -29,10 +30,14 @@ from ptxmm.events.symbolic.variants import Site, Switch
 from ptxmm.program.condition import Proposition, State, evaluate
 from ptxmm.program.edit import canonical, edited
 from ptxmm.program.test import Test
+from ptxmm.program.unknown import has_unknown
 from ptxmm.ptx.ops import Op
 
 MOST = 10
 """So many repairs, or joint reductions, are listed unless more are asked for."""
+
+SETS, TRIED = 40, 1500
+"""So many sets of several barriers, waits and moves are tried as repairs; the search ends after so many strengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +81,8 @@ class FencesResult:
     """``holds``: whether the program as written meets what is ``required``; None: not known.
 
     If it does, ``items`` judges each instruction that orders alone, and ``variants`` are all smallest programs; if
-    not, ``variants`` are the smallest repairs. ``listed``: there are no others. ``bad``: a final state that must not
-    be. ``source`` is the test.
+    not, ``variants`` are the smallest repairs. ``listed``: there are no others; ``more``: others were found, or the
+    search ended, since so many were asked for. ``bad``: a final state that must not be. ``source`` is the test.
     """
 
     source: Test
@@ -91,6 +96,7 @@ class FencesResult:
     items: tuple[Item, ...]
     variants: tuple[Variant, ...]
     listed: bool
+    more: bool
     notes: tuple[Note, ...]
     seconds: float
 
@@ -136,7 +142,8 @@ def fences(
         search.bad,
         tuple(search.items),
         tuple(search.variants),
-        search.listed,
+        search.listed and not search.partial,
+        not search.listed,
         tuple(search.notes),
         time.perf_counter() - start,
     )
@@ -152,6 +159,7 @@ class _Search:
         self.items: list[Item] = []
         self.variants: list[Variant] = []
         self.listed = True
+        self.partial = False
         self.hangs = False
         self.notes: list[Note] = []
 
@@ -240,34 +248,44 @@ class _Search:
     # -- what is missing --
 
     def _repair(self, required: Requirement) -> None:
-        before = self._reached(self.test, required)
-        self._strengthen(self.test, (), 0, required, None)
-        structurals = list(strengthenings(self.test, self.model.coverage, self.costs))
-        for structural in structurals:
-            cheaper = [variant for variant in self.variants if variant.cost <= structural.cost]
-            if self.most is not None and len(cheaper) >= self.most:
-                self.listed = False
+        # A barrier that threads do not come to is no repair, so that what hangs does not count as one.
+        strict = required if self.hangs else replace(required, deadlock=True)
+        before: frozenset[tuple[int, ...]] | None = None
+
+        def problem(steps: int, everything: Superposition) -> Family:
+            wanted = strict if steps else required
+            return Family(everything.test, everything.variations, self.model, wanted, self.limits)
+
+        steps = strengthenings(self.test, self.model.coverage, self.costs)
+        repairs = Repairs(
+            self.test, steps, self.model.coverage, self.costs, problem, self.limits.check, sets=SETS
+        )
+        while (cost := repairs.cost) is not None and not self._enough(cost):
+            if repairs.tried >= TRIED:
+                self._bound("repairs", cost)
                 break
-            self.limits.check()
-            if any(set(variant.changes) <= set(structural.changes) for variant in self.variants):
+            found = repairs.advance()
+            if found is None:
                 continue
-            changed = edited(self.test, structural.edits)
-            if judge(changed, self.model, required, self.limits).holds:
-                self._confirm(changed, structural.changes, structural.cost, required, before)
-        if not self.variants:
-            for structural in structurals:
-                if self.most is not None and len(self.variants) >= self.most:
-                    self.listed = False
-                    break
-                changed = edited(self.test, structural.edits)
-                self._strengthen(changed, structural.changes, structural.cost, required, before)
+            if found.chosen and before is None:
+                before = self._reached(self.test, required)
+            wanted, earlier = (strict, before) if found.chosen else (required, None)
+            if self._confirm(found.program, found.changes, found.cost, wanted, earlier):
+                repairs.accept(found)
+        if repairs.missed is not None:
+            self._bound("repairs by several barriers, waits and moves", repairs.missed)
         if left_out(self.test):
-            self.listed = False
+            self.partial = True
             self.notes.append(Note("repair", "the threads have too many instructions for barriers to be tried"))
         self._order()
-        if not self.variants and self.listed:
+        if not self.variants and self.listed and not self.partial:
             text = "no order, scope, fence, barrier or wait that can be added is enough"
             self.notes.append(Note("repair", text))
+
+    def _bound(self, what: str, cost: int) -> None:
+        self.partial = True
+        text = f"the search has come to its bound: there may be more {what}, of cost {cost} or more"
+        self.notes.append(Note("bound", text))
 
     def _enough(self, cost: int) -> bool:
         """Whether a variant of this cost is beyond those that are listed; of equal ones all are found, to choose the
@@ -290,27 +308,6 @@ class _Search:
             del self.variants[self.most :]
             self.listed = False
 
-    def _strengthen(
-        self,
-        test: Test,
-        made: tuple[Change, ...],
-        cost: int,
-        required: Requirement,
-        before: frozenset[tuple[int, ...]] | None,
-    ) -> None:
-        """Add the smallest sets of steps that repair ``test``, which the changes ``made`` have made of the program as
-        written. ``before``: see ``_reached``; None where no order is changed that ``sc`` knows."""
-        everything = superposition(test, self.model.coverage, stronger=True)
-        family = Family(everything.test, everything.variations, self.model, required, self.limits)
-        given = everything.given
-        weights = {s: self.costs.of(everything, s) for s in everything.switches - given}
-        for added in minimal_sets(weights, lambda on: family.suffices(given | on), self.limits.check):
-            total = cost + sum(weights[s] for s in added)
-            if self._enough(total):
-                return
-            on = given | added
-            self._confirm(everything.program(on), (*made, *changes(everything, on)), total, required, before)
-
     def _reached(self, test: Test, required: Requirement) -> frozenset[tuple[int, ...]] | None:
         """The final states that ``sc`` allows and that may be; None where that is not known."""
         what = observed(self.test)
@@ -320,7 +317,7 @@ class _Search:
             if error.kind == "internal":
                 raise
             return None
-        if not states.search.exhausted or any(item.unknown for item in test.objects.values()):
+        if not states.search.exhausted or has_unknown(test):
             return None
         bad = required.bad
         allowed = [s for s in states.rows if bad is None or not self._holds(bad, s)]
@@ -343,15 +340,16 @@ class _Search:
         cost: int,
         required: Requirement,
         before: frozenset[tuple[int, ...]] | None,
-    ) -> None:
-        """Add a variant, after both engines have decided the program itself. ``before``: see ``_reached``."""
+    ) -> bool:
+        """Add a variant, after both engines have decided the program itself; whether it is one. ``before``: see
+        ``_reached``."""
         engines = []
         for engine in ("z3", "enumerate"):
             decided = judge(program, self.model, required, self.limits, engine)
             if decided.holds is False:
                 raise self._bug()
             if decided.vacuous or (decided.deadlock and not self.hangs):
-                return  # threads that wait for ever do no harm, and no good either
+                return False  # threads that wait for ever do no harm, and no good either
             if decided.holds:
                 engines.append(engine)
             elif decided.result.status == "bounded":
@@ -359,6 +357,7 @@ class _Search:
         after = None if before is None else self._reached(program, required)
         keeps = before is None or after is None or before <= after
         self.variants.append(Variant(found, cost, tuple(engines), program, keeps))
+        return True
 
     def _bug(self) -> PtxmmError:
         return bug(self.test, "a program that was found to meet the property does not")
@@ -376,5 +375,3 @@ def _why(judgement: Judgement) -> str:
     if raised:
         return raised[0]
     return "deadlock" if judgement.deadlock else judgement.result.status
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ptxmm.program.test import Test
@@ -37,3 +38,10 @@ def instruction(test: Test, thread: int, index: int) -> Instruction:
     op = test.threads[thread].body[index]
     source = op.source
     return Instruction(test.threads[thread].name, index, source.span.line, source.span.column, written(op))
+
+
+def bound_reached(test: Test, unroll: int, loops: Iterable[tuple[int, int]] = ()) -> str:
+    """That ``loops``, backward branches as (thread, index in its body), went on beyond the bound."""
+    places = dict.fromkeys(str(instruction(test, thread, pc)) for thread, pc in sorted(loops))
+    named = f" ({', '.join(places)})" if places else ""
+    return f"a loop goes on after {unroll} backward branches{named}; --unroll takes a higher bound"

@@ -7,6 +7,7 @@ import re
 from ptxmm.analysis.result import Outcome, Unknown, Value
 from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, Term, evaluate, terms
+from ptxmm.program.fragments import fragments
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import Bytes, unknown_bytes
 from ptxmm.program.windows import BITS, narrow_addresses
@@ -41,8 +42,13 @@ def outcome(test: Test, what: Observed, state: State) -> Outcome:
     def value(type_: Type, number: int) -> Value:
         return _unknown(type_, number, bytes_) or _value(test, type_, number)
 
+    def register(term: RegisterTerm) -> Value:
+        if term.register in fragments(test.threads[term.thread]):
+            return Unknown("fragment")
+        return value(term.type, state.registers[term.thread, term.register])
+
     return Outcome(
-        {register_name(test, t): value(t.type, state.registers[t.thread, t.register]) for t in what.registers},
+        {register_name(test, t): register(t) for t in what.registers},
         {memory_name(test, t): value(t.type, state.memory[t.key, t.index]) for t in what.memory},
         None if condition is None else evaluate(condition.proposition, state),
     )
@@ -89,7 +95,7 @@ def _unknown(type_: Type, value: int, unknown: Bytes) -> Unknown | None:
     if not any(places):
         return None
     key, first = places[0] or ("", 0)
-    if all(place == (key, first + i) for i, place in enumerate(places)):
+    if first >= 0 and all(place == (key, first + i) for i, place in enumerate(places)):
         return Unknown(f"{key}+{first}" if first else key)
     return Unknown("0x" + "".join("??" if p else f"{b:02x}" for b, p in zip(content[::-1], places[::-1], strict=True)))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.expectation import Expectation, conclude
+from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
 from ptxmm.analysis.result import Note, Result
 from ptxmm.analysis.search import FinalStates, bug, engine_named, final_states
@@ -15,6 +16,7 @@ from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits, Search
 from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
+from ptxmm.program.unknown import described
 
 ENGINES = ("auto", "z3", "enumerate", "both")
 _TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
@@ -72,7 +74,7 @@ def check(
         conclusion=conclude(expectation, verdict, satisfied),
         outcomes=outcomes,
         listed=whole and not partial and verdict.status not in ("bounded", "timeout"),
-        notes=(*_notes(model, states, verdict, limits), *_unknown_notes(test, states)),
+        notes=(*_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)),
         seconds=time.perf_counter() - start,
     )
 
@@ -126,14 +128,13 @@ def _chosen_readings(model: Model) -> list[tuple[str, str]]:
     return sorted((key, value) for key, value in model.readings.items() if default.get(key) != value)
 
 
-def _notes(model: Model, states: FinalStates, verdict: Verdict, limits: Limits) -> tuple[Note, ...]:
+def _notes(test: Test, model: Model, states: FinalStates, verdict: Verdict, limits: Limits) -> tuple[Note, ...]:
     search = states.search
     notes = [Note("reading", f"reading {key}={value}") for key, value in _chosen_readings(model)]
     if search.undefined is not None:
         notes.append(Note("undefined", search.undefined))
     if states.unrolled:
-        text = f"a loop goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
-        notes.append(Note("bound", text))
+        notes.append(Note("bound", bound_reached(test, limits.unroll, search.loops)))
     if search.timeout:
         notes.append(_TIMEOUT)
     if search.deadlock:
@@ -145,13 +146,12 @@ def _notes(model: Model, states: FinalStates, verdict: Verdict, limits: Limits) 
 
 
 def _unknown_notes(test: Test, states: FinalStates) -> list[Note]:
-    """What a result owes to values that memory without an initial value holds."""
-    names = ", ".join(item.key for item in test.objects.values() if item.unknown)
+    """What a result owes to values that memory without an initial value holds, or that are undetermined."""
     notes = []
     if states.depends:
-        notes.append(Note("unknown", f"the condition depends on the unknown initial value of {names}"))
+        notes.append(Note("unknown", f"the condition depends on {described(test)}"))
     if states.computed:
-        text = f"the unknown initial value of {names} is computed with ({'; '.join(states.computed)}): only the values"
+        text = f"{described(test)} is computed with ({'; '.join(states.computed)}): only the values"
         notes.append(Note("unknown", f"{text} of the constants in the test were tried for it"))
     return notes
 

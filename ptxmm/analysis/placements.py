@@ -31,6 +31,9 @@ from ptxmm.ptx.ops import (
     WarpExchange,
     Wgmma,
     WgmmaFence,
+    Wmma,
+    WmmaLoad,
+    WmmaStore,
 )
 
 LEVELS = ("warp", "cta", "cluster", "gpu", "sys")
@@ -50,7 +53,7 @@ _APART = {
     "gpu": "in different clusters",
     "sys": "on different GPUs",
 }
-_WARP_OPS = (WarpBarrier, WarpExchange, LoadMatrix, StoreMatrix, Wgmma, WgmmaFence)
+_WARP_OPS = (WarpBarrier, WarpExchange, LoadMatrix, StoreMatrix, Wgmma, WgmmaFence, Wmma, WmmaLoad, WmmaStore)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from ptxmm.program.condition import (
     Term,
 )
 from ptxmm.program.test import Test
+from ptxmm.program.unknown import has_unknown
 
 RACES = frozenset(("data-race", "mixed-size-race"))
 
@@ -101,8 +102,8 @@ def _robust(test: Test, model: Model, limits: Limits) -> Requirement:
 
     Raises ``Timeout``, and ``PtxmmError`` for what ``sc`` does not cover or where its search is not complete.
     """
-    if any(item.unknown for item in test.objects.values()):
-        message = "robustness of a program with memory without an initial value can't be judged by its instructions"
+    if has_unknown(test):
+        message = "robustness of a program with unknown values can't be judged by its instructions"
         raise PtxmmError(message, kind="unsupported", file=test.file, hint="give initial values, such as `= 0`")
     free, strong = replace(test, condition=None), strong_model(model)
     check_compatible(test, strong)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import Execution, execution, location
-from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.analysis.instruction import Instruction, bound_reached, instruction
 from ptxmm.analysis.result import Note, Status
 from ptxmm.analysis.search import bug
+from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Axiom
 from ptxmm.engines.pairs import Pairs, SitePair, endless, spins
@@ -112,6 +113,7 @@ def races(test: Test, model: Model, *, limits: Limits | None = None, most: int =
     axioms = race_flags(model, test)
     found = _Found()
     try:
+        test = without_unread(test, model, limits)
         for assigned in assignments(test):
             _search(test, assigned.test, model, axioms, limits, most, found)
     except Timeout:
@@ -299,8 +301,7 @@ def _notes(test: Test, found: _Found, limits: Limits, computed: list[str]) -> It
     if MIXED_SIZE in found.flags:
         yield Note("undefined", "the axioms do not apply to data races of different sizes (8.7.2)")
     if found.bounded:
-        text = f"a loop goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
-        yield Note("bound", text)
+        yield Note("bound", bound_reached(test, limits.unroll))
     if found.timeout:
         yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
     if found.partial:
@@ -313,4 +314,4 @@ def _notes(test: Test, found: _Found, limits: Limits, computed: list[str]) -> It
     if not (found.ends or found.timeout or found.bounded or found.undefined):
         yield Note("vacuous", "no execution reaches its end" + (" and meets the filter" if test.filter else ""))
     if computed:
-        yield Note("unknown", f"the program computes with unknown initial values ({'; '.join(computed)})")
+        yield Note("unknown", f"the program computes with unknown values ({'; '.join(computed)})")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from ptxmm.analysis.execution import Execution
 
 Observation = Literal["never", "sometimes", "always"]
 Status = Literal["complete", "bounded", "timeout", "undefined"]
@@ -52,7 +55,9 @@ class Result:
     statement) and ``observation`` (does the proposition hold in no, some or all final states) are None where a longer
     search could change them, where the program is undefined and, for ``observation``, where there is no final state.
     ``outcomes`` lists final states; all of them iff ``listed``. ``expected`` is the expectation as written, and
-    ``conclusion`` says whether the result agrees with it (``unchecked``: there is none).
+    ``conclusion`` says whether the result agrees with it (``unchecked``: there is none). Of a claim about a kernel,
+    such as freedom from data races, ``quantifier`` and ``condition`` are its name. ``execution`` refutes what is
+    claimed of a kernel.
     """
 
     file: str
@@ -71,6 +76,7 @@ class Result:
     listed: bool
     notes: tuple[Note, ...]
     seconds: float
+    execution: Execution | None = None
 
 
 @dataclass(frozen=True, slots=True)

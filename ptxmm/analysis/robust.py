@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import Execution, execution
+from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
 from ptxmm.analysis.result import Note, Outcome, Status
 from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
@@ -105,7 +106,7 @@ def robust(test: Test, model: Model, *, limits: Limits | None = None, most: int 
         if _exhausted(weak)
         else (),
         deadlock=deadlock,
-        notes=tuple(_notes(strong, weak, model, limits)),
+        notes=tuple(_notes(test, strong, weak, model, limits)),
         seconds=time.perf_counter() - start,
     )
 
@@ -119,7 +120,7 @@ def _extra(
         shown = None
         if number < most:
             witness = witnesses[values(what, state)]
-            shown = execution(test, witness, rebuild(test, model, witness)[1])
+            shown = execution(weak.test, witness, rebuild(weak.test, model, witness)[1])
         yield Extra(outcome(test, what, state), shown)
 
 
@@ -137,7 +138,9 @@ def _status(strong: FinalStates, weak: FinalStates) -> Status:
     return "complete" if _exhausted(strong) and _exhausted(weak) else "bounded"
 
 
-def _notes(strong: FinalStates, weak: FinalStates, model: Model, limits: Limits) -> Iterator[Note]:
+def _notes(
+    test: Test, strong: FinalStates, weak: FinalStates, model: Model, limits: Limits
+) -> Iterator[Note]:
     for name, found in ((model.name, weak), (REFERENCE, strong)):
         search = found.search
         if search.undefined is not None:
@@ -145,8 +148,7 @@ def _notes(strong: FinalStates, weak: FinalStates, model: Model, limits: Limits)
         for flag in sorted(search.flags & index().undefined):
             yield Note("undefined", f"{name}: some execution raises the flag {flag}")
         if found.unrolled:
-            text = f"a loop goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
-            yield Note("bound", f"{name}: {text}")
+            yield Note("bound", f"{name}: {bound_reached(test, limits.unroll, search.loops)}")
         if search.timeout:
             yield Note("timeout", f"{name}: the time limit ended the search; --timeout takes a higher one")
         if search.deadlock:
@@ -154,4 +156,4 @@ def _notes(strong: FinalStates, weak: FinalStates, model: Model, limits: Limits)
         if found is weak and not found.rows and _exhausted(found) and search.undefined is None:
             yield Note("vacuous", f"{name}: no execution reaches its end, so that there are no states to compare")
         if found.computed and found is weak:
-            yield Note("unknown", f"the program computes with unknown initial values ({'; '.join(found.computed)})")
+            yield Note("unknown", f"the program computes with unknown values ({'; '.join(found.computed)})")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed, Search, Witness
 from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
@@ -27,10 +28,12 @@ class FinalStates:
     unknown initial value only; ``satisfied``: for each final state, those left out of ``rows`` too, whether it
     satisfies the proposition of the condition (None: there is no condition). ``depends``: that differs within a row.
     ``computed``: where the program computes with unknown values, so that not all values that matter may be known.
-    ``unrolled``: some execution goes on beyond the bound of a loop.
+    ``unrolled``: some execution goes on beyond the bound of a loop. ``test``: the one whose executions ``search`` has;
+    in it, unknown values that do not matter are 0 (``unread``).
     """
 
     search: Search
+    test: Test
     rows: list[State] = field(default_factory=list)
     satisfied: list[bool | None] = field(default_factory=list)
     depends: bool = False
@@ -51,7 +54,11 @@ def final_states(
     With ``proposition`` only as many as decide it. Raises ``PtxmmError``: kind ``internal`` where a witness is not
     confirmed or the engines disagree, and what the engines raise.
     """
-    result = FinalStates(Search(exhausted=True), computed=computed_with(test))
+    try:
+        test = without_unread(test, model, limits, what)
+    except Timeout:
+        return FinalStates(Search(timeout=True), test)
+    result = FinalStates(Search(exhausted=True), test, computed=computed_with(test))
     condition = None if test.condition is None else test.condition.proposition
     general: list[tuple[State, bool | None]] = []
     listed: set[tuple[int, ...]] = set()
@@ -88,6 +95,7 @@ def _add(total: Search, search: Search) -> None:
     """Add the facts of one search to those of all."""
     total.exhausted = total.exhausted and search.exhausted
     total.bounded = total.bounded or search.bounded
+    total.loops |= search.loops
     total.deadlock = total.deadlock or search.deadlock
     total.timeout = total.timeout or search.timeout
     total.undefined = total.undefined or search.undefined

@@ -62,11 +62,12 @@ def antitone(model: Model, axiom: Axiom, names: Collection[str]) -> bool:
     return all(polarity(model, axiom, name) in (Polarity.ABSENT, Polarity.MONOTONE) for name in names)
 
 
-def lower_bounds(model: Model, witness: str) -> list[tuple[Axiom, Node, bool]]:
+def lower_bounds(model: Model, witness: str, *, dependent: bool = False) -> list[tuple[Axiom, Node, bool]]:
     """The checks that say ``X`` is contained in ``witness``, or in ``witness | witness^-1``.
 
     Recognised: ``empty X \\ w`` and ``empty X \\ (w | w^-1)``, where w is the base relation ``witness`` or its
-    transitive closure and X does not depend on it. Gives the check, the node of X (``X \\ id`` if the text has
+    transitive closure and X does not depend on it (or, where ``dependent``, only has more pairs the more it has: then
+    its value for the empty relation is a bound). Gives the check, the node of X (``X \\ id`` if the text has
     ``| id`` on the right) and whether the bound is the symmetric one.
     """
     result = []
@@ -75,7 +76,9 @@ def lower_bounds(model: Model, witness: str) -> list[tuple[Axiom, Node, bool]]:
         if axiom.kind != "empty" or axiom.negated or axiom.flag or node.operator != "difference":
             continue
         bounded, bound = node.operands
-        if bounded is None or bound is None or witness in bounded.depends:
+        if bounded is None or bound is None:
+            continue
+        if witness in (_occurrences(model)[bounded.index][1] if dependent else bounded.depends):
             continue
         symmetric = _bound(bound, witness)
         if symmetric is not None:

@@ -12,7 +12,7 @@ to a worker), and how its results look::
         from ptxmm.render import races as render
 
         work = Analysis("races", partial(_work, most=most))
-        chosen = settings(model, reading, isa, unroll, timeout)
+        chosen = settings(model, reading, isa, unroll, timeout, launch)
         analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 """
 
@@ -169,4 +169,3 @@ def _as_text(reports: Iterable[R | Expired | Failure], text: Callable[[R, Style]
         else:
             print("\n".join(text(report, out)))
     return codes
-

@@ -22,6 +22,7 @@ from ptxmm.errors import PtxmmError
 
 COMMANDS = (
     "check", "outcomes", "explain", "races", "fences", "robust", "scopes", "progress", "compare", "convert", "models",
+    "lint", "extract",
 )  # fmt: skip
 """Each is the function of that name in the module of that name beside this one."""
 

@@ -20,6 +20,7 @@ from ptxmm.cli.options import (
     Isa,
     Jobs,
     Json,
+    Launch,
     Models,
     Readings,
     Timeout,
@@ -42,13 +43,14 @@ def check(
     all_state: AllState = False,
     all_readings: AllReadings = False,
     isa: Isa = None,
+    launch: Launch = None,
 ) -> None:
     """Decide the condition of each litmus test and compare with what the test expects.
 
     Exit code: 0 all as expected, 1 an expectation contradicted, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
     start = time.perf_counter()
-    chosen = settings(model, reading, isa, unroll, timeout)
+    chosen = settings(model, reading, isa, unroll, timeout, launch)
     work = Checking(engine, all_state, "some" if json else "none", all_readings)
     run = session(work, files, bundled, chosen, jobs)
     if json:
@@ -58,9 +60,10 @@ def check(
         sys.stdout.write(document(reports))
         raise typer.Exit(exit_code(reports))
     from ptxmm.analysis.result import Failure
-    from ptxmm.render.text import note_lines, summary, verdict_line
+    from ptxmm.render.text import note_lines, remark_lines, summary, verdict_line
 
     out, reports = style(sys.stdout), []
+    before: tuple[str, str] | None = None
     for entry in run.entries:
         report = entry.report
         reports.append(report)
@@ -70,6 +73,10 @@ def check(
         elif report.conclusion != "expected" or report.status != "complete" or all_readings:
             for line in note_lines(report):
                 print(line)
+        elif (report.file, report.test) != before:
+            for line in remark_lines(report):
+                print(line)
+        before = None if isinstance(report, Failure) else (report.file, report.test)
     if len(reports) > 1:
         print(summary(reports, time.perf_counter() - start, out))
     raise typer.Exit(exit_code(reports))

@@ -27,8 +27,11 @@ class Checking:
 
     def run(self, job: Job, model: Model, limits: Limits) -> Result:
         """The verdict on ``job``, as ``analysis.outcomes.check`` gives it."""
+        from ptxmm.analysis import kernel
         from ptxmm.analysis.outcomes import check, check_listed
 
+        if job.claim is not None:
+            return replace(kernel.decide(job.test, model, job.claim, limits), model=job.model)
         engine = self.engine.value
         if self.listing == "some":
             result = check_listed(
@@ -50,6 +53,8 @@ class Checking:
                 all_state=self.all_state,
                 enumerate_all=self.listing == "all",
             )
+        if job.test.claims is not None:
+            result = kernel.explained(job.test, model, result, limits)
         if self.all_readings:
             result = replace(result, notes=(*result.notes, *self._readings(job, model, result, limits)))
         # A model of the user's own is called by its path: its stem may be the name of a shipped one.
@@ -57,8 +62,11 @@ class Checking:
 
     def expired(self, job: Job, seconds: float) -> Result:
         """The result of a check that was ended from outside after ``seconds``."""
+        from ptxmm.analysis import kernel
         from ptxmm.analysis.outcomes import timed_out
 
+        if job.claim is not None:
+            return kernel.expired(job.test, job.model, job.claim, seconds)
         engine = "z3" if self.engine is Engine.auto else self.engine.value
         return timed_out(job.test, job.model, engine, job.expectation, seconds)
 

@@ -189,9 +189,7 @@ def _compare_versions(
     analyse(work, render.text, render.document, [old], False, chosen, 1, json)
 
 
-def _versions(
-    test: Test, model: Model, limits: Limits, *, new: Test, most: int, all_state: bool
-) -> CompareResult:
+def _versions(test: Test, model: Model, limits: Limits, *, new: Test, most: int, all_state: bool) -> CompareResult:
     from ptxmm.analysis.compare import compare_versions
 
     return compare_versions(test, new, model, limits=limits, most=most, all_state=all_state)

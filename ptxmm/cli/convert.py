@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ptxmm.cli.files import write_file
 from ptxmm.cli.options import Isa, version
 from ptxmm.errors import PtxmmError
 
@@ -56,15 +57,11 @@ def convert(
         if output is None:
             sys.stdout.write(texts[0][1])
         else:
-            _write(output, texts[0][1])
+            write_file(output, texts[0][1])
         return
     if output is None:
         message = f"the file holds {len(texts)} tests"
         raise PtxmmError(message, kind="usage", file=str(file), hint="give a folder to write them to: -o FOLDER")
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PtxmmError(error.strerror or type(error).__name__, kind="io", file=str(output)) from error
     suffix = ".test" if to is Target.nvlitmus else ".litmus"
     taken: set[str] = set()
     for name, text in texts:
@@ -74,11 +71,4 @@ def convert(
         while unique.lower() in taken:  # some file systems do not tell cases apart
             unique, number = f"{stem}-{number}", number + 1
         taken.add(unique.lower())
-        _write(output / (unique + suffix), text)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise PtxmmError(error.strerror or type(error).__name__, kind="io", file=str(path)) from error
+        write_file(output / (unique + suffix), text)

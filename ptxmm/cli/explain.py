@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, OwnModel, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, OwnModel, Readings, Timeout, Unroll, settings
 
 if TYPE_CHECKING:
     from ptxmm.analysis.explain import ExplainResult
@@ -37,6 +37,7 @@ def explain(
     jobs: Jobs = None,
     json: Json = False,
     isa: Isa = None,
+    launch: Launch = None,
 ) -> None:
     """Explain why a final state is allowed, by an execution, or why not, by the reason for each execution.
 
@@ -45,7 +46,7 @@ def explain(
     from ptxmm.render import explain as render
 
     work = Analysis("explain", partial(_explain, state=state, misses=misses))
-    chosen = settings(model, reading, isa, unroll, timeout)
+    chosen = settings(model, reading, isa, unroll, timeout, launch)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import ptxmm
+from ptxmm.analysis.claims import HOLDS, claimed
 from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
 from ptxmm.analysis.result import Failure
 from ptxmm.cat import Model, index, load, split_specification
@@ -17,16 +18,20 @@ from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
 
 SUFFIXES = (".litmus", ".test")
+SOURCES = (".cu", ".ptx")
+"""Files with kernels: in a folder those count that say how they are launched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One test under one model; ``several``: its file holds more than this test."""
+    """One test under one model; ``several``: its file holds more than this test. ``claim``: what is to be decided of
+    a kernel, None for its condition."""
 
     test: Test
     model: str
     expectation: Expectation | None
     several: bool
+    claim: str | None = None
 
 
 def collect(paths: list[Path] | None, bundled: bool) -> list[Path | Failure]:
@@ -41,7 +46,8 @@ def collect(paths: list[Path] | None, bundled: bool) -> list[Path | Failure]:
             inside = _search(path)
             if not inside:
                 message = "no litmus test in this folder"
-                found[path] = _failure(path, "io", message, f"tests are files named *{' or *'.join(SUFFIXES)}")
+                named = f"tests are files named *{' or *'.join(SUFFIXES)}, and kernels with a launch specification"
+                found[path] = _failure(path, "io", message, named)
             found.update((p, p) for p in inside)
         elif not path.exists():
             hint = "the tests that come with ptxmm: --bundled" if path.parts[:1] == ("litmus",) else None
@@ -74,7 +80,7 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
     from ptxmm.formats import read  # the parsers are not needed to answer --help
 
     try:
-        tests = read(entry, settings.isa)
+        tests = read(entry, settings.isa, settings.launch)
     except PtxmmError as error:
         yield failure(error, str(entry))
         return
@@ -100,7 +106,12 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
         named = settings.models or (tuple(models) if stated_models else ())
         for model in named or (test.default_model,):
             expectation = expectation_for(test, model, stated, readings)
-            yield Job(test, model, expectation, len(tests) > 1)
+            if test.claims is not None and expectation is not None:
+                expectation = HOLDS
+            wanted = claimed(test) if stated_models else (None,)
+            several = len(tests) > 1 or len(wanted) > 1
+            for claim in wanted:
+                yield Job(test, model, expectation, several, claim)
 
 
 @lru_cache(maxsize=64)
@@ -142,4 +153,17 @@ def _search(folder: Path) -> list[Path]:
     found: list[Path] = []
     for root, _, names in os.walk(folder):
         found += [Path(root, name) for name in names if name.endswith(SUFFIXES)]
+        found += [p for p in (Path(root, name) for name in names if name.endswith(SOURCES)) if _launched(p)]
     return sorted(found)
+
+
+def _launched(path: Path) -> bool:
+    """Whether a source says how its kernel is launched; a module beside its source does not count."""
+    from ptxmm.formats.modules.launch import has_comments
+
+    if path.suffix == ".ptx" and path.with_suffix(".cu").exists():
+        return False
+    try:
+        return path.with_suffix(".toml").is_file() or has_comments(path.read_text("utf-8", errors="replace"))
+    except OSError:
+        return True  # the error is told where it is read

@@ -25,7 +25,11 @@ class Engine(StrEnum):
 
 Files = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="FILE...", help="Litmus tests (.litmus, .test) and folders of them.", show_default=False),
+    typer.Argument(
+        metavar="FILE...",
+        help="Litmus tests (.litmus, .test), PTX modules (.ptx), CUDA sources (.cu), and folders of them.",
+        show_default=False,
+    ),
 ]
 Bundled = Annotated[bool, typer.Option("--bundled", help="Take the litmus tests that come with ptxmm.")]
 Models = Annotated[
@@ -64,6 +68,14 @@ Isa = Annotated[
         "--isa", metavar="X.Y", help="Read instructions of this version of the PTX ISA. [default: ISA=, or 8.5]"
     ),
 ]
+Launch = Annotated[
+    Path | None,
+    typer.Option(
+        "--launch",
+        metavar="FILE",
+        help="How the kernels of .ptx and .cu files are launched: a .toml file, or one with `// ptxmm:` comments.",
+    ),
+]
 AllReadings = Annotated[
     bool,
     typer.Option("--all-readings", help="Change one reading of the model's text at a time; say which matter."),
@@ -85,6 +97,7 @@ class Settings:
     isa: tuple[int, int] | None = None
     unroll: int = 3
     timeout: float = 60.0
+    launch: str | None = None
 
 
 LONGEST = 10**8
@@ -92,7 +105,12 @@ LONGEST = 10**8
 
 
 def settings(
-    models: list[str] | None, readings: list[str] | None, isa: str | None, unroll: int, timeout: float
+    models: list[str] | None,
+    readings: list[str] | None,
+    isa: str | None,
+    unroll: int,
+    timeout: float,
+    launch: Path | None = None,
 ) -> Settings:
     """Check the options that can be wrong for every test alike. Raises ``PtxmmError`` (kinds ``usage``, ``model``)."""
     if not timeout <= LONGEST:  # nor is it nan
@@ -115,7 +133,7 @@ def settings(
                     raise PtxmmError(f"--reading {key}={pairs[key]}, but --model {name}", kind="usage")
             load(name, pairs)
     chosen = tuple(sorted(pairs.items()))
-    return Settings(names, chosen, version(isa), unroll, timeout)
+    return Settings(names, chosen, version(isa), unroll, timeout, None if launch is None else str(launch))
 
 
 def version(isa: str | None) -> tuple[int, int] | None:

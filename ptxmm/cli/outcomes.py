@@ -18,6 +18,7 @@ from ptxmm.cli.options import (
     Isa,
     Jobs,
     Json,
+    Launch,
     Models,
     Readings,
     Timeout,
@@ -39,12 +40,13 @@ def outcomes(
     json: Json = False,
     all_state: AllState = False,
     isa: Isa = None,
+    launch: Launch = None,
 ) -> None:
     """List every final state that the model allows; those that satisfy the test's condition are marked with *.
 
     Exit code: as for check; 3 also where the list may be incomplete.
     """
-    chosen = settings(model, reading, isa, unroll, timeout)
+    chosen = settings(model, reading, isa, unroll, timeout, launch)
     run = session(Checking(engine, all_state, "all"), files, bundled, chosen, jobs)
     if json:
         from ptxmm.render.document import document

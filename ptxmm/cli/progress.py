@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Models, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, Models, Readings, Timeout, Unroll, settings
 
 if TYPE_CHECKING:
     from ptxmm.analysis.progress import ProgressResult
@@ -65,6 +65,7 @@ def progress(
     jobs: Jobs = None,
     json: Json = False,
     isa: Isa = None,
+    launch: Launch = None,
 ) -> None:
     """Can a loop spin, or a barrier wait, for ever? Shows an execution that does, and why nothing will end it.
 
@@ -75,7 +76,7 @@ def progress(
     work = Analysis(
         "progress", partial(_progress, fairness=fairness.value, visibility=visibility.value, engine=engine.value)
     )
-    chosen = settings(model, reading, isa, unroll, timeout)
+    chosen = settings(model, reading, isa, unroll, timeout, launch)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, Readings, Timeout, Unroll, settings
 
 if TYPE_CHECKING:
     from ptxmm.analysis.races import RacesResult
@@ -25,9 +25,7 @@ def races(
     bundled: Bundled = False,
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            "--model", "-m", metavar="NAME|FILE.cat", help=f"A model; may be repeated. [default: {_MODEL}]"
-        ),
+        typer.Option("--model", "-m", metavar="NAME|FILE.cat", help=f"A model; may be repeated. [default: {_MODEL}]"),
     ] = None,
     reading: Readings = None,
     most: Annotated[int, typer.Option("--most", min=1, metavar="N", help="Report at most N races of a test.")] = 100,
@@ -36,6 +34,7 @@ def races(
     jobs: Jobs = None,
     json: Json = False,
     isa: Isa = None,
+    launch: Launch = None,
 ) -> None:
     """List the data races of each litmus test: which instructions, why they race, and an execution that shows it.
 
@@ -44,7 +43,7 @@ def races(
     from ptxmm.render import races as render
 
     work = Analysis("races", partial(_races, most=most))
-    chosen = settings(model or [_MODEL], reading, isa, unroll, timeout)
+    chosen = settings(model or [_MODEL], reading, isa, unroll, timeout, launch)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

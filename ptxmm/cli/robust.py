@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, OwnModel, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, OwnModel, Readings, Timeout, Unroll, settings
 
 if TYPE_CHECKING:
     from ptxmm.analysis.robust import RobustResult
@@ -28,6 +28,7 @@ def robust(
     jobs: Jobs = None,
     json: Json = False,
     isa: Isa = None,
+    launch: Launch = None,
 ) -> None:
     """Compare the final states of each litmus test with those under sequential consistency (the model sc).
 
@@ -36,7 +37,7 @@ def robust(
     from ptxmm.render import robust as render
 
     work = Analysis("robust", partial(_robust, most=most))
-    chosen = settings(model, reading, isa, unroll, timeout)
+    chosen = settings(model, reading, isa, unroll, timeout, launch)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

@@ -50,9 +50,7 @@ class Words:
     locations: int | None
 
 
-def generate(
-    models: tuple[str, str], chosen: Settings, size: int, words: Words, jobs: int | None, json: bool
-) -> None:
+def generate(models: tuple[str, str], chosen: Settings, size: int, words: Words, jobs: int | None, json: bool) -> None:
     """Search, and print what was found. Raises ``typer.Exit``, and ``PtxmmError`` as ``separate`` does."""
     one, other = (model_named(name, chosen.readings) for name in models)
     vocabulary = common_vocabulary(

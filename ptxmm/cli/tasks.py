@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from ptxmm.analysis.claims import limits_of
 from ptxmm.analysis.result import Failure
 from ptxmm.cat import Model
 from ptxmm.cli.inputs import Job, bug, failure, model_named
@@ -44,7 +45,7 @@ class Work(Protocol[T_co]):
 
 def run(work: Work[T], job: Job, settings: Settings) -> T | Failure:
     """The result of ``work`` for ``job``, or the error that it ended in."""
-    limits = Limits(unroll=settings.unroll, deadline=time.monotonic() + settings.timeout)
+    limits = limits_of(job.test, Limits(unroll=settings.unroll, deadline=time.monotonic() + settings.timeout))
     try:
         return work.run(job, model_named(job.model, settings.readings), limits)
     except Timeout:

@@ -148,9 +148,10 @@ class _Task:
         for meeting in meetings(self.test, places, steps, ended, check, observed=tokens, ordered=self.ordered):
             paths = tuple(_path(t, meeting) for t in choice)
             going = [p for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
-            if meeting.misuse is None and any(p.trace.end == "spin" for p in going):
-                continue
+            # Who spins may wait for what a thread does beyond the bound.
             bounded = meeting.misuse is None and any(p.trace.end == "cut" for p in going)
+            if meeting.misuse is None and not bounded and any(p.trace.end == "spin" for p in going):
+                continue
             links, lost = resolve(choice, [p.passed for p in paths], meeting.phases) if shared else ({}, None)
             outside = [p.trace.outside[0] for p in paths if p.trace.outside and p.reaches(p.trace.outside[1])]
             undefined = meeting.misuse or (outside[0] if outside else lost)

@@ -11,6 +11,7 @@ from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.condition import RegisterTerm
 from ptxmm.program.control import control_flow
+from ptxmm.program.silent import silent
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.ops import FAMILIES, Alu, Barrier, BarrierReduction, Branch, Imm, Op, Reg, Type
 from ptxmm.relations.formula import FALSE, Formula
@@ -74,7 +75,7 @@ class Pairs:
 
 def spins(test: Test) -> bool:
     """Whether some thread has a loop in which it may spin for ever without an effect."""
-    return any(control_flow(thread).spin for thread in test.threads)
+    return any(control_flow(thread, quiet).spin for thread, quiet in zip(test.threads, silent(test), strict=True))
 
 
 def endless(
@@ -90,7 +91,9 @@ def endless(
     has succeeded: what it does after that is searched only if it ends. Where other grids wait for such a thread, or
     all barriers of a CTA are in use, it counts as one that has exited, so that there may be pairs too many.
     """
-    changed = replace(test, threads=tuple(_stopping(t, _own_barrier(test)) for t in test.threads), filter=None)
+    barrier, quiet = _own_barrier(test), silent(test)
+    threads = tuple(_stopping(t, barrier, atomics) for t, atomics in zip(test.threads, quiet, strict=True))
+    changed = replace(test, threads=threads, filter=None)
     marks = [RegisterTerm(number, _STOPS, _U32) for number in range(len(test.threads))]
     problem = Problem(changed, model, Observed((), ()), limits, marks)
     program, solver, formulas = problem.program, problem.solver, problem.formulas
@@ -118,10 +121,10 @@ def _own_barrier(test: Test) -> tuple[int, int | None] | None:
     return next(((number, None) for number in reversed(_BARRIERS) if number not in used), None)
 
 
-def _stopping(thread: Thread, barrier: tuple[int, int | None] | None) -> Thread:
+def _stopping(thread: Thread, barrier: tuple[int, int | None] | None, quiet: frozenset[int]) -> Thread:
     """``thread`` with 1 in ``_STOPS`` at its end where it would have gone round a spin loop once more, instead of that;
     it waits for ever at ``barrier`` there, if one is given. The indices of its instructions stay."""
-    spin = control_flow(thread).spin
+    spin = control_flow(thread, quiet).spin
     if not spin:
         return thread
     end, source = len(thread.body), thread.body[-1].source

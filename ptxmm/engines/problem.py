@@ -224,10 +224,11 @@ class Problem:
         order: tuple[EventId, ...] = ()
         for scenario, selector in program.scenarios:
             if value(selector):
-                phases = dict(scenario.phases)
+                phases.update(scenario.phases)
                 values.update(scenario.tokens)
                 values.update((s.id, int(s.outcome)) for s in scenario.arrivals if s.outcome is not None)
-                deadlocked, order = frozenset(i[0] for i in scenario.stuck), scenario.order
+                deadlocked |= {i[0] for i in scenario.stuck}
+                order += scenario.order
         return Witness(
             values,
             {read: tuple(sources) for read, sources in reads.items()},

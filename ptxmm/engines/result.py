@@ -91,12 +91,14 @@ class Search:
     some consistent execution takes a backward branch more often than the bound. ``deadlock``: some consistent
     execution waits for ever at a barrier. ``timeout``: the deadline ended the search (then nothing else is claimed
     beyond ``found``). ``undefined``: why the program has no meaning in some consistent execution, or None.
+    ``loops``: those branches, as (thread, index in its body), where the engine tells them apart.
     ``flags``: names of the model's ``flag`` checks that hold in some consistent execution that reaches its end.
     """
 
     found: list[Found] = field(default_factory=list)
     exhausted: bool = False
     bounded: bool = False
+    loops: set[tuple[int, int]] = field(default_factory=set)
     deadlock: bool = False
     timeout: bool = False
     undefined: str | None = None

@@ -27,6 +27,10 @@ class Solver:
         self._values: dict[Formula, bool] = {}
         self._impossible = False
 
+    def prefer_true(self) -> None:
+        """Try first that variables are true, where an assignment is looked for."""
+        self._solver.set("phase", "always_true")
+
     def require(self, formula: Formula) -> None:
         """Add ``formula`` for good."""
         if formula == FALSE:

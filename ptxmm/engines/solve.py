@@ -35,6 +35,8 @@ def _search(problem: Problem, limits: Limits, proposition: Proposition | None, r
         result.undefined = next(text for f, text in program.undefined if solver.value(f))
     result.deadlock = solver.satisfiable(program.deadlock)
     result.bounded = solver.satisfiable(program.cut)
+    if result.bounded:
+        result.loops = {loop for loop, cut in program.loops if solver.satisfiable(cut)}
     solver.require(program.final)
     for name, formula in problem.flags:
         if solver.satisfiable(formula):

@@ -43,6 +43,7 @@ class Strengths:
     ) -> None:
         named = terms(unwanted.proposition) if unwanted.proposition is not None else ()
         self._problem = Problem(test, model, observed or Observed((), ()), limits, named, variations=variations)
+        self._problem.solver.prefer_true()  # so that ``more`` finds large sets
         self._switches: Mapping[Switch, Formula] = self._problem.base.alternatives.switches
         self._unwanted = self._formula(unwanted)
 
@@ -58,6 +59,15 @@ class Strengths:
         """
         assumed = [formula if switch in on else -formula for switch, formula in self._switches.items()]
         return self._problem.witness() if self._problem.solver.satisfiable(self._unwanted, assumed) else None
+
+    def more(self, on: Collection[Switch], among: Collection[Switch]) -> frozenset[Switch] | None:
+        """The switches that are on in some program with an unwanted execution, all of ``on`` and at least one of
+        ``among`` being on; None if there is no such program. Raises ``Timeout``."""
+        formulas, solver = self._problem.formulas, self._problem.solver
+        goal = formulas.both(self._unwanted, formulas.any([self._switches[switch] for switch in among]))
+        if not solver.satisfiable(goal, [self._switches[switch] for switch in on]):
+            return None
+        return frozenset(on).union(s for s, formula in self._switches.items() if solver.value(formula))
 
     def _formula(self, unwanted: Unwanted) -> Formula:
         problem, formulas = self._problem, self._problem.formulas

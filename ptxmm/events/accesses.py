@@ -76,7 +76,11 @@ def atomic(machine: Machine, op: Atomic) -> None:
             else:
                 ctrl = machine.control | control
                 machine.write(cells, new, addr, element.offset, lane=lane, stage=1, ctrl=ctrl)
-                machine.last_write = machine.step_count
+                if machine.pc in machine.program.control.silent:
+                    changed = machine.expressions.operation("ne", element.type, new, old)
+                    machine.changes.append((machine.step_count, changed))
+                else:
+                    machine.last_write = machine.step_count
         if op.dst:
             parts[element.item].append((old, 0, element.type.bits, element.shift))
     for register, found in zip(op.dst, parts, strict=True):
@@ -90,8 +94,19 @@ def atomic(machine: Machine, op: Atomic) -> None:
 
 
 def discard(machine: Machine, op: Discard) -> None:
-    """``discard``: what the bytes hold after it can't be known. Raises ``PtxmmError`` (kind ``unsupported``)."""
-    raise machine.unsupported("discard leaves undetermined values in memory, which is not supported")
+    """``discard``: a weak write of undetermined values to ``.global`` memory, one for each chunk of its bytes."""
+    spot, addr = machine.address(op.address, op.size)
+    if spot is not None and spot.item.space != "global":
+        machine.undefined(f"discard of .{spot.item.space} memory")
+        spot = None
+    if spot is None:
+        machine.lose()
+        return
+    chunks = machine.program.chunks.of(spot.item.physical, spot.offset, op.size)
+    for lane, (position, size) in enumerate(chunks):
+        value = machine.expressions.constant(op.content.value(spot.item.physical, position, size))
+        offset = position - spot.offset
+        machine.write(spot.cells(offset, size), value, addr, offset, lane=lane)
 
 
 def operation(op: str, type_: Type, spot: Spot | None) -> str:

@@ -1,4 +1,5 @@
-"""Instructions that only compute registers, and those that ask where an address lies (PTX ISA 9.7.1, 9.7.8, 9.7.9)."""
+"""Instructions that only compute registers, and those that ask where an address lies (PTX ISA 9.7.1 to .3,
+9.7.7, 9.7.9, 9.7.10)."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from ptxmm.events.machine import ADDRESS, PRED, U32, Machine, in_window
 from ptxmm.program.test import MemoryObject, Placement
 from ptxmm.ptx.ops import (
     Alu,
+    AluPair,
     Convert,
     CtaRank,
     GenericAddress,
@@ -23,38 +25,68 @@ from ptxmm.ptx.ops import (
     Type,
     Unpack,
 )
+from ptxmm.ptx.signatures import source_types
 
 PENDING_BITS = 20
 """A state of an mbarrier holds the pending count in its low bits, and the phase above."""
 
 _MOST_RANKS = 16
+_PRODUCT_SUMS = ("mad.lo", "mad.hi", "mad.wide")
+
+
+_DIVISIONS = ("div", "rem")
+_LAST_BIT = 31
 
 
 def alu(machine: Machine, op: Alu) -> None:
-    """Integer arithmetic and logic."""
-    sources = [machine.operand(s, _source_type(op, i)) for i, s in enumerate(op.sources)]
+    """Arithmetic and logic."""
+    types = source_types(op.op, op.type)
+    sources = [machine.operand(s, t) for s, t in zip(op.sources, types, strict=True)]
     if op.op == "mov":
         node = sources[0]
-    elif op.op.startswith("mad."):
+    elif op.op in _PRODUCT_SUMS:
         # In two steps, so that the rewrites see the product: r0 * 0 + 1 does not depend on r0.
         factors = machine.expressions.operation("mul" + op.op[3:], op.type, *sources[:2])
-        node = machine.expressions.operation("add", _source_type(op, 2), factors, sources[2])
+        node = machine.expressions.operation("add", types[2], factors, sources[2])
     else:
         node = machine.expressions.operation(op.op, op.type, *sources)
+    _check_defined(machine, op, sources)
     machine.assign(op.dst, node)
 
 
-def _source_type(op: Alu, position: int) -> Type:
-    if op.op in ("shl", "shr") and position == 1:
-        return U32
-    wide = op.op == "mad.wide" and position == 2
-    return Type(op.type.kind, 2 * op.type.bits) if wide else op.type
+def alu_pair(machine: Machine, op: AluPair) -> None:
+    """Two results of the same sources: a carry, or the predicate of lop3."""
+    types = source_types(op.second, op.type)
+    sources = [machine.operand(s, t) for s, t in zip(op.sources, types, strict=True)]
+    count = len(source_types(op.op, op.type))
+    node = machine.expressions.operation(op.op, op.type, *sources[:count])
+    second = machine.expressions.operation(op.second, op.type, *sources)
+    if op.dst is not None:
+        machine.assign(op.dst, node)
+    machine.assign(op.predicate, second)
+
+
+def _check_defined(machine: Machine, op: Alu, sources: list[Node]) -> None:
+    """Division by zero gives an unspecified value (9.7.1.8), fns beyond the mask is undefined (9.7.1.17)."""
+    expressions = machine.expressions
+    if op.op in _DIVISIONS and op.type.kind != "f":
+        wrong, what = expressions.operation("eq", op.type, sources[1], expressions.constant(0)), "division by zero"
+    elif op.op == "fns":
+        wrong = expressions.operation("gt", U32, sources[1], expressions.constant(_LAST_BIT))
+        what = "fns with a base above 31"
+    else:
+        return
+    if machine.guard is not None:
+        wrong = expressions.operation("and", PRED, machine.guard, wrong)
+    if machine.decide(wrong, (0, 1)):
+        machine.undefined(what)
 
 
 def convert(machine: Machine, op: Convert) -> None:
     """``cvt``."""
     value = machine.operand(op.value, op.frm)
-    machine.assign(op.dst, machine.expressions.convert(value, op.to, op.frm, op.saturate))
+    node = machine.expressions.convert(value, op.to, op.frm, op.saturate, op.rounding, op.flush)
+    machine.assign(op.dst, node)
 
 
 def set_predicate(machine: Machine, op: SetPredicate) -> None:

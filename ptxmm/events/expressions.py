@@ -15,15 +15,15 @@ from ptxmm.ptx.ops import Type
 
 class Node:
     """An expression. ``op``: ``constant``, ``leaf`` (``number`` counts the reads of the thread), ``select`` (of
-    predicate, a, b), ``cvt`` (``frm``, ``saturate``), ``joined`` (one operand, with more reads), ``fields`` (bits of
-    its operands put together; ``fields`` gives for each its lowest bit there, how many, and its lowest bit in the
-    result) or an operation.
+    predicate, a, b), ``cvt`` (``modes``: from, saturate, rounding, flush), ``joined`` (one operand, with more reads),
+    ``fields`` (bits of its operands put together; ``fields`` gives for each its lowest bit there, how many, and its
+    lowest bit in the result) or an operation.
 
     ``reads``: a bit for each read (by number) that occurs in it. ``value``: its value where it is known without the
     values of open reads, else None. ``constant``: no read occurs in it and no join went into it.
     """
 
-    __slots__ = ("args", "constant", "fields", "frm", "number", "op", "reads", "saturate", "type", "value")
+    __slots__ = ("args", "constant", "fields", "modes", "number", "op", "reads", "type", "value")
 
     def __init__(self, op: str, type_: Type | None, args: tuple[Node, ...], reads: int, value: int | None) -> None:
         self.op = op
@@ -33,8 +33,7 @@ class Node:
         self.value = value
         self.constant = False
         self.number = -1
-        self.frm: Type | None = None
-        self.saturate = False
+        self.modes: tuple[Type, bool, str | None, bool] | None = None
         self.fields: tuple[tuple[int, int, int], ...] = ()
 
 
@@ -120,22 +119,25 @@ class Expressions:
             node.value = apply(node, [x.value for x in args])
         return node
 
-    def convert(self, node: Node, to: Type, frm: Type, saturate: bool = False) -> Node:
-        """``cvt`` of ``node``."""
+    def convert(
+        self, node: Node, to: Type, frm: Type, saturate: bool = False, rounding: str | None = None, flush: bool = False
+    ) -> Node:
+        """``cvt`` of ``node`` (see ``arithmetic.convert``)."""
+        modes = (frm, saturate, rounding, flush)
         if node.constant:
-            return self.constant(convert(node.value or 0, to, frm, saturate))
-        key = ("cvt", to, frm, saturate, id(node))
+            return self.constant(convert(node.value or 0, to, *modes))
+        key = ("cvt", to, *modes, id(node))
         result = self._nodes.get(key)
         if result is None:
             result = self._nodes[key] = Node("cvt", to, (node,), node.reads, None)
-            result.frm, result.saturate = frm, saturate
+            result.modes = modes
             result.value = apply(result, [node.value])
         return result
 
     def _rewrite(self, op: str, type_: Type, args: tuple[Node, ...]) -> int | None:
         """The constant that A21 makes of the operation, or None."""
-        if len(args) != 2:
-            return None
+        if len(args) != 2 or type_.kind in ("f", "bf"):
+            return None  # a floating-point number may differ from itself
         a, b = args
         ones = (1 << type_.bits) - 1
         if a is b:
@@ -174,8 +176,8 @@ def apply(node: Node, values: Sequence[int | None]) -> int | None:
         return _joined_fields(node.fields, known)
     assert node.type is not None
     if node.op == "cvt":
-        assert node.frm is not None
-        return convert(known[0], node.type, node.frm, node.saturate)
+        assert node.modes is not None
+        return convert(known[0], node.type, *node.modes)
     return compute(node.op, node.type, *known)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ptxmm.events import asynchronous, matrices, multimem, tensorcore, tensors, warps
+from ptxmm.events import asynchronous, matrices, multimem, tensorcore, tensors, warps, wmma
 from ptxmm.events.machine import Machine
 from ptxmm.ptx import ops
 
@@ -23,6 +23,9 @@ EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.WarpExchange: warps.exchange,
     ops.LoadMatrix: matrices.load_matrix,
     ops.StoreMatrix: matrices.store_matrix,
+    ops.WmmaLoad: wmma.load,
+    ops.WmmaStore: wmma.store,
+    ops.Wmma: wmma.multiply,
     ops.WgmmaFence: matrices.wgmma_fence,
     ops.Wgmma: matrices.wgmma,
     ops.TensorFence: tensorcore.tensor_fence,

@@ -20,6 +20,7 @@ from ptxmm.events.trace import Event, Trace
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import SPINS, around, control_flow
 from ptxmm.program.mbarriers import opaque
+from ptxmm.program.silent import silent
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
@@ -31,6 +32,7 @@ WARP = 32
 
 _COMPUTE: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.Alu: compute.alu,
+    ops.AluPair: compute.alu_pair,
     ops.Convert: compute.convert,
     ops.SetPredicate: compute.set_predicate,
     ops.Select: compute.select,
@@ -74,6 +76,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
     api = _has_api(test)
     where = places(test)
     hidden = opaque(test.threads, test.objects)
+    quiet = silent(test)
     found = []
     for i, t in enumerate(test.threads):
         lanes = tuple(u for u, other in enumerate(where) if other.warp == where[i].warp)
@@ -82,7 +85,8 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
             for u, other in enumerate(where)
             if other.cta == where[i].cta
         )
-        found.append(Program(test, i, control_flow(t), around(t), objects, chunks, api, lanes, mates, hidden))
+        flow = control_flow(t, quiet[i])
+        found.append(Program(test, i, flow, around(t), objects, chunks, api, lanes, mates, hidden))
     return tuple(found)
 
 
@@ -247,11 +251,18 @@ def _jump(machine: Machine, op: ops.Branch | ops.Exit) -> bool:
     return True
 
 
+def _wrote(machine: Machine, since: int) -> bool:
+    """Whether the thread has written since a step, other than back what it read (``program.silent``)."""
+    if machine.last_write >= since:
+        return True
+    return any(machine.decide(changed, (0, 1)) != 0 for step, changed in machine.changes if step >= since)
+
+
 def _go_back(machine: Machine, target: int) -> bool:
     """Count a backward branch; false if the run ends here."""
     pc = machine.pc
     spin = machine.program.control.spin.get(pc)
-    if spin is not None and not machine.given.spinning and machine.last_write < machine.visited[spin]:
+    if spin is not None and not machine.given.spinning and not _wrote(machine, machine.visited[spin]):
         count = machine.spins.get(pc, 0)
         if count >= SPINS:
             machine.trace.end = "spin"

@@ -130,9 +130,30 @@ class Machine:
     """The state of a run."""
 
     __slots__ = (
-        "alone", "control", "ctrl", "decided", "decisions", "expressions", "given", "groups", "guard", "guards",
-        "last_write", "objects", "pc", "program", "registers", "round", "rounds", "spins", "step_count", "taken",
-        "thread", "trace", "visited",
+        "alone",
+        "changes",
+        "control",
+        "ctrl",
+        "decided",
+        "decisions",
+        "expressions",
+        "given",
+        "groups",
+        "guard",
+        "guards",
+        "last_write",
+        "objects",
+        "pc",
+        "program",
+        "registers",
+        "round",
+        "rounds",
+        "spins",
+        "step_count",
+        "taken",
+        "thread",
+        "trace",
+        "visited",
     )  # fmt: skip
 
     def __init__(self, program: Program, decisions: tuple[int, ...], given: Given) -> None:
@@ -152,6 +173,7 @@ class Machine:
         self.pc = 0
         self.step_count = 0
         self.last_write = -1
+        self.changes: list[tuple[int, Node]] = []
         self.visited: dict[int, int] = {}
         self.rounds: dict[int, int] = {}
         self.spins: dict[int, int] = {}

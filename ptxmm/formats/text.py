@@ -76,14 +76,16 @@ def decode(data: bytes, file: str) -> str:
         raise PtxmmError(message, kind="format", file=file, line=line) from None
 
 
-def open_text(text: str, file: str) -> Text:
+def open_text(text: str, file: str, most: int = MAX_CHARACTERS) -> Text:
     """``text`` with line ends unified and its byte order mark removed.
 
-    Raises ``PtxmmError`` (kind ``format``) if it is empty, holds a NUL or is longer than a litmus test ever is.
+    Raises ``PtxmmError`` (kind ``format``) if it is empty, holds a NUL or has more than ``most`` characters: by
+    default those that no litmus test ever has.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    if len(text) > MAX_CHARACTERS:
-        message = f"the file has {len(text)} characters; a litmus test has at most {MAX_CHARACTERS}"
+    if len(text) > most:
+        what = "a litmus test has" if most == MAX_CHARACTERS else "it may have"
+        message = f"the file has {len(text)} characters; {what} at most {most}"
         raise PtxmmError(message, kind="format", file=file)
     if not text.strip():
         raise PtxmmError("the file is empty", kind="format", file=file)

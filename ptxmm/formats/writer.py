@@ -28,6 +28,8 @@ from ptxmm.ptx.ops import Branch, Source, Type
 from ptxmm.ptx.printer import instruction_text
 
 _NOWHERE = Source(Span(1, 1, 2), "")
+_WIDEST = 160
+"""Rows of columns have at most so many characters."""
 
 
 def write(test: Test) -> str:
@@ -44,11 +46,13 @@ def write(test: Test) -> str:
     lines.append("}")
     heads = [_head(thread) for thread in test.threads]
     bodies = [_body(test, thread) for thread in test.threads]
-    if any("|" in row for body in bodies for row in body):
+    table = _table(heads, bodies)
+    # `|` separates columns, and columns that are too wide are read more easily one below the other.
+    if any("|" in row for body in bodies for row in body) or any(len(row) > _WIDEST for row in table):
         for head, body in zip(heads, bodies, strict=True):
             lines += [f"{head} {{", *(f"  {row}" if row.endswith(":") else f"  {row};" for row in body), "}"]
     else:
-        lines += _table(heads, bodies)
+        lines += table
     if test.locations:
         lines.append("locations [" + " ".join(f"{term_text(t, test)};" for t in test.locations) + "]")
     if test.filter is not None:

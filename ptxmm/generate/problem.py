@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ptxmm.cat.evaluate import Evaluator
@@ -16,7 +16,7 @@ from ptxmm.generate.skeleton import Skeleton
 from ptxmm.generate.space import Space
 from ptxmm.generate.vocabulary import Vocabulary
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
-from ptxmm.relations.formula import Formula
+from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 from ptxmm.relations.symbolic import EventSet, Relation
 
 Orders = tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]
@@ -62,14 +62,16 @@ class Separation:
             self._solver.require(formula)
         for a, b in space.exclusive:
             self._solver.exclude(a, b)
+        self._held: list[tuple[str, bool, EventSet | Relation]] = []
         for axiom, value in Evaluator(allowing, space.algebra, self._base).axioms(flags=False):
             limits.check()
+            self._held.append((axiom.kind, axiom.negated, value))
             for formula in _holds(space, axiom, value):
                 self._solver.require(formula)
         if "sync_fence" in allowing.names():
             self._require_total_fence_order()
         self._evaluator = self._other(self._co_of_other(choices.co), choices.fsc)
-        self._goals = list(self._violations(self._evaluator))
+        self._goals = list(self._violations(self._evaluator, self._held))
         self._refined = False
         self._given_orders = 0
 
@@ -150,11 +152,16 @@ class Separation:
     def _other(self, co: Pairs, fsc: Pairs) -> Evaluator[EventSet, Relation]:
         return Evaluator(self._forbidding, self._space.algebra, Base(self._choices, co, fsc))
 
-    def _violations(self, evaluator: Evaluator[EventSet, Relation]) -> Iterator[Formula]:
-        """Formulas of which some holds iff an axiom does not hold."""
+    def _violations(
+        self, evaluator: Evaluator[EventSet, Relation], held: Sequence[tuple[str, bool, EventSet | Relation]] = ()
+    ) -> Iterator[Formula]:
+        """Formulas of which some holds iff an axiom does not hold. Axioms about the same set or relation as one that is
+        ``held``, which is required to hold, are left out: equal values are the same formulas on the same pairs."""
         space = self._space
         for axiom, value in evaluator.axioms(flags=False):
             self._limits.check()
+            if (axiom.kind, axiom.negated, value) in held:
+                continue
             broken = _fails(space, axiom, value)
             parts = space.formulas.arguments[-broken] if broken < 0 else None
             yield from [-part for part in parts] if parts else [broken]
@@ -206,15 +213,62 @@ class Separation:
         return co if _direct(self._forbidding) else self._closed(co)
 
     def _fence_orders(self) -> Iterator[Pairs]:
-        """Fence-SC orders that most often show that a final state is allowed: the one chosen, its inverse, and those in
-        which the fences stand in the program, forwards and backwards. Of two fences these are all orders."""
-        fsc, fences = self._choices.fsc, self._choices.fences
+        """Fence-SC orders that most often show that a final state is allowed: the one chosen, its inverse, and those
+        that differ from the one chosen as little as the axioms of the forbidding model ask for."""
+        fsc = self._choices.fsc
         yield fsc
         if fsc:
-            allowed = {pair: self._space.formulas.all(when) for pair, when in fences.items()}
             yield {(a, b): fsc[b, a] for a, b in fsc}
-            yield {(a, b): when for (a, b), when in allowed.items() if a < b}
-            yield {(a, b): when for (a, b), when in allowed.items() if a > b}
+            yield from self._extensions()
+
+    def _extensions(self) -> Iterator[Pairs]:
+        """Two linear extensions of what the axioms ask to be in Fence-SC order whatever that order is. In the first a
+        fence comes as early in the chosen order as the first of those that must be after it, in the second as late as
+        the last of those that must be before it; among equals the one with fewer before it comes first.
+
+        Both are extensions: what must be after a fence must be after all that must be before that fence, since what is
+        asked for is closed transitively. Where it has cycles they are orders of the fences all the same.
+        """
+        formulas, algebra = self._space.formulas, self._space.algebra
+        asked: list[tuple[int, int, Formula]] = []
+        evaluator = self._other(self._choices.co, {})
+        for _, node, symmetric in lower_bounds(self._forbidding, "fsc", dependent=True):
+            value = evaluator.value(node)
+            if not symmetric and isinstance(value, Relation):
+                asked += algebra.pairs(value)
+        must = algebra.plus(algebra.relation(asked))
+        chosen = algebra.plus(algebra.relation((a, b, when) for (a, b), when in self._choices.fsc.items()))
+        fences = sorted({a for a, _ in self._choices.fences})
+
+        def numbers(relation: Relation) -> dict[int, list[Formula]]:
+            """How many fences are before each one; for each number whether they are so many."""
+            return {b: _at_least(formulas, [algebra.get(relation, a, b) for a in fences if a != b]) for b in fences}
+
+        rank, before = numbers(chosen), numbers(must)
+        levels = range(len(fences) - 1)
+        early = {
+            a: [
+                formulas.all([rank[a][n], *(formulas.either(-algebra.get(must, a, b), rank[b][n]) for b in fences)])
+                for n in levels
+            ]
+            for a in fences
+        }
+        late = {
+            b: [
+                formulas.any([rank[b][n], *(formulas.both(algebra.get(must, a, b), rank[a][n]) for a in fences)])
+                for n in levels
+            ]
+            for b in fences
+        }
+        for place in (early, late):
+            found: Pairs = {}
+            for (a, b), allowed in self._choices.fences.items():
+                first = TRUE if a < b else FALSE
+                for key in (rank, before, place):
+                    less, more = _less(formulas, key[a], key[b]), _less(formulas, key[b], key[a])
+                    first = formulas.either(less, formulas.both(-more, first))
+                found[a, b] = formulas.all([*allowed, first])
+            yield found
 
     def _given(self, orders: Orders) -> tuple[Pairs, Pairs]:
         """``orders`` as far as they apply to a program."""
@@ -225,9 +279,7 @@ class Separation:
             for a, b in choices.co
             if (of(a), of(b)) in orders[0]
         }
-        fsc = {
-            (a, b): space.formulas.all(choices.fences[a, b]) for a, b in choices.fsc if (of(a), of(b)) in orders[1]
-        }
+        fsc = {(a, b): space.formulas.all(choices.fences[a, b]) for a, b in choices.fsc if (of(a), of(b)) in orders[1]}
         return co, fsc
 
     def _total(self, fsc: Pairs) -> list[Formula]:
@@ -245,6 +297,20 @@ class Separation:
     def _require_total_fence_order(self) -> None:
         for formula in self._total(self._choices.fsc):
             self._solver.require(formula)
+
+
+def _at_least(formulas: Formulas, items: list[Formula]) -> list[Formula]:
+    """For each number from 1 on whether so many of ``items`` hold."""
+    found: list[Formula] = []
+    for item in items:
+        carried = [formulas.both(item, more) for more in [TRUE, *found]]
+        found = [formulas.either(a, b) for a, b in zip([*found, FALSE], carried, strict=True)]
+    return found
+
+
+def _less(formulas: Formulas, one: list[Formula], other: list[Formula]) -> Formula:
+    """When a number, given by whether it is at least 1, 2, ..., is less than another one."""
+    return formulas.any([formulas.both(-a, b) for a, b in zip(one, other, strict=True)])
 
 
 def _direct(model: Model) -> bool:

@@ -39,6 +39,8 @@ from ptxmm.ptx.ops import (
     TensormapReplace,
     TensorProduct,
     TensorStore,
+    WmmaLoad,
+    WmmaStore,
     access_bytes,
 )
 
@@ -113,6 +115,11 @@ def touches(op: Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
             yield Touch(op.src, TENSORMAP_BYTES, TENSORMAP_BYTES, "shared::cta", False, "source")
         case Discard():
             yield Touch(op.address, op.size, op.size, "global", True)
+        case WmmaLoad(tile=tile) | WmmaStore(tile=tile):
+            known = op.stride is None or isinstance(op.stride, Imm)
+            stride = op.stride.value & 0xFFFFFFFF if isinstance(op.stride, Imm) else tile.length
+            whole = tile.span(max(stride, tile.length)) if known else None
+            yield Touch(op.address, whole, tile.fragment, op.space, isinstance(op, WmmaStore), "matrix")
 
 
 def _mbarrier(address: Address, space: str) -> Touch:

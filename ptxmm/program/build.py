@@ -8,6 +8,7 @@ from dataclasses import replace
 from ptxmm.program import propositions, unknown
 from ptxmm.program.accesses import check_access, check_mbarriers
 from ptxmm.program.condition import Condition
+from ptxmm.program.fragments import check_fragments
 from ptxmm.program.host import check_host
 from ptxmm.program.initial import evaluate
 from ptxmm.program.layout import Layout, lay_out
@@ -39,7 +40,9 @@ def build(source: TestSource) -> Test:
     if source.dialect:
         declared |= _addresses_taken(source, entries)
     bodies = [
-        _resolve(thread, declared, source, {e.name for e in items if e.type == PREDICATE})
+        list(thread.body)
+        if thread.body is not None
+        else _resolve(thread, declared, source, {e.name for e in items if e.type == PREDICATE})
         for thread, items in zip(source.threads, entries, strict=True)
     ]
     if source.dialect:
@@ -57,6 +60,7 @@ def build(source: TestSource) -> Test:
     check_multimem(threads, found.objects)
     check_windows(threads, found.objects)
     check_tensors(threads, found.objects)
+    check_fragments(threads)
     names = propositions.names_of(threads, found.objects)
     condition = None
     if source.condition is not None:
@@ -64,11 +68,10 @@ def build(source: TestSource) -> Test:
         item = propositions.proposition(raw.proposition, names)
         condition = Condition(raw.kind, item, raw.text)
     filter_ = None if source.filter is None else propositions.proposition(source.filter, names)
-    proposition = None if condition is None else condition.proposition
-    return Test(
+    test = Test(
         name=source.name,
         threads=threads,
-        objects=unknown.mark(found.objects, threads, (proposition, filter_)),
+        objects=found.objects,
         condition=condition,
         locations=tuple(propositions.term(t, names) for t in source.locations),
         filter=filter_,
@@ -79,7 +82,9 @@ def build(source: TestSource) -> Test:
         file=source.file,
         text=source.text,
         isa=source.isa,
+        claims=source.claims,
     )
+    return unknown.mark(test)
 
 
 def default_model(threads: Iterable[Thread], objects: Iterable[MemoryObject]) -> str:

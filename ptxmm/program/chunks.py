@@ -9,6 +9,9 @@ they make no mixed-size race by themselves. What the other accesses use is read 
    their ends: two of them that meet partially are divided there.
 3. What neither scalars nor vectors cover is divided into equal elements, from the begin of the object on, where other
    registers may lead scalar accesses to it: of the declared width if some of them have it, else of the smallest.
+
+A matrix of ``wmma`` is accessed element by element where other accesses, or the condition, look at it; elsewhere whole
+lines of it are one access, as nothing tells their elements apart. They set borders like copies do.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+from ptxmm.program.accesses import touches
+from ptxmm.program.condition import MemoryTerm, Term, terms
 from ptxmm.program.mbarriers import MBARRIER_BYTES, operands
 from ptxmm.program.pointers import known_addresses
 from ptxmm.program.tensors import TENSORMAP_BYTES
@@ -37,21 +42,27 @@ from ptxmm.ptx.ops import (
     Reg,
     Store,
     Sym,
+    TensorCopy,
     TensormapCopyFence,
     TensormapFence,
     TensormapReplace,
+    TensorProduct,
+    Wgmma,
+    WmmaLoad,
+    WmmaStore,
     elements,
 )
 
 Chunk = tuple[int, int]
 """(offset from the begin of the object, size), in bytes."""
 
-Kind = Literal["scalar", "element", "copy"]
+Kind = Literal["scalar", "element", "copy", "tile"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """One access of an instruction: ``[address + offset, + size)``; ``everywhere``: in all CTAs that have the name."""
+    """One access of an instruction: ``[address + offset, + size)``; ``everywhere``: in all CTAs that have the name;
+    ``unit``: the bytes of an element of a matrix."""
 
     kind: Kind
     address: Address
@@ -59,15 +70,19 @@ class _Access:
     size: int
     space: str | None
     everywhere: bool = False
+    unit: int = 0
 
 
 @dataclass(slots=True)
 class _Object:
-    """The accesses by name of one object; ``borders`` is filled in when it is asked for."""
+    """The accesses by name of one object: of ``tiles`` also the bytes of an element; ``shown``: elements that the
+    condition names. ``borders`` is filled in when it is asked for."""
 
     scalar: list[Chunk] = field(default_factory=list)
     vector: list[Chunk] = field(default_factory=list)
     copies: list[Chunk] = field(default_factory=list)
+    tiles: list[tuple[int, int, int]] = field(default_factory=list)
+    shown: list[Chunk] = field(default_factory=list)
     borders: list[int] | None = None
 
 
@@ -88,19 +103,45 @@ class Chunks:
             for op in thread.body:
                 for access in _accesses(test, op, split, known):
                     self._add(access, known)
+        for term in _terms(test):
+            if isinstance(term, MemoryTerm):
+                shown = self._find(test.objects[term.key].physical).shown
+                shown.append((term.index * term.type.bytes, term.type.bytes))
 
-    def of(self, key: str, offset: int, size: int) -> tuple[Chunk, ...]:
+    def of(self, key: str, offset: int, size: int, unit: int = 0) -> tuple[Chunk, ...]:
         """The chunks of the bytes ``[offset, offset + size)`` of the object ``key``, in ascending order.
 
         Offsets count from the begin of the object; what lies outside of the object is one chunk at either end.
+        ``unit``: the bytes are a line of a matrix whose elements have as many.
         """
-        item = self._find(self._test.objects[key].physical)
+        base = self._test.objects[self._test.objects[key].physical]
+        item = self._find(base.key)
         if item.borders is None:
-            base = self._test.objects[self._test.objects[key].physical]
-            item.borders = _borders(item, base.size, self._width(base))
+            fine = any(unit for _, _, unit in item.tiles) and self._copied(base, item)
+            item.borders = _borders(item, base.size, self._width(base), fine)
         inner = item.borders[bisect_right(item.borders, offset) : bisect_left(item.borders, offset + size)]
+        if unit:
+            looked = [(0, base.size)] if self._width(base) else [*item.scalar, *item.vector, *item.shown]
+            elements_ = range(offset + unit, offset + size, unit)
+            inner = sorted({*inner, *(p for p in elements_ if any(b <= p <= b + n for b, n in looked))})
         points = [offset, *inner, offset + size]
         return tuple((a, b - a) for a, b in pairwise(points))
+
+    def _copied(self, base: MemoryObject, item: _Object) -> bool:
+        """Whether a ``wmma.store`` to ``base`` may race with another write and copies look at what that gives."""
+        test = self._test
+        ops = [op for thread in test.threads for op in thread.body]
+        if not any(isinstance(op, WmmaStore) for op in ops):
+            return False
+        products = base.space == "shared" and any(isinstance(op, Wgmma | TensorCopy | TensorProduct) for op in ops)
+        writes = [
+            touch
+            for op in ops
+            for touch in touches(op, test.objects)
+            if touch.writes
+            and (not isinstance(touch.address.base, Sym) or base.key in _physical(test, touch.address.base.name))
+        ]
+        return len(writes) > 1 and (bool(item.copies) or products)
 
     def _find(self, key: str) -> _Object:
         return self._objects.setdefault(key, _Object())
@@ -115,7 +156,7 @@ class Chunks:
         if isinstance(base, Reg):
             base = known.get(base.name, base)
         if not isinstance(base, Sym):
-            if access.kind != "copy":
+            if access.kind not in ("copy", "tile"):
                 self._by_register.append((access.size, access.space))
             return
         named = self._test.objects[base.name]
@@ -124,16 +165,35 @@ class Chunks:
             if item.name == named.name:
                 for key in item.replicas or (item.physical,):
                     found = self._find(key)
+                    if access.kind == "tile":
+                        found.tiles.append((begin, access.size, access.unit))
+                        continue
                     group = {"scalar": found.scalar, "element": found.vector, "copy": found.copies}[access.kind]
                     group.append((begin, access.size))
 
 
-def _borders(item: _Object, size: int, width: int) -> list[int]:
-    """All borders in an object of ``size`` bytes, in order; ``width`` divides what nothing else does."""
+def _physical(test: Test, key: str) -> tuple[str, ...]:
+    item = test.objects[key]
+    return item.replicas or (item.physical,)
+
+
+def _terms(test: Test) -> Iterator[Term]:
+    yield from test.locations
+    for part in (None if test.condition is None else test.condition.proposition, test.filter):
+        if part is not None:
+            yield from terms(part)
+
+
+def _borders(item: _Object, size: int, width: int, fine: bool = False) -> list[int]:
+    """All borders in an object of ``size`` bytes, in order; ``width`` divides what nothing else does; ``fine``: the
+    elements of matrices are apart for copies too."""
     found = {end for begin, length in item.scalar for end in (begin, begin + length)}
     free = _complement(item.scalar, size)
     for begin, length in (*item.vector, *item.copies):
         found |= {end for end in (begin, begin + length) if _inside(end, free)}
+    for begin, length, unit in item.tiles:
+        ends = range(begin, begin + length + 1, unit if fine else length)
+        found |= {end for end in ends if _inside(end, free)}
     if width:
         for low, high in _complement([*item.scalar, *item.vector], size):
             found |= set(range(low + -low % width, high + 1, width))
@@ -188,6 +248,11 @@ def _accesses(test: Test, op: Op, split: bool, known: Mapping[str, Sym]) -> Iter
             yield _Access("copy", src, 0, size, "global")
         case Discard(address, size):
             yield _Access("copy", address, 0, size, "global")
+        case WmmaLoad(tile=tile) | WmmaStore(tile=tile):
+            stride = tile.length if op.stride is None else op.stride.value if isinstance(op.stride, Imm) else None
+            if stride is not None and stride >= tile.length:
+                for offset, size in tile.segments(stride):
+                    yield _Access("tile", op.address, offset, size, op.space, unit=tile.unit)
         case BulkCopy():
             yield from _bulk(test, op, known)
 

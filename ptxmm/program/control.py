@@ -5,14 +5,25 @@ A straight-line thread needs nothing of this and costs nothing: networkx is impo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ptxmm.program.graph import (
+    Graph,
+    conditional,
+    dominates,
+    dominators,
+    graph_of,
+    live,
+    natural_loop,
+    post_dominators,
+    reach,
+    strong_components,
+)
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     Alu,
+    AluPair,
     Atomic,
     Branch,
     Convert,
@@ -38,10 +49,6 @@ from ptxmm.ptx.ops import (
     Unpack,
 )
 
-if TYPE_CHECKING:
-    import networkx as nx
-
-
 SPINS = 1
 """How often the branch of a spin loop is taken without a write, beside what the bound allows. No final state needs
 it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
@@ -50,7 +57,7 @@ _LOOKS = (
     Load, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, MbarrierWait, PendingCount,
     Mapa, CtaRank, IsSpace,
     GenericAddress,
-    Alu, Convert, SetPredicate, Select, Pack, Unpack, Nothing, Branch, Exit,
+    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, Nothing, Branch, Exit,
 )  # fmt: skip
 
 
@@ -63,16 +70,19 @@ class ControlFlow:
     ``assigned``: for the same pcs, the registers written on some path from it to its join.
     ``backward``: the branches whose target is not after them, reachable or not.
     ``spin``: for each backward branch that closes a spin loop (see ``control_flow``), the header of that loop.
+    ``silent``: atomics in these loops that count as writes only where they change what they read.
     """
 
     join: dict[int, int]
     assigned: dict[int, frozenset[str]]
     backward: frozenset[int]
     spin: dict[int, int]
+    silent: frozenset[int] = frozenset()
 
 
-def control_flow(thread: Thread) -> ControlFlow:
-    """The control flow of ``thread``; it raises nothing, whatever the branches look like.
+def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> ControlFlow:
+    """The control flow of ``thread``; it raises nothing, whatever the branches look like. ``silent``: its atomics that
+    may be left out where they write back what they read (see ``program.silent``).
 
     A pc from which the end can't be reached (a loop without exit, and what leads only there) counts as if it might
     fall through to the end, so that every pc has a post-dominator.
@@ -80,20 +90,22 @@ def control_flow(thread: Thread) -> ControlFlow:
     **Spin loops.** A backward branch at ``t`` with target ``h`` closes a spin loop iff ``h`` dominates ``t`` and
     the natural loop of the edge (``h`` and every pc that reaches ``t`` without passing ``h``) has
 
-    1. no instruction but those that read, order or compute (``_only_looks``): no store, no atomic but ``cas``, no
-       barrier, no arrival, no copy; ``mbarrier.test_wait`` and ``try_wait`` are among those that read;
+    1. no instruction but those that read, order or compute (``_only_looks``): no store, no atomic but ``cas`` and
+       the ``silent`` ones, no barrier, no arrival, no copy; ``mbarrier.test_wait`` and ``try_wait`` are among those
+       that read;
     2. no register that is written in the loop and live on entry to ``h``, where all registers are live at the end
        of the thread, because the final state shows them. A predicated write does not end a live range.
 
     The engines then drop every execution that takes the branch at ``t`` more than ``SPINS`` times although no ``cas``
-    has succeeded since the thread was last at ``h``. This loses no final state and adds none:
+    has succeeded, and no silent atomic has changed what it read, since the thread was last at ``h``. This loses no
+    final state and adds none:
 
     - It adds none, since it only drops executions.
     - It loses none. Take a consistent execution that ends, and the last part of some thread from ``h`` to ``t`` and
-      back to ``h`` in which no ``cas`` succeeded. Since ``h`` dominates ``t``, and the part does not pass ``h`` in
+      back to ``h`` in which that did not happen. Since ``h`` dominates ``t``, and the part does not pass ``h`` in
       between, it lies within the natural loop (also if it contains whole rounds of an inner loop, and if other
       branches go back to ``h``: each of them ends a part of its own). So its events are reads, fences and waits of
-      mbarriers, by (1).
+      mbarriers, by (1), and atomics that write what they read, which ``program.silent`` is about.
       Take them out. The thread is at ``h`` before and after; the registers that differ are written in the loop,
       so nobody reads them before they are written again, by (2), and the rest of the thread runs as before, with
       the same reads and the same final registers. No write and no barrier is lost, so all other threads and the
@@ -113,28 +125,34 @@ def control_flow(thread: Thread) -> ControlFlow:
     body = thread.body
     if not any(isinstance(op, Branch | Exit) for op in body):
         return ControlFlow({}, {}, frozenset(), {})
-    graph = _graph(body)
-    parent = _post_dominators(graph, len(body))
+    graph = graph_of(body)
+    parent = post_dominators(graph)
     written = [frozenset(name for name, _ in definitions(op)) for op in body]
     join: dict[int, int] = {}
     assigned: dict[int, frozenset[str]] = {}
     for pc, op in enumerate(body):
-        if _conditional(op):
+        if conditional(op):
             join[pc] = parent[pc]
-            region = _reach(graph, graph.successors(pc), parent[pc])
+            region = reach(graph.after, graph.after[pc], parent[pc])
             assigned[pc] = frozenset().union(*(written[i] for i in region if i < len(body)))
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
-    return ControlFlow(join, assigned, backward, _spin_loops(thread, graph, backward, written) if backward else {})
+    spin = _spin_loops(thread, graph, backward, written, silent) if backward else {}
+    return ControlFlow(join, assigned, backward, spin, silent if spin else frozenset())
 
 
 def around(thread: Thread) -> list[tuple[int, ...]]:
-    """For each pc the backward branches at or after it that jump to it or before it, and none for the end.
+    """For each pc the backward branches at or after it that jump to it or before it and that control can come to from
+    there and back again; none for the end.
 
     Whoever comes to a pc a second time has taken one of them in between, so how often they have been taken tells
     the executions of an instruction apart.
     """
     backward = [(pc, op.target) for pc, op in enumerate(thread.body) if isinstance(op, Branch) and op.target <= pc]
-    return [tuple(b for b, target in backward if target <= pc <= b) for pc in range(len(thread.body) + 1)]
+    component = components(thread)
+    return [
+        tuple(b for b, target in backward if target <= pc <= b and component[b] == component[pc])
+        for pc in range(len(thread.body) + 1)
+    ]
 
 
 def components(thread: Thread) -> list[int]:
@@ -142,14 +160,7 @@ def components(thread: Thread) -> list[int]:
     body = thread.body
     if not any(isinstance(op, Branch) and op.target <= pc for pc, op in enumerate(body)):
         return list(range(len(body) + 1))
-    import networkx as nx
-
-    found = [0] * (len(body) + 1)
-    condensed = nx.condensation(_graph(body))
-    for number, component in enumerate(nx.topological_sort(condensed)):
-        for pc in condensed.nodes[component]["members"]:
-            found[pc] = number
-    return found
+    return strong_components(graph_of(body))
 
 
 def live_operands(thread: Thread) -> list[list[str]]:
@@ -159,100 +170,36 @@ def live_operands(thread: Thread) -> list[list[str]]:
     """
     body = thread.body
     written = [frozenset(name for name, _ in definitions(op)) for op in body]
-    live = [{name for name, _ in uses(op)} for op in body] + [set()]
-    for pc, op in enumerate(body):
-        if op.guard is not None:
-            live[pc] |= written[pc]
-    graph = _graph(body)
-    used = [frozenset(names) for names in live]
-    changed = True
-    while changed:
-        changed = False
-        for pc in reversed(range(len(body))):
-            after = set().union(*(live[s] for s in graph.successors(pc)))
-            new = used[pc] | (after - written[pc])
-            if new != live[pc]:
-                live[pc], changed = set(new), True
-    return [sorted(names) for names in live]
-
-
-def _conditional(op: Op) -> bool:
-    """Whether control may go two ways after ``op``."""
-    return (isinstance(op, Branch) and (op.guard is not None or op.condition is not None)) or (
-        isinstance(op, Exit) and op.guard is not None
-    )
-
-
-def _graph(body: tuple[Op, ...]) -> nx.DiGraph:
-    """The control-flow graph: the pcs and the end, ``len(body)``."""
-    import networkx as nx
-
-    end = len(body)
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(end + 1))
-    for pc, op in enumerate(body):
-        if not isinstance(op, Branch | Exit) or _conditional(op):
-            graph.add_edge(pc, pc + 1)
-        if isinstance(op, Branch):
-            graph.add_edge(pc, op.target)
-        elif isinstance(op, Exit):
-            graph.add_edge(pc, end)
-    return graph
-
-
-def _post_dominators(graph: nx.DiGraph, end: int) -> dict[int, int]:
-    """The immediate post-dominator of every pc; pcs that can't reach the end get an edge to it first."""
-    import networkx as nx
-
-    backwards: nx.DiGraph = graph.reverse(copy=True)
-    stuck = set(backwards) - {end} - nx.descendants(backwards, end)
-    backwards.add_edges_from((end, pc) for pc in stuck)
-    return dict(nx.immediate_dominators(backwards, end))
-
-
-def _reach(graph: nx.DiGraph, starts: Iterable[int], stop: int) -> set[int]:
-    """The nodes on paths from ``starts`` that do not pass ``stop``."""
-    seen: set[int] = set()
-    stack = list(starts)
-    while stack:
-        node = stack.pop()
-        if node != stop and node not in seen:
-            seen.add(node)
-            stack.extend(graph.successors(node))
-    return seen
+    used = [
+        frozenset(name for name, _ in uses(op)) | (frozenset() if op.guard is None else written[pc])
+        for pc, op in enumerate(body)
+    ]
+    return [sorted(names) for names in live(graph_of(body), lambda pc, after: used[pc] | (after - written[pc]))]
 
 
 def _spin_loops(
-    thread: Thread, graph: nx.DiGraph, backward: frozenset[int], written: list[frozenset[str]]
+    thread: Thread,
+    graph: Graph,
+    backward: frozenset[int],
+    written: list[frozenset[str]],
+    silent: frozenset[int],
 ) -> dict[int, int]:
     """The backward branches that close a spin loop, with the loop's header (see ``control_flow``)."""
-    import networkx as nx
-
     body = thread.body
-    dominator: dict[int, int] = dict(nx.immediate_dominators(graph, 0))
-    live = _live_in(thread, graph, written)
-    backwards: nx.DiGraph = graph.reverse(copy=False)
+    dominator = dominators(graph)
+    entering = _live_in(thread, graph, written)
     spin: dict[int, int] = {}
     for pc in backward:
         op = body[pc]
         assert isinstance(op, Branch)
-        if not _dominates(dominator, op.target, pc):
+        if not dominates(dominator, op.target, pc):
             continue
-        loop = _reach(backwards, [pc], op.target) | {op.target}
-        if not all(_only_looks(body[i]) for i in loop):
+        loop = natural_loop(graph, op.target, pc)
+        if not all(i in silent or _only_looks(body[i]) for i in loop):
             continue
-        if not any(live[op.target] & written[i] for i in loop):
+        if not any(entering[op.target] & written[i] for i in loop):
             spin[pc] = op.target
     return spin
-
-
-def _dominates(dominator: dict[int, int], header: int, pc: int) -> bool:
-    """Whether ``header`` dominates ``pc``; false for a pc that is never reached."""
-    if pc != 0 and pc not in dominator:
-        return False
-    while pc not in (header, 0):
-        pc = dominator[pc]
-    return pc == header
 
 
 def _only_looks(op: Op) -> bool:
@@ -262,19 +209,10 @@ def _only_looks(op: Op) -> bool:
     return isinstance(op, _LOOKS) or (isinstance(op, Atomic) and op.op == "cas")
 
 
-def _live_in(thread: Thread, graph: nx.DiGraph, written: list[frozenset[str]]) -> list[set[str]]:
+def _live_in(thread: Thread, graph: Graph, written: list[frozenset[str]]) -> list[frozenset[str]]:
     """The registers live on entry to each pc and, last, at the end of the thread, where all of them are."""
     body = thread.body
-    names = frozenset(thread.registers).union(*written)
-    live: list[set[str]] = [{name for name, _ in uses(op)} for op in body] + [set(names)]
+    used = [frozenset(name for name, _ in uses(op)) for op in body]
     killed = [w if op.guard is None else frozenset() for op, w in zip(body, written, strict=True)]
-    backwards = graph.reverse(copy=False)
-    work = list(range(len(body) + 1))
-    while work:
-        node = work.pop()
-        for before in backwards.successors(node):
-            new = live[node] - killed[before] - live[before]
-            if new:
-                live[before] |= new
-                work.append(before)
-    return live
+    everything = frozenset(thread.registers).union(*written)
+    return live(graph, lambda pc, after: used[pc] | (after - killed[pc]), everything)

@@ -19,6 +19,7 @@ from ptxmm.program.condition import (
     Term,
     comparison_type,
 )
+from ptxmm.program.fragments import fragments
 from ptxmm.program.initial import number, real
 from ptxmm.program.naming import address, check_window, did_you_mean, error, find_object, lies_in
 from ptxmm.program.source import (
@@ -93,6 +94,9 @@ def _thread_term(raw: NameTerm, thread: str, names: Names) -> RegisterTerm | Mem
     if raw.name in registers:
         if raw.index is not None:
             raise error(f"{thread}:{raw.name} is a register and has no elements", raw.span, kind="type")
+        if raw.name in fragments(names.threads[index]):
+            message = f"{thread}:{raw.name} holds a part of a matrix, and which one is unspecified"
+            raise error(message, raw.span, kind="unsupported", hint="a condition can name what wmma.store writes")
         return RegisterTerm(index, raw.name, registers[raw.name])
     local = names.objects.get(f"{thread}:{raw.name}")
     if local is not None:

@@ -12,6 +12,7 @@ from ptxmm.program.symbols import addresses
 from ptxmm.program.windows import BITS, window_operands
 from ptxmm.ptx.isa import ADDRESS, PREDICATE, S64, definitions, uses
 from ptxmm.ptx.ops import Convert, Load, Op, Reg, Source, Store, Type
+from ptxmm.ptx.signatures import CARRY
 
 
 def register_types(
@@ -74,6 +75,8 @@ def _never_written(thread: ThreadSource, op: Op, name: str, known: list[str]) ->
         message = f"`{name}` is neither a variable nor a register with a value"
         mbarrier = any(place.base == Reg(name) for place in operands(op))
         hint = f"declare the variable: `{'.shared .b64' if mbarrier else '.global .u32'} {name} = 0;`"
+    elif name == CARRY:
+        message, hint = f"no instruction of {thread.name} writes the carry flag", "add.cc, sub.cc and mad.cc write it"
     else:
         message = f"the register `{name}` of {thread.name} never gets a value"
         hint = did_you_mean(name, known) or f"give it one before the threads: `{thread.name}:{name} = 0;`"

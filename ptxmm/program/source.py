@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ptxmm.errors import Span
-from ptxmm.program.test import Placement
-from ptxmm.ptx.ops import Type
+from ptxmm.program.test import Claims, Placement
+from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.syntax import Statement
 
 LEVELS = ("gpu", "grid", "cluster", "cta", "warp")
@@ -177,13 +177,14 @@ class RegisterEntry:
 
 @dataclass(frozen=True, slots=True)
 class ThreadSource:
-    """One thread: its placement and its labels and instructions in order."""
+    """One thread: its placement and its labels and instructions in order; ``body``: resolved instructions instead."""
 
     name: str
     span: Span
     placement: Placement
     statements: tuple[Statement, ...]
     registers: tuple[RegisterEntry, ...] = ()
+    body: tuple[Op, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,3 +215,4 @@ class TestSource:
     file: str = "<text>"
     text: str = ""
     isa: tuple[int, int] = (8, 5)
+    claims: Claims | None = None

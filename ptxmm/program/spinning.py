@@ -9,13 +9,14 @@ final state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ptxmm.program.graph import dominates, dominators, graph_of, live, natural_loop, reach
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
 from ptxmm.ptx.ops import (
     Alu,
+    AluPair,
     Atomic,
     Branch,
     Convert,
@@ -51,7 +52,8 @@ _GATE, _ARRIVALS, _FIRST, _SECOND = "%gate", "%arrivals", "%first.", "%second."
 _U32 = Type("u", 32)
 
 _PURE = (
-    Alu, Convert, SetPredicate, Select, Pack, Unpack, PendingCount, Mapa, CtaRank, IsSpace, GenericAddress, Nothing,
+    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, PendingCount, Mapa, CtaRank, IsSpace, GenericAddress,
+    Nothing,
 )  # fmt: skip
 """Instructions that do nothing but assign registers."""
 
@@ -97,11 +99,11 @@ def plain(thread: Thread) -> Thread:
     """
     if not any(isinstance(op, Branch | Exit) for op in thread.body):
         return thread
-    live = _needed(thread)
+    needed = _needed(thread)
     end = len(thread.body)
     body: list[Op] = []
     for pc, op in enumerate(thread.body):
-        dead = isinstance(op, _PURE) and not any(name in live[pc + 1] for name, _ in definitions(op))
+        dead = isinstance(op, _PURE) and not any(name in needed[pc + 1] for name, _ in definitions(op))
         # A branch to the end: there the registers are cleared, while ``exit`` would leave them as they are.
         body.append(Nothing(None, None, op.source) if dead else _stay(op, end))
     return replace(thread, body=(*body, *_clear(thread)))
@@ -112,26 +114,22 @@ def loops(thread: Thread) -> tuple[Loop, ...]:
     them are left out."""
     if not any(isinstance(op, Branch) and op.target <= pc for pc, op in enumerate(thread.body)):
         return ()
-    following = [tuple(_successors(thread.body, pc)) for pc in range(len(thread.body))]
-    before: dict[int, set[int]] = {}
-    for pc, targets in enumerate(following):
-        for target in targets:
-            before.setdefault(target, set()).add(pc)
-    dominators = _dominators(following)
+    graph = graph_of(thread.body)
+    dominator = dominators(graph)
     bodies: dict[int, set[int]] = {}
-    for pc, targets in enumerate(following):
+    for pc, targets in enumerate(graph.after):
         for target in targets:
-            if pc in dominators and target in dominators[pc]:
-                bodies.setdefault(target, {target}).update(_backwards(before, pc, target))
-    live = _needed(thread)
+            if dominates(dominator, target, pc):
+                bodies.setdefault(target, set()).update(natural_loop(graph, target, pc))
+    needed = _needed(thread)
     found = []
     for header, pcs in bodies.items():
         ops = [thread.body[pc] for pc in pcs]
         written = {name for op in ops for name, _ in definitions(op)}
         steady = all(isinstance(op, _STEADY) or (isinstance(op, Multimem) and op.kind == "ld_reduce") for op in ops)
-        leaving = {target for pc in pcs for target in following[pc]} - pcs
-        again = any(header in _forwards(following, target) for target in leaving)
-        found.append(Loop(header, tuple(sorted(pcs)), tuple(sorted(written & live[header])), steady, again))
+        leaving = {target for pc in pcs for target in graph.after[pc]} - pcs
+        again = header in reach(graph.after, leaving)
+        found.append(Loop(header, tuple(sorted(pcs)), tuple(sorted(written & needed[header])), steady, again))
     return tuple(sorted(found, key=lambda loop: (len(loop.body), loop.header)))
 
 
@@ -260,73 +258,14 @@ def _clear(thread: Thread) -> list[Op]:
     return [Alu("mov", type_, Reg(name), (Imm(0),), source) for name, type_ in thread.registers.items()]
 
 
-def _successors(body: tuple[Op, ...], pc: int) -> Iterator[int]:
-    op = body[pc]
-    if isinstance(op, Branch):
-        yield op.target
-    elif isinstance(op, Exit):
-        yield len(body)
-    conditional = op.guard is not None or (isinstance(op, Branch) and op.condition is not None)
-    if conditional or not isinstance(op, Branch | Exit):
-        yield pc + 1
-
-
-def _needed(thread: Thread) -> list[set[str]]:
+def _needed(thread: Thread) -> list[frozenset[str]]:
     """For each pc, and the end, the registers on which some effect or branch from there on depends."""
-    body = thread.body
-    live: list[set[str]] = [set() for _ in range(len(body) + 1)]
-    changed = True
-    while changed:
-        changed = False
-        for pc in reversed(range(len(body))):
-            op = body[pc]
-            after = set().union(*(live[s] for s in _successors(body, pc)))
-            written = {name for name, _ in definitions(op)}
-            used = {name for name, _ in uses(op)}
-            if isinstance(op, _PURE) and not written & after:
-                used = set()
-            new = used | (after if op.guard is not None else after - written)
-            if new != live[pc]:
-                live[pc], changed = new, True
-    return live
+    written = [frozenset(name for name, _ in definitions(op)) for op in thread.body]
 
+    def used(pc: int, after: frozenset[str]) -> frozenset[str]:
+        op = thread.body[pc]
+        idle = isinstance(op, _PURE) and not written[pc] & after
+        names = frozenset() if idle else frozenset(name for name, _ in uses(op))
+        return names | (after if op.guard is not None else after - written[pc])
 
-def _dominators(following: list[tuple[int, ...]]) -> dict[int, set[int]]:
-    """For each pc that the thread can come to, the pcs that it must have passed (itself too)."""
-    import networkx as nx
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(following) + 1))
-    graph.add_edges_from((pc, target) for pc, targets in enumerate(following) for target in targets)
-    parent: dict[int, int | None] = dict(nx.immediate_dominators(graph, 0))
-    found: dict[int, set[int]] = {}
-    for pc in [0, *parent]:
-        chain = [pc]
-        while (above := parent.get(chain[-1])) is not None and above != chain[-1]:
-            chain.append(above)
-        found[pc] = set(chain)
-    return found
-
-
-def _backwards(before: dict[int, set[int]], pc: int, header: int) -> set[int]:
-    """The pcs from which control comes to ``pc`` without passing ``header``."""
-    seen = {header}
-    stack = [pc]
-    while stack:
-        at = stack.pop()
-        if at not in seen:
-            seen.add(at)
-            stack += before.get(at, ())
-    return seen
-
-
-def _forwards(following: list[tuple[int, ...]], pc: int) -> set[int]:
-    """The pcs that control may come to from ``pc``."""
-    seen: set[int] = set()
-    stack = [pc]
-    while stack:
-        at = stack.pop()
-        if at not in seen:
-            seen.add(at)
-            stack += following[at] if at < len(following) else ()
-    return seen
+    return live(graph_of(thread.body), used)

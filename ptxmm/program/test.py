@@ -123,9 +123,25 @@ class MemoryObject:
 
 
 @dataclass(frozen=True, slots=True)
+class Claims:
+    """What is said of a launched kernel besides its condition: it has no data ``races``; it is ``robust``.
+
+    ``unroll``: the bound of its loops, None for that of the command line; ``remarks``: what the reader of a verdict
+    has to know of how the test was made of the kernel. ``partial``: the test leaves executions of the kernel out, so
+    that it can only refute what is claimed.
+    """
+
+    races: bool = False
+    robust: bool = False
+    unroll: int | None = None
+    remarks: tuple[str, ...] = ()
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Test:
     """A litmus test. ``dialect`` is true for the untyped dialect; ``info`` holds its ``Key=Value`` lines in order;
-    ``isa`` is the version of the PTX ISA that its instructions were read in."""
+    ``isa`` is the version of the PTX ISA that its instructions were read in; ``claims`` are those about a kernel."""
 
     __test__ = False
 
@@ -142,6 +158,7 @@ class Test:
     file: str = "<text>"
     text: str = ""
     isa: tuple[int, int] = (8, 5)
+    claims: Claims | None = None
 
     def locate(self, address: int) -> tuple[MemoryObject, int] | None:
         """The object (never a proxy alias) at the virtual ``address`` and the byte offset in it, or None."""

@@ -2,7 +2,8 @@
 
 Such an object gets distinct bytes that occur nowhere else in the test, so that an execution that only moves and stores
 its value stands for every value, and the value is known again in a final state. Where the program or the condition
-compares, some of the values that the constants of the test tell apart are tried as well.
+compares, some of the values that the constants of the test tell apart are tried as well. What instructions write whose
+value is undetermined is treated in the same way (see ``undetermined``).
 """
 
 from __future__ import annotations
@@ -13,24 +14,22 @@ from itertools import product
 from math import prod
 
 from ptxmm.errors import PtxmmError
+from ptxmm.program.chunks import Chunks
 from ptxmm.program.condition import (
     Comparison,
     Conjunction,
     Disjunction,
     IntegerTerm,
-    MemoryTerm,
     Negation,
     Proposition,
-    terms,
 )
 from ptxmm.program.mbarriers import mbarriers
-from ptxmm.program.symbols import addresses, constants
+from ptxmm.program.symbols import constants
 from ptxmm.program.test import MemoryObject, Test, Thread
+from ptxmm.program.undetermined import WRITERS, Writer, elements, locations, readable, refuse_loops, writers
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
-    Address,
     Alu,
-    AsyncStore,
     Atomic,
     Branch,
     Compare,
@@ -43,7 +42,7 @@ from ptxmm.ptx.ops import (
     SetPredicate,
     Store,
     Sym,
-    access_bytes,
+    Undetermined,
 )
 
 MOST_BYTES = 128
@@ -53,39 +52,92 @@ MOST_ASSIGNMENTS = 256
 """At most so many combinations of values are tried for the unknown elements."""
 
 Bytes = Mapping[int, tuple[str, int]]
-"""For each byte value that stands for an unknown one: the key of the object and the offset in it."""
+"""For each byte value that stands for an unknown one: the key of the object and the offset in it; for one that an
+instruction writes the name of the ``Writer`` and the offset from where it begins; -1 for one that nothing looks at."""
 
 
-def mark(
-    objects: Mapping[str, MemoryObject], threads: Sequence[Thread], items: Sequence[Proposition | None]
-) -> dict[str, MemoryObject]:
-    """``objects`` with distinguishable bytes in those that have no initial value; mbarriers need none.
+def mark(test: Test) -> Test:
+    """``test`` with distinguishable bytes in the objects that have no initial value (mbarriers need none), and for what
+    instructions write whose value is undetermined.
 
-    Raises ``PtxmmError`` (kind ``unsupported``) if there are too many of them.
+    Raises ``PtxmmError`` (kind ``unsupported``) if there are too many of them, or such an instruction is in a loop.
     """
-    if not any(o.unknown for o in objects.values()):
-        return dict(objects)
-    barriers = mbarriers(threads, objects)
-    objects = {key: replace(o, unknown=False) if key in barriers else o for key, o in objects.items()}
+    made = writers(test.threads, test.objects)
+    if not made and not any(o.unknown for o in test.objects.values()):
+        return test
+    refuse_loops(test, made)
+    barriers = mbarriers(test.threads, test.objects)
+    objects = {key: replace(o, unknown=False) if key in barriers else o for key, o in test.objects.items()}
     unknown = [o for o in objects.values() if o.unknown and o.physical == o.key]
     taken = {0, 255}
-    for value in _constants(objects.values(), threads, items):
+    for value in _constants(objects.values(), test.threads, _propositions(test)):
         taken.update((value & (1 << 128) - 1).to_bytes(16, "little"))
     free = [b for b in (*range(0xA1, 255), *range(1, 0xA1)) if b not in taken]
-    size = sum(o.size for o in unknown)
-    if size > min(MOST_BYTES, len(free)):
-        names = ", ".join(o.key for o in unknown)
-        message = f"{size} bytes have no initial value ({names}); at most {min(MOST_BYTES, len(free))} are supported"
-        raise PtxmmError(message, kind="unsupported", hint="give initial values, such as `= 0`")
-    initial: dict[str, tuple[int, ...]] = {}
-    for item in unknown:
-        own, free = bytes(free[: item.size]), free[item.size :]
-        step = item.type.bytes
-        initial[item.key] = tuple(int.from_bytes(own[i : i + step], "little") for i in range(0, item.size, step))
-    return {
+    initial, free = _mark_objects(test, unknown, free)
+    objects = {
         key: replace(item, initial=initial[item.physical]) if item.physical in initial else item
         for key, item in objects.items()
     }
+    return replace(test, objects=objects, threads=_mark_writers(test, made, free))
+
+
+def _mark_objects(
+    test: Test, unknown: Sequence[MemoryObject], free: list[int]
+) -> tuple[dict[str, tuple[int, ...]], list[int]]:
+    """The initial values of the objects ``unknown``, of bytes of ``free``, and what is left of these.
+
+    Where there are too many bytes, elements that nothing looks at have the same byte everywhere.
+    """
+    most = min(MOST_BYTES, len(free))
+    seen = None if sum(o.size for o in unknown) <= most else readable(test)
+    told: dict[str, list[bool]] = {}
+    for item in unknown:
+        step = item.type.bytes
+        bytes_ = [{(item.key, i + j) for j in range(step)} for i in range(0, item.size, step)]
+        told[item.key] = [seen is None or not seen.isdisjoint(element) for element in bytes_]
+    size = sum(item.type.bytes * sum(told[item.key]) for item in unknown)
+    if size > most - (seen is not None):
+        names = ", ".join(o.key for o in unknown)
+        message = f"{size} bytes have no initial value ({names}); at most {most} are supported"
+        raise PtxmmError(message, kind="unsupported", hint="give initial values, such as `= 0`")
+    rest = 0
+    if seen is not None:
+        rest, free = free[0], free[1:]
+    initial: dict[str, tuple[int, ...]] = {}
+    for item in unknown:
+        values = []
+        for apart in told[item.key]:
+            step = item.type.bytes
+            own = bytes(free[:step]) if apart else bytes((rest,) * step)
+            free = free[step:] if apart else free
+            values.append(int.from_bytes(own, "little"))
+        initial[item.key] = tuple(values)
+    return initial, free
+
+
+def _mark_writers(test: Test, made: Sequence[Writer], free: list[int]) -> tuple[Thread, ...]:
+    """The threads of ``test`` with bytes of ``free`` for what ``made`` write."""
+    if not made:
+        return test.threads
+    seen, chunks = readable(test), Chunks(test)
+    parts = [[place for part in elements(test, w, seen, chunks) for place in part] for w in made]
+    needed = sum(map(len, parts)) + len(made)
+    if needed > len(free):
+        names = ", ".join(w.name for w in made)
+        message = f"{needed} bytes are undetermined ({names}); at most {len(free)} are supported"
+        hint = "the bytes that instructions and the condition name are told apart, all if a register may name them"
+        raise PtxmmError(message, kind="unsupported", hint=hint)
+    bodies = [list(thread.body) for thread in test.threads]
+    for writer, places in zip(made, parts, strict=True):
+        rest, own, free = free[0], free[1 : 1 + len(places)], free[1 + len(places) :]
+        content = Undetermined(tuple((*place, byte) for place, byte in zip(places, own, strict=True)), rest)
+        bodies[writer.thread][writer.pc] = _with_content(bodies[writer.thread][writer.pc], content)
+    return tuple(replace(thread, body=tuple(body)) for thread, body in zip(test.threads, bodies, strict=True))
+
+
+def _with_content(op: Op, content: Undetermined) -> Op:
+    assert isinstance(op, WRITERS)
+    return replace(op, content=content)
 
 
 def unknown_bytes(test: Test) -> Bytes:
@@ -94,8 +146,32 @@ def unknown_bytes(test: Test) -> Bytes:
     for item in test.objects.values():
         if item.unknown and item.physical == item.key:
             content = b"".join(v.to_bytes(item.type.bytes, "little") for v in item.initial)
-            found.update({byte: (item.key, offset) for offset, byte in enumerate(content)})
+            for offset, byte in enumerate(content):
+                found[byte] = (item.key, -1 if byte in found or content.count(byte) > 1 else offset)
+    for writer in writers(test.threads, test.objects):
+        made = _content(test, writer)
+        found[made.rest] = (writer.name, -1)
+        found.update({byte: (writer.name, offset - writer.begin) for _, offset, byte in made.places})
     return found
+
+
+def has_unknown(test: Test) -> bool:
+    """Whether some values of ``test`` are unknown."""
+    return any(item.unknown for item in test.objects.values()) or bool(writers(test.threads, test.objects))
+
+
+def described(test: Test) -> str:
+    """The unknown values of ``test`` in words: ``the unknown initial value of s``."""
+    names = [item.key for item in test.objects.values() if item.unknown]
+    initial = [f"the unknown initial value of {', '.join(names)}"] if names else []
+    written = [w.name for w in writers(test.threads, test.objects)]
+    return " and ".join(initial + ([f"the undetermined value of {', '.join(written)}"] if written else []))
+
+
+def _content(test: Test, writer: Writer) -> Undetermined:
+    op = test.threads[writer.thread].body[writer.pc]
+    assert isinstance(op, WRITERS)
+    return op.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,102 +183,94 @@ class Assignment:
 
 
 def assignments(test: Test) -> Iterator[Assignment]:
-    """``test`` with its unknown values kept apart from all others, then with the values that comparisons tell apart.
-
-    Raises ``PtxmmError`` (kind ``unsupported``) where these are too many.
-    """
+    """``test`` with its unknown values kept apart from all others, then with the values that comparisons tell apart:
+    all combinations, or where these are more than ``MOST_ASSIGNMENTS`` one value at a time (see ``computed_with``)."""
     yield Assignment(test, {})
-    read = _read(test)
-    elements = [
-        (item.key, index)
-        for item in test.objects.values()
-        if item.unknown and item.physical == item.key
-        for index in range(item.count)
-        if (item.key, index) in read
-    ]
-    values = _compared(test)
-    if not elements or not values:
+    if not has_unknown(test):
         return
-    choices = []
-    for key, index in elements:
-        item = test.objects[key]
-        mask = (1 << item.type.bits) - 1
-        choices.append(list(dict.fromkeys((item.initial[index], *(v & mask for v in values)))))
-    if prod(map(len, choices)) > MOST_ASSIGNMENTS:
-        raise PtxmmError(
-            f"{len(elements)} unknown initial values are compared with {len(values)} constants",
-            kind="unsupported",
-            hint="give initial values, such as `= 0`",
-        )
-    first = True
-    for selection in product(*choices):
-        if first:  # the unknown values themselves
-            first = False
-            continue
-        yield _assigned(test, dict(zip(elements, selection, strict=True)))
+    parts, choices = _choices(test)
+    whole = b"".join(parts)
+    for number, selection in enumerate(_selections(choices)):
+        if number:  # the first are the unknown values themselves
+            yield _assigned(test, dict(zip(whole, b"".join(selection), strict=True)))
 
 
-def _read(test: Test) -> set[tuple[str, int]]:
-    """The unknown elements whose initial value an instruction or the condition may come to see."""
-    found: set[tuple[str, int]] = set()
+def _choices(test: Test) -> tuple[list[bytes], list[list[bytes]]]:
+    """The unknown elements, and for each its own bytes and those of the values that comparisons tell apart."""
+    parts, values = _unknown_elements(test), _compared(test)
+    choices: list[list[bytes]] = []
+    for part in parts:
+        mask = (1 << 8 * len(part)) - 1
+        choices.append(list(dict.fromkeys((part, *((v & mask).to_bytes(len(part), "little") for v in values)))))
+    return parts, choices
 
-    def add(item: MemoryObject, offset: int, size: int) -> None:
-        for base in (test.objects[key] for key in _locations(item)):
-            step = base.type.bytes
-            last = min(base.count, -(-(offset + size) // step))
-            found.update((base.key, i) for i in range(max(0, offset // step), last))
 
-    for thread in test.threads:
-        for op in thread.body:
-            for address, size in _sources(op):
-                if isinstance(address.base, Sym):
-                    add(test.objects[address.base.name], address.base.offset + address.offset, size)
-                else:
-                    for item in test.objects.values():
-                        add(item, 0, item.size)
-    named = [None if test.condition is None else test.condition.proposition, test.filter]
-    for term in (*test.locations, *(t for p in named if p is not None for t in terms(p))):
-        if isinstance(term, MemoryTerm):
-            add(test.objects[term.key], term.index * term.type.bytes, term.type.bytes)
+def _selections(choices: Sequence[Sequence[bytes]]) -> Iterator[tuple[bytes, ...]]:
+    """The combinations that are tried, the first of each first."""
+    if prod(map(len, choices)) <= MOST_ASSIGNMENTS:
+        yield from product(*choices)
+        return
+    first = tuple(choice[0] for choice in choices)
+    yield first
+    for index, choice in enumerate(choices):
+        for value in choice[1:]:
+            yield (*first[:index], value, *first[index + 1 :])
+
+
+def _unknown_elements(test: Test) -> list[bytes]:
+    """The bytes that stand for each unknown element that an instruction or the condition may come to see."""
+    seen = readable(test)
+    found: list[bytes] = []
+    for item in test.objects.values():
+        if item.unknown and item.physical == item.key:
+            step = item.type.bytes
+            for index, value in enumerate(item.initial):
+                if not seen.isdisjoint((item.key, index * step + i) for i in range(step)):
+                    found.append(value.to_bytes(step, "little"))
+    made = writers(test.threads, test.objects)
+    if made:
+        chunks = Chunks(test)
+        for writer in made:
+            own = {(key, offset): byte for key, offset, byte in _content(test, writer).places}
+            found += [bytes(own[place] for place in part) for part in elements(test, writer, seen, chunks)]
     return found
 
 
-def _locations(item: MemoryObject) -> tuple[str, ...]:
-    """The keys of the physical objects that ``item`` stands for."""
-    return item.replicas or (item.physical,)
+def _assigned(test: Test, chosen: Mapping[int, int]) -> Assignment:
+    """``test`` with the bytes ``chosen`` for those that stand for unknown ones."""
+
+    def put(value: int, size: int) -> int:
+        return int.from_bytes(bytes(chosen.get(b, b) for b in value.to_bytes(size, "little")), "little")
+
+    objects = {
+        key: replace(item, initial=tuple(put(v, item.type.bytes) for v in item.initial)) if item.unknown else item
+        for key, item in test.objects.items()
+    }
+    threads = tuple(
+        replace(thread, body=tuple(_put(op, chosen) for op in thread.body))
+        if any(isinstance(op, WRITERS) for op in thread.body)
+        else thread
+        for thread in test.threads
+    )
+    changed = {old: new for old, new in chosen.items() if old != new}
+    return Assignment(replace(test, objects=objects, threads=threads), changed)
 
 
-def _sources(op: Op) -> Iterator[tuple[Address, int]]:
-    """What ``op`` reads: addresses and numbers of bytes; 2**32 where it is not known."""
-    match op:
-        case Load() | Atomic() | Multimem(kind="ld_reduce" | "red"):
-            yield op.address, access_bytes(op)
-        case AsyncStore(reduction=str()):
-            yield op.address, op.type.bytes * len(op.values)
-        case Store() | AsyncStore() | Multimem():
-            pass
-        case _:
-            yield from ((value, 1 << 32) for value in addresses(op))
+def _put(op: Op, chosen: Mapping[int, int]) -> Op:
+    if not isinstance(op, WRITERS):
+        return op
+    places = tuple((key, offset, chosen.get(byte, byte)) for key, offset, byte in op.content.places)
+    return _with_content(op, Undetermined(places, op.content.rest))
 
 
-def _assigned(test: Test, chosen: Mapping[tuple[str, int], int]) -> Assignment:
-    objects = dict(test.objects)
-    bytes_: dict[int, int] = {}
-    for (key, index), value in chosen.items():
-        item = test.objects[key]
-        size = item.type.bytes
-        old = item.initial[index].to_bytes(size, "little")
-        bytes_ |= {a: b for a, b in zip(old, value.to_bytes(size, "little"), strict=True) if a != b}
-    for key, item in test.objects.items():
-        if item.unknown:
-            initial = tuple(chosen.get((item.physical, i), old) for i, old in enumerate(item.initial))
-            objects[key] = replace(item, initial=initial)
-    return Assignment(replace(test, objects=objects), bytes_)
+def _propositions(test: Test) -> tuple[Proposition | None, ...]:
+    return (None if test.condition is None else test.condition.proposition, test.filter)
 
 
 def computed_with(test: Test) -> list[str]:
     """Where the program may compute with unknown values, in words: then the values tried may not be all that matter."""
     tainted = {o.physical for o in test.objects.values() if o.unknown}
+    tainted |= {key for writer in writers(test.threads, test.objects) for key in writer.ranges}
     if not tainted:
         return []
     registers: list[set[str]] = [set() for _ in test.threads]
@@ -214,6 +282,10 @@ def computed_with(test: Test) -> list[str]:
             for op in thread.body:
                 _flow(test, thread, op, held, tainted, found)
         changed = before != (len(tainted), sum(map(len, registers)), len(found))
+    _, choices = _choices(test)
+    if prod(map(len, choices)) > MOST_ASSIGNMENTS:
+        most = max(map(len, choices)) - 1
+        found[f"{len(choices)} values are compared with {most} others, one at a time"] = None
     return list(found)
 
 
@@ -228,7 +300,7 @@ def _flow(test: Test, thread: Thread, op: Op, held: set[str], tainted: set[str],
         base = op.address.base
         if unknown(base):
             found[f"{place}: an address"] = None
-        objects = set(_locations(test.objects[base.name])) if isinstance(base, Sym) else set(tainted)
+        objects = set(locations(test.objects[base.name])) if isinstance(base, Sym) else set(tainted)
         stores = isinstance(op, Store) or (isinstance(op, Multimem) and op.kind == "st")
         reads = not stores and bool(objects & tainted)
         if reads:
@@ -271,13 +343,12 @@ def _compared(test: Test) -> list[int]:
                 case Atomic(op="min" | "max" | "inc" | "dec") | Multimem(op="min" | "max") | Alu(op="min" | "max"):
                     compares = ordered = True
     found: dict[int, None] = {}
-    condition = None if test.condition is None else test.condition.proposition
-    for comparison in _comparisons((condition, test.filter)):
+    for comparison in _comparisons(_propositions(test)):
         compares = True
         ordered = ordered or comparison.op not in ("==", "!=")
     if not compares:
         return []
-    for value in _constants(test.objects.values(), test.threads, (condition, test.filter)):
+    for value in _constants(test.objects.values(), test.threads, _propositions(test)):
         found[value] = None
     if ordered:
         found |= dict.fromkeys(value + step for value in tuple(found) for step in (-1, 1))

@@ -36,6 +36,8 @@ from ptxmm.ptx.ops import (
     TensorCommit,
     TensormapCopyFence,
     TensormapReplace,
+    WmmaLoad,
+    WmmaStore,
 )
 
 BITS = 32
@@ -45,7 +47,7 @@ MOST_VARIABLES = 255
 
 _WITH_SPACE = (
     Load, Store, Atomic, MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, CopyAsyncArrive, TensormapReplace,
-    LoadMatrix, StoreMatrix, TensorCommit,
+    LoadMatrix, StoreMatrix, TensorCommit, WmmaLoad, WmmaStore,
 )  # fmt: skip
 
 

@@ -10,12 +10,12 @@ from collections.abc import Container, Iterable, Mapping
 
 from ptxmm.ptx import ops, syntax
 from ptxmm.ptx.makers import MAKERS
-from ptxmm.ptx.makers.arithmetic import source_type, wide
 from ptxmm.ptx.makers.common import B64, PREDICATE, S64, U32
 from ptxmm.ptx.operands import Names
 from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.qualifiers import DEFAULT_ISA, is_typed, qualify
 from ptxmm.ptx.rules import check
+from ptxmm.ptx.signatures import result_type, source_types
 from ptxmm.ptx.versions import check_version, requires
 
 __all__ = ["ADDRESS", "PREDICATE", "S64", "definitions", "is_typed", "predicate_names", "requires", "resolve", "uses"]
@@ -61,7 +61,7 @@ def predicate_names(instructions: Iterable[syntax.Instruction]) -> frozenset[str
                 if instruction.opcode == "setp":
                     found.add(operand.first.name)
         first = instruction.operands[0] if instruction.operands else None
-        writes = instruction.opcode in ("setp", "isspacep") or any(
+        writes = instruction.opcode in ("setp", "isspacep", "testp") or any(
             name in ("pred", "test_wait", "try_wait") for name, _ in instruction.qualifiers
         )
         if writes and isinstance(first, syntax.Name):
@@ -82,7 +82,9 @@ def _written(op: Op) -> list[tuple[ops.Reg | None, Type]]:
         case ops.Atomic(dst=dsts) | ops.Multimem(dst=dsts):
             return [(dst, _packed(op)) for dst in dsts]
         case ops.Alu(name, typ, dst):
-            return [(dst, wide(typ) if name.endswith(".wide") else typ)]
+            return [(dst, result_type(name, typ))]
+        case ops.AluPair(name, _, typ, dst, predicate):
+            return [(dst, result_type(name, typ)), (predicate, PREDICATE)]
         case ops.SetPredicate(dst=dst, complement=complement):
             return [(dst, PREDICATE), (complement, PREDICATE)]
         case ops.Convert(dst, _, typ) | ops.Select(typ, dst) | ops.Pack(dst, typ):
@@ -101,8 +103,10 @@ def _written(op: Op) -> list[tuple[ops.Reg | None, Type]]:
             return [(dst, U32 if name == "popc" else PREDICATE)]
         case ops.LoadMatrix(dsts) | ops.TensorLoad(dsts):
             return [(dst, _B32) for dst in dsts]
-        case ops.Wgmma(dsts, type=typ):
+        case ops.Wgmma(dsts, type=typ) | ops.WmmaLoad(dsts, type=typ):
             return [(dst, typ) for dst in dsts]
+        case ops.Wmma(dsts, types=types):
+            return [(dst, types[0]) for dst in dsts]
         case ops.WarpExchange(name, typ, dst, predicate):
             return [(dst, _B32 if name in ("match.any", "match.all", "elect") else typ), (predicate, PREDICATE)]
         case ops.Nothing(dst, written) if written is not None:
@@ -134,7 +138,7 @@ def _addresses(op: Op) -> tuple[ops.Address | None, ...]:
             ops.Load() | ops.Store() | ops.Atomic() | ops.TensormapFence() | ops.MbarrierInit() | ops.MbarrierArrive()
             | ops.MbarrierTx() | ops.MbarrierWait() | ops.CopyAsyncArrive() | ops.TensormapReplace() | ops.Discard()
             | ops.TensorLoad() | ops.TensorStore() | ops.TensorCommit() | ops.LoadMatrix() | ops.StoreMatrix()
-            | ops.Multimem()
+            | ops.Multimem() | ops.WmmaLoad() | ops.WmmaStore()
         ):  # fmt: skip
             return (op.address,)
         case _:
@@ -182,6 +186,13 @@ def _read(op: Op) -> list[tuple[ops.Operand | None, Type]]:
             return [(v, _B32) for v in values]
         case ops.Wgmma():
             return _product_reads(op)
+        case ops.WmmaLoad(stride=stride):
+            return [(stride, U32)]
+        case ops.WmmaStore(values=values, type=typ, stride=stride):
+            return [*((v, typ) for v in values), (stride, U32)]
+        case ops.Wmma(types=types):
+            parts = zip(types[1:], (op.a, op.b, op.c), strict=True)
+            return [(item, typ) for typ, items in parts for item in items]
         case ops.TensormapReplace(value=value, type=typ):
             return [(value, typ)]
         case ops.Mapa(_, typ, value, rank):
@@ -200,7 +211,9 @@ def _read(op: Op) -> list[tuple[ops.Operand | None, Type]]:
         case ops.Unpack(_, typ, value) | ops.Convert(_, value, _, typ):
             return [(value, typ)]
         case ops.Alu(name, typ, _, sources):
-            return [(v, source_type(name, typ, i)) for i, v in enumerate(sources)]
+            return list(zip(sources, source_types(name, typ), strict=True))
+        case ops.AluPair(_, second, typ, _, _, sources):
+            return list(zip(sources, source_types(second, typ), strict=True))
         case ops.SetPredicate(_, typ, _, _, a, b, c=c):
             return [(a, typ), (b, typ), (c, PREDICATE)]
         case ops.Select(typ, _, a, b, p):

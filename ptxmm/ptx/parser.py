@@ -49,7 +49,7 @@ def parse_statements(text: str, line: int = 1, column: int = 1, *, dialect: bool
         from ptxmm.ptx.syntax_errors import parsed  # with Lark, which takes long to load
 
         nodes = parsed(origin, dialect)
-    return [_statement(origin, node) for node in nodes]
+    return [statement_of(origin, node) for node in nodes]
 
 
 def parse_integer(text: str) -> int | None:
@@ -102,10 +102,11 @@ def _check_size(origin: Origin) -> None:
 # -- building the statements ---------------------------------------------------------------------------------------
 
 
-def _statement(origin: Origin, node: Node) -> Statement:
-    tokens = _tokens(node)
+def statement_of(origin: Origin, node: Node) -> Statement:
+    """The label or instruction that ``node`` is the tree of. Raises ``PtxmmError`` for a constant that is none."""
+    first, last = _ends(node)
     if node.data == "label":
-        return Label(str(tokens[0]), origin.span(tokens[0], tokens[1]))
+        return Label(str(first), origin.span(first, last))
     guard: Guard | None = None
     opcode: Token | None = None
     last_qualifier: Token | None = None
@@ -118,24 +119,34 @@ def _statement(origin: Origin, node: Node) -> Statement:
                 name = _name(origin, parts[-1])
                 guard = Guard(name, len(parts) == 3, origin.span(parts[0], parts[-1]))
             else:
-                operands.append(_operand(origin, child))
+                operands.append(operand_of(origin, child))
         elif opcode is None:
             opcode = child
         elif child.type == "QUALIFIER":
             qualifiers.append((str(child)[1:], origin.span(child)))
             last_qualifier = child
     assert opcode is not None
-    last = tokens[-1]
-    text = " ".join(strip_comments(origin.text[tokens[0].start_pos : last.end_pos]).split())
+    text = " ".join(strip_comments(origin.text[first.start_pos : last.end_pos]).split())
     return Instruction(
         str(opcode),
         tuple(qualifiers),
         tuple(operands),
         guard,
         origin.span(opcode, last_qualifier),
-        origin.span(tokens[0], last),
+        origin.span(first, last),
         text,
     )
+
+
+def _ends(node: Node) -> tuple[Token, Token]:
+    """The first and the last token below ``node``."""
+    first: Node | Token = node
+    while not isinstance(first, str):
+        first = first.children[0]
+    last: Node | Token = node
+    while not isinstance(last, str):
+        last = last.children[-1]
+    return first, last
 
 
 def _tokens(node: Node) -> list[Token]:
@@ -154,21 +165,22 @@ def _name(origin: Origin, token: Token, element: str = "") -> Name:
     return Name(text.lstrip("%"), origin.span(token), text.startswith("%"))
 
 
-def _operand(origin: Origin, node: Node) -> Operand:
-    tokens = _tokens(node)
-    span = origin.span(tokens[0], tokens[-1])
+def operand_of(origin: Origin, node: Node) -> Operand:
+    """The operand that ``node`` is the tree of. Raises ``PtxmmError`` for a constant that is none."""
+    if node.data == "value":
+        return _value(origin, node)
+    span = origin.span(*_ends(node))
     match node.data:
-        case "value":
-            return _value(origin, node)
         case "memory":
             return _memory(origin, node, span)
         case "address_of":
             name = _tokens(cast("Node", node.children[1]))
             return AddressOf(_name(origin, name[0], "".join(name[1:])), _offset(origin, node.children[2:]), span)
         case "pair":
+            tokens = _tokens(node)
             return Pair(_name(origin, tokens[0]), _name(origin, tokens[2]), span)
         case "negated":
-            return Negated(_name(origin, tokens[1]), span)
+            return Negated(_name(origin, _tokens(node)[1]), span)
         case _:
             items = tuple(_value(origin, c) for c in node.children if not isinstance(c, str))
             return Vector(items, span)
@@ -180,7 +192,7 @@ def _memory(origin: Origin, node: Node, span: Span) -> Memory:
     extra = str(last)[1:] if isinstance(last, str) and last.type == "QUALIFIER" else None
     coordinates: Vector | None = None
     if rest:
-        found = _operand(origin, rest[0])
+        found = operand_of(origin, rest[0])
         if len(rest) == 1 and isinstance(found, Vector):
             coordinates = found
         else:
@@ -195,18 +207,18 @@ def _memory(origin: Origin, node: Node, span: Span) -> Memory:
 
 def _value(origin: Origin, node: Node) -> Name | Number | Float | Sum:
     base = cast("Node", node.children[0])
-    tokens = _tokens(node)
-    span = origin.span(tokens[0], tokens[-1])
+    whole = len(node.children) == 1
+    if base.data == "name":
+        token, *element = cast("list[Token]", base.children)
+        name = _name(origin, token, "".join(element))
+        return name if whole else Sum(name, _offset(origin, node.children[1:]), origin.span(*_ends(node)))
+    span = origin.span(*_ends(node))
     if base.data == "float":
-        if len(node.children) > 1:
+        if not whole:
             raise syntax_error_at(span, "a floating-point constant takes no offset")
         return _float(origin, base, span)
-    offset = _offset(origin, node.children[1:])
-    if base.data == "integer":
-        return Number(_in_range(_integer(origin, base) + offset, span), span)
-    name_tokens = _tokens(base)
-    name = _name(origin, name_tokens[0], "".join(name_tokens[1:]))
-    return name if len(node.children) == 1 else Sum(name, offset, span)
+    offset = 0 if whole else _offset(origin, node.children[1:])
+    return Number(_in_range(_integer(origin, base) + offset, span), span)
 
 
 def _offset(origin: Origin, children: list[Node | Token]) -> int:

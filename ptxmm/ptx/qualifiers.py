@@ -184,7 +184,7 @@ def qualify(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFA
         group = groups[0]
         if group == "type":
             types.append(parse_type(name))
-            if len(types) > (2 if form.kind == "cvt" else 1):
+            if len(types) > int(form.fixed.get("types", "1")):
                 raise at(span, f"one type too many: `.{name}`")
         elif group in chosen:
             free = next((g for g in groups if g not in chosen), None)
@@ -257,8 +257,9 @@ def _check_required(q: Qualified) -> None:
             elif one.startswith("`"):
                 end = ""
             raise at(q.instruction.opcode_span, f"`{shown(q)}` needs {article}{one}{end}")
-    if q.form.kind == "cvt" and len(q.types) != 2:
-        raise at(q.instruction.opcode_span, "`cvt` needs two types: the new one and the old one, such as .u64.u32")
+    if q.form.fixed.get("types", "1") != "1" and len(q.types) < 2:
+        what = "two types: the new one and the old one, such as .u64.u32" if q.form.kind == "cvt" else "two types"
+        raise at(q.instruction.opcode_span, f"`{q.form.opcode}` needs {what}")
 
 
 def shown(q: Qualified) -> str:

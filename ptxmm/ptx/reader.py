@@ -2,6 +2,7 @@
 
 Loading Lark and its grammar takes longer than most litmus tests do. So this reads what has no errors, which is
 nearly everything, and gives up on the rest: then Lark reads it, and says what is wrong. The trees are the same.
+The statements in the functions of a module are read by this too, with tokens of their own.
 """
 
 from __future__ import annotations
@@ -48,43 +49,69 @@ class Node:
         self.children = children
 
 
-class _Unexpected(Exception):
-    """The text is not of the grammar."""
+class UnexpectedError(Exception):
+    """The text is not of the grammar; ``position`` is that of a character that no token begins with."""
+
+    def __init__(self, position: int = 0) -> None:
+        super().__init__(position)
+        self.position = position
 
 
 def read(text: str) -> list[Node] | None:
     """The labels and instructions of ``text``, or None if it is not of the grammar."""
     try:
-        return _Reader(_tokens(text)).statements()
-    except _Unexpected:
+        return _Reader(tokens_of(text)).statements()
+    except UnexpectedError:
         return None
 
 
-def _tokens(text: str) -> list[Token]:
+def read_instruction(tokens: list[Token]) -> Node | None:
+    """The instruction that consists of ``tokens``, without a ``;``, or None if they are not of the grammar."""
+    reader = _Reader(tokens)
+    try:
+        node = reader.instruction()
+    except UnexpectedError:
+        return None
+    return node if reader.types[reader.index] == _END else None
+
+
+def read_operand(tokens: list[Token]) -> Node | None:
+    """The operand that consists of ``tokens``, or None if they are not of the grammar."""
+    reader = _Reader(tokens)
+    try:
+        node = reader.operand()
+    except UnexpectedError:
+        return None
+    return node if reader.types[reader.index] == _END else None
+
+
+def tokens_of(text: str, pattern: re.Pattern[str] = _TOKEN) -> list[Token]:
+    """The tokens of ``text``. The groups of ``pattern`` are ``blank``, ``mark`` (its type is its text) and types.
+    Raises ``UnexpectedError`` at a character that begins none of them."""
     found: list[Token] = []
     position, line, start = 0, 1, 0  # ``start``: of the line
     while position < len(text):
-        match = _TOKEN.match(text, position)
+        match = pattern.match(text, position)
         if match is None:
-            raise _Unexpected
+            raise UnexpectedError(position)
         end, kind = match.end(), match.lastgroup
-        if kind == "blank":
-            breaks = text.count("\n", position, end)
-            if breaks:
-                line, start = line + breaks, text.rfind("\n", position, end) + 1
-        else:
+        if kind != "blank":
             token = Token(match[0])
             token.type = match[0] if kind == "mark" else kind or ""
             token.start_pos, token.end_pos = position, end
             token.line = token.end_line = line
             token.column, token.end_column = position - start + 1, end - start + 1
             found.append(token)
+        if kind in ("blank", "SECTION"):
+            breaks = text.count("\n", position, end)
+            if breaks:
+                line, start = line + breaks, text.rfind("\n", position, end) + 1
         position = end
     return found
 
 
 class _Reader:
-    """One function for each rule of the grammar; each takes its tokens or raises ``_Unexpected``."""
+    """One function for each rule of the grammar; each takes its tokens or raises ``UnexpectedError``."""
 
     __slots__ = ("index", "tokens", "types")
 
@@ -106,7 +133,7 @@ class _Reader:
 
     def take(self, type_: str) -> Token:
         if self.types[self.index] != type_:
-            raise _Unexpected
+            raise UnexpectedError
         self.index += 1
         return self.tokens[self.index - 1]
 

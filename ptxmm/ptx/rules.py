@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ptxmm.ptx.ops import Type
+from ptxmm.ptx import rules_arithmetic
 from ptxmm.ptx.qualifiers import Qualified, at, dotted, shown
 from ptxmm.ptx.tables.copies import BULK_DIRECTIONS, BULK_REDUCTIONS, REDUCTION_DIRECTIONS, TENSOR_DIRECTIONS
 from ptxmm.ptx.tables.form import STRONG_SPACES
@@ -261,21 +261,6 @@ def _check_tensor(q: Qualified) -> None:
         raise at(q.span("dim"), f"`.{mode}` needs at least three dimensions, not .{q.chosen['dim']}")
 
 
-def _check_conversion(q: Qualified) -> None:
-    """``.sat`` is legal only where the new type can't hold all values of the old one (9.7.10.20)."""
-    if "sat" not in q.chosen:
-        return
-    to, frm = q.types
-    (low, high), (least, most) = _range(to), _range(frm)
-    if low <= least and most <= high:
-        message = f"`cvt.{to.name}.{frm.name}` takes no `.sat`"
-        raise at(q.span("sat"), message, hint=f"every .{frm.name} value is one of .{to.name}")
-
-
-def _range(typ: Type) -> tuple[int, int]:
-    return (-(1 << typ.bits - 1), (1 << typ.bits - 1) - 1) if typ.signed else (0, (1 << typ.bits) - 1)
-
-
 def _check_prefetch(q: Qualified) -> None:
     """Levels and state spaces (9.7.10.14)."""
     level, space = q.chosen["level"], q.get("space")
@@ -335,8 +320,8 @@ _RULES: Mapping[str, Callable[[Qualified], None]] = {
     "bulk_copy": _check_bulk,
     "bulk_tensor": _check_tensor,
     "tensor_prefetch": _check_tensor,
-    "cvt": _check_conversion,
     "prefetch": _check_prefetch,
     "tensormap_replace": _check_field,
     "wgmma": _check_product,
+    **rules_arithmetic.RULES,
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from ptxmm.ptx.tables import arithmetic, copies, matrices, memory, others, synchronization, tensorcore
+from ptxmm.ptx.tables import arithmetic, copies, matrices, memory, others, synchronization, tensorcore, wmma
 from ptxmm.ptx.tables.dialect import dialect_forms
 from ptxmm.ptx.tables.form import Form, Version
 from ptxmm.ptx.tables.memory import ATOMIC_TYPES
@@ -34,7 +34,7 @@ __all__ = [
 FORMS: Mapping[str, Form] = MappingProxyType(
     {
         form.opcode: form
-        for family in (memory, synchronization, copies, matrices, tensorcore, others, arithmetic)
+        for family in (memory, synchronization, copies, matrices, wmma, tensorcore, others, arithmetic)
         for form in family.FORMS
     }
 )

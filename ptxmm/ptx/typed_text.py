@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ptxmm.ptx import ops
+from ptxmm.ptx.computation_text import computation_text
 from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.spelling import Spelling, dotted, refuse
 from ptxmm.ptx.table import ATOMIC_TYPES, FORMS
 from ptxmm.ptx.tables.form import COMPLETE_TX
 from ptxmm.ptx.tensorcore_text import tensorcore_text
+from ptxmm.ptx.wmma_text import wmma_text
 
 _S64 = Type("s", 64)
 
@@ -25,12 +27,14 @@ def typed_text(op: Op, spell: Spelling) -> str:
         case ops.Multimem():
             return _multimem(op, spell)
         case (
-            ops.Alu() | ops.Convert() | ops.SetPredicate() | ops.Select() | ops.Pack() | ops.Unpack() | ops.Branch()
-            | ops.Exit()
+            ops.Alu() | ops.AluPair() | ops.Convert() | ops.SetPredicate() | ops.Select() | ops.Pack() | ops.Unpack()
+            | ops.Branch() | ops.Exit()
         ):  # fmt: skip
             return _arithmetic(op, spell)
         case ops.LoadMatrix() | ops.StoreMatrix() | ops.WgmmaFence() | ops.Wgmma():
             return _matrix(op, spell)
+        case ops.WmmaLoad() | ops.WmmaStore() | ops.Wmma():
+            return wmma_text(op, spell)
         case (
             ops.TensorFence() | ops.TensorWait() | ops.TensorLoad() | ops.TensorStore() | ops.TensorCopy()
             | ops.TensorProduct() | ops.TensorCommit()
@@ -132,24 +136,27 @@ def _legal_type(op: Op, name: str, typ: Type, legal: Collection[str]) -> Type:
 
 
 def _arithmetic(
-    op: ops.Alu | ops.Convert | ops.SetPredicate | ops.Select | ops.Pack | ops.Unpack | ops.Branch | ops.Exit,
+    op: ops.Alu | ops.AluPair | ops.Convert | ops.SetPredicate | ops.Select | ops.Pack | ops.Unpack | ops.Branch
+    | ops.Exit,
     spell: Spelling,
-) -> str:
+) -> str:  # fmt: skip
     register, operand = spell.register, spell.operand
     match op:
-        case ops.Alu(name, typ, dst, sources):
-            legal = _legal_type(op, name, typ, FORMS[name.partition(".")[0]].groups["type"])
-            return _joined(f"{name}.{legal.name}", register(dst), *(operand(v, typ) for v in sources))
+        case ops.Alu() | ops.AluPair():
+            return computation_text(op, spell)
         case ops.Pack(dst, typ, sources):
             return _joined(f"mov.{typ.name}", register(dst), spell.operands(sources))
         case ops.Unpack(targets, typ, value):
             return _joined(f"mov.{typ.name}", spell.registers(targets), operand(value, typ))
         case ops.Convert(dst, value, to, frm, saturate):
-            return f"cvt{'.sat' if saturate else ''}.{to.name}.{frm.name} {register(dst)}, {operand(value)}"
+            modes = (op.rounding, "ftz" if op.flush else None, "sat" if saturate else None)
+            return f"{dotted('cvt', *modes, to.name, frm.name)} {register(dst)}, {operand(value, frm)}"
         case ops.SetPredicate(cmp, typ, dst, complement, a, b):
             pair = register(dst) if complement is None else f"{register(dst)}|{register(complement)}"
             last = None if op.c is None else ("!" if op.c_negated else "") + register(op.c)
-            return _joined(dotted("setp", cmp, op.boolop, typ.name), pair, operand(a, typ), operand(b, typ), last)
+            cmp, _, ftz = cmp.partition(".")
+            name = dotted("setp", cmp, op.boolop, ftz or None, typ.name)
+            return _joined(name, pair, operand(a, typ), operand(b, typ), last)
         case ops.Select(typ, dst, a, b, predicate):
             return _joined(f"selp.{typ.name}", register(dst), operand(a, typ), operand(b, typ), register(predicate))
         case ops.Branch(target, condition):

@@ -40,6 +40,10 @@ def result(report: Result) -> dict[str, Any]:
     }
     if not report.listed:
         entry["outcomes_complete"] = False
+    if report.execution is not None:
+        from ptxmm.render.execution import execution_document
+
+        entry["execution"] = execution_document(report.execution)
     return entry
 
 

@@ -28,7 +28,7 @@ def text(result: FencesResult, style: Style) -> list[str]:
         lines.append(_headline(result))
     for number, variant in enumerate(result.variants, 1):
         lines += _variant(result, number, variant, style)
-    if not result.listed and result.status != "timeout":
+    if result.more and result.status != "timeout":
         lines.append("  there are more: --most takes a higher number, 0 lists all")
     return [*lines, *tail(result)]
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from ptxmm.analysis.claims import RACES, ROBUST
 from ptxmm.analysis.result import Failure, Note, Outcome, Report, Result, Status, Value
 from ptxmm.render.style import Style
 
@@ -58,8 +59,18 @@ def verdict_line(report: Report, style: Style, width: int, show_test: bool) -> s
 
 
 def note_lines(report: Result) -> list[str]:
-    """The remarks on a result, indented to stand below its line."""
-    return [f"      {clean(note.text)}" for note in report.notes]
+    """The remarks on a result and the execution that refutes it, indented to stand below its line."""
+    lines = [f"      {clean(note.text)}" for note in report.notes]
+    if report.execution is not None:
+        from ptxmm.render.execution import execution_lines
+
+        lines += ["      in this execution:", *execution_lines(report.execution, "        ")]
+    return lines
+
+
+def remark_lines(report: Result) -> list[str]:
+    """What a verdict on a kernel rests on, indented to stand below its line."""
+    return [f"      {clean(note.text)}" for note in report.notes if note.kind == "kernel"]
 
 
 def summary(reports: Sequence[Report], seconds: float, style: Style) -> str:
@@ -132,6 +143,8 @@ def _cells(item: Outcome) -> list[str]:
 
 
 def _word(report: Result) -> str:
+    if report.quantifier in (RACES, ROBUST):
+        return "unknown" if report.holds is None else "holds" if report.holds else "fails"
     if report.observation is not None:
         return report.observation
     if report.status == "undefined":

@@ -194,7 +194,7 @@ def _notes(
         text = f"a loop with effects goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
         yield Note("bound", text)
     if status == "bounded" and computed:
-        yield Note("unknown", f"an unknown initial value is computed with ({'; '.join(computed)})")
+        yield Note("unknown", f"an unknown value is computed with ({'; '.join(computed)})")
     if status == "timeout":
         yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
     if test.filter is not None:

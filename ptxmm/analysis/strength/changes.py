@@ -133,4 +133,3 @@ def _change(
         None if new is None else canonical(test, new),
         new,
     )
-

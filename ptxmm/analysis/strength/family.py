@@ -25,6 +25,7 @@ class Family:
         limits: Limits,
     ) -> None:
         self._limits = limits
+        self.switches = frozenset((*site, s) for site, v in variations.items() for _, needs in v.forms for s in needs)
         self._members = [
             Strengths(assigned.test, model, variations, required.unwanted, limits) for assigned in assignments(test)
         ]
@@ -33,3 +34,13 @@ class Family:
         """Whether the program that exactly the switches ``on`` make does nothing unwanted. Raises ``Timeout``."""
         self._limits.check()
         return all(member.find(on) is None for member in self._members)
+
+    def more(self, on: frozenset[Switch]) -> frozenset[Switch] | None:
+        """A larger set of switches that is not enough, or None if there is none. Raises ``Timeout``."""
+        rest = self.switches - on
+        for member in self._members if rest else ():
+            self._limits.check()
+            found = member.more(on, rest)
+            if found is not None:
+                return found
+        return None

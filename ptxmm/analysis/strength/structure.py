@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Literal
 
 from ptxmm.analysis.instruction import written
-from ptxmm.analysis.strength.changes import Change, Costs, insertion, removal, replacement
+from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.forms import scopes_of
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.edit import Edits
@@ -57,13 +57,32 @@ Kind = Literal["cp.async", "bulk", "wgmma"]
 
 @dataclass(frozen=True, slots=True)
 class Structural:
-    """A change of a program: ``edits``; ``at``: its first instruction; ``text`` what it is about."""
+    """What can be taken away at once: ``edits``; ``at``: its first instruction; ``text`` what it is about."""
 
     edits: Edits
     at: Site
     text: str
-    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step towards a repair: instructions ``added`` before that at a site (at the length of the body: at its end);
+    an instruction ``moved`` from a site to before an earlier one of its thread; or one ``replaced``.
+
+    ``barrier``: the threads of the barrier that is added, and before which instruction of each.
+    """
+
     cost: int
+    added: Mapping[Site, tuple[Op, ...]] = field(default_factory=dict)
+    moved: tuple[Site, int] | None = None
+    replaced: tuple[Site, Op] | None = None
+    barrier: tuple[str, tuple[int, ...], tuple[int, ...]] | None = None
+
+    @property
+    def gaps(self) -> frozenset[Site]:
+        """Before which instructions this one puts others."""
+        moved = () if self.moved is None else ((self.moved[0][0], self.moved[1]),)
+        return frozenset((*self.added, *moved))
 
 
 def removals(test: Test) -> Iterator[Structural]:
@@ -72,19 +91,18 @@ def removals(test: Test) -> Iterator[Structural]:
         sites = sorted(group)
         names = ", ".join(dict.fromkeys(test.threads[t].name for t, _ in sites))
         texts = " and ".join(dict.fromkeys(written(test.threads[t].body[i]) for t, i in sites))
-        yield Structural(dict.fromkeys(sites, ()), sites[0], f"{texts} ({names})", (), 0)
+        yield Structural(dict.fromkeys(sites, ()), sites[0], f"{texts} ({names})")
     for number, thread_ in enumerate(test.threads):
         for index, op in enumerate(thread_.body):
             if isinstance(op, _WAITS) or (isinstance(op, GridControl) and op.kind == "wait"):
-                yield Structural({(number, index): ()}, (number, index), written(op), (), 0)
+                yield Structural({(number, index): ()}, (number, index), written(op))
 
 
-def strengthenings(test: Test, coverage: Coverage, costs: Costs) -> Iterator[Structural]:
+def strengthenings(test: Test, coverage: Coverage, costs: Costs) -> tuple[Step, ...]:
     """The waits that can come earlier, wait for more or be added, the barriers that can be added, and the weak accesses
     of several elements that can be strong; the cheapest first."""
     found = [*_moves(test, costs), *_waits(test, costs), *_added(test, costs), *_vectors(test, coverage, costs)]
-    found.sort(key=lambda change: change.cost)
-    yield from found
+    return tuple(sorted(found, key=lambda step: step.cost))
 
 
 def _barriers(test: Test) -> list[list[Site]]:
@@ -117,7 +135,7 @@ def _barriers(test: Test) -> list[list[Site]]:
     return list(groups.values())
 
 
-def _waits(test: Test, costs: Costs) -> Iterator[Structural]:
+def _waits(test: Test, costs: Costs) -> Iterator[Step]:
     """Waits for groups that leave fewer of them, or wait for their writes too; and one more wait."""
     for number, thread in enumerate(test.threads):
         for index, op in enumerate(thread.body):
@@ -126,9 +144,7 @@ def _waits(test: Test, costs: Costs) -> Iterator[Structural]:
                     for read in (True, False) if op.read else (False,):
                         stronger = replace(op, pending=pending, read=read)
                         if stronger != op:
-                            changes = (replacement(test, number, index, stronger),)
-                            edits = {(number, index): (stronger,)}
-                            yield Structural(edits, (number, index), written(op), changes, costs.wait)
+                            yield Step(costs.wait, replaced=((number, index), stronger))
         yield from _added_waits(test, number, costs)
         yield from _tensor_waits(test, number, costs)
 
@@ -143,24 +159,13 @@ def divided(op: Op) -> bool:
     return False
 
 
-def _vectors(test: Test, coverage: Coverage, costs: Costs) -> Iterator[Structural]:
-    """Weak accesses of several elements made strong."""
+def _vectors(test: Test, coverage: Coverage, costs: Costs) -> Iterator[Step]:
+    """Weak accesses of several elements made ``.relaxed`` in the narrowest scope; then they have stronger forms."""
     for number, thread in enumerate(test.threads):
         for index, op in enumerate(thread.body):
-            if not isinstance(op, Load | Store) or not divided(op):
-                continue
-            ordered, price = ("acquire", costs.acquire) if isinstance(op, Load) else ("release", costs.release)
-            for sem, cost in (("relaxed", costs.strong), (ordered, costs.strong + price)):
-                for level, scope in enumerate(scopes_of(test, number, coverage)):
-                    stronger = replace(op, sem=sem, scope=scope)
-                    wider = int(getattr(costs, scope)) if level else 0
-                    yield Structural(
-                        {(number, index): (stronger,)},
-                        (number, index),
-                        written(op),
-                        (replacement(test, number, index, stronger),),
-                        cost + wider,
-                    )
+            if isinstance(op, Load | Store) and divided(op):
+                stronger = replace(op, sem="relaxed", scope=scopes_of(test, number, coverage)[0])
+                yield Step(costs.strong, replaced=((number, index), stronger))
 
 
 def unjudged(test: Test) -> Op | None:
@@ -168,7 +173,7 @@ def unjudged(test: Test) -> Op | None:
     return next((op for thread in test.threads for op in thread.body if isinstance(op, BarrierReduction)), None)
 
 
-def _moves(test: Test, costs: Costs) -> Iterator[Structural]:
+def _moves(test: Test, costs: Costs) -> Iterator[Step]:
     """Waits and commits that come earlier in their thread, past instructions that make nothing they use."""
     for number, thread in enumerate(test.threads):
         if any(isinstance(op, Branch | Exit) for op in thread.body):
@@ -181,12 +186,10 @@ def _moves(test: Test, costs: Costs) -> Iterator[Structural]:
                 passed = thread.body[before]
                 if mine & {name for name, _ in (*uses(passed), *definitions(passed))}:
                     break
-                edits: dict[Site, Sequence[Op]] = {(number, before): (op, passed), (number, index): ()}
-                changes = insertion(test, number, before, op), removal(test, number, index)
-                yield Structural(edits, (number, index), written(op), changes, costs.move)
+                yield Step(costs.move, moved=((number, index), before))
 
 
-def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Structural]:
+def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Step]:
     """A wait for all asynchronous operations of a kind that a thread has issued, at any later place; with the commit
     that puts them into a group where none is there."""
     body = test.threads[number].body
@@ -201,9 +204,7 @@ def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Structural]:
             for read in (True, False) if kind == "bulk" else (False,):
                 wait = AsyncWait(kind, 0, read, source)
                 added: list[Op] = [wait] if committed else [AsyncCommit(kind, source), wait]
-                changes = tuple(insertion(test, number, index, item) for item in added)
-                edits = {(number, index): (*added, op)}
-                yield Structural(edits, (number, index), "wait", changes, costs.wait)
+                yield Step(costs.wait, {(number, index): tuple(added)})
         match op:
             case CopyAsync():
                 issued["cp.async"] = False
@@ -217,7 +218,7 @@ def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Structural]:
                 issued.pop(op.kind, None)
 
 
-def _tensor_waits(test: Test, number: int, costs: Costs) -> Iterator[Structural]:
+def _tensor_waits(test: Test, number: int, costs: Costs) -> Iterator[Step]:
     """For accesses of tensor memory: a wait for them, at any later place, and the fences of tcgen05."""
     waits: dict[str, bool] = {}
     for index, op in enumerate(test.threads[number].body):
@@ -229,14 +230,12 @@ def _tensor_waits(test: Test, number: int, costs: Costs) -> Iterator[Structural]
         if waits:
             chains.append([TensorFence("before", source)])
         for added in chains:
-            edits: dict[Site, Sequence[Op]] = {(number, index): (*added, op)}
-            changes = tuple(insertion(test, number, index, item) for item in added)
-            yield Structural(edits, (number, index), "tcgen05", changes, costs.wait * len(added))
+            yield Step(costs.wait * len(added), {(number, index): tuple(added)})
         if isinstance(op, TensorLoad | TensorStore):
             waits["ld" if isinstance(op, TensorLoad) else "st"] = True
 
 
-def _added(test: Test, costs: Costs) -> Iterator[Structural]:
+def _added(test: Test, costs: Costs) -> Iterator[Step]:
     """One more barrier of the threads of a warp, a CTA or a cluster, each without branches."""
     for kind, members in _groups(test):
         bodies = [test.threads[t].body for t in members]
@@ -247,17 +246,14 @@ def _added(test: Test, costs: Costs) -> Iterator[Structural]:
         for gaps in product(*(range(len(body) + 1) for body in bodies)):
             if not any(gaps) or all(gap == len(body) for gap, body in zip(gaps, bodies, strict=True)):
                 continue  # nothing is before it, or after it
-            edits: dict[Site, Sequence[Op]] = {}
-            changes: list[Change] = []
+            added: dict[Site, tuple[Op, ...]] = {}
             for thread, gap, body in zip(members, gaps, bodies, strict=True):
                 source = Source(body[min(gap, len(body) - 1)].source.span, "")
-                added = _instructions(test, kind, source)
-                if not added:
+                added[thread, gap] = _instructions(test, kind, source)
+                if not added[thread, gap]:
                     return  # all barriers are in use
-                edits[thread, gap] = (*added, *body[gap : gap + 1])
-                changes += [insertion(test, thread, gap, op) for op in added]
             cost = {"warp": costs.barrier_warp, "cta": costs.barrier_cta, "cluster": costs.barrier_cluster}[kind]
-            yield Structural(edits, (members[0], gaps[0]), kind, tuple(changes), cost)
+            yield Step(cost, added, barrier=(kind, tuple(members), gaps))
 
 
 def left_out(test: Test) -> bool:

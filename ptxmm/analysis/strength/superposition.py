@@ -35,9 +35,9 @@ from ptxmm.ptx.ops import (
     Wgmma,
 )
 
-_FENCES = (Fence, ProxyFence, TensormapFence, MbarrierInitFence)
+FENCES = (Fence, ProxyFence, TensormapFence, MbarrierInitFence)
 _ASYNCHRONOUS = (BulkCopy, AsyncStore, Wgmma, TensorCopy, TensorProduct)
-_ORDERED = (Load, Store, Atomic, Multimem, *(kind for kinds in FAMILIES.values() for kind in kinds))
+ORDERED = (Load, Store, Atomic, Multimem, *(kind for kinds in FAMILIES.values() for kind in kinds))
 """Between two of these a fence can have an effect."""
 
 
@@ -70,10 +70,7 @@ class Superposition:
     def given(self) -> frozenset[Switch]:
         """The switches that make the program as it is written."""
         return frozenset(
-            (*site, step)
-            for site, forms in self.forms.items()
-            if not self.places[site].added
-            for step in forms.given
+            (*site, step) for site, forms in self.forms.items() if not self.places[site].added for step in forms.given
         )
 
     @property
@@ -139,7 +136,7 @@ def _gaps(body: tuple[Op, ...]) -> Iterator[int]:
     before = False
     loops = [(op.target, index) for index, op in enumerate(body) if isinstance(op, Branch) and op.target <= index]
     for index, op in enumerate(body):
-        ordered = isinstance(op, _ORDERED)
+        ordered = isinstance(op, ORDERED)
         if ordered and (before or any(first <= index <= last for first, last in loops)):
             yield index
         before = before or ordered
@@ -148,7 +145,7 @@ def _gaps(body: tuple[Op, ...]) -> Iterator[int]:
 def _beside_fence(body: tuple[Op, ...], index: int) -> bool:
     """Whether a memory fence is always passed right before an instruction: it can be made stronger instead."""
     targets = {op.target for op in body if isinstance(op, Branch)}
-    while index and index not in targets and isinstance(body[index - 1], _FENCES):
+    while index and index not in targets and isinstance(body[index - 1], FENCES):
         index -= 1
         op = body[index]
         if isinstance(op, Fence) and op.guard is None and op.restrict is None:

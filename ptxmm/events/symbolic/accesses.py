@@ -40,7 +40,8 @@ def access(
     """Execute a load, a store or an atomic operation under ``presence``; ``guard``: what its predicate depends on."""
     address = run.address(state, op.address, op.space)
     where, wrong = run.located(op, address, access_bytes(op), presence)
-    inside = run.formulas.both(presence, -wrong)
+    # While the possible values are still being found there may be no place at all.
+    inside = run.formulas.both(presence, -wrong) if where else FALSE
     common = Access(op, here, where, wrong, inside, address.reads, run.control(state, guard))
     parts = elements(op, run.machine.split128)
     if isinstance(op, Store):
@@ -189,6 +190,12 @@ def _atomic(run: Executor, common: Access, op: Atomic, element: Element, state: 
         written = new
     else:
         written = updated(run, op.op, element.type, common.where, old, values[0])
+        if common.here[1] in run.silent:
+            same = apply(run.formulas, lambda a, b: int(a == b), old.domain, written.domain).get(1, FALSE)
+            same = run.machine.either_way(same, {**old.reads, **written.reads})
+            run.wrote(state, run.formulas.both(presence, -same))
+            _write_half(run, common, op, id_, places, presence, control, written)
+            return old
     run.wrote(state, presence)
     _write_half(run, common, op, id_, places, presence, control, written)
     return old

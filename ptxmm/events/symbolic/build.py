@@ -18,13 +18,16 @@ from ptxmm.events.symbolic.phases import Scenario, scenarios
 from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.possible import Possible, rounds
 from ptxmm.events.symbolic.program import Program
-from ptxmm.events.symbolic.refusals import refuse, refuse_written
+from ptxmm.events.symbolic.refusals import refuse_written
 from ptxmm.events.symbolic.threads import outline, run
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, Term
 from ptxmm.program.mbarriers import mbarriers
+from ptxmm.program.silent import silent
 from ptxmm.program.test import TENSORMAP, EventId, Test
-from ptxmm.ptx.ops import Atomic, Branch, Op, TensormapCopyFence, TensormapReplace
+from ptxmm.program.undetermined import Place, readable
+from ptxmm.program.unknown import has_unknown
+from ptxmm.ptx.ops import Atomic, Branch, Op, TensormapCopyFence, TensormapReplace, WmmaLoad
 from ptxmm.relations.formula import FALSE, TRUE
 from ptxmm.relations.symbolic import SymbolicAlgebra
 
@@ -43,10 +46,10 @@ def build(
     ``observed``: the registers and memory elements whose final values matter. Raises ``PtxmmError`` for what is not
     modelled.
     """
-    refuse(test)
     terms = list(dict.fromkeys(observed))
     shown = {(t.thread, t.register) for t in terms if isinstance(t, RegisterTerm)}
-    machine, threads, found, torn = _execute(test, reading, shown, whole, check)
+    seen = readable(test, terms) if has_unknown(test) else None
+    machine, threads, found, torn = _execute(test, reading, shown, whole, seen, check)
     refuse_written(machine)
     formulas = machine.formulas
     cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
@@ -78,6 +81,7 @@ def _execute(
     reading: Reading,
     shown: Collection[tuple[int, str]],
     whole: Callable[[str], bool],
+    seen: set[Place] | None,
     check: Callable[[], None],
 ) -> tuple[Machine, list[ThreadEvents], list[Scenario], frozenset[str]]:
     """Execute all threads until what one execution supposes is what it leads to.
@@ -90,7 +94,7 @@ def _execute(
     executions = turns = 0
     chunks = _chunks(test, reading.split128)
     shared = members(test)
-    outlines = [outline(thread) for thread in test.threads]
+    outlines = [outline(thread, quiet) for thread, quiet in zip(test.threads, silent(test), strict=True)]
     guarded = any(_guarded(op) for thread in test.threads for op in thread.body)
     while True:
         check()
@@ -108,6 +112,7 @@ def _execute(
         borders = _borders(machine)
         opaque = {p.physical for e in machine.events if e.kind == "R" and _is_map_access(e) for p in e.places}
         torn = {k: points for k, points in possible.torn().items() if reading.tear and k not in opaque}
+        torn = {k: inside for k, points in torn.items() if (inside := _inside_reads(machine, k, points, seen))}
         for key, points in torn.items():
             if not whole(key):
                 borders.setdefault(key, set()).update(points)
@@ -146,14 +151,14 @@ def _values_matter(threads: list[ThreadEvents]) -> bool:
     )
 
 
-def _chunks(test: Test, split: bool) -> Callable[[str, int, int], tuple[tuple[int, int], ...]]:
+def _chunks(test: Test, split: bool) -> Callable[..., tuple[tuple[int, int], ...]]:
     """How the test divides copies and vectors, worked out when it is first asked for."""
     made: list[Chunks] = []
 
-    def of(key: str, offset: int, size: int) -> tuple[tuple[int, int], ...]:
+    def of(key: str, offset: int, size: int, unit: int = 0) -> tuple[tuple[int, int], ...]:
         if not made:
             made.append(Chunks(test, split))
-        return made[0].of(key, offset, size)
+        return made[0].of(key, offset, size, unit)
 
     return of
 
@@ -191,6 +196,21 @@ def _borders(machine: Machine) -> dict[str, set[int]]:
         for key, found in ranges.items()
         if len(found) > 1 and any(b[0] < a[1] for a, b in pairwise(sorted(found)))
     }
+
+
+def _inside_reads(machine: Machine, key: str, points: set[int], seen: set[Place] | None) -> set[int]:
+    """Those of ``points`` that lie inside a read of ``key``: nothing else is torn. Of a matrix that is loaded, nothing
+    is seen, nor of bytes outside ``seen`` (None: all are in it): those are not told apart."""
+    ranges = {
+        (p.offset, p.offset + p.size)
+        for e in machine.events
+        if e.kind == "R" and not isinstance(e.op, WmmaLoad)
+        for p in e.places
+        if p.physical == key
+    }
+    if seen is not None:
+        points = {point for point in points if (key, point) in seen or (key, point - 1) in seen}
+    return {point for point in points if any(first < point < end for first, end in ranges)}
 
 
 def _is_map_access(event: Event) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import pairwise, permutations
 
 from ptxmm.events.symbolic.coherence import coherence, exactly_one, final_writes
-from ptxmm.events.symbolic.event import Event
+from ptxmm.events.symbolic.event import Event, ThreadEvents
 from ptxmm.events.symbolic.exchanges import Exchanges, Returned, depends, resolved
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.phases import Scenario, matches
@@ -42,18 +42,21 @@ def choose(
 
 
 def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None:
-    """Choose one barrier scenario; each thread completes, is cut, or waits at a barrier of the scenario."""
+    """Choose a barrier scenario of each group; each thread completes, is cut, or waits at a barrier of its scenario."""
     formulas, threads = program.formulas, program.threads
     if not any(t.barriers for t in threads):
-        program.constraints += [formulas.either(t.completed, t.cut) for t in threads]
+        program.constraints += [formulas.any([t.completed, t.cut, _spins(program, t)]) for t in threads]
         return
-    conditions = [_condition(program, machine, scenario) for scenario in found]
-    if len(found) == 1 and conditions[0] == TRUE:
-        program.scenarios = [(found[0], TRUE)]
-    else:
+    program.scenarios = []
+    for number in dict.fromkeys(scenario.group for scenario in found) or (0,):
+        group = [scenario for scenario in found if scenario.group == number]
+        conditions = [_condition(program, machine, scenario) for scenario in group]
+        if len(group) == 1 and conditions[0] == TRUE:
+            program.scenarios.append((group[0], TRUE))
+            continue
         choice = machine.new_choice()
-        program.scenarios = [(scenario, formulas.variable(choice)) for scenario in found]
-        selectors = [s for _, s in program.scenarios]
+        selectors = [formulas.variable(choice) for _ in group]
+        program.scenarios += zip(group, selectors, strict=True)
         program.constraints.append(formulas.any(selectors))
         program.at_most_one(selectors)
         program.constraints += [formulas.either(-s, c) for s, c in zip(selectors, conditions, strict=True)]
@@ -63,10 +66,17 @@ def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None
     misuse = [s for scenario, s in program.scenarios if scenario.undefined is not None]
     for index, thread in enumerate(threads):
         waits = [s for scenario, s in program.scenarios if any(i[0] == index for i in scenario.stuck)]
-        program.constraints.append(formulas.any([thread.completed, thread.cut, *waits, *misuse]))
+        spins = _spins(program, thread)
+        program.constraints.append(formulas.any([thread.completed, thread.cut, spins, *waits, *misuse]))
         for event in thread.barriers:
             if event.tokens is not None and len(event.tokens) > 1:
                 program.at_most_one(list(event.tokens.values()))
+
+
+def _spins(program: Program, thread: ThreadEvents) -> Formula:
+    """When ``thread`` spins, maybe for what a thread does that is cut by the bound; else no execution is asked for."""
+    formulas = program.formulas
+    return formulas.both(thread.spun, formulas.any([other.cut for other in program.threads if other is not thread]))
 
 
 def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formula:
@@ -76,8 +86,8 @@ def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formul
     arrivals = {(a.id, a.kind): a for a in scenario.arrivals}
     tokens = dict(scenario.tokens)
     parts: list[Formula] = []
-    for thread in program.threads:
-        for event in thread.barriers:
+    for index in scenario.threads:
+        for event in program.threads[index].barriers:
             key = (event.id, event.kind)
             arrival = arrivals.get(key)
             when = event.presence
@@ -91,10 +101,10 @@ def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formul
             happens[key] = formulas.either(happens.get(key, FALSE), when)
     parts += [when if key in arrivals else -when for key, when in happens.items()]
     waiting = {id_[0] for id_ in scenario.stuck}
-    for index, thread in enumerate(program.threads):
-        if index not in waiting:
-            lost = formulas.both(-thread.completed, -thread.cut)
-            parts.append({True: thread.completed, False: thread.cut, None: lost}[scenario.ends[index]])
+    for index in scenario.threads - waiting:
+        thread = program.threads[index]
+        lost = formulas.all([-thread.completed, -thread.cut])
+        parts.append({True: thread.completed, False: thread.cut, None: lost}[scenario.ends[index]])
     return formulas.all(parts)
 
 

@@ -9,6 +9,7 @@ from ptxmm.events.symbolic.mapping import cta_rank, in_space, mapped
 from ptxmm.events.symbolic.values import Domain, Value, convert, extend
 from ptxmm.ptx.ops import (
     Alu,
+    AluPair,
     Convert,
     CtaRank,
     GenericAddress,
@@ -25,10 +26,15 @@ from ptxmm.ptx.ops import (
     SetPredicate,
     Type,
     Unpack,
+    Wmma,
 )
+from ptxmm.ptx.signatures import source_types
+from ptxmm.relations.formula import FALSE
 
 PENDING = (1 << 20) - 1
 """The part of an mbarrier's state token that is the pending count; the phase is above it."""
+
+_LAST_BIT = 31
 
 
 def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
@@ -38,16 +44,19 @@ def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
     """
     match op:
         case Alu(name, type_, dst, sources):
-            types = [type_] * len(sources)
-            if name in ("shl", "shr"):
-                types[1] = AMOUNT if isinstance(sources[1], Imm) else _register_type(run, sources[1], AMOUNT)
-            if name == "mad.wide":
-                types[2] = Type(type_.kind, 2 * type_.bits)
-            values = [run.operand(state, s, t) for s, t in zip(sources, types, strict=True)]
+            values = [run.operand(state, s, t) for s, t in zip(sources, source_types(name, type_), strict=True)]
+            _check_defined(run, op, state, values)
             result = values[0] if name == "mov" else run.operation(name, type_, values)
             return [(dst.name, result)]
-        case Convert(dst, source, to, frm, saturate):
-            return [(dst.name, _converted(run, run.operand(state, source, frm), dst, to, frm, saturate))]
+        case AluPair(name, second, type_, first, predicate, sources):
+            types = source_types(second, type_)
+            values = [run.operand(state, s, t) for s, t in zip(sources, types, strict=True)]
+            found = [(predicate.name, run.operation(second, type_, values))]
+            if first is not None:
+                found.append((first.name, run.operation(name, type_, values[: len(source_types(name, type_))])))
+            return found
+        case Convert():
+            return [(op.dst.name, _converted(run, run.operand(state, op.value, op.frm), op))]
         case SetPredicate():
             return _set_predicate(run, op, state)
         case Select(type_, dst, a, b, predicate):
@@ -66,6 +75,10 @@ def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
         case PendingCount(dst, token):
             value = run.operand(state, token, ADDRESS)
             return [(dst.name, run.function(("pending_count",), lambda v: v & PENDING, [value]))]
+        case Wmma():
+            from ptxmm.events.symbolic import wmma  # few programs have one
+
+            return wmma.product(run, op, state)
         case Nothing(dst):
             return [] if dst is None else [(dst.name, run.constant(0))]
         case Mapa(dst, type_, _, rank):
@@ -93,9 +106,29 @@ def _window_address(run: Executor, state: State, op: Mapa | CtaRank) -> Value:
     return run.unwindowed(value) if in_window else value
 
 
-def _converted(run: Executor, value: Value, dst: Reg, to: Type, frm: Type, saturate: bool) -> Value:
-    bits = max(to.bits, run.thread.registers[dst.name].bits)
-    return run.function(("cvt", to, frm, saturate), lambda v: extend(convert(v, to, frm, saturate), to, bits), [value])
+def _converted(run: Executor, value: Value, op: Convert) -> Value:
+    to, frm = op.to, op.frm
+    bits = max(to.bits, run.thread.registers[op.dst.name].bits)
+    modes = (op.saturate, op.rounding, op.flush)
+    return run.function(("cvt", to, frm, *modes), lambda v: extend(convert(v, to, frm, *modes), to, bits), [value])
+
+
+def _check_defined(run: Executor, op: Alu, state: State, values: list[Value]) -> None:
+    """Note a division by zero, whose value is unspecified (9.7.1.8), and fns beyond the mask, which is undefined
+    (9.7.1.17)."""
+    if op.op in ("div", "rem") and op.type.kind != "f":
+        wrong, why = [when for v, when in values[1].domain.items() if v == 0], "division by zero"
+    elif op.op == "fns":
+        wrong = [when for v, when in values[1].domain.items() if v > _LAST_BIT]
+        why = "fns with a base above 31"
+    else:
+        return
+    presence = run.formulas.both(state.guard, run.formulas.any(wrong))
+    if op.guard is not None:
+        holds = state.registers[op.guard.register].domain
+        presence = run.formulas.both(presence, holds.get(0 if op.guard.negated else 1, FALSE))
+    if presence != FALSE:
+        run.misuse(op, presence, why)
 
 
 def _set_predicate(run: Executor, op: SetPredicate, state: State) -> list[tuple[str, Value]]:
@@ -140,10 +173,6 @@ def field(run: Executor, value: Value, shift: int, width: int) -> Value:
     if shift == 0 and all(v <= mask for v in value.domain):
         return value
     return run.function(("field", shift, width), lambda v: v >> shift & mask, [value])
-
-
-def _register_type(run: Executor, operand: Operand, default: Type) -> Type:
-    return run.thread.registers[operand.name] if isinstance(operand, Reg) else default
 
 
 __all__ = ["computed", "field"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ptxmm.events.symbolic.values import Domain, Reads, Value
 from ptxmm.program.test import EventId, MemoryObject
 from ptxmm.ptx.ops import Op
-from ptxmm.relations.formula import TRUE, Formula
+from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,16 @@ class SyncEvent:
 
 @dataclass(slots=True)
 class ThreadEvents:
-    """What one thread may do: when it ends (``completed``, or ``cut`` by the bound) and with which registers."""
+    """What one thread may do: when it ends (``completed``, or ``cut`` by the bound) and with which registers.
+    ``loops``: for each backward branch when it is the one that is cut. ``spun``: when it would go round a spin loop
+    once more."""
 
     barriers: list[SyncEvent]
     completed: Formula
     cut: Formula
     registers: dict[str, Domain]
+    loops: dict[int, Formula] = field(default_factory=dict)
+    spun: Formula = FALSE
 
 
 def initial_values(item: MemoryObject) -> bytes:

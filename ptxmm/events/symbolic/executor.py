@@ -23,12 +23,15 @@ Located = list[tuple[Formula, MemoryObject, int]]
 class Executor:
     """Makes events of one thread. ``headers``: pcs where an iteration of a spin loop begins."""
 
-    def __init__(self, machine: Machine, index: int, thread: Thread, headers: Collection[int]) -> None:
+    def __init__(
+        self, machine: Machine, index: int, thread: Thread, headers: Collection[int], silent: Collection[int] = ()
+    ) -> None:
         self.machine = machine
         self.formulas = machine.formulas
         self.index = index
         self.thread = thread
         self.headers = headers
+        self.silent = silent
         self.barriers: list[SyncEvent] = []
 
     # -- values --

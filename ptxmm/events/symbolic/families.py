@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ptxmm.events.symbolic import copies, matrices, sync, tensorcore, tensors
+from ptxmm.events.symbolic import copies, matrices, sync, tensorcore, tensors, wmma
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.multimem import multimem
 from ptxmm.events.symbolic.operations import wait
 from ptxmm.events.symbolic.tensormaps import copy_fence, replace_field, tensormap_fence
+from ptxmm.events.symbolic.undetermined import discard
 from ptxmm.events.symbolic.values import Reads
 from ptxmm.events.symbolic.warps import exchange
 from ptxmm.program.test import EventId
@@ -20,6 +21,7 @@ from ptxmm.ptx.ops import (
     ClusterBarrier,
     CopyAsync,
     CopyAsyncArrive,
+    Discard,
     LoadMatrix,
     MbarrierArrive,
     MbarrierInit,
@@ -41,6 +43,8 @@ from ptxmm.ptx.ops import (
     WarpBarrier,
     WarpExchange,
     Wgmma,
+    WmmaLoad,
+    WmmaStore,
 )
 from ptxmm.relations.formula import Formula
 
@@ -50,6 +54,8 @@ def execute(
 ) -> None:
     """Execute ``op`` where ``presence`` holds."""
     match op:
+        case Discard():
+            discard(run, op, here, state, presence, control)
         case Multimem():
             multimem(run, op, here, state, presence, condition, control)
         case Barrier():
@@ -86,6 +92,10 @@ def execute(
             matrices.load_matrix(run, op, here, state, presence, condition, control)
         case StoreMatrix():
             matrices.store_matrix(run, op, here, state, presence, control)
+        case WmmaLoad():
+            wmma.load(run, op, here, state, presence, condition, control)
+        case WmmaStore():
+            wmma.store(run, op, here, state, presence, control)
         case Wgmma():
             matrices.wgmma(run, op, here, state, presence, condition, control)
         case (

@@ -13,7 +13,7 @@ from ptxmm.ptx.ops import Type
 
 
 @dataclass(frozen=True, slots=True)
-class _Format:
+class Format:
     """An IEEE 754 binary format: widths of the exponent and of the stored significand."""
 
     exponent: int
@@ -30,6 +30,16 @@ class _Format:
     @property
     def canonical(self) -> int:
         return self.sign - 1
+
+    @property
+    def quiet(self) -> int:
+        """The bit of a NaN that does not signal."""
+        return 1 << (self.fraction - 1)
+
+    @property
+    def least(self) -> int:
+        """The smallest positive number is two to this."""
+        return 2 - (1 << (self.exponent - 1)) - self.fraction
 
     def is_nan(self, bits: int) -> bool:
         return bits & (self.sign - 1) > self.infinity
@@ -58,12 +68,12 @@ class _Format:
         return sign | min((excess << self.fraction) + kept, self.infinity)
 
 
-_FORMATS = {("f", 16): _Format(5, 10), ("bf", 16): _Format(8, 7), ("f", 32): _Format(8, 23), ("f", 64): _Format(11, 52)}
+FORMATS = {("f", 16): Format(5, 10), ("bf", 16): Format(8, 7), ("f", 32): Format(8, 23), ("f", 64): Format(11, 52)}
 
 
 def is_float(op: str, type_: Type) -> bool:
     """Whether the atomic operation ``op`` computes in floating point."""
-    return op in ("add", "min", "max") and (type_.kind, type_.bits) in _FORMATS
+    return op in ("add", "min", "max") and (type_.kind, type_.bits) in FORMATS
 
 
 def compute_float(op: str, type_: Type, a: int, b: int, flush: bool) -> int:
@@ -72,7 +82,7 @@ def compute_float(op: str, type_: Type, a: int, b: int, flush: bool) -> int:
     ``flush``: subnormal inputs and results become zeros of the same sign (atomic ``.f32`` addition in global memory).
     Raises ``PtxmmError`` for another operation.
     """
-    form = _FORMATS[type_.kind, type_.bits]
+    form = FORMATS[type_.kind, type_.bits]
     if flush:
         a, b = _flushed(form, a), _flushed(form, b)
     if op == "add":
@@ -84,11 +94,11 @@ def compute_float(op: str, type_: Type, a: int, b: int, flush: bool) -> int:
     return _flushed(form, result) if flush else result
 
 
-def _flushed(form: _Format, bits: int) -> int:
+def _flushed(form: Format, bits: int) -> int:
     return bits & form.sign if bits & form.infinity == 0 else bits
 
 
-def _add(form: _Format, a: int, b: int) -> int:
+def _add(form: Format, a: int, b: int) -> int:
     for operand in (a, b):
         if form.is_nan(operand):
             return operand | 1 << (form.fraction - 1) if form.fraction == 52 else form.canonical
@@ -102,7 +112,7 @@ def _add(form: _Format, a: int, b: int) -> int:
     return form.rounded(total)
 
 
-def _extreme(form: _Format, op: str, a: int, b: int) -> int:
+def _extreme(form: Format, op: str, a: int, b: int) -> int:
     """The lesser or greater; a NaN counts only if both are, and -0 is less than +0."""
     if form.is_nan(a) or form.is_nan(b):
         return form.canonical if form.is_nan(a) and form.is_nan(b) else b if form.is_nan(a) else a
@@ -110,5 +120,5 @@ def _extreme(form: _Format, op: str, a: int, b: int) -> int:
     return a if less == (op == "min") else b
 
 
-def _rank(form: _Format, bits: int) -> int:
+def _rank(form: Format, bits: int) -> int:
     return -1 - (bits ^ form.sign) if bits & form.sign else bits

@@ -20,6 +20,7 @@ from ptxmm.ptx.ops import (
     ClusterBarrier,
     CopyAsync,
     CopyAsyncArrive,
+    Discard,
     Fence,
     GenericToAsyncFence,
     GridControl,
@@ -42,6 +43,8 @@ from ptxmm.ptx.ops import (
     WarpExchange,
     Wgmma,
     WgmmaFence,
+    WmmaLoad,
+    WmmaStore,
 )
 from ptxmm.relations.formula import FALSE, Formula
 
@@ -49,7 +52,8 @@ _EVENTS = (
     Load, Store, Atomic, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, Barrier,
     BarrierReduction, WarpBarrier, WarpExchange, ClusterBarrier, MbarrierInit, MbarrierArrive, MbarrierTx,
     MbarrierWait, CopyAsync, CopyAsyncArrive, AsyncWait, BulkCopy, AsyncStore, TensormapReplace, TensormapCopyFence,
-    GridControl, LoadMatrix, StoreMatrix, WgmmaFence, Wgmma, Multimem, *FAMILIES["tensor memory"],
+    GridControl, LoadMatrix, StoreMatrix, WgmmaFence, Wgmma, Multimem, Discard, WmmaLoad,
+    WmmaStore, *FAMILIES["tensor memory"],
 )  # fmt: skip
 
 

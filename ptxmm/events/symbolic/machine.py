@@ -84,7 +84,7 @@ class Machine:
         possible: Callable[[tuple[str, int, int], EventId], dict[int, int]],
         free: bool,
         assumed: Assumed,
-        chunks: Callable[[str, int, int], tuple[tuple[int, int], ...]],
+        chunks: Callable[..., tuple[tuple[int, int], ...]],
         shown: Collection[tuple[int, str]],
         check: Callable[[], None],
     ) -> None:

@@ -90,6 +90,16 @@ class Program:
         return self.formulas.both(self.formulas.any([t.cut for t in self.threads]), self.formulas.all(defined))
 
     @property
+    def loops(self) -> list[tuple[tuple[int, int], Formula]]:
+        """The backward branches, as (thread, index in its body), each with when it would pass the bound."""
+        defined = self.formulas.all([-f for f, _ in self.undefined])
+        return [
+            ((number, pc), self.formulas.both(cut, defined))
+            for number, thread in enumerate(self.threads)
+            for pc, cut in thread.loops.items()
+        ]
+
+    @property
     def deadlock(self) -> Formula:
         """When some thread waits for ever at a barrier although no other was cut by the bound."""
         formulas = self.formulas
@@ -123,10 +133,11 @@ class Program:
 
     def _completed(self, mbarrier: Mbarrier) -> Domain:
         """How many phases an mbarrier has completed in the end."""
+        own = {scenario.group for scenario, _ in self.scenarios if mbarrier in dict(scenario.completed)}
         arms = [
             (selector, only(dict(scenario.completed).get(mbarrier, 0)))
             for scenario, selector in self.scenarios
-            if scenario.undefined is None and not scenario.stuck
+            if scenario.group in own and scenario.undefined is None and not scenario.stuck
         ]
         if len(arms) <= 1:
             return arms[0][1] if arms else only(0)

@@ -1,20 +1,11 @@
-"""What the symbolic engine refuses, with a clear error instead of a wrong answer (semantics section 3, A40, A41)."""
+"""What the symbolic engine refuses, with a clear error instead of a wrong answer (semantics A41)."""
 
 from __future__ import annotations
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Discard, Op
-
-
-def refuse(test: Test) -> None:
-    """Raise ``PtxmmError`` of kind unsupported for the first instruction that is not modelled yet."""
-    for thread in test.threads:
-        for op in thread.body:
-            what = _unmodelled(op)
-            if what is not None:
-                raise _error(test, op, f"{what} is not supported yet")
+from ptxmm.ptx.ops import Op
 
 
 def refuse_written(machine: Machine) -> None:
@@ -29,13 +20,6 @@ def refuse_written(machine: Machine) -> None:
             ):
                 message = "a non-coherent load of a variable that is written is outside the memory model"
                 raise _error(machine.test, load.op, message, "use ld without .nc, or write nothing to the variable")
-
-
-def _unmodelled(op: Op) -> str | None:
-    match op:
-        case Discard():
-            return "discard.L2, whose value is undetermined,"
-    return None
 
 
 def _error(test: Test, op: Op, message: str, hint: str | None = None) -> PtxmmError:

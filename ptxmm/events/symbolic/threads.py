@@ -36,9 +36,9 @@ class Outline:
     idle: frozenset[int]
 
 
-def outline(thread: Thread) -> Outline:
-    """The outline of ``thread``."""
-    flow = control_flow(thread)
+def outline(thread: Thread, silent: frozenset[int]) -> Outline:
+    """The outline of ``thread``; ``silent`` as in ``control_flow``."""
+    flow = control_flow(thread, silent)
     splits = any(isinstance(op, AsyncCommit) and op.guard is not None for op in thread.body)
     operands = live_operands(thread) if flow.join or flow.backward or splits else []
     idle = frozenset(pc for pc, header in flow.spin.items() if _idle(thread, header, pc))
@@ -72,13 +72,14 @@ class _Run:
         self.thread = machine.test.threads[index]
         self.flow = known.flow
         self.ends: list[State] = []
-        self.cut: list[Formula] = []
+        self.cut: dict[int, Formula] = {}
+        self.spun: list[Formula] = []
         self.backward = {pc: i for i, pc in enumerate(sorted(self.flow.backward))}
         self.spins = {pc: len(self.backward) + i for i, pc in enumerate(sorted(self.flow.spin))}
         self.around = known.around
         self.component = known.component
         self.headers = set(self.flow.spin.values())
-        self.executor = Executor(machine, index, self.thread, self.headers)
+        self.executor = Executor(machine, index, self.thread, self.headers, self.flow.silent)
         self.operands = known.operands
         self.idle = known.idle
 
@@ -123,8 +124,10 @@ class _Run:
         return ThreadEvents(
             self.executor.barriers,
             completed,
-            self.formulas.any(self.cut),
+            self.formulas.any(list(self.cut.values())),
             registers_at_end,
+            self.cut,
+            self.formulas.any(self.spun),
         )
 
     def _end(self, presence: Formula) -> None:
@@ -291,10 +294,12 @@ class _Run:
             jump.guard = formulas.both(jump.guard, wrote)
             if counts[self.spins[pc]] < SPINS and pc not in self.idle:
                 result.append((op.target, _increased(counts, self.spins[pc]), spins))
+            else:
+                self.spun.append(spins.guard)
         if jump.guard == FALSE:
             return result
         if counts[self.backward[pc]] >= self.machine.unroll:
-            self.cut.append(jump.guard)
+            self.cut[pc] = self.formulas.either(self.cut.get(pc, FALSE), jump.guard)
             return result
         return [*result, (op.target, _increased(counts, self.backward[pc]), jump)]
 

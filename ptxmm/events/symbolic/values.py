@@ -73,7 +73,7 @@ class Expressions:
 
     def operation(self, op: str, type_: Type, operands: list[int]) -> int:
         """``op`` applied to expressions, after the rewrites that drop dependencies."""
-        if op.startswith("mad."):
+        if op in _TWO_STEPS:
             wide = Type(type_.kind, 2 * type_.bits) if op == "mad.wide" else type_
             factors = self.operation(op.replace("mad", "mul"), type_, operands[:2])
             return self.operation("add", wide, [factors, operands[2]])
@@ -81,6 +81,8 @@ class Expressions:
             values = [self._constants.get(o) for o in operands]
             if None not in values:
                 return self.constant(compute(op, type_, [v for v in values if v is not None]))
+            if type_.kind in ("f", "bf") and op != "select":
+                return self.number(op, type_, *operands)  # a number may differ from itself
             mask = (1 << type_.bits) - 1
             if op in ("xor", "sub") and operands[0] == operands[1]:
                 return self.constant(0)
@@ -144,6 +146,8 @@ def _domain(formulas: Formulas, found: dict[int, list[Formula]], support: dict[i
 
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_TWO_STEPS = ("mad.lo", "mad.hi", "mad.wide")
+_BOOLEANS = ("and", "or", "xor")
 
 
 def signed(value: int, bits: int) -> int:
@@ -153,7 +157,17 @@ def signed(value: int, bits: int) -> int:
 
 
 def compute(op: str, type_: Type, operands: list[int]) -> int:
-    """The unsigned result of an integer instruction (PTX ISA 9.7.1, 9.7.6, 9.7.8) on unsigned operands."""
+    """The unsigned result of an instruction that computes (PTX ISA 9.7.1 to .3, 9.7.7, 9.7.9) on unsigned operands;
+    those of floating-point types are bit patterns. What the ISA leaves unspecified has some value."""
+    first = op.partition(".")[0]
+    if first == "set":
+        return _set(op.split(".")[1:], type_, operands)
+    if first == "slct":
+        return operands[0] if _not_negative(op.split(".")[1:], operands[2]) else operands[1]
+    if type_.kind in ("f", "bf") and op not in ("mov", "select"):
+        from ptxmm.events.symbolic.reals import compute_real
+
+        return compute_real(op, type_, operands)
     bits = type_.bits
     mask = (1 << bits) - 1
     a = operands[0] & mask
@@ -212,7 +226,30 @@ def compute(op: str, type_: Type, operands: list[int]) -> int:
             return int(sa >= sb)
         case "select":
             return operands[0] if operands[2] else operands[1]
-    raise PtxmmError(f"no integer operation {op!r}", kind="internal")
+    from ptxmm.events.symbolic.integers import compute_bits  # few programs have these
+
+    return compute_bits(op, type_, operands)
+
+
+def _set(modes: list[str], type_: Type, operands: list[int]) -> int:
+    """``set``: all ones or 1.0 if the comparison holds (9.7.7.1)."""
+    flush = ".ftz" if "ftz" in modes else ""
+    truth = compute(modes[0] + flush, type_, operands[:2])
+    for mode in modes[1:-1]:
+        name, _, negated = mode.partition("_")
+        if name in _BOOLEANS:
+            c = 1 - operands[2] if negated else operands[2]
+            truth = {"and": truth & c, "or": truth | c, "xor": truth ^ c}[name]
+    if not truth:
+        return 0
+    return 0x3F800000 if modes[-1] == "f32" else 0xFFFFFFFF
+
+
+def _not_negative(modes: list[str], c: int) -> int:
+    """Whether ``slct`` takes its first value (9.7.7.4)."""
+    if modes[-1] == "s32":
+        return int(c < 1 << 31)
+    return compute("ge.ftz" if modes[0] == "ftz" else "ge", Type("f", 32), [c, 0])
 
 
 def update(op: str, type_: Type, old: int, operand: int) -> int:
@@ -228,8 +265,14 @@ def update(op: str, type_: Type, old: int, operand: int) -> int:
     return compute(op, type_, [old, operand])
 
 
-def convert(value: int, to: Type, frm: Type, saturate: bool) -> int:
-    """``cvt.to.frm`` between integer types (PTX ISA 9.7.9.21)."""
+def convert(
+    value: int, to: Type, frm: Type, saturate: bool, rounding: str | None = None, flush: bool = False
+) -> int:
+    """``cvt.to.frm`` (PTX ISA 9.7.10.20)."""
+    if to.kind in ("f", "bf") or frm.kind in ("f", "bf"):
+        from ptxmm.events.symbolic.reals import convert_real
+
+        return convert_real(value, to, frm, saturate, rounding, flush)
     number = signed(value, frm.bits) if frm.signed else value & ((1 << frm.bits) - 1)
     if saturate:
         low = -(1 << (to.bits - 1)) if to.signed else 0

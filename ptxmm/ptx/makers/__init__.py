@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ptxmm.ptx.makers import arithmetic, copies, matrices, memory, others, synchronization, tensorcore
+from ptxmm.ptx.makers import arithmetic, copies, matrices, memory, others, synchronization, tensorcore, wmma
 from ptxmm.ptx.operands import Names
 from ptxmm.ptx.ops import Op
 from ptxmm.ptx.qualifiers import Qualified
@@ -20,6 +20,7 @@ MAKERS: Mapping[str, Callable[[Qualified, Names], Op]] = MappingProxyType(
         **synchronization.MAKERS,
         **copies.MAKERS,
         **matrices.MAKERS,
+        **wmma.MAKERS,
         **tensorcore.MAKERS,
         **others.MAKERS,
         **arithmetic.MAKERS,

@@ -1,32 +1,29 @@
-"""Arithmetic, logic, comparisons, conversions, moves and control flow (PTX ISA 9.7.1, 9.7.5 to .9, 9.7.10.3, .4, .20,
-9.7.13)."""
+"""Arithmetic, logic, comparisons, conversions, moves and control flow (PTX ISA 9.7.1 to .3, 9.7.7, 9.7.9, 9.7.10.3,
+.4, .7, .20, .21, 9.7.13)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from ptxmm.ptx import operands, ops, syntax
-from ptxmm.ptx.makers.common import S64, U32, Maker, guard, source
+from ptxmm.ptx.makers.common import B32, PREDICATE, S64, Maker, guard, source, source_predicate
 from ptxmm.ptx.operands import Names
 from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.qualifiers import Qualified, at
+from ptxmm.ptx.signatures import CARRY, source_types
 
 _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
+# Of floating-point numbers the opposite of an ordered comparison is an unordered one.
+_REAL_OPPOSITE = {
+    **{a: b for one, other in (("eq", "neu"), ("ne", "equ"), ("lt", "geu"), ("le", "gtu"), ("gt", "leu"), ("ge", "ltu"))
+       for a, b in ((one, other), (other, one))},
+    "num": "nan",
+    "nan": "num",
+}  # fmt: skip
+_BYTE = range(256)
 # How many elements the vector of a packing mov can have (9.7.10.4).
 _PACKED = {16: (2,), 32: (2, 4), 64: (2, 4), 128: (2, 4)}
-
-
-def wide(typ: Type) -> Type:
-    """The type of twice the width."""
-    return Type(typ.kind, 2 * typ.bits)
-
-
-def source_type(name: str, typ: Type, index: int) -> Type:
-    """The type that the source operand with that index of ``Alu`` has."""
-    if name in ("shl", "shr") and index == 1:
-        return U32
-    return wide(typ) if name == "mad.wide" and index == 2 else typ
 
 
 def _mov(q: Qualified, names: Names) -> Op:
@@ -62,29 +59,117 @@ def _mov(q: Qualified, names: Names) -> Op:
     return ops.Pack(target, typ, values, source(q), guard(q, names))
 
 
+def _name(q: Qualified) -> str:
+    """The name of the operation: the words of the row and the qualifiers besides types, in the order of the row."""
+    types = q.form.groups.get("type", ())
+    row = [word for word in q.form.opcode.split(".") if word not in types]
+    return ".".join((*row, *(q.chosen[group] for group in q.form.groups if group in q.chosen and group != "type")))
+
+
 def _alu(q: Qualified, names: Names) -> Op:
-    count = len(q.form.slots)
-    operands.check_count(q, count, count)
-    opcode = q.form.opcode
-    if q.dialect and opcode in ("mul", "mad"):
-        opcode += ".lo"
-    return _make_alu(q, names, opcode, S64 if q.dialect else q.types[0])
-
-
-def _wide_alu(q: Qualified, names: Names) -> Op:
-    count = len(q.form.slots)
-    operands.check_count(q, count, count)
-    return _make_alu(q, names, f"{q.form.opcode}.{q.chosen['mode']}", q.types[0])
+    """An operation with one destination, on sources whose types its name and its type give."""
+    name = _name(q)
+    if q.dialect:
+        return _make_alu(q, names, f"{name}.lo" if name in ("mul", "mad") else name, S64)
+    if q.packed == 2:
+        return _make_alu(q, names, f"{name}.{q.chosen['type']}", B32)
+    return _make_alu(q, names, name, q.types[0])
 
 
 def _make_alu(q: Qualified, names: Names, opcode: str, typ: Type) -> Op:
+    types = source_types(opcode, typ)
+    operands.check_count(q, 1 + len(types), 1 + len(types))
     first, *rest = q.instruction.operands
     dst = operands.destination(names, first)
     if q.dialect and opcode in ("shl", "shr"):
         # A shift amount is 32 bits wide and the registers of the dialect are 64 bits wide.
         operands.constant(rest[1], "a shift amount of the untyped dialect")
-    sources = tuple(operands.value(q, names, v, source_type(opcode, typ, i)) for i, v in enumerate(rest))
+    sources = tuple(operands.value(q, names, v, t) for v, t in zip(rest, types, strict=True))
+    if opcode in ("bfe", "bfi"):
+        for item in rest[-2:]:
+            if isinstance(item, syntax.Number):
+                operands.constant_of(item, f"the position or length of a field of `{opcode}`", _BYTE, "from 0 to 255")
     return ops.Alu(opcode, typ, dst, sources, source(q), guard(q, names))
+
+
+def _real(q: Qualified, names: Names) -> Op:
+    """Floating-point arithmetic. Without a rounding mode it rounds to nearest; ``mad`` is ``fma`` (9.7.3.7)."""
+    opcode = q.form.opcode.partition(".")[0]
+    words = ["fma" if opcode == "mad" else opcode, q.get("round") or "rn", q.get("ftz"), q.get("sat")]
+    return _make_alu(q, names, ".".join(word for word in words if word), q.types[0])
+
+
+def _dot(q: Qualified, names: Names) -> Op:
+    """``dp4a`` and ``dp2a``: the type of b is in the name."""
+    return _make_alu(q, names, f"{_name(q)}.{q.types[1].name}", q.types[0])
+
+
+def _choose_by_sign(q: Qualified, names: Names) -> Op:
+    """``slct``: the type of c is in the name. The values chosen from are only copied."""
+    return _make_alu(q, names, f"{_name(q)}.{q.types[1].name}", q.types[0])
+
+
+def _carry(q: Qualified, names: Names) -> Op:
+    """``add.cc`` and its like: a second result, the carry flag, and a source, if the opcode ends in c (9.7.2)."""
+    opcode = q.form.opcode.partition(".")[0]
+    name = opcode if "mode" not in q.chosen else f"{opcode}.{q.chosen['mode']}"
+    typ, carry = q.types[0], ops.Reg(CARRY)
+    types = source_types(name, typ)
+    given = [t for t in types if t != PREDICATE]
+    operands.check_count(q, 1 + len(given), 1 + len(given))
+    first, *rest = q.instruction.operands
+    dst = operands.destination(names, first)
+    sources: tuple[ops.Operand, ...] = tuple(operands.value(q, names, v, t) for v, t in zip(rest, given, strict=True))
+    if len(given) < len(types):
+        sources = (*sources, carry)
+    if "cc" not in q.chosen and not q.form.opcode.endswith(".cc"):
+        return ops.Alu(name, typ, dst, sources, source(q), guard(q, names))
+    return ops.AluPair(name, f"{name}.cc", typ, dst, carry, sources, source(q), guard(q, names))
+
+
+def _lop3(q: Qualified, names: Names) -> Op:
+    """``lop3``, and with a Boolean operation its predicate ``(d != 0) op q`` (9.7.9.6)."""
+    boolop = q.get("bool")
+    count = 5 if boolop is None else 6
+    operands.check_count(q, count, count)
+    target, *rest = q.instruction.operands
+    typ = q.types[0]
+    operands.constant_of(rest[3], "the look-up table of lop3", _BYTE, "a number from 0 to 255")
+    values = [operands.value(q, names, v, typ) for v in rest[:4]]
+    if boolop is None:
+        dst = operands.destination(names, target)
+        return ops.Alu("lop3", typ, dst, tuple(values), source(q), guard(q, names))
+    if not isinstance(target, syntax.Pair):
+        raise at(target.span, f"`lop3.{boolop}` has two destinations", hint="write d|p, or _|p")
+    pair = operands.destination_or_sink(names, target.first), operands.destination(names, target.second)
+    last = operands.predicate(names, rest[4])
+    where = source(q), guard(q, names)
+    return ops.AluPair("lop3", f"lop3.{boolop}", typ, *pair, (*values, last), *where)
+
+
+def _set(q: Qualified, names: Names) -> Op:
+    """``set``: the type of the result is in the name, and so is the negation of the predicate (9.7.7.1)."""
+    boolop = q.get("bool")
+    count = 3 if boolop is None else 4
+    operands.check_count(q, count, count)
+    first, left, right, *rest = q.instruction.operands
+    to, typ = q.types
+    cmp = q.chosen["cmp"]
+    if cmp in _UNSIGNED_COMPARISONS:
+        cmp, typ = _UNSIGNED_COMPARISONS[cmp], Type("u", typ.bits)
+    dst = operands.destination(names, first)
+    sources = [operands.value(q, names, left, typ), operands.value(q, names, right, typ)]
+    if rest:
+        c, negated = source_predicate(names, rest[0])
+        sources.append(c)
+        boolop = f"{boolop}_not" if negated else boolop
+    name = ".".join(word for word in ("set", cmp, boolop, q.get("ftz"), to.name) if word)
+    return ops.Alu(name, typ, dst, tuple(sources), source(q), guard(q, names))
+
+
+def _pack_integers(q: Qualified, names: Names) -> Op:
+    """``cvt.pack``: the type of the parts is in the name (9.7.10.21)."""
+    return _make_alu(q, names, f"cvt.pack.{q.types[0].name}", B32)
 
 
 def _convert(q: Qualified, names: Names) -> Op:
@@ -92,7 +177,8 @@ def _convert(q: Qualified, names: Names) -> Op:
     to, frm = q.types
     dst, item = q.instruction.operands
     target, value = operands.destination(names, dst), operands.value(q, names, item, frm)
-    return ops.Convert(target, value, to, frm, "sat" in q.chosen, source(q), guard(q, names))
+    where = source(q), guard(q, names)
+    return ops.Convert(target, value, to, frm, "sat" in q.chosen, *where, q.get("round"), "ftz" in q.chosen)
 
 
 def _set_predicate(q: Qualified, names: Names) -> Op:
@@ -101,13 +187,14 @@ def _set_predicate(q: Qualified, names: Names) -> Op:
     operands.check_count(q, count, count)
     target, left, right, *rest = q.instruction.operands
     typ, cmp = q.types[0], q.chosen["cmp"]
+    opposite = _REAL_OPPOSITE if typ.kind == "f" else _OPPOSITE
     if cmp in _UNSIGNED_COMPARISONS:
         cmp, typ = _UNSIGNED_COMPARISONS[cmp], Type("u", typ.bits)
     complement: ops.Reg | None = None
     if isinstance(target, syntax.Pair):
         if target.first.name == "_":
             # Only the complement is wanted: setp.lt _|q is setp.ge q.
-            cmp, target = _OPPOSITE[cmp], target.second
+            cmp, target = opposite[cmp], target.second
         else:
             if target.second.name != "_":
                 complement = operands.destination(names, target.second)
@@ -115,13 +202,12 @@ def _set_predicate(q: Qualified, names: Names) -> Op:
                     raise at(target.span, "the two destinations of `setp` must differ")
             target = target.first
     dst = operands.destination(names, target)
+    cmp += ".ftz" if "ftz" in q.chosen else ""
     a, b = operands.value(q, names, left, typ), operands.value(q, names, right, typ)
     c: ops.Reg | None = None
     negated = False
     if rest:
-        negated = isinstance(rest[0], syntax.Negated)
-        item = rest[0].name if isinstance(rest[0], syntax.Negated) else rest[0]
-        c = operands.predicate(names, item)
+        c, negated = source_predicate(names, rest[0])
     return ops.SetPredicate(cmp, typ, dst, complement, a, b, source(q), guard(q, names), boolop, c, negated)
 
 
@@ -156,7 +242,14 @@ def _exit(q: Qualified, names: Names) -> Op:
 MAKERS: Mapping[str, Maker] = {
     "mov": _mov,
     "alu": _alu,
-    "wide": _wide_alu,
+    "real": _real,
+    "extreme": _alu,
+    "dot": _dot,
+    "carry": _carry,
+    "lop3": _lop3,
+    "set": _set,
+    "slct": _choose_by_sign,
+    "cvt_pack": _pack_integers,
     "setp": _set_predicate,
     "selp": _select,
     "cvt": _convert,

@@ -15,6 +15,7 @@ Maker = Callable[[Qualified, Names], Op]
 S64 = Type("s", 64)
 U32 = Type("u", 32)
 U64 = Type("u", 64)
+B32 = Type("b", 32)
 B64 = Type("b", 64)
 PREDICATE = Type("pred", 1)
 SIZE_128 = range(128, 129)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ptxmm.ptx.ops.basic import Address, Guard, Imm, Operand, Proxy, Reg, Scope, Source, Sym, Type
+from ptxmm.ptx.ops.basic import Address, Guard, Imm, Operand, Proxy, Reg, Scope, Source, Sym, Type, Undetermined
 from ptxmm.ptx.ops.computation import (
     Alu,
+    AluPair,
     Branch,
     Compare,
     Convert,
@@ -76,6 +77,7 @@ from ptxmm.ptx.ops.tensorcore import (
     TensorStore,
     TensorWait,
 )
+from ptxmm.ptx.ops.wmma import Tile, Wmma, WmmaLoad, WmmaStore
 
 __all__ = [
     "COLUMN_BYTES",
@@ -83,6 +85,7 @@ __all__ = [
     "MATRIX_ROW_BYTES",
     "Address",
     "Alu",
+    "AluPair",
     "AsyncCommit",
     "AsyncStore",
     "AsyncWait",
@@ -141,12 +144,17 @@ __all__ = [
     "TensormapCopyFence",
     "TensormapFence",
     "TensormapReplace",
+    "Tile",
     "Type",
+    "Undetermined",
     "Unpack",
     "WarpBarrier",
     "WarpExchange",
     "Wgmma",
     "WgmmaFence",
+    "Wmma",
+    "WmmaLoad",
+    "WmmaStore",
     "access_bytes",
     "elements",
     "matrix_bytes",
@@ -166,7 +174,7 @@ FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "tensor memory": (
             TensorFence, TensorWait, TensorLoad, TensorStore, TensorCopy, TensorProduct, TensorCommit,
         ),
-        "matrix": (LoadMatrix, StoreMatrix),
+        "matrix": (LoadMatrix, StoreMatrix, WmmaLoad, WmmaStore, Wmma),
         "tensor map": (TensormapFence, TensormapReplace, TensormapCopyFence),
         "grid": (GridControl,),
     }
@@ -179,7 +187,7 @@ Op = (
     | PendingCount | CopyAsync | CopyAsyncArrive | AsyncCommit | AsyncWait | BulkCopy | AsyncStore | TensormapReplace
     | TensormapCopyFence | GridControl | Nothing | Discard | Mapa | CtaRank | IsSpace | WarpExchange | Pack | Unpack
     | GenericAddress
-    | Alu | Convert | SetPredicate | Select | Branch | Exit | LoadMatrix | StoreMatrix | WgmmaFence | Wgmma
+    | Alu | AluPair | Convert | SetPredicate | Select | Branch | Exit | LoadMatrix | StoreMatrix | WgmmaFence | Wgmma
     | TensorFence | TensorWait | TensorLoad | TensorStore | TensorCopy | TensorProduct | TensorCommit
-    | Multimem
+    | Multimem | WmmaLoad | WmmaStore | Wmma
 )  # fmt: skip

@@ -76,6 +76,27 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Undetermined:
+    """What an instruction writes whose value the PTX ISA leaves open: bytes that stand for it.
+
+    ``places``: (key of a physical object, offset in it, byte) for each byte that the program or its condition may see,
+    all different from each other and from every byte of a constant of the test; ``rest``: all other bytes.
+    """
+
+    places: tuple[tuple[str, int, int], ...] = ()
+    rest: int = 0
+
+    def value(self, key: str, offset: int, size: int) -> int:
+        """What is written to ``size`` bytes at ``offset`` of the physical object ``key``."""
+        own = {where: byte for name, where, byte in self.places if name == key}
+        return int.from_bytes(bytes(own.get(offset + i, self.rest) for i in range(size)), "little")
+
+
+UNMARKED = Undetermined()
+"""Before ``ptxmm.program.unknown`` has found bytes for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Where an instruction stands in the input and its text there."""
 

@@ -52,11 +52,16 @@ class Unpack:
 
 @dataclass(frozen=True, slots=True)
 class Alu:
-    """Integer arithmetic and logic: ``dst = op(sources)`` in ``type``.
+    """Arithmetic, logic, shifts, bit fields: ``dst = op(sources)`` in ``type`` (9.7.1 to .3, 9.7.7, 9.7.9, 9.7.10.7).
 
-    ``op``: mov add sub mul.lo mul.hi mul.wide mad.lo mad.hi mad.wide and or xor not neg abs shl shr min max.
+    ``op`` is the opcode with its modes in the order of the syntax, without the type: ``add``, ``mul.wide``,
+    ``shf.l.wrap``, ``bfind.shiftamt``, ``prmt.f4e``. Packed integers have type b32 and their name in ``op``:
+    ``min.relu.s16x2``. A second type is the last word: ``dp4a.s32`` (of b), ``slct.f32`` (of c), ``set.lt.and.u32`` (of
+    the result; ``and_not`` for a negated predicate). Floating-point operations have their rounding: ``fma.rn.ftz``.
+    The table of lop3 is a source, and so is the carry flag (``signatures.CARRY``) where it is read: ``addc``.
     ``wide`` forms take sources of ``type`` and give twice the width. Shift amounts are u32; a shift by the width or
     more gives 0 (or the sign for ``shr`` of a signed type). Predicates have type pred and the values 0 and 1.
+    The types of sources and result are in ``signatures.py``.
     """
 
     op: str
@@ -68,8 +73,28 @@ class Alu:
 
 
 @dataclass(frozen=True, slots=True)
+class AluPair:
+    """Two results of the same sources: ``dst = op(...)`` as ``Alu``, and ``predicate = second(sources)``.
+
+    That is the carry flag of ``add.cc`` and its like (``op`` add, ``second`` add.cc; 9.7.2), and the predicate of
+    ``lop3.and`` and ``lop3.or`` (9.7.9.6), whose last source, another predicate, ``op`` does not take. ``dst`` is None
+    for ``_``.
+    """
+
+    op: str
+    second: str
+    type: Type
+    dst: Reg | None
+    predicate: Reg
+    sources: tuple[Operand, ...]
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Convert:
-    """``cvt.to.from`` between integer types (``saturate`` for ``.sat``)."""
+    """``cvt.to.from`` (``saturate`` for ``.sat``); with floating-point types ``rounding``, which is that to an
+    integral value for rni rzi rmi rpi, and ``flush`` for ``.ftz`` (9.7.10.20)."""
 
     dst: Reg
     value: Operand
@@ -78,12 +103,15 @@ class Convert:
     saturate: bool
     source: Source
     guard: Guard | None = None
+    rounding: str | None = None
+    flush: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SetPredicate:
     """``setp.cmp{.boolop}.type dst|complement, a, b{, {!}c}``; ``cmp``: eq ne lt le gt ge (signedness from the type;
-    lo ls hi hs are resolved to an unsigned type)."""
+    lo ls hi hs are resolved to an unsigned type); of floating-point types, where these are false of a NaN, also
+    equ neu ltu leu gtu geu num nan, each maybe with ``.ftz``: ``lt.ftz``."""
 
     cmp: str
     type: Type

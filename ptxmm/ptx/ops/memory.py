@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxmm.ptx.ops.basic import Address, Guard, Operand, Proxy, Reg, Scope, Source, Type
+from ptxmm.ptx.ops.basic import UNMARKED, Address, Guard, Operand, Proxy, Reg, Scope, Source, Type, Undetermined
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +173,14 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """``discard.global.L2 [a], 128`` (9.7.10.16): a weak write of an undetermined value."""
+    """``discard.global.L2 [a], 128`` (9.7.10.16): a weak write of an undetermined value, ``content``."""
 
     address: Address
     size: int
     source: Source
     guard: Guard | None = None
     space: str | None = None
+    content: Undetermined = UNMARKED
 
 
 @dataclass(frozen=True, slots=True)

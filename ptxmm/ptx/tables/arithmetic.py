@@ -1,49 +1,187 @@
-"""Rows of the integer, logic, comparison, conversion and control instructions (PTX ISA 9.7.1, 9.7.5 to .9, 9.7.13)."""
+"""Rows of the instructions that compute, and of control flow (PTX ISA 9.7.1 to .3, 9.7.7, 9.7.9, 9.7.10.3, .4, .7, .20,
+.21, 9.7.13).
+
+A row for some types of an instruction has the type in its name: ``add.f32`` beside ``add``. The name of an operation
+(``ops.Alu``) is made of the words of the row and of the qualifiers in the order of the groups.
+"""
 
 from __future__ import annotations
 
-from ptxmm.ptx.tables.form import BITS, INTEGERS, SIGNED, UNSIGNED, V1, Form, words
+from collections.abc import Iterator, Mapping
+
+from ptxmm.ptx.tables.form import BITS, INTEGERS, SIGNED, UNSIGNED, V1, Form, TypesBy, Version, words
 
 _FLOATS = words("f16 f16x2 bf16 bf16x2 tf32 f32 f64")
 _HALVES = words("f16 f16x2 bf16 bf16x2")
+_REALS = words("f32 f64")
+_PAIRS = words("u16x2 s16x2")
 _ROUNDING = words("rn rz rm rp rni rzi rmi rpi rna ftz satfinite relu e4m3x2 e5m2x2 f32x2")
+_MODIFIERS = (*_HALVES, *_ROUNDING, "sat", "NaN", "xorsign", "abs")
 _WIDENING = {"lo": INTEGERS, "hi": INTEGERS, "wide": words("u16 u32 s16 s32")}
 _COMPARISONS = {
     **dict.fromkeys(("eq", "ne"), (*BITS, *INTEGERS)),
     **dict.fromkeys(("lt", "le", "gt", "ge"), INTEGERS),
     **dict.fromkeys(("lo", "ls", "hi", "hs"), UNSIGNED),
 }
+_REAL_COMPARISONS = words("eq ne lt le gt ge equ neu ltu leu gtu geu num nan")
+_ANY_COMPARISON = {
+    cmp: (*_COMPARISONS.get(cmp, ()), *(_REALS if cmp in _REAL_COMPARISONS else ()))
+    for cmp in dict.fromkeys((*_COMPARISONS, *_REAL_COMPARISONS))
+}
+_BOOLEANS = words("and or xor")
+_ROUND = {"round": words("rn rz rm rp")}
+_FTZ = {"ftz": ("ftz",)}
+_SAT = {"sat": ("sat",)}
+_CLAMP = {"mode": words("clamp wrap")}
+_CARRY_TYPES = words("u32 s32 u64 s64")
+_F64 = Version((1, 0), 13)
+_V20 = Version((2, 0), 20)
+_DOT = Version((5, 0), 61)
 
 
-def _alu(opcode: str, slots: str, types: tuple[str, ...], kind: str = "alu", later: tuple[str, ...] = ()) -> Form:
-    return Form(opcode, kind, {"type": types}, words(slots), V1, ("type",), later=later)
+def _alu(
+    opcode: str,
+    slots: str,
+    types: tuple[str, ...],
+    groups: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    kind: str = "alu",
+    since: Version = V1,
+    required: tuple[str, ...] = (),
+    later: tuple[str, ...] = (),
+    types_by: TypesBy | None = None,
+    count: str = "1",
+) -> Form:
+    """A row. ``count``: how many types it has."""
+    every = {**(groups or {}), "type": types}
+    return Form(opcode, kind, every, words(slots), since, (*required, "type"), types_by, later, {"types": count})
+
+
+def _integers() -> Iterator[Form]:
+    """9.7.1, 9.7.2."""
+    for opcode in ("add", "sub"):
+        later = (*_FLOATS, *_MODIFIERS, *(_PAIRS if opcode == "sub" else ()))
+        yield _alu(opcode, "d a b", (*INTEGERS, *(_PAIRS if opcode == "add" else ())), later=later)
+        yield _alu(f"{opcode}.sat", "d a b", ("s32",), later=(*_FLOATS, *_MODIFIERS))
+        yield _alu(f"{opcode}.cc", "d a b", _CARRY_TYPES, kind="carry", since=Version((1, 2)))
+        cc = {"cc": ("cc",)}
+        yield _alu(f"{opcode}c", "d a b", _CARRY_TYPES, cc, kind="carry", since=Version((1, 2)))
+    modes = {"mode": ("lo", "hi", "wide")}
+    by = ("mode", _WIDENING)
+    later = (*_FLOATS, *_MODIFIERS)
+    yield _alu("mul", "d a b", INTEGERS, modes, required=("mode",), later=later, types_by=by)
+    yield _alu("mad", "d a b c", INTEGERS, modes, required=("mode",), later=later, types_by=by)
+    yield _alu("mad.hi.sat", "d a b c", ("s32",))
+    halves = {"mode": ("lo", "hi")}
+    v30 = Version((3, 0), 20)
+    yield _alu("mad.cc", "d a b c", _CARRY_TYPES, halves, kind="carry", required=("mode",), since=v30)
+    carry = {**halves, "cc": ("cc",)}
+    yield _alu("madc", "d a b c", _CARRY_TYPES, carry, kind="carry", required=("mode",), since=v30)
+    yield _alu("mul24", "d a b", words("u32 s32"), halves, required=("mode",))
+    yield _alu("mad24", "d a b c", words("u32 s32"), halves, required=("mode",))
+    yield _alu("mad24.hi.sat", "d a b c", ("s32",))
+    yield _alu("sad", "d a b c", INTEGERS)
+    yield _alu("div", "d a b", INTEGERS, later=(*_FLOATS, "approx", "full", *_ROUNDING))
+    yield _alu("rem", "d a b", INTEGERS)
+    yield _alu("neg", "d a", SIGNED, later=(*_FLOATS, "ftz"))
+    yield _alu("abs", "d a", SIGNED, later=(*_FLOATS, "ftz"))
+    for opcode in ("min", "max"):
+        yield _alu(opcode, "d a b", (*INTEGERS, *_PAIRS), later=(*_FLOATS, *_MODIFIERS))
+        relu = Version((8, 0), 90)
+        yield _alu(f"{opcode}.relu", "d a b", words("s32 s16x2"), since=relu)
+    yield _alu("popc", "d a", words("b32 b64"), since=_V20)
+    yield _alu("clz", "d a", words("b32 b64"), since=_V20)
+    yield _alu("bfind", "d a", _CARRY_TYPES, {"shiftamt": ("shiftamt",)}, since=_V20)
+    yield _alu("fns", "d a base offset", ("b32",), since=Version((6, 0), 30))
+    yield _alu("brev", "d a", words("b32 b64"), since=_V20)
+    yield _alu("bfe", "d a b c", _CARRY_TYPES, since=_V20)
+    yield _alu("bfi", "f a b c d", words("b32 b64"), since=_V20)
+    v76 = Version((7, 6), 70)
+    yield _alu("szext", "d a b", words("u32 s32"), _CLAMP, required=("mode",), since=v76)
+    yield _alu("bmsk", "d a b", ("b32",), _CLAMP, required=("mode",), since=v76)
+    yield _alu("dp4a", "d a b c", words("u32 s32"), kind="dot", since=_DOT, count="2")
+    yield _alu("dp2a", "d a b c", words("u32 s32"), halves, kind="dot", since=_DOT, required=("mode",), count="2")
+
+
+def _reals() -> Iterator[Form]:
+    """9.7.3, of single and double precision."""
+    for opcode in ("add", "sub", "mul"):
+        yield _alu(f"{opcode}.f32", "d a b", ("f32",), {**_ROUND, **_FTZ, **_SAT}, kind="real")
+        yield _alu(f"{opcode}.f64", "d a b", ("f64",), _ROUND, kind="real", since=_F64)
+    single = {**_ROUND, **_FTZ, **_SAT}
+    later = (*_HALVES, "relu", "oob", "f32x2")
+    yield _alu("fma", "d a b c", _REALS, single, kind="real", required=("round",), since=Version((1, 4), 13),
+               later=later)
+    yield _alu("mad.f32", "d a b c", ("f32",), single, kind="real", required=("round",), since=Version((1, 0), 20))
+    yield _alu("mad.f64", "d a b c", ("f64",), _ROUND, kind="real", required=("round",), since=_F64)
+    quotient = {**_ROUND, **_FTZ}
+    yield _alu("div.f32", "d a b", ("f32",), quotient, kind="real", required=("round",), since=_V20,
+               later=("approx", "full"))
+    yield _alu("div.f64", "d a b", ("f64",), _ROUND, kind="real", required=("round",), since=Version((1, 4), 13))
+    for opcode in ("rcp", "sqrt"):
+        yield _alu(opcode, "d a", _REALS, quotient, kind="real", required=("round",), since=Version((1, 4), 13),
+                   later=("approx",))
+    for opcode in ("neg", "abs"):
+        yield _alu(f"{opcode}.f32", "d a", ("f32",), _FTZ)
+        yield _alu(f"{opcode}.f64", "d a", ("f64",), since=_F64)
+    extreme = {**_FTZ, "nan": ("NaN",), "xorsign": ("xorsign",), "abs": ("abs",)}
+    for opcode in ("min", "max"):
+        yield _alu(f"{opcode}.f32", "d a b", ("f32",), extreme, kind="extreme")
+        yield _alu(f"{opcode}.f64", "d a b", ("f64",), since=_F64)
+    yield _alu("copysign", "d a b", _REALS, since=_V20)
+    properties = {"property": words("finite infinite number notanumber normal subnormal")}
+    yield _alu("testp", "p a", _REALS, properties, required=("property",), since=_V20)
+
+
+def _selections() -> Iterator[Form]:
+    """9.7.7."""
+    cmp = {"cmp": tuple(_COMPARISONS), "bool": _BOOLEANS}
+    later = (*_HALVES, "ftz", *(c for c in _REAL_COMPARISONS if c not in _COMPARISONS))
+    yield _alu("setp", "p a b c?", (*BITS, *INTEGERS), cmp, kind="setp", required=("cmp",),
+               types_by=("cmp", _COMPARISONS), later=later)
+    real = {"cmp": _REAL_COMPARISONS, "bool": _BOOLEANS}
+    yield _alu("setp.f32", "p a b c?", ("f32",), {**real, **_FTZ}, kind="setp", required=("cmp",))
+    yield _alu("setp.f64", "p a b c?", ("f64",), real, kind="setp", required=("cmp",), since=_F64)
+    every = {"cmp": tuple(_ANY_COMPARISON), "bool": _BOOLEANS, **_FTZ}
+    yield _alu("set", "d a b c?", (*BITS, *INTEGERS, *_REALS), every, kind="set", required=("cmp",),
+               types_by=("cmp", _ANY_COMPARISON), later=_HALVES, count="2")
+    yield _alu("selp", "d a b p", (*BITS, *INTEGERS, *_REALS), kind="selp", later=_HALVES)
+    yield _alu("slct", "d a b c", (*BITS, *INTEGERS, *_REALS), _FTZ, kind="slct", count="2")
+
+
+def _logic() -> Iterator[Form]:
+    """9.7.9, 9.7.10.7."""
+    for opcode in ("and", "or", "xor"):
+        yield _alu(opcode, "d a b", ("pred", *BITS))
+    yield _alu("not", "d a", ("pred", *BITS))
+    yield _alu("cnot", "d a", BITS)
+    yield _alu("lop3", "d a b c immLut q?", ("b32",), {"bool": ("or", "and")}, kind="lop3", since=Version((4, 3), 50))
+    yield _alu("shf", "d a b c", ("b32",), {"dir": ("l", "r"), **_CLAMP}, required=("dir", "mode"),
+               since=Version((3, 1), 32))
+    yield _alu("shl", "d a b", BITS)
+    yield _alu("shr", "d a b", (*BITS, *INTEGERS))
+    yield _alu("prmt", "d a b c", ("b32",), {"mode": words("f4e b4e rc8 ecl ecr rc16")}, since=_V20)
+
+
+def _conversions() -> Iterator[Form]:
+    """9.7.10.3, .4, .20, .21."""
+    yield _alu("mov", "d a", ("pred", *BITS, "b128", *INTEGERS, *_REALS), kind="mov", later=_HALVES)
+    integers = ("u8", *UNSIGNED, "s8", *SIGNED)
+    modes = {"round": words("rn rz rm rp rni rzi rmi rpi"), **_FTZ, **_SAT}
+    yield _alu("cvt", "d a", (*integers, "f16", "bf16", *_REALS), modes, kind="cvt", count="2",
+               later=words("f16x2 bf16x2 tf32 rna satfinite relu e4m3x2 e5m2x2 rs ue8m0x2 e2m1x2 e2m3x2 e3m2x2"))
+    packed = words("u16 s16 u8 s8 u4 s4 u2 s2 s32 b32")
+    yield _alu("cvt.pack", "d a b c?", packed, _SAT, kind="cvt_pack", required=("sat",), since=Version((6, 5), 72),
+               count="3")
 
 
 FORMS = (
-    _alu("mov", "d a", ("pred", *BITS, "b128", *INTEGERS, "f32", "f64"), "mov", _HALVES),
-    _alu("add", "d a b", INTEGERS, later=(*_FLOATS, *_ROUNDING, *words("sat cc u16x2 s16x2"))),
-    _alu("sub", "d a b", INTEGERS, later=(*_FLOATS, *_ROUNDING, *words("sat cc"))),
-    Form("mul", "wide", {"mode": ("lo", "hi", "wide"), "type": INTEGERS}, words("d a b"), V1, ("mode", "type"),
-         ("mode", _WIDENING), (*_FLOATS, *_ROUNDING, "sat")),
-    Form("mad", "wide", {"mode": ("lo", "hi", "wide"), "type": INTEGERS}, words("d a b c"), V1, ("mode", "type"),
-         ("mode", _WIDENING), (*_FLOATS, *_ROUNDING, "sat", "cc")),
-    _alu("and", "d a b", ("pred", *BITS)),
-    _alu("or", "d a b", ("pred", *BITS)),
-    _alu("xor", "d a b", ("pred", *BITS)),
-    _alu("not", "d a", ("pred", *BITS)),
-    _alu("neg", "d a", SIGNED, later=(*_FLOATS, "ftz")),
-    _alu("abs", "d a", SIGNED, later=(*_FLOATS, "ftz")),
-    _alu("shl", "d a b", BITS),
-    _alu("shr", "d a b", (*BITS, *INTEGERS)),
-    _alu("min", "d a b", INTEGERS, later=(*_FLOATS, *_ROUNDING, *words("u16x2 s16x2 NaN xorsign abs"))),
-    _alu("max", "d a b", INTEGERS, later=(*_FLOATS, *_ROUNDING, *words("u16x2 s16x2 NaN xorsign abs"))),
-    Form("setp", "setp", {"cmp": tuple(_COMPARISONS), "bool": ("and", "or", "xor"), "type": (*BITS, *INTEGERS)},
-         words("p a b c?"), V1, ("cmp", "type"), ("cmp", _COMPARISONS),
-         (*_FLOATS, *words("ftz equ neu ltu leu gtu geu num nan"))),
-    _alu("selp", "d a b p", (*BITS, *INTEGERS, "f32", "f64"), "selp", _HALVES),
-    Form("cvt", "cvt", {"sat": ("sat",), "type": ("u8", *UNSIGNED, "s8", *SIGNED)}, ("d", "a"), V1, ("type",),
-         later=(*_FLOATS, *_ROUNDING, "pack")),
+    *_reals(),
+    *_integers(),
+    *_selections(),
+    *_logic(),
+    *_conversions(),
     Form("bra", "branch", {"uni": ("uni",)}, ("label",), V1),
     Form("ret", "exit", {"uni": ("uni",)}, (), V1),
     Form("exit", "exit", {}, (), V1),
-)  # fmt: skip
+)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from ptxmm.ptx.tables.form import COMPLETE_TX, EVICT, HINT, PREFETCH, SCOPES, SM90, V6, Version, words
 from ptxmm.ptx.tables.matrices import LATER_MATRICES
 from ptxmm.ptx.tables.tensorcore import LATER_TENSORS, SM100
+from ptxmm.ptx.tables.wmma import SINCE as WMMA_SINCE
 
 _ATOMICS = ("atom", "red")
 _MBARRIER = words("mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.try_wait")
@@ -70,6 +71,19 @@ SINCE: tuple[tuple[tuple[str, ...], tuple[str, ...], Version], ...] = (
     (("prefetch",), ("tensormap",), SM90),
     (("cp.async.bulk", "cp.async.bulk.tensor"), ("shared::cta", "global", COMPLETE_TX), _V86),
     (("wgmma.mma_async", "wgmma.mma_async.sp"), ("s8", "u8"), Version((8, 4), 90)),
+    *WMMA_SINCE,
+    *((("add", "min", "max"), (pair,), Version((8, 0), 90)) for pair in ("u16x2", "s16x2")),
+    *((("add.cc", "addc", "sub.cc", "subc", "mad.cc", "madc"), (t,), Version((4, 3), 20)) for t in ("u64", "s64")),
+    *((("lop3",), (op,), Version((8, 2), 70)) for op in ("and", "or")),
+    *((("cvt.pack",), (t,), Version((6, 5), 75)) for t in words("u4 s4 u2 s2")),
+    *((("set", "slct", "cvt"), (t,), Version((1, 0), 13)) for t in ("f64",)),
+    *((("add.f32", "sub.f32", "mul.f32"), (mode,), Version((1, 0), 20)) for mode in ("rm", "rp")),
+    *((("fma", "rcp", "sqrt"), (t,), Version((2, 0), 20)) for t in ("f32",)),
+    (("min.f32", "max.f32"), ("NaN",), Version((7, 0), 80)),
+    (("min.f32", "max.f32"), ("xorsign",), Version((7, 2), 86)),
+    (("cvt",), ("bf16",), Version((7, 0), 80)),
+    *((("cvt",), ("bf16", word), Version((7, 8), 90)) for word in
+      words("u8 s8 u16 s16 u32 s32 u64 s64 f16 f64 rni rzi rmi rpi")),
 )  # fmt: skip
 
 # Qualifiers of rows that are real but later than PTX ISA 8.5, and not supported: the version that has them.
@@ -95,11 +109,9 @@ LATER: Mapping[tuple[str, str], Version] = MappingProxyType(
 # Instructions of PTX ISA 8.5 and later without a row (9.7; those of an opcode with rows: its other forms).
 OTHER_INSTRUCTIONS = frozenset(
     words("""
-    addc alloca bfe bfi bfind bmsk brev brkpt brx call clz clusterlaunchcontrol cnot copysign cos div dp2a dp4a ex2 fma
-    fns istypep lg2 lop3 mad24 madc mma movmatrix mul24 pmevent popc prmt rcp rem rsqrt sad set
-    setmaxnreg shf sin slct sqrt stackrestore stacksave subc suld suq sured sust szext tanh tcgen05 testp tex
-    tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4
-    vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wmma""")
+    alloca brkpt brx call clusterlaunchcontrol cos ex2 istypep lg2 mma movmatrix pmevent rsqrt setmaxnreg sin
+    stackrestore stacksave suld suq sured sust tanh tcgen05 tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd
+    vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4""")
 )
 # The versions of those that are later than PTX ISA 8.5.
 LATER_INSTRUCTIONS: Mapping[str, Version] = MappingProxyType(
@@ -108,8 +120,6 @@ LATER_INSTRUCTIONS: Mapping[str, Version] = MappingProxyType(
 # Of the others, the ones with something to say: opcode -> (what it is, hint).
 NOT_YET: Mapping[str, tuple[str, str | None]] = MappingProxyType(
     {
-        "wmma": ("not supported: how a warp shares the elements of a matrix is unspecified",
-                 "a matrix in memory: write the loads and stores of each lane"),
         "tcgen05": ("not supported yet", "tensor memory is declared instead of allocated: `.tmem .b32 t[4] @ cta 0;`"),
     }
 )  # fmt: skip
@@ -119,5 +129,6 @@ SPECIAL_REGISTERS = frozenset(
     tid ntid laneid warpid nwarpid ctaid nctaid smid nsmid gridid is_explicit_cluster clusterid nclusterid
     cluster_ctaid cluster_nctaid cluster_ctarank cluster_nctarank lanemask_eq lanemask_le lanemask_lt lanemask_ge
     lanemask_gt clock clock_hi clock64 globaltimer globaltimer_lo globaltimer_hi total_smem_size aggr_smem_size
-    dynamic_smem_size current_graph_exec reserved_smem_offset_begin""")
+    dynamic_smem_size current_graph_exec reserved_smem_offset_begin reserved_smem_offset_end
+    reserved_smem_offset_cap reserved_smem_offset_0 reserved_smem_offset_1""")
 )

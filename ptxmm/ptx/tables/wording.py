@@ -55,8 +55,23 @@ GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "dtype": ("type of D", "types of D"),
         "atype": ("type of A", "types of A"),
         "btype": ("type of B", "types of B"),
+        "ctype": ("type of C", "types of C"),
+        "matrix": ("matrix", "matrices"),
+        "layout": ("layout", "layouts"),
+        "alayout": ("layout of A", "layouts of A"),
+        "blayout": ("layout of B", "layouts of B"),
+        "element": ("type of the elements", "types of the elements"),
         "bitop": ("operation", "operations"),
         "popc": ("`.popc`", "`.popc`"),
+        "round": ("rounding mode", "rounding modes"),
+        "ftz": ("`.ftz`", "`.ftz`"),
+        "cc": ("`.cc`", "`.cc`"),
+        "shiftamt": ("`.shiftamt`", "`.shiftamt`"),
+        "dir": ("direction", "directions"),
+        "nan": ("`.NaN`", "`.NaN`"),
+        "xorsign": ("`.xorsign`", "`.xorsign`"),
+        "abs": ("`.abs`", "`.abs`"),
+        "property": ("property", "properties"),
     }
 )
 

@@ -1,0 +1,91 @@
+"""What an instruction does to memory, as far as a C++ compiler has to know (PTX ISA 8, 9.7; Inline PTX 2.3)."""
+
+from __future__ import annotations
+
+from ptxmm.cuda import Instruction
+
+_CLOCKS = ("%clock", "%globaltimer", "%pm")
+ORDERS = ("relaxed", "acquire", "release", "acq_rel", "volatile", "sc")
+SCOPES = ("cta", "cluster", "gpu", "sys")
+
+
+def effect(instruction: Instruction) -> str:
+    """One of: ``none``; ``read`` of memory that others may write; ``write``; ``order`` of other accesses (fences,
+    barriers, acquire, release, waits); ``copy`` (non-bulk asynchronous copies, which a barrier orders); ``matrix``
+    (ldmatrix and the like, which a barrier or fence orders); ``collective`` (an exchange between lanes)."""
+    opcode, words = instruction.opcode, frozenset(instruction.qualifiers)
+    match opcode:
+        case "ld":
+            if words & {"nc", "const", "param", "param::entry", "param::func", "local"}:
+                return "none"
+            return "order" if "acquire" in words else "read"
+        case "st" | "red" | "atom" | "sust" | "sured" | "discard":
+            if words & {"param", "param::func", "local"}:
+                return "none"
+            return "order" if words & {"release", "acquire", "acq_rel"} else "write"
+        case "multimem":
+            if words & {"release", "acquire"}:
+                return "order"
+            return "read" if "ld_reduce" in words else "write"
+        case "fence" | "membar" | "bar" | "barrier":
+            return "order"
+        case "mbarrier":
+            return "none" if "pending_count" in words else "write" if words & {"init", "inval"} else "order"
+        case "cp":
+            return _copy(words)
+        case "wgmma":
+            return "order" if words & {"fence", "wait_group"} else "matrix"
+        case "griddepcontrol":
+            return "order" if "wait" in words else "none"
+        case "ldmatrix" | "stmatrix" | "tensormap" | "wmma" | "tcgen05":
+            return "matrix" if opcode != "wmma" or words & {"load", "store"} else "none"
+        case "shfl" | "vote" | "match" | "redux" | "elect":
+            return "collective"
+        case _:
+            return "none"
+
+
+def _copy(words: frozenset[str]) -> str:
+    if "prefetch" in words or "commit_group" in words:
+        return "none"
+    if "bulk" not in words:
+        return "copy"
+    return "order" if "wait_group" in words else "write"
+
+
+def reads_clock(instruction: Instruction, text: str) -> bool:
+    """Whether it reads a special register whose value changes with time (PTX ISA 10.26 to 10.30)."""
+    return instruction.opcode == "mov" and any(clock in text for clock in _CLOCKS)
+
+
+def order(instruction: Instruction) -> str | None:
+    """The memory order of an access: ``weak`` without one, of ``atom`` and ``red`` ``relaxed``; None if it is no
+    access of memory that threads share."""
+    words = instruction.qualifiers
+    if instruction.opcode not in ("ld", "st", "atom", "red", "multimem") or "async" in words or "bulk" in words:
+        return None
+    if {"nc", "const", "param", "local", "param::entry", "param::func"} & set(words):
+        return None
+    for word in ORDERS:
+        if word in words:
+            return word
+    if "mmio" in words:
+        return "relaxed"
+    return "relaxed" if instruction.opcode in ("atom", "red") else "weak"
+
+
+def scope(instruction: Instruction) -> str | None:
+    """The scope that a fence or an access is written with."""
+    if instruction.opcode == "membar":
+        return {"cta": "cta", "gl": "gpu", "sys": "sys"}.get(next(iter(instruction.qualifiers), ""))
+    if instruction.opcode in ("ld", "st", "atom", "red", "fence", "multimem", "mbarrier"):
+        return next((word for word in instruction.qualifiers if word in SCOPES), None)
+    return None
+
+
+def fences(instruction: Instruction) -> bool:
+    """Whether it is a thread fence: ``membar``, or ``fence`` with an order and a scope."""
+    words = instruction.qualifiers
+    if instruction.opcode == "membar":
+        return "proxy" not in words
+    return instruction.opcode == "fence" and "proxy" not in words and "mbarrier_init" not in words

@@ -1,0 +1,112 @@
+"""Rules about functions whose name says a scope or a memory order (PTX ISA 8.5, 8.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxmm.analysis.lint.effects import SCOPES, fences, order, scope
+from ptxmm.analysis.lint.finding import Finding, Rule, Site
+from ptxmm.analysis.lint.names import words
+from ptxmm.cuda import Instruction
+from ptxmm.ptx.tables.form import words as split
+
+RULES = (
+    Rule("PTX501", "scope-of-name", "warning", "another scope than the name of the function says", "PTX ISA 8.5"),
+    Rule("PTX502", "order-of-name", "warning", "another memory order than the name of the function says",
+         "PTX ISA 8.8"),
+)  # fmt: skip
+_SCOPE_WORDS = {
+    "cta": "cta", "block": "cta", "cluster": "cluster", "gpu": "gpu", "device": "gpu", "sys": "sys", "system": "sys",
+}  # fmt: skip
+_ORDER_WORDS = ("acquire", "release", "relaxed", "acq_rel", "volatile")
+_ACCESS_WORDS = frozenset(split("ld load st store atom atomic atomics red reduce fence membar threadfence cas exch"))
+_FENCE_WORDS = frozenset({"fence", "membar", "threadfence"})
+_WIDTH = {name: number for number, name in enumerate(SCOPES)}
+_FENCE_CALLS = frozenset({"__threadfence", "__threadfence_block", "__threadfence_system", "atomic_thread_fence"})
+
+
+def check(site: Site) -> Iterator[Finding]:
+    """PTX501 and PTX502."""
+    function = site.function
+    if function is None:
+        return
+    named = words(function.name)
+    if not named & _ACCESS_WORDS or named & {"proxy", "init", "mbarrier", "view"}:
+        return
+    if site.facts.names & _FENCE_CALLS:
+        return
+    yield from _scope(site, named)
+    yield from _order(site, named)
+
+
+def _everything(site: Site) -> list[Instruction]:
+    """All instructions of the function."""
+    return [instruction for body in site.facts.bodies for instruction in body.instructions]
+
+
+def _scope(site: Site, named: frozenset[str]) -> Iterator[Finding]:
+    said = {_SCOPE_WORDS[word] for word in named if word in _SCOPE_WORDS}
+    if len(said) != 1 or not named & (_FENCE_WORDS | set(_ORDER_WORDS)):
+        return
+    wanted = next(iter(said))
+    if wanted in {scope(instruction) for instruction in _everything(site)}:
+        return
+    for instruction in site.body.instructions:
+        found = scope(instruction)
+        if found is None or instruction.opcode == "mbarrier":
+            continue
+        how = "narrower" if _WIDTH[found] < _WIDTH[wanted] else "wider"
+        spelling = instruction.qualifiers[0] if instruction.opcode == "membar" else found
+        right = {"gpu": "gl"}.get(wanted, wanted) if instruction.opcode == "membar" else wanted
+        at = site.qualifier(instruction, spelling)
+        message = f"`.{spelling}` is {how} than the scope that the name `{site.name}` says"
+        if right == "cluster" and instruction.opcode == "membar":
+            yield site.at("PTX501", *at, message)
+            continue
+        yield site.at("PTX501", *at, message, f"write .{right}, or change the name")
+        return
+
+
+def _order(site: Site, named: frozenset[str]) -> Iterator[Finding]:
+    said = [word for word in _ORDER_WORDS if word in named]
+    if len(said) != 1 or (said == ["volatile"] and not named & {"ld", "st", "load", "store"}):
+        return
+    wanted = said[0]
+    everything = _everything(site)
+    if any(_is(instruction, wanted) for instruction in everything):
+        return
+    if wanted != "relaxed" and any(fences(instruction) for instruction in everything):
+        return
+    for instruction in site.body.instructions:
+        found = order(instruction)
+        if found is None and instruction.opcode == "fence" and fences(instruction):
+            found = next((word for word in instruction.qualifiers if word in (*_ORDER_WORDS, "sc")), None)
+        if found is None or (found == "relaxed" and wanted == "volatile"):
+            continue
+        if wanted == "relaxed" and found not in ("weak", "acquire", "release", "acq_rel", "sc"):
+            continue
+        shown = found if found in instruction.qualifiers else None
+        at = site.qualifier(instruction, shown) if shown else (instruction.start, instruction.head)
+        message = f"`{instruction.mnemonic}` is {found}, and the name `{site.name}` says {wanted}"
+        yield site.at("PTX502", *at, message, _hint(instruction, wanted))
+        return
+
+
+def _is(instruction: Instruction, wanted: str) -> bool:
+    found = order(instruction)
+    qualifiers = instruction.qualifiers
+    match wanted:
+        case "acquire" | "release":
+            return wanted in qualifiers or "acq_rel" in qualifiers or "sc" in qualifiers
+        case "relaxed":
+            return found in ("relaxed", "volatile")
+        case "volatile":
+            return found in ("volatile", "relaxed")
+        case _:
+            return wanted in qualifiers
+
+
+def _hint(instruction: Instruction, wanted: str) -> str | None:
+    legal = {"ld": ("acquire", "relaxed", "volatile"), "st": ("release", "relaxed", "volatile")}
+    options = legal.get(instruction.opcode, ("acquire", "release", "relaxed", "acq_rel"))
+    return f"write .{wanted}" if wanted in options else None

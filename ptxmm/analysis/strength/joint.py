@@ -1,0 +1,252 @@
+"""Steps of several kinds made together, and which of them make smaller repairs.
+
+A repair is a set of steps (``structure``) and a set of switches of the superposition of the program that they make. It
+is smaller than another one if all its steps and all its switches are among those of the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import combinations, permutations
+
+from ptxmm.analysis.strength.changes import Change, insertion, removal, replacement
+from ptxmm.analysis.strength.structure import Step
+from ptxmm.analysis.strength.superposition import FENCES, ORDERED, Superposition
+from ptxmm.events.symbolic.variants import Site, Switch
+from ptxmm.program.edit import edited
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Barrier, Fence, Imm, Op
+
+Chosen = tuple[int, ...]
+"""Steps by their numbers; of those that put instructions into one place the first comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an instruction of a changed program comes from: it stands before the instruction ``gap`` of its thread as
+    written (or is that one); it is the instruction ``index`` of it (None: a new one); ``step`` put it there as the
+    ``part``-th (-1: it stands where it stood)."""
+
+    gap: int
+    index: int | None
+    step: int = -1
+    part: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """The program ``test`` that the steps ``chosen`` make; ``origins`` of the instructions of each thread."""
+
+    chosen: Chosen
+    test: Test
+    origins: tuple[tuple[Origin, ...], ...]
+
+
+class Agenda:
+    """Sets of ``steps`` (of so many at ``most``), the cheapest first: nothing, then each that begins with one that was
+    ``extend``-ed."""
+
+    def __init__(self, steps: Sequence[Step], most: int | None = None) -> None:
+        self._most = len(steps) if most is None else most
+        self._costs = [step.cost for step in steps]
+        self._heap: list[tuple[int, int, Chosen]] = [(0, 0, ())]
+
+    @property
+    def cost(self) -> int | None:
+        """That of the next set."""
+        return self._heap[0][0] if self._heap else None
+
+    def pop(self) -> tuple[Chosen, int] | None:
+        """The next set (by increasing number, so in the order of cost) and its cost; None after the last."""
+        if not self._heap:
+            return None
+        cost, _, chosen = heappop(self._heap)
+        if chosen and chosen[-1] + 1 < len(self._costs):
+            last = chosen[-1]
+            self._push(cost - self._costs[last] + self._costs[last + 1], (*chosen[:-1], last + 1))
+        return chosen, cost
+
+    def extend(self, chosen: Chosen) -> None:
+        """Let sets with more steps than ``chosen`` come, too."""
+        number = chosen[-1] + 1 if chosen else 0
+        if number < len(self._costs) and len(chosen) < self._most:
+            self._push(sum(self._costs[n] for n in chosen) + self._costs[number], (*chosen, number))
+
+    def narrow(self) -> None:
+        """Leave out all sets of several steps from now on."""
+        self._most = min(self._most, 1)
+        self._heap = [item for item in self._heap if len(item[2]) <= 1]
+
+    def _push(self, cost: int, chosen: Chosen) -> None:
+        heappush(self._heap, (cost, len(chosen), chosen))
+
+
+def combined(test: Test, steps: Sequence[Step], chosen: Chosen) -> tuple[Combined, ...]:
+    """The programs that the steps ``chosen`` make of ``test``, one for each order of instructions that several of them
+    put into one place. None if two steps are about the same instruction in the same way, or if the threads of a
+    barrier came to it and another one of theirs in different orders (the other way round it is another two)."""
+    made = [steps[number] for number in chosen]
+    for kind in ([step.moved for step in made], [step.replaced for step in made]):
+        if max(Counter(change[0] for change in kind if change is not None).values(), default=0) > 1:
+            return ()
+    for one, other in combinations([step.barrier for step in made if step.barrier is not None], 2):
+        if one[:2] == other[:2] and len({a < b for a, b in zip(one[2], other[2], strict=True) if a != b}) > 1:
+            return ()
+    shared = Counter(gap for step in made for gap in step.gaps)
+    orders = permutations(chosen) if max(shared.values(), default=0) > 1 else (chosen,)
+    programs: dict[tuple[tuple[Op, ...], ...], Combined] = {}
+    for order in orders:
+        program = _program(test, steps, order)
+        programs.setdefault(tuple(thread.body for thread in program.test.threads), program)
+    return tuple(programs.values())
+
+
+def _program(test: Test, steps: Sequence[Step], order: Chosen) -> Combined:
+    replaced = {step.replaced[0]: step.replaced[1] for n in order if (step := steps[n]).replaced is not None}
+    moved = {step.moved[0] for n in order if (step := steps[n]).moved is not None}
+
+    def now(site: Site) -> Op:
+        return replaced.get(site, test.threads[site[0]].body[site[1]])
+
+    edits: dict[Site, list[Op]] = {}
+    origins: dict[Site, list[Origin]] = {}
+    for thread, body in enumerate(t.body for t in test.threads):
+        for index in range(len(body) + 1):
+            stays = index < len(body) and (thread, index) not in moved
+            edits[thread, index] = [now((thread, index))] if stays else []
+            origins[thread, index] = [Origin(index, index)] if stays else []
+    barriers = 0
+    for number in reversed(order):
+        step = steps[number]
+        for (thread, gap), added in step.added.items():
+            edits[thread, gap][:0] = [_numbered(op, barriers) for op in added] if test.dialect else added
+            origins[thread, gap][:0] = [Origin(gap, None, number, part) for part in range(len(added))]
+        barriers += step.barrier is not None
+        if step.moved is not None:
+            (thread, index), gap = step.moved
+            edits[thread, gap].insert(0, now((thread, index)))
+            origins[thread, gap].insert(0, Origin(gap, index, number))
+    flat = tuple(
+        tuple(o for index in range(len(t.body) + 1) for o in origins[thread, index])
+        for thread, t in enumerate(test.threads)
+    )
+    return Combined(order, edited(test, edits), flat)
+
+
+def _numbered(op: Op, more: int) -> Op:
+    """A barrier of the untyped dialect under another name: there each instance is used once."""
+    if isinstance(op, Barrier) and op.instance is not None:
+        number = op.instance + more
+        return replace(op, barrier=Imm(number), instance=number)
+    return op
+
+
+def subsets(chosen: Chosen) -> Iterator[Chosen]:
+    """All but ``chosen`` itself, each in the same order."""
+    for size in range(len(chosen)):
+        yield from combinations(chosen, size)
+
+
+def projected(more: tuple[Combined, Superposition], fewer: tuple[Combined, Superposition]) -> dict[Switch, Switch]:
+    """For switches of a program the switches of the program with ``fewer`` steps that do the same there.
+
+    A fence that is added comes before the next instruction that both have; where a fence stands there already, that
+    one gets stronger instead.
+    """
+    places = {(place.thread, place.index, place.rank if place.added else None): site
+              for site, place in fewer[1].places.items()}  # fmt: skip
+    found: dict[Switch, Switch] = {}
+    for site, place in more[1].places.items():
+        here, there = more[0].origins[place.thread], fewer[0].origins[place.thread]
+        if place.added:
+            target = _gap(fewer, place.thread, _next(here[place.index :], there), place.rank, places)
+        elif here[place.index] in there:
+            target = places.get((place.thread, there.index(here[place.index]), None))
+        elif (index := here[place.index].index) is not None:
+            home = next((n for n, origin in enumerate(there) if origin.index == index), None)
+            target = None if home is None else places.get((place.thread, home, None))
+        else:
+            target = None
+        if target is None:
+            continue
+        names = fewer[1].forms[target].steps
+        for number, name in enumerate(more[1].forms[site].steps):
+            if name in names:
+                found[*site, number] = (*target, names.index(name))
+    return found
+
+
+def _next(rest: Sequence[Origin], there: Sequence[Origin]) -> int:
+    """Where the first of ``rest`` that is ``there`` stands there; the end if none is."""
+    return next((there.index(origin) for origin in rest if origin in there), len(there))
+
+
+def _gap(
+    program: tuple[Combined, Superposition],
+    thread: int,
+    index: int,
+    rank: int,
+    places: dict[tuple[int, int, int | None], Site],
+) -> Site | None:
+    """The site of a fence that comes at ``index`` or later, before the next instruction that it could order."""
+    body = program[0].test.threads[thread].body
+    while index < len(body):
+        found = places.get((thread, index, rank))
+        if found is not None:
+            return found
+        if isinstance(body[index], ORDERED):
+            break
+        index += 1
+    if rank or index == len(body):
+        return None
+    while index > 0 and isinstance(body[index - 1], FENCES):
+        index -= 1
+        if isinstance(body[index], Fence):
+            return places.get((thread, index, None))
+    return None
+
+
+def groups(
+    least: Collection[frozenset[Switch]], projection: dict[Switch, Switch]
+) -> Iterator[tuple[frozenset[Switch], ...]]:
+    """For each smallest set of a program with fewer steps, for each of its switches those that do the same."""
+    sources: dict[Switch, set[Switch]] = {}
+    for switch, target in projection.items():
+        sources.setdefault(target, set()).add(switch)
+    for known in least:
+        if all(switch in sources for switch in known):
+            yield tuple(frozenset(sources[switch]) for switch in sorted(known))
+
+
+def all_changes(
+    original: Test, program: Combined, everything: Superposition, on: frozenset[Switch]
+) -> tuple[Change, ...]:
+    """What makes of ``original`` the program of the steps and the switches ``on``, in the order of the text."""
+    sites = {(place.thread, place.index, place.rank if place.added else None): site
+             for site, place in everything.places.items()}  # fmt: skip
+    ranks = sorted({place.rank for place in everything.places.values() if place.added})
+    found: list[Change] = []
+    for thread, origins in enumerate(program.origins):
+        for number, origin in enumerate(origins):
+            for rank in ranks:
+                site = sites.get((thread, number, rank))
+                form = None if site is None else everything.form(site, on)
+                if form is not None:
+                    found.append(insertion(original, thread, origin.gap, form))
+            site = sites.get((thread, number, None))
+            op: Op | None = program.test.threads[thread].body[number]
+            op = op if site is None else everything.form(site, on)
+            if origin.step < 0 and origin.index is not None:
+                if op is None:
+                    found.append(removal(original, thread, origin.index))
+                elif op != original.threads[thread].body[origin.index]:
+                    found.append(replacement(original, thread, origin.index, op))
+                continue
+            if op is not None:
+                found.append(insertion(original, thread, origin.gap, op))
+            if origin.index is not None:
+                found.append(removal(original, thread, origin.index))
+    return tuple(sorted(found, key=lambda change: (change.thread, change.index)))

@@ -1,0 +1,216 @@
+"""``ptxmm lint``: the inline PTX of CUDA sources."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ptxmm.cli.console import complain, style
+from ptxmm.cli.exits import Exit
+from ptxmm.cli.options import Jobs, processes, version
+from ptxmm.errors import PtxmmError
+
+if TYPE_CHECKING:
+    from ptxmm.analysis.lint import LintResult, Options
+
+SUFFIXES = (".cu", ".cuh", ".h", ".hh", ".hpp", ".cpp", ".cc", ".cxx", ".hxx", ".inl", ".inc")
+_PARALLEL = 4_000_000
+"""Characters from which processes are worth their start."""
+
+
+class Format(StrEnum):
+    """The forms of the output."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+
+
+Names = list[str] | None
+
+
+def lint(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE...", help="CUDA C++ sources, folders of them, - for standard input.", show_default=False
+        ),
+    ] = None,
+    select: Annotated[
+        Names, typer.Option("--select", metavar="RULE", help="Look only for this rule; may be repeated. PTX4, ALL.")
+    ] = None,
+    enable: Annotated[
+        Names, typer.Option("--enable", metavar="RULE", help="Look for this rule too; may be repeated.")
+    ] = None,
+    disable: Annotated[
+        Names, typer.Option("--disable", metavar="RULE", help="Do not look for this rule; may be repeated.")
+    ] = None,
+    isa: Annotated[
+        str | None, typer.Option("--isa", metavar="X.Y", help="The PTX ISA version that the source is compiled for.")
+    ] = None,
+    arch: Annotated[
+        str | None, typer.Option("--arch", metavar="sm_NN", help="The target that the source is compiled for.")
+    ] = None,
+    output: Annotated[Format, typer.Option("--output-format", help="The form of the output.")] = Format.text,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what has an exact mend, in the files.")] = False,
+    list_rules: Annotated[bool, typer.Option("--list-rules", help="List the rules and end.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name the statements that are not checked.")] = False,
+    jobs: Jobs = None,
+) -> None:
+    """Check the inline PTX of CUDA sources: operands, volatile and clobbers, memory orders, scopes, versions.
+
+    Exit code: 0 nothing found, 1 something found, 2 bad usage or a file that can't be read.
+    """
+    from ptxmm.analysis.lint import RULES
+    from ptxmm.cli.lint_settings import options
+
+    if list_rules:
+        for rule in RULES:
+            typer.echo(f"{rule.id}  {rule.severity:7}  {rule.name}: {rule.summary}{'' if rule.default else ' (off)'}")
+        raise typer.Exit
+    if not files:
+        raise PtxmmError("no file given", kind="usage", hint="give CUDA sources, folders, or - for standard input")
+    chosen, excluded = options(select, enable, disable, version(isa), architecture(arch))
+    work = _collect(files, excluded)
+    if fix and any(item.file == "<stdin>" for item in work.items):
+        raise PtxmmError("--fix needs files: standard input can't be mended", kind="usage")
+    fixed = _fix(work, chosen) if fix else 0
+    results = list(_results(work, chosen, jobs))
+    _show(results, work, output, verbose, fixed)
+    for error in work.errors:
+        complain(f"{error['file']}: error: {error['message']}")
+    if work.errors:
+        raise typer.Exit(Exit.BAD_INPUT)
+    if any(result.findings for result in results):
+        raise typer.Exit(Exit.FOUND)
+
+
+def architecture(text: str | None) -> int | None:
+    """The number of a target: 90 for ``sm_90``, ``sm_90a``, ``compute_90``, ``90``. Raises ``PtxmmError`` (usage)."""
+    if text is None:
+        return None
+    hit = re.fullmatch(r"(?:sm_|compute_)?([0-9]{2,3})[af]?", text)
+    if hit is None:
+        raise PtxmmError(f"--arch {text}: not a target", kind="usage", hint="e.g. --arch sm_90")
+    return int(hit[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A source: its name in reports and its text."""
+
+    file: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Work:
+    """The sources to look at, and what could not be read."""
+
+    items: list[_Item]
+    errors: list[dict[str, Any]]
+
+
+def _collect(paths: list[Path], excluded: tuple[str, ...]) -> _Work:
+    """Read every file once: in the order given, sorted inside folders."""
+    from ptxmm.analysis.lint.analysis import read_source
+
+    work = _Work([], [])
+    seen: set[Path] = set()
+    for path in paths:
+        if str(path) == "-":
+            work.items.append(_Item("<stdin>", sys.stdin.buffer.read().decode("utf-8", "replace")))
+            continue
+        inside = _search(path) if path.is_dir() else [path]
+        if path.is_dir() and not inside:
+            work.errors.append({"file": str(path), "message": "no CUDA or C++ source in this folder"})
+        for file in inside:
+            if file in seen or (path.is_dir() and any(file.match(pattern) for pattern in excluded)):
+                continue
+            seen.add(file)
+            try:
+                work.items.append(_Item(str(file), read_source(file)))
+            except PtxmmError as error:
+                work.errors.append({"file": str(file), "message": error.message})
+    return work
+
+
+def _search(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(root, name) for name in names if name.endswith(SUFFIXES)]
+    return sorted(found)
+
+
+def _results(work: _Work, options: Options, jobs: int | None) -> Iterator[LintResult]:
+    from ptxmm.analysis.lint import lint_text
+
+    workers = min(processes(jobs), len(work.items))
+    if workers < 2 or (jobs is None and sum(len(item.text) for item in work.items) < _PARALLEL):
+        for item in work.items:
+            yield lint_text(item.text, item.file, options)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        texts, names = zip(*((item.text, item.file) for item in work.items), strict=True)
+        yield from pool.map(lint_text, texts, names, [options] * len(texts), chunksize=max(1, len(texts) // 64))
+
+
+def _fix(work: _Work, options: Options) -> int:
+    """Mend the files; how many findings are mended."""
+    from ptxmm.analysis.lint import lint_text
+    from ptxmm.analysis.lint.fix import mended
+
+    total = 0
+    for number, item in enumerate(work.items):
+        text, count = mended(item.text, lint_text(item.text, item.file, options).findings)
+        if not count:
+            continue
+        try:
+            if Path(item.file).read_bytes().decode("utf-8", "replace") != item.text or "\ufffd" in item.text:
+                raise OSError(0, "not mended: it is not UTF-8, or it changed meanwhile")
+            Path(item.file).write_bytes(text.encode())
+        except OSError as error:
+            work.errors.append({"file": item.file, "message": error.strerror or type(error).__name__})
+            continue
+        work.items[number] = _Item(item.file, text)
+        total += count
+    return total
+
+
+def _show(results: list[LintResult], work: _Work, output: Format, verbose: bool, fixed: int) -> None:
+    from ptxmm.render import lint as render
+
+    reports = [report for result in results for report in result.findings]
+    match output:
+        case Format.json:
+            sys.stdout.write(render.document(results, work.errors))
+        case Format.sarif:
+            import ptxmm
+            from ptxmm.render.sarif import log
+
+            sys.stdout.write(log(results, {i.file: i.text for i in work.items}, ptxmm.__version__, work.errors))
+        case Format.github:
+            for line in render.github(reports):
+                print(line)
+        case Format.text:
+            colours = style(sys.stdout)
+            for line in render.text(reports, colours):
+                print(line)
+            if verbose:
+                for result in results:
+                    for line in render.unchecked(result):
+                        print(line)
+            print(render.summary(results, fixed, colours))

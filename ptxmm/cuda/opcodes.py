@@ -1,0 +1,69 @@
+"""Facts about PTX opcodes that the syntax alone needs: which there are, and which write their first operand."""
+
+from __future__ import annotations
+
+from ptxmm.ptx.table import OTHER_INSTRUCTIONS, first_words
+from ptxmm.ptx.tables.form import words
+
+OPCODES = first_words(False) | OTHER_INSTRUCTIONS | {"cp", "wgmma", "mma", "ldmatrix", "stmatrix", "movmatrix"}
+"""The first words of all instructions of PTX (PTX ISA 9.7)."""
+
+WORDS = frozenset({"ret", "exit", "trap", "brkpt", "bra"})
+"""Opcodes that are PTX also where no qualifier follows."""
+
+_NO_DESTINATION = frozenset(
+    words("""
+    applypriority bar barrier bra brkpt brx call cp discard exit fence griddepcontrol membar nanosleep pmevent
+    prefetch prefetchu red ret setmaxnreg st stackrestore stmatrix sured sust tensormap trap""")
+)
+_SOME_DESTINATION = {
+    "barrier": frozenset({"red"}),
+    "bar": frozenset({"red"}),
+    "mbarrier": frozenset({"arrive", "arrive_drop", "test_wait", "try_wait", "pending_count"}),
+    "multimem": frozenset({"ld_reduce"}),
+    "tcgen05": frozenset({"ld"}),
+    "wgmma": frozenset({"mma_async"}),
+    "wmma": frozenset({"load", "mma"}),
+    "clusterlaunchcontrol": frozenset({"query_cancel"}),
+}
+
+
+def writes_first(opcode: str, qualifiers: frozenset[str]) -> bool | None:
+    """Whether an instruction writes its first operand, unless that is an address; None if the opcode is unknown."""
+    if opcode not in OPCODES:
+        return None
+    some = _SOME_DESTINATION.get(opcode)
+    if some is not None:
+        return not some.isdisjoint(qualifiers)
+    return opcode not in _NO_DESTINATION
+
+
+def address_spaces(opcode: str, qualifiers: tuple[str, ...], count: int) -> tuple[str | None, ...]:
+    """The state space of each of ``count`` address operands, ``generic`` without one; None where it is not known
+    here. An address of 32 bits is possible in ``shared`` only (PTX ISA 6.4.1, 9.7.10.8)."""
+    named = [_SPACES[word] for word in qualifiers if word in _SPACES]
+    if opcode in ("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "prefetch") and "async" not in qualifiers:
+        return ((named or ["generic"])[0],) * count if "bulk" not in qualifiers else (None,) * count
+    if opcode == "mbarrier":
+        return ((named or ["generic"])[0],) * count
+    if opcode == "cp" and qualifiers[:1] == ("async",) and "mbarrier" not in qualifiers and "bulk" not in qualifiers:
+        return ("shared", "global")[:count] if len(named) == 2 else (None,) * count
+    if opcode == "cp" and "bulk" in qualifiers and "prefetch" not in qualifiers and len(named) >= 2:
+        source = "generic" if "tensor" in qualifiers else named[1]
+        if named[0] == "global":
+            return (source if "tensor" in qualifiers else "global", "shared")[:count]
+        return (named[0], source, "shared")[:count]
+    return (None,) * count
+
+
+_SPACES = {
+    "global": "global",
+    "shared": "shared",
+    "shared::cta": "shared",
+    "shared::cluster": "shared",
+    "local": "local",
+    "const": "const",
+    "param": "param",
+    "param::entry": "param",
+    "param::func": "param",
+}

@@ -1,0 +1,127 @@
+"""The synchronization skeleton of a launched kernel as a litmus file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+
+from ptxmm.formats.writer import write
+from ptxmm.program.condition import (
+    Comparison,
+    Condition,
+    Conjunction,
+    Disjunction,
+    Negation,
+    Proposition,
+    RegisterTerm,
+    Term,
+)
+from ptxmm.program.test import Test, Thread
+from ptxmm.ptx.isa import PREDICATE, definitions, uses
+from ptxmm.ptx.ops import Address, Guard, Op, Reg, Sym, Type
+
+_PREFIX = {32: "r", 64: "rd", 16: "rs", 128: "rq"}
+
+
+def skeleton(test: Test) -> str:
+    """``test``, made of a kernel, as a litmus file: what its threads do to memory, its fences and barriers, and what
+    these depend on. Registers have short names, each line says where it is from only by the header.
+
+    Raises ``PtxmmError`` (kind ``unsupported``) for what the litmus format can't say.
+    """
+    names = [_names(thread) for thread in test.threads]
+    threads = tuple(_renamed(thread, own) for thread, own in zip(test.threads, names, strict=True))
+    condition = test.condition
+    if condition is not None:
+        condition = Condition(condition.kind, _proposition(condition.proposition, names), condition.text)
+    described = [f"Extracted from {Path(test.file).name}.", *(test.claims.remarks if test.claims else ())]
+    info: tuple[tuple[str, str], ...] = (("Source", Path(test.file).name),)
+    if test.isa > (8, 5):
+        info = (*info, ("ISA", f"{test.isa[0]}.{test.isa[1]}"))
+    made = replace(
+        test, threads=threads, condition=condition, claims=None, info=info, description="\n".join(described),
+        locations=tuple(_term(term, names) for term in test.locations),
+    )  # fmt: skip
+    return write(made)
+
+
+def _names(thread: Thread) -> dict[str, str]:
+    """A short name for each register of a thread, in the order of the instructions."""
+    found: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for op in thread.body:
+        for name, _ in (*definitions(op), *uses(op)):
+            if name not in found:
+                prefix = _prefix(thread.registers[name])
+                found[name] = f"{prefix}{counts.get(prefix, 0)}"
+                counts[prefix] = counts.get(prefix, 0) + 1
+    return found
+
+
+def _prefix(type_: Type) -> str:
+    if type_ == PREDICATE:
+        return "p"
+    if type_.kind == "f":
+        return "f" if type_.bits == 32 else "fd"
+    return _PREFIX.get(type_.bits, "r")
+
+
+def _renamed(thread: Thread, names: dict[str, str]) -> Thread:
+    body = tuple(_with_names(op, names) for op in thread.body)
+    # The type that the instructions give a register, not the untyped bits that a compiler declares.
+    first: dict[str, Type] = {}
+    for op in thread.body:
+        for name, type_ in (*definitions(op), *uses(op)):
+            if type_.bits == thread.registers[name].bits:
+                first.setdefault(name, type_)
+    registers = {names[name]: first.get(name, type_) for name, type_ in thread.registers.items() if name in names}
+    initial = {names[name]: value for name, value in thread.initial.items() if name in names}
+    return replace(thread, body=body, registers=registers, initial=initial)
+
+
+def _with_names(op: Op, names: dict[str, str]) -> Op:
+    changes = {field.name: _item(getattr(op, field.name), names) for field in fields(op)}
+    return replace(op, **changes)  # type: ignore[arg-type]
+
+
+def _item(item: object, names: dict[str, str]) -> object:
+    match item:
+        case Reg(name):
+            return Reg(names[name])
+        case Guard(register, negated):
+            return Guard(names[register], negated)
+        case Address(Sym(name, inside), offset):
+            return Address(Sym(name, 0), inside + offset)  # as it is written: [out+12], not [out+8+4]
+        case tuple():
+            return tuple(_item(part, names) for part in item)
+    base = getattr(item, "base", None)
+    return replace(item, base=_item(base, names)) if isinstance(base, Reg) else item  # type: ignore[type-var]
+
+
+def _proposition(item: Proposition, names: list[dict[str, str]]) -> Proposition:
+    match item:
+        case Comparison(op, left, right):
+            return Comparison(op, _term(left, names), _term(right, names))
+        case Conjunction(items):
+            return Conjunction(tuple(_proposition(i, names) for i in items))
+        case Disjunction(items):
+            return Disjunction(tuple(_proposition(i, names) for i in items))
+        case Negation(inner):
+            return Negation(_proposition(inner, names))
+
+
+def _term(term: Term, names: list[dict[str, str]]) -> Term:
+    if isinstance(term, RegisterTerm) and term.register in names[term.thread]:
+        return replace(term, register=names[term.thread][term.register])
+    return term
+
+
+def file_name(test: Test, taken: Iterable[str]) -> str:
+    """A name for the file of ``test``, none of ``taken``."""
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{Path(test.file).stem}-{test.name}").strip("-")
+    used, name, number = set(taken), f"{stem}.litmus", 2
+    while name in used:
+        name, number = f"{stem}-{number}.litmus", number + 1
+    return name

@@ -1,0 +1,103 @@
+"""The control flow of resolved instructions as specialising them needs it: an order, loops, live registers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ptxmm.program.graph import Graph, dominates, dominators, graph_of, live, natural_loop
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.ops import (
+    Alu,
+    AluPair,
+    Convert,
+    CtaRank,
+    GenericAddress,
+    IsSpace,
+    Mapa,
+    Nothing,
+    Op,
+    Pack,
+    PendingCount,
+    Select,
+    SetPredicate,
+    Unpack,
+)
+
+_PURE = (
+    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, PendingCount, Mapa, CtaRank, IsSpace, GenericAddress,
+    Nothing,
+)  # fmt: skip
+"""Instructions that do nothing but give registers values."""
+
+
+def matters(op: Op) -> bool:
+    """Whether an instruction does more than give registers values."""
+    return not isinstance(op, _PURE)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """``after[pc]``: where control may go from an instruction: on, and then to the target of a branch. ``order[pc]``:
+    its place in reverse post-order, for all that control ever reaches. ``loops[pc]``: the headers of the natural loops
+    around it, outermost first. ``live[pc]``: the registers that are read from there on before they are written. The
+    end is ``len(body)``."""
+
+    after: tuple[tuple[int, ...], ...]
+    order: dict[int, int]
+    loops: dict[int, tuple[int, ...]]
+    live: list[frozenset[str]]
+
+
+def analyse(body: Sequence[Op], observed: Collection[str]) -> Flow:
+    """The flow of ``body``; ``observed`` registers are live at the end."""
+    graph = graph_of(body)
+    order = _reverse_post_order(graph)
+    return Flow(graph.after, order, _loops(graph, order), live_registers(body, observed))
+
+
+def _reverse_post_order(graph: Graph) -> dict[int, int]:
+    finished: list[int] = []
+    seen = {0}
+    stack = [(0, iter(graph.after[0]))]
+    while stack:
+        node, rest = stack[-1]
+        for follower in rest:
+            if follower not in seen:
+                seen.add(follower)
+                stack.append((follower, iter(graph.after[follower])))
+                break
+        else:
+            finished.append(node)
+            stack.pop()
+    return {node: number for number, node in enumerate(reversed(finished))}
+
+
+def _loops(graph: Graph, order: dict[int, int]) -> dict[int, tuple[int, ...]]:
+    """The natural loops: of every edge back to an instruction that dominates its source."""
+    dominator = dominators(graph)
+    found: dict[int, set[int]] = {}
+    for source in order:
+        for target in graph.after[source]:
+            if order[target] <= order[source] and dominates(dominator, target, source):
+                found.setdefault(target, set()).update(natural_loop(graph, target, source) & order.keys())
+    inside: dict[int, list[int]] = {pc: [] for pc in order}
+    for header, members in found.items():
+        for pc in members:
+            inside[pc].append(header)
+    return {pc: tuple(sorted(headers, key=lambda h: (-len(found[h]), order[h]))) for pc, headers in inside.items()}
+
+
+def live_registers(body: Sequence[Op], observed: Collection[str]) -> list[frozenset[str]]:
+    """For each instruction, and the end, the registers that are read from there on before they are written. What an
+    instruction reads that only computes counts only if what it gives is live."""
+    written = [frozenset(name for name, _ in definitions(op)) for op in body]
+    read = [frozenset(name for name, _ in uses(op)) for op in body]
+
+    def used(pc: int, after: frozenset[str]) -> frozenset[str]:
+        op = body[pc]
+        if not matters(op) and not written[pc] & after:
+            return after
+        return (after if op.guard is not None else after - written[pc]) | read[pc]
+
+    return live(graph_of(body), used, frozenset(observed))

@@ -1,0 +1,524 @@
+"""One kernel of a module as one list of instructions: calls are replaced by the bodies of the functions they call.
+
+What is left is syntax: names of registers, labels and variables are unique, special registers are registers with the
+names of ``special``, parameters are registers (of functions) or constants (of the kernel). PTX ISA 7.1, 9.7.12.5.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ptxmm.errors import PtxmmError, Span
+from ptxmm.formats.modules.launch import Argument, Launch, place
+from ptxmm.formats.modules.special import SPECIAL, special_name
+from ptxmm.formats.text import at
+from ptxmm.ptx import syntax
+from ptxmm.ptx.module import BranchTargets, Call, Function, Line, Module, Place, Variable
+from ptxmm.ptx.ops import Type
+
+MAX_INSTRUCTIONS = 100_000
+_MAX_DEPTH = 100
+_PARAM = ("param", "param::entry", "param::func")
+_IGNORED = ("brkpt", "pmevent", "setmaxnreg")
+_SCALARS = ("ld", "ldu", "st", "atom", "red", "mov")
+_HARMLESS = ("vprintf",)
+_ENDS = ("__assertfail", "__trap", "abort")
+# What nvcc -G leaves as calls (CUDA C++ Programming Guide 10.5, 10.6, 10.14); (opcode and type, operands).
+_ATOMICS = {
+    f"__{letter}Atomic{name}": f"atom.{op}.{type_}"
+    for letter, types in (("u", "u32"), ("i", "s32"), ("ull", "u64"))
+    for name, op in (
+        ("Add", "add"), ("Exch", "exch"), ("CAS", "cas"), ("Min", "min"), ("Max", "max"), ("And", "and"),
+        ("Or", "or"), ("Xor", "xor"), ("Inc", "inc"), ("Dec", "dec"),
+    )
+    for type_ in ("b" + types[1:] if op in ("exch", "cas", "and", "or", "xor") else types,)
+}  # fmt: skip
+_INTRINSICS = {
+    "__syncthreads": "bar.sync 0",
+    "__threadfence": "membar.gl",
+    "__threadfence_block": "membar.cta",
+    "__threadfence_system": "membar.sys",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction of the flat list. ``refusal``: why it can't be modelled; ``effect``: it may do more than give its
+    registers values, so that the refusal counts wherever it is executed."""
+
+    instruction: syntax.Instruction
+    place: Place | None
+    refusal: PtxmmError | None = None
+    effect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the kernel: its bytes, and addresses in it by their offset; ``whole``: the object it is."""
+
+    variable: Variable
+    bytes: Mapping[int, int]
+    addresses: Mapping[int, tuple[str, int]]
+    whole: str | None = None
+
+
+@dataclass(slots=True)
+class Flat:
+    """A kernel with its calls inlined: steps and labels in order, registers and variables by their unique names.
+
+    ``remarks``: what the reader of a verdict has to know, each once. ``by_value``: the objects that are parameters.
+    ``addressed``: the parameters of the kernel whose address is taken.
+    """
+
+    statements: list[Step | str] = field(default_factory=list)
+    registers: dict[str, Type] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
+    by_value: frozenset[str] = frozenset()
+    addressed: dict[str, Parameter] = field(default_factory=dict)
+
+
+def inline(module: Module, kernel: Function, launch: Launch) -> Flat:
+    """The flat list of ``kernel`` with the arguments of ``launch``.
+
+    Raises ``PtxmmError``: arguments that do not fit, recursion, more than ``MAX_INSTRUCTIONS`` instructions.
+    """
+    parameters = _arguments(kernel, launch)
+    flat = Flat(by_value=frozenset(p.whole for p in parameters.values() if p.whole is not None))
+    _Frame(module, flat, kernel, parameters, {}, 0, (kernel.name,)).run()
+    return flat
+
+
+def _arguments(kernel: Function, launch: Launch) -> dict[str, Parameter]:
+    span = launch.spans["args"]
+    wanted, given = len(kernel.parameters), len(launch.args)
+    if wanted != given:
+        raise _launch_error(launch, f"`{kernel.name}` has {wanted} parameters, {given} arguments are given", span)
+    return {
+        variable.name: _parameter(variable, number, argument, launch)
+        for number, (variable, argument) in enumerate(zip(kernel.parameters, launch.args, strict=True), 1)
+    }
+
+
+def _parameter(variable: Variable, number: int, argument: Argument, launch: Launch) -> Parameter:
+    size = variable.type.bytes * (variable.count if variable.count is not None else 1)
+    found: dict[int, int] = dict.fromkeys(range(size), 0)
+    addresses: dict[int, tuple[str, int]] = {}
+    tensormaps = {item.name for item in launch.objects if item.tensormap is not None}
+    for piece in argument.pieces:
+        type_ = piece.type or (variable.type if variable.count is None else None)
+        if isinstance(piece.value, str):
+            target, offset = place(piece.value) or (piece.value, 0)
+            if piece.type is None and target in tensormaps and size > 8:
+                return Parameter(variable, {}, {}, target)
+            if type_ is not None and type_.bytes != 8:
+                message = f"argument {number} is an address, but the parameter has {type_.bytes} bytes"
+                raise _launch_error(launch, message, argument.span)
+            addresses[piece.offset] = target, offset
+            continue
+        if type_ is None:
+            hint = 'write { fields = [{ u32 = 1 }, { u64 = "data" }] }'
+            raise _launch_error(launch, f"parameter {number} is a structure of {size} bytes", argument.span, hint)
+        bits = _bits(piece.value, type_)
+        if bits is None or piece.offset + type_.bytes > size:
+            message = f"argument {number} does not fit its parameter (.{type_.name}, {size} bytes)"
+            raise _launch_error(launch, message, argument.span)
+        found.update((piece.offset + i, bits >> 8 * i & 0xFF) for i in range(type_.bytes))
+    return Parameter(variable, found, addresses)
+
+
+def _bits(value: float, type_: Type) -> int | None:
+    """The unsigned bits of ``value`` in ``type_``, None if it does not fit."""
+    if isinstance(value, float) or type_.kind == "f":
+        if type_.bits not in (32, 64) or type_.kind not in ("f", "b"):
+            return None
+        code = "<f" if type_.bits == 32 else "<d"
+        try:
+            return int.from_bytes(struct.pack(code, value), "little")
+        except OverflowError:
+            return None
+    if not -(1 << type_.bits - 1) <= value < 1 << type_.bits:
+        return None
+    return int(value) & ((1 << type_.bits) - 1)
+
+
+def _launch_error(launch: Launch, message: str, span: Span, hint: str | None = None) -> PtxmmError:
+    return at(message, span, kind="format", hint=hint).place(launch.file, launch.text)
+
+
+class _Frame:
+    """One function being inlined. ``aliases``: for its formal parameters the variables of the call; ``number``: 0 for
+    the kernel; ``chain``: the functions that are being inlined."""
+
+    def __init__(
+        self,
+        module: Module,
+        flat: Flat,
+        function: Function,
+        parameters: Mapping[str, Parameter],
+        aliases: Mapping[str, str],
+        number: int,
+        chain: tuple[str, ...],
+    ) -> None:
+        self.module, self.flat, self.function, self.chain = module, flat, function, chain
+        self.parameters, self.aliases = parameters, aliases
+        self.suffix = f"${number}" if number else ""
+        self.end = f"return{self.suffix}"
+        self.targets = {
+            line.statement.name: line.statement
+            for line in function.body or ()
+            if isinstance(line.statement, BranchTargets)
+        }
+        self.params = {v.name for v in function.variables if v.space == "param"} | set(aliases)
+        for name, type_ in function.registers.items():
+            flat.registers[self.register(name)] = type_
+        for variable in function.variables:
+            if variable.space != "param":
+                flat.variables[self.variable(variable)] = replace(variable, name=self.variable(variable))
+
+    def register(self, name: str) -> str:
+        return name.replace(".", "@") + self.suffix
+
+    def variable(self, variable: Variable) -> str:
+        # A .shared variable of a function is one object, wherever the function is inlined (PTX ISA 5.1.8).
+        return variable.name if variable.space != "local" else variable.name + self.suffix
+
+    def slot(self, name: str) -> str:
+        return self.aliases.get(name, name + self.suffix)
+
+    def run(self) -> None:
+        for line in self.function.body or ():
+            statement = line.statement
+            if isinstance(statement, syntax.Label):
+                self.flat.statements.append(statement.name + self.suffix)
+            elif isinstance(statement, Call):
+                self.call(statement, line.place)
+            elif isinstance(statement, syntax.Instruction):
+                self.instruction(statement, line)
+            if len(self.flat.statements) > MAX_INSTRUCTIONS:
+                message = f"the kernel has more than {MAX_INSTRUCTIONS} instructions once its calls are inlined"
+                raise at(message, self.function.span, kind="unsupported")
+        if self.suffix:
+            self.flat.statements.append(self.end)
+
+    # Instructions.
+
+    def emit(self, instruction: syntax.Instruction, place: Place | None) -> None:
+        self.flat.statements.append(Step(instruction, place))
+
+    def refuse(self, instruction: syntax.Instruction, place: Place | None, error: PtxmmError) -> None:
+        self.flat.statements.append(Step(instruction, place, error))
+
+    def instruction(self, item: syntax.Instruction, line: Line) -> None:
+        words = {word for word, _ in item.qualifiers}
+        memory = [operand for operand in item.operands if isinstance(operand, syntax.Memory)]
+        if item.opcode in ("ld", "st") and words & set(_PARAM) and len(memory) == 1:
+            self.parameter(item, memory[0], line.place)
+            return
+        if item.opcode in _IGNORED:
+            return
+        if item.opcode == "brx":
+            self.indexed(item, line.place)
+            return
+        if item.opcode in _SCALARS:  # Triton writes [a], {r} for one element, and so may others
+            item = replace(item, operands=tuple(map(_unwrapped, item.operands)))
+        renamed = replace(
+            item, operands=tuple(self.operand(o) for o in item.operands), guard=self.guard(item.guard)
+        )  # fmt: skip
+        target = item.operands[-1] if item.operands else None
+        if item.opcode == "bra" and isinstance(target, syntax.Name):
+            renamed = replace(renamed, operands=(replace(target, name=target.name + self.suffix),))
+        elif item.opcode == "ret" and self.suffix:
+            renamed = _made(item, "bra.uni", syntax.Name(self.end, item.span), guard=renamed.guard)
+        elif item.opcode == "trap":
+            self.flat.remarks["`trap` is taken for the end of its thread"] = None
+            renamed = _made(item, "exit", guard=renamed.guard)
+        self.emit(renamed, line.place)
+
+    def guard(self, guard: syntax.Guard | None) -> syntax.Guard | None:
+        return None if guard is None else replace(guard, name=self.name(guard.name))
+
+    def name(self, name: syntax.Name) -> syntax.Name:
+        """A register, special register, label or variable by its unique name; registers have their ``%``."""
+        if name.name in self.function.registers:
+            return syntax.Name(self.register(name.name), name.span, True)
+        special = special_name(name) if name.name in SPECIAL or name.percent else None
+        if special is not None:
+            self.flat.registers[special] = SPECIAL[name.name]
+            return syntax.Name(special, name.span, True)
+        found = self.parameters.get(name.name)
+        if found is not None and found.whole is not None:
+            return replace(name, name=found.whole)
+        if found is not None:
+            self.flat.addressed[name.name] = found
+        for variable in self.function.variables:
+            if variable.name == name.name:
+                return replace(name, name=self.variable(variable))
+        return name
+
+    def operand(self, operand: syntax.Operand) -> syntax.Operand:
+        match operand:
+            case syntax.Name():
+                return self.name(operand)
+            case syntax.Sum() | syntax.AddressOf():
+                return replace(operand, base=self.name(operand.base))
+            case syntax.Memory():
+                base = operand.base if isinstance(operand.base, syntax.Number) else self.name(operand.base)
+                coordinates = operand.coordinates
+                if coordinates is not None:
+                    coordinates = self.vector(coordinates)
+                return replace(operand, base=base, coordinates=coordinates)
+            case syntax.Pair():
+                return replace(operand, first=self.name(operand.first), second=self.name(operand.second))
+            case syntax.Negated():
+                return replace(operand, name=self.name(operand.name))
+            case syntax.Vector():
+                return self.vector(operand)
+        return operand
+
+    def vector(self, vector: syntax.Vector) -> syntax.Vector:
+        items = tuple(self.operand(item) for item in vector.items)
+        return replace(vector, items=items)  # type: ignore[arg-type]
+
+    def indexed(self, item: syntax.Instruction, place: Place | None) -> None:
+        """``brx.idx``: a branch for each target (PTX ISA 9.7.12.4); an index beyond them has no meaning."""
+        targets = self.targets.get(item.operands[1].name) if isinstance(item.operands[1], syntax.Name) else None
+        if targets is None or item.guard is not None:
+            raise at("this `brx.idx` is not supported", item.span, kind="unsupported")
+        chosen = syntax.Name(f"brx{self.suffix}", item.span, True)
+        self.flat.registers[chosen.name] = Type("pred", 1)
+        index = self.operand(item.operands[0])
+        for number, label in enumerate(targets.labels):
+            target = syntax.Name(label + self.suffix, item.span)
+            if number + 1 == len(targets.labels):
+                self.emit(_made(item, "bra", target), place)
+            else:
+                self.emit(_made(item, "setp.eq.u32", chosen, index, syntax.Number(number, item.span)), place)
+                self.emit(_made(item, "bra", target, guard=syntax.Guard(chosen, False, item.span)), place)
+
+    # Parameters.
+
+    def parameter(self, item: syntax.Instruction, memory: syntax.Memory, place: Place | None) -> None:
+        """``ld.param`` and ``st.param``: from constants, or through registers that stand for the parameter."""
+        type_ = _type_of(item)
+        base = memory.base
+        if isinstance(base, syntax.Name) and base.name in self.function.registers:
+            self.emit(self.plain(item), place)
+            return
+        if not isinstance(base, syntax.Name) or type_ is None:
+            self.refuse(self.plain(item), place, self.no_parameter(item))
+            return
+        value = next(o for o in item.operands if not isinstance(o, syntax.Memory))
+        items = value.items if isinstance(value, syntax.Vector) else (value,)
+        for number, element in enumerate(items):
+            offset = memory.offset + number * type_.bytes
+            if isinstance(element, syntax.Name) and element.name == "_":
+                continue
+            if item.opcode == "st":
+                self.pass_value(item, self.slot(base.name), offset, type_, self.operand(element), place)
+            elif isinstance(element, syntax.Name) and base.name in self.parameters:
+                self.take_constant(item, self.parameters[base.name], offset, type_, element, place)
+            elif isinstance(element, syntax.Name):
+                self.take_value(item, self.slot(base.name), offset, type_, element, place)
+
+    def plain(self, item: syntax.Instruction) -> syntax.Instruction:
+        return replace(item, operands=tuple(map(self.operand, item.operands)), guard=self.guard(item.guard))
+
+    def no_parameter(self, item: syntax.Instruction) -> PtxmmError:
+        return at("this access to a parameter is not supported", item.span, kind="unsupported")
+
+    def take_constant(
+        self,
+        item: syntax.Instruction,
+        parameter: Parameter,
+        offset: int,
+        type_: Type,
+        register: syntax.Name,
+        place: Place | None,
+    ) -> None:
+        guard = self.guard(item.guard)
+        target = self.name(register)
+        width = self.flat.registers[target.name].bits if target.name in self.flat.registers else type_.bits
+        found = parameter.addresses.get(offset)
+        if found is not None and type_.bytes == 8:
+            name = syntax.Name(found[0], item.span)
+            source: syntax.Operand = syntax.Sum(name, found[1], item.span) if found[1] else name
+            self.emit(_made(item, "mov.u64", target, source, guard=guard), place)
+            return
+        inside = range(offset, offset + type_.bytes)
+        if not all(i in parameter.bytes for i in inside) or any(
+            o < offset + type_.bytes and offset < o + 8 for o in parameter.addresses
+        ):
+            self.refuse(
+                _made(item, f"mov.b{width}", target, syntax.Number(0, item.span)), place, self.no_parameter(item)
+            )
+            return
+        value = sum(parameter.bytes[i] << 8 * n for n, i in enumerate(inside))
+        if type_.signed and value >> type_.bits - 1:
+            value -= 1 << type_.bits
+        number = syntax.Number(value & ((1 << width) - 1), item.span)
+        self.emit(_made(item, f"mov.b{width}", target, number, guard=guard), place)
+
+    def pass_value(
+        self,
+        item: syntax.Instruction,
+        slot: str,
+        offset: int,
+        type_: Type,
+        value: syntax.Operand,
+        place: Place | None,
+    ) -> None:
+        """``st.param``: 8 and 16 bits are kept in registers of 32, zero-extended."""
+        name = f"{slot}@{offset}"
+        width = max(type_.bits, 32)
+        self.flat.registers[name] = Type("b", width)
+        target = syntax.Name(name, item.span, True)
+        guard = self.guard(item.guard)
+        if type_.bits >= 32:
+            self.emit(_made(item, f"mov.b{width}", target, value, guard=guard), place)
+            return
+        if isinstance(value, syntax.Name) and self.flat.registers[value.name].bits != 32:
+            frm = self.flat.registers[value.name].bits
+            self.emit(_made(item, f"cvt.u32.u{frm}", target, value, guard=guard), place)
+            value = target
+        mask = syntax.Number((1 << type_.bits) - 1, item.span)
+        if isinstance(value, syntax.Number):
+            number = replace(value, value=value.value & mask.value)
+            self.emit(_made(item, "mov.b32", target, number, guard=guard), place)
+        else:
+            self.emit(_made(item, "and.b32", target, value, mask, guard=guard), place)
+
+    def take_value(
+        self,
+        item: syntax.Instruction,
+        slot: str,
+        offset: int,
+        type_: Type,
+        register: syntax.Name,
+        place: Place | None,
+    ) -> None:
+        """``ld.param`` of what ``st.param`` or a function left there."""
+        name = f"{slot}@{offset}"
+        target = self.name(register)
+        source = syntax.Name(name, item.span, True)
+        guard = self.guard(item.guard)
+        held = self.flat.registers.get(name)
+        width = self.flat.registers[target.name].bits if target.name in self.flat.registers else type_.bits
+        if held is None or held.bits != max(type_.bits, 32):
+            made = _made(item, f"mov.b{width}", target, syntax.Number(0, item.span))
+            self.refuse(made, place, self.no_parameter(item))
+        elif type_.bits >= 32 and width == type_.bits:
+            self.emit(_made(item, f"mov.b{width}", target, source, guard=guard), place)
+        elif type_.bits >= 32:
+            kind = "s" if type_.signed else "u"
+            self.emit(_made(item, f"cvt.{kind}{width}.{kind}{type_.bits}", target, source, guard=guard), place)
+        else:
+            kind = "s" if type_.signed else "u"
+            self.emit(_made(item, f"cvt.{kind}{width}.{kind}{type_.bits}", target, source, guard=guard), place)
+
+    # Calls.
+
+    def call(self, call: Call, place: Place | None) -> None:
+        like = syntax.Instruction("call", (), (), None, call.span, call.span, call.text)
+        name = call.function.name
+        if call.guard is not None:
+            label = f"after{len(self.flat.statements)}"
+            guard = self.guard(replace(call.guard, negated=not call.guard.negated))
+            self.emit(_made(like, "bra", syntax.Name(label, call.span), guard=guard), place)
+            self.call(replace(call, guard=None), place)
+            self.flat.statements.append(label)
+            return
+        function = self.module.functions.get(name)
+        if call.targets is not None or call.function.name in self.function.registers:
+            self.unknown(like, call, place, "calls through a pointer are not supported")
+        elif function is None or function.body is None:
+            self.external(like, call, name, place)
+        elif name in self.chain:
+            self.unknown(like, call, place, f"`{name}` calls itself, which is not supported")
+        elif len(self.chain) > _MAX_DEPTH:
+            self.unknown(like, call, place, f"calls are nested more than {_MAX_DEPTH} deep")
+        else:
+            self.enter(like, call, function, place)
+
+    def enter(self, like: syntax.Instruction, call: Call, function: Function, place: Place | None) -> None:
+        formals = (*function.parameters, *function.returns)
+        if len(function.parameters) != len(call.arguments) or len(function.returns) != len(call.returns):
+            raise at(f"`{function.name}` takes other arguments", call.span, kind="isa")
+        number = len(self.flat.statements)
+        aliases: dict[str, str] = {}
+        before: list[tuple[Variable, syntax.Operand]] = []
+        for formal, actual in zip(formals, (*call.arguments, *call.returns), strict=True):
+            if formal.space == "param":
+                passed = actual.name if isinstance(actual, syntax.Name) and actual.name in self.params else None
+                aliases[formal.name] = f"{formal.name}${number}" if passed is None else self.slot(passed)
+                if passed is None and formal in function.parameters:
+                    self.pass_value(like, aliases[formal.name], 0, formal.type, self.operand(actual), place)
+            elif formal in function.parameters:
+                before.append((formal, actual))
+        frame = _Frame(self.module, self.flat, function, {}, aliases, number, (*self.chain, function.name))
+        for formal, actual in before:
+            target = syntax.Name(frame.register(formal.name), call.span, True)
+            self.flat.registers[target.name] = formal.type
+            self.emit(_made(like, f"mov.b{formal.type.bits}", target, self.operand(actual)), place)
+        frame.run()
+        for formal, actual in zip(function.returns, call.returns, strict=True):
+            if formal.space == "param":
+                if actual.name not in self.params:
+                    self.take_value(like, aliases[formal.name], 0, formal.type, actual, place)
+            else:
+                source = syntax.Name(frame.register(formal.name), call.span, True)
+                self.emit(_made(like, f"mov.b{formal.type.bits}", self.name(actual), source), place)
+
+    def external(self, like: syntax.Instruction, call: Call, name: str, place: Place | None) -> None:
+        """A function that the module only declares."""
+        if name in _ENDS:
+            self.flat.remarks[f"a call of `{name}` is taken for the end of its thread"] = None
+            self.emit(_made(like, "exit"), place)
+        elif name in _HARMLESS:
+            self.flat.remarks[f"`{name}` is taken to do nothing"] = None
+            for result in call.returns:
+                self.flat.registers[f"{self.slot(result.name)}@0"] = Type("b", 32)
+        elif name in _INTRINSICS:
+            opcode, _, operand = _INTRINSICS[name].partition(" ")
+            numbers = (syntax.Number(int(operand), call.span),) if operand else ()
+            self.emit(_made(like, opcode, *numbers), place)
+        elif name in _ATOMICS and len(call.returns) == 1:
+            self.atomic(like, call, _ATOMICS[name], place)
+        else:
+            self.unknown(like, call, place, f"`{name}` is not defined in this module")
+
+    def atomic(self, like: syntax.Instruction, call: Call, mnemonic: str, place: Place | None) -> None:
+        bits = int(mnemonic[-2:])
+        slots = [f"{self.slot(a.name)}@0" for a in call.arguments if isinstance(a, syntax.Name)]
+        result = f"{self.slot(call.returns[0].name)}@0"
+        self.flat.registers[result] = Type("b", bits)
+        address, *values = (syntax.Name(slot, call.span, True) for slot in slots)
+        memory = syntax.Memory(address, 0, call.span)
+        self.emit(_made(like, mnemonic, syntax.Name(result, call.span, True), memory, *values), place)
+
+    def unknown(self, like: syntax.Instruction, call: Call, place: Place | None, message: str) -> None:
+        error = at(message, call.span, kind="unsupported", hint="inline the function, or leave the call out")
+        self.flat.statements.append(Step(like, place, error, True))
+
+
+def _unwrapped(operand: syntax.Operand) -> syntax.Operand:
+    """The only item of a vector of one."""
+    return operand.items[0] if isinstance(operand, syntax.Vector) and len(operand.items) == 1 else operand
+
+
+def _type_of(item: syntax.Instruction) -> Type | None:
+    """The type of ``ld`` or ``st``, which stands last."""
+    word = item.qualifiers[-1][0] if item.qualifiers else ""
+    kind, bits = word.rstrip("0123456789"), word.lstrip("busf")
+    return Type(kind, int(bits)) if kind in ("b", "u", "s", "f") and bits.isdigit() else None
+
+
+def _made(
+    like: syntax.Instruction, mnemonic: str, *operands: syntax.Operand, guard: syntax.Guard | None = None
+) -> syntax.Instruction:
+    """An instruction in the place of ``like``."""
+    opcode, *words = mnemonic.split(".")
+    qualifiers: Sequence[tuple[str, Span]] = [(word, like.opcode_span) for word in words]
+    return replace(like, opcode=opcode, qualifiers=tuple(qualifiers), operands=operands, guard=guard)

@@ -1,0 +1,147 @@
+"""From the flat list of a kernel to resolved instructions, and what of it can't be modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, replace
+
+from ptxmm.errors import PtxmmError, Span
+from ptxmm.formats.modules.inline import Flat, Step
+from ptxmm.formats.text import at
+from ptxmm.program.naming import did_you_mean
+from ptxmm.ptx import syntax
+from ptxmm.ptx.isa import PREDICATE, definitions, resolve, uses
+from ptxmm.ptx.module import Place
+from ptxmm.ptx.ops import Nothing, Op, Reg, Source, Type
+from ptxmm.ptx.signatures import CARRY
+
+_NO_RESULT = ("st", "red", "bar", "barrier", "fence", "membar", "cp", "prefetch", "discard", "call", "wgmma")
+
+
+Locate = Callable[[Place | None], tuple[Span | None, tuple[int, ...]]]
+"""For a place of the source that the PTX was compiled from: the place that results name, None for that in the PTX
+itself, and the lines of the calls that were inlined, the innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The instructions of a kernel; branches jump to indices of ``body``.
+
+    ``refused``: for the instructions that can't be modelled why, and whether they do more than give registers values.
+    Such an instruction is a ``Nothing`` for each register that it writes.
+    """
+
+    body: tuple[Op, ...]
+    registers: Mapping[str, Type]
+    refused: Mapping[int, tuple[PtxmmError, bool]]
+
+
+def lower(
+    flat: Flat,
+    variables: Container[str],
+    functions: Container[str],
+    isa: tuple[int, int],
+    locate: Locate,
+) -> Code:
+    """Resolve the instructions of ``flat`` in PTX of version ``isa``.
+
+    ``variables``: the names of memory objects; ``functions``: those of functions, whose addresses mean nothing here.
+    ``locate``: see there. Raises ``PtxmmError`` for a branch to nowhere.
+    """
+    steps = [item for item in flat.statements if isinstance(item, Step)]
+    made: list[list[tuple[Op, tuple[PtxmmError, bool] | None]]] = []
+    predicates = {name for name, type_ in flat.registers.items() if type_ == PREDICATE}
+    numbers: dict[str, int] = {}
+    count = 0
+    for item in flat.statements:
+        if isinstance(item, Step):
+            count += 1
+        else:
+            numbers[item] = count
+    for step in steps:
+        found = _resolved(step, flat, variables, functions, numbers, predicates, isa)
+        place, calls = locate(step.place)
+        made.append([(_placed(op, place, calls), why) for op, why in found])
+    starts = [0]
+    for chunk in made:
+        starts.append(starts[-1] + len(chunk))
+    body: list[Op] = []
+    refused: dict[int, tuple[PtxmmError, bool]] = {}
+    for chunk in made:
+        for op, why in chunk:
+            if why is not None:
+                refused[len(body)] = why
+            body.append(_jump(op, starts))
+    return Code(tuple(body), flat.registers, refused)
+
+
+def _jump(op: Op, starts: list[int]) -> Op:
+    target = getattr(op, "target", None)
+    return op if target is None else replace(op, target=starts[target])
+
+
+def _placed(op: Op, place: Span | None, calls: tuple[int, ...]) -> Op:
+    """``op`` at a place of the source; what was inlined says where it is called."""
+    if place is None:
+        return op
+    text = op.source.text
+    if calls:
+        text += f" (called on line {', '.join(map(str, calls))})"
+    return replace(op, source=Source(place, text))
+
+
+def _resolved(
+    step: Step,
+    flat: Flat,
+    variables: Container[str],
+    functions: Container[str],
+    labels: Mapping[str, int],
+    predicates: Container[str],
+    isa: tuple[int, int],
+) -> list[tuple[Op, tuple[PtxmmError, bool] | None]]:
+    item = step.instruction
+    error = step.refusal
+    if error is None:
+        try:
+            op = resolve(item, dialect=False, variables=variables, labels=labels, isa=isa, predicates=predicates)
+            return [(_known(op, flat, functions), None)]
+        except PtxmmError as problem:
+            if item.opcode == "bra" or problem.kind == "name":
+                raise
+            error = problem
+    results = [] if step.effect else _results(item, flat)
+    effect = step.effect or not results or any(isinstance(o, syntax.Memory) for o in item.operands)
+    source = Source(item.span, item.text)
+    if effect:
+        return [(Nothing(None, None, source), (error, True))]
+    return [(Nothing(Reg(name), flat.registers[name], source), (error, False)) for name in results]
+
+
+def _known(op: Op, flat: Flat, functions: Container[str]) -> Op:
+    """``op``, the registers of which are declared. Raises ``PtxmmError`` (kind ``name``; ``unsupported`` for the address
+    of a function)."""
+    for name, _ in (*definitions(op), *uses(op)):
+        if name in functions and name not in flat.registers:
+            raise at("addresses of functions are not supported", op.source.span, kind="unsupported")
+        if name not in flat.registers and name != CARRY:
+            names = [known for known in flat.registers if not known.startswith("sreg ")]
+            message = f"`{name}` is neither a register nor a variable"
+            raise at(message, op.source.span, kind="name", hint=did_you_mean(name, names))
+    return op
+
+
+def _results(item: syntax.Instruction, flat: Flat) -> list[str]:
+    """The registers that an instruction without a row writes: its first operand."""
+    if not item.operands or item.opcode in _NO_RESULT:
+        return []
+    first = item.operands[0]
+    match first:
+        case syntax.Name():
+            names = [first]
+        case syntax.Pair():
+            names = [first.first, first.second]
+        case syntax.Vector():
+            names = [o for o in first.items if isinstance(o, syntax.Name)]
+        case _:
+            names = []
+    return [name.name for name in names if name.name in flat.registers]

@@ -1,0 +1,404 @@
+"""A kernel of a PTX module, launched: one test for each launch, whose threads are the kernel specialised to each.
+
+The way: text -> ``ptx.module`` -> ``inline`` (calls, parameters, special registers) -> ``lower`` (resolved
+instructions) -> ``specialize`` (one thread) -> ``program.build``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+from ptxmm.errors import PtxmmError, Span
+from ptxmm.formats.modules.inline import Flat, Parameter, inline
+from ptxmm.formats.modules.lanes import check_lanes
+from ptxmm.formats.modules.launch import Launch, ObjectSpec, Scalar, place
+from ptxmm.formats.modules.lower import Code, Locate, lower
+from ptxmm.formats.modules.objects import Object, regrouped, viewed
+from ptxmm.formats.modules.prune import pruned
+from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
+from ptxmm.formats.modules.specialize import Residue, specialize
+from ptxmm.formats.text import at
+from ptxmm.program.build import build
+from ptxmm.program.naming import did_you_mean
+from ptxmm.program.placement import WARP_SIZE
+from ptxmm.program.source import (
+    AddressOf,
+    Constant,
+    Initial,
+    NameTerm,
+    RawComparison,
+    RawCondition,
+    RawConjunction,
+    RawDisjunction,
+    RawNegation,
+    RawProposition,
+    Real,
+    RegisterEntry,
+    TensorMapValue,
+    TestSource,
+    ThreadSource,
+    Variable,
+)
+from ptxmm.program.symbols import symbols
+from ptxmm.program.test import Claims, Placement, Test
+from ptxmm.ptx import module as ptx
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.ops import Type
+from ptxmm.ptx.parser import parse_statements
+
+_NOWHERE = Span(1, 1, 2)
+_LISTED = 8
+
+
+def launched(
+    module: ptx.Module, launch: Launch, *, file: str, text: str, locate: Locate, isa: tuple[int, int] | None = None
+) -> Test:
+    """The test of one ``launch`` of a kernel of ``module``.
+
+    ``file`` and ``text``: what places in results are of; ``locate`` gives the place there for one of ``.loc``.
+    ``isa``: the version of the PTX ISA, None for that of the module.
+
+    Raises ``PtxmmError`` with its place: what does not fit together, what can't be modelled.
+    """
+    kernel = _kernel(module, launch)
+    launch = _as_required(kernel, launch)
+    flat = inline(module, kernel, launch)
+    variables = _variables(module, flat, launch)
+    code = lower(flat, variables, module.functions, isa or module.version, locate)
+    code = pruned(code, {name for names in _observed(launch, code, _count(launch)) for name in names})
+    shared = sum(v.size for v in variables.values() if v.space == "shared")
+    try:
+        threads, notes = _threads(code, launch, variables, shared)
+    except PtxmmError as error:
+        raise error.place(file, text) from None
+    placed = [t for t in threads if not t.placement.host]
+    variables = viewed(variables, [thread.body or () for thread in threads], launch)
+    name = kernel.name if launch.name is None else f"{kernel.name} ({launch.name})"
+    source = TestSource(
+        name=name,
+        threads=tuple(threads),
+        declarations=_declared(variables, threads, launch),
+        condition=launch.condition,
+        file=file,
+        text=text,
+        isa=isa or module.version,
+        claims=Claims(
+            launch.races,
+            launch.robust,
+            launch.unroll,
+            (*flat.remarks, *notes, *_remarks(launch, placed, variables)),
+            partial=bool(notes),
+        ),
+    )
+    try:
+        return build(source)
+    except PtxmmError as error:
+        raise _placed(error, source, launch) from None
+
+
+def _as_required(kernel: ptx.Function, launch: Launch) -> Launch:
+    """``launch`` with the cluster that the kernel asks for. Raises ``PtxmmError`` where it asks for another launch
+    (PTX ISA 11.4)."""
+
+    def wrong(key: str, message: str) -> PtxmmError:
+        return at(message, launch.spans[key], kind="format").place(launch.file, launch.text)
+
+    wanted = {key: (*sizes, 1, 1)[:3] for key, sizes in kernel.directives.items() if sizes}
+    shown = " x ".join(map(str, launch.block))
+    block, most = wanted.get("reqntid"), wanted.get("maxntid")
+    if block is not None and block != launch.block:
+        raise wrong("block", f"`{kernel.name}` is for CTAs of {' x '.join(map(str, block))} threads, not {shown}")
+    if most is not None and launch.size > prod(most):
+        raise wrong("block", f"`{kernel.name}` is for CTAs of at most {prod(most)} threads, not {launch.size}")
+    x, y, z = wanted.get("reqnctapercluster", (0, 0, 0))
+    if not x:
+        return launch
+    if launch.cluster not in (None, (x, y, z)):
+        raise wrong("cluster", f"`{kernel.name}` is for clusters of {x} x {y} x {z} CTAs")
+    if any(g % c for g, c in zip(launch.grid, (x, y, z), strict=True)):
+        raise wrong("cluster", f"the grid is not made of whole clusters of {x} x {y} x {z} CTAs")
+    return replace(launch, cluster=(x, y, z))
+
+
+def _placed(error: PtxmmError, source: TestSource, launch: Launch) -> PtxmmError:
+    """``error`` with its file: what is not wrong with an instruction is wrong with the launch."""
+    places = {(op.source.span.line, op.source.span.column) for thread in source.threads for op in thread.body or ()}
+    if (error.line, error.column) in places:
+        return error.place(source.file, source.text)
+    return error.place(launch.file, launch.text)
+
+
+def _kernel(module: ptx.Module, launch: Launch) -> ptx.Function:
+    """The entry that is launched."""
+    entries = {name: f for name, f in module.functions.items() if f.entry and f.body is not None}
+    if launch.kernel is None:
+        if len(entries) == 1:
+            return next(iter(entries.values()))
+        wrong = "no kernel" if not entries else f"{len(entries)} kernels"
+        hint = None if not entries else "say which: kernel = " + " or ".join(f'"{name}"' for name in list(entries)[:3])
+        raise at(f"the module has {wrong}", _NOWHERE, kind="format", hint=hint).place(launch.file, launch.text)
+    if launch.kernel in entries:
+        return entries[launch.kernel]
+    mangled = re.compile(rf"_Z(?:N?.*?[A-Za-z_])?{len(launch.kernel)}{re.escape(launch.kernel)}")
+    found = [f for name, f in entries.items() if mangled.match(name)]
+    if len(found) == 1:
+        return found[0]
+    message = f"the module has no kernel `{launch.kernel}`"
+    hint = did_you_mean(launch.kernel, list(entries)) or ("its kernels: " + ", ".join(list(entries)[:5]))
+    if found:
+        message = f"{len(found)} kernels are called `{launch.kernel}`"
+        hint = "give the mangled name: " + " or ".join(f.name for f in found[:3])
+    raise at(message, launch.spans["kernel"], kind="name", hint=hint).place(launch.file, launch.text)
+
+
+# -- variables -----------------------------------------------------------------------------------------------------
+
+
+def _variables(module: ptx.Module, flat: Flat, launch: Launch) -> dict[str, Object]:
+    specs = {item.name: item for item in launch.objects}
+    found: dict[str, Object] = {}
+    for variable in (*module.variables, *flat.variables.values()):
+        if variable.opaque is None and variable.space in ("global", "const", "shared", "local"):
+            found[variable.name] = _of_module(variable, specs.get(variable.name), launch)
+    found |= {name: _of_parameter(parameter, launch) for name, parameter in flat.addressed.items()}
+    for name, spec in specs.items():
+        if name in found:
+            continue
+        type_, count = spec.type, spec.count
+        if type_ is None:
+            hint = did_you_mean(name, list(found)) or 'give it a type: { type = "u32" }'
+            raise at(f"`{name}` is no variable of the module", spec.span, kind="name", hint=hint).place(
+                launch.file, launch.text
+            )
+        initial = _initial(spec, type_, count)
+        space = "param" if name in flat.by_value else "global"
+        _with_value(spec, space, launch)
+        found[name] = Object(name, space, type_, count, initial, None, spec.span)
+    for argument in launch.args:
+        for piece in argument.pieces:
+            target = place(piece.value) if isinstance(piece.value, str) else None
+            if target is not None and target[0] not in found:
+                hint = did_you_mean(target[0], list(found)) or f'[objects] {target[0]} = {{ type = "u32" }}'
+                message = f"the argument `{target[0]}` is no object of this launch"
+                raise at(message, argument.span, kind="name", hint=hint).place(launch.file, launch.text)
+    return found
+
+
+def _with_value(spec: ObjectSpec, space: str, launch: Launch) -> None:
+    """Refuse an object without a value where memory has always one. Raises ``PtxmmError``."""
+    if spec.initial == "unknown" and space in ("global", "const"):
+        message = f"`{spec.name}` is in .{space} memory: only .shared memory may be without a value"
+        raise at(message, spec.span, kind="unsupported").place(launch.file, launch.text)
+
+
+def _of_parameter(parameter: Parameter, launch: Launch) -> Object:
+    """A parameter of the kernel as an object in ``.param``: in words of 64 bits where it holds addresses."""
+    variable, size = parameter.variable, len(parameter.bytes)
+    step = 8 if size % 8 == 0 else 4 if size % 4 == 0 else 1
+    if parameter.addresses and (step < 8 or any(offset % 8 for offset in parameter.addresses)):
+        message = f"a structure of {size} bytes with addresses, the address of which is taken, is not supported"
+        raise at(message, launch.spans["args"], kind="unsupported").place(launch.file, launch.text)
+    values: list[Initial] = []
+    for offset in range(0, size, step):
+        target = parameter.addresses.get(offset)
+        if target is not None:
+            values.append(AddressOf(NameTerm(target[0], variable.span), target[1], variable.span))
+        else:
+            number = sum(parameter.bytes[offset + i] << 8 * i for i in range(step))
+            values.append(Constant(number, variable.span, True))
+    count = size // step
+    type_ = Type("b", 8 * step)
+    return Object(variable.name, "param", type_, count if count > 1 else None, tuple(values), None, variable.span)
+
+
+def _of_module(variable: ptx.Variable, spec: ObjectSpec | None, launch: Launch) -> Object:
+    type_, count = variable.type, variable.count
+    initial = None if variable.initial is None else tuple(_value(item, variable.span) for item in variable.initial)
+    if variable.linkage == "extern" and variable.space == "shared" and not count:
+        count = launch.shared // type_.bytes
+    if spec is not None:
+        size = type_.bytes * (count if count is not None else 1)
+        if spec.type is not None and spec.type != type_:
+            elements = size // spec.type.bytes
+            if initial is not None and spec.initial is None:
+                initial = regrouped(initial, type_, spec.type) or initial
+            type_, count = spec.type, None if elements == 1 and spec.count is None else elements
+        _with_value(spec, variable.space, launch)
+        if spec.initial is not None:
+            initial = _initial(spec, type_, count)
+    return Object(variable.name, variable.space, type_, count, initial, variable.alignment, variable.span)
+
+
+def _value(item: int | ptx.SymbolAddress, span: Span) -> Initial:
+    if isinstance(item, int):
+        return Constant(item, span, True)
+    return AddressOf(NameTerm(item.name, item.span), item.offset, item.span)
+
+
+def _initial(spec: ObjectSpec, type_: Type, count: int | None) -> tuple[Initial, ...] | None:
+    if spec.tensormap is not None:
+        made = spec.tensormap
+        target = NameTerm(made.target, spec.span)
+        steps = made.steps if made.steps is not None else (1,) * len(made.box)
+        return (TensorMapValue(target, made.type, made.box, spec.span, made.dims, made.strides, steps),)
+    if spec.initial == "unknown":
+        return None
+    given: tuple[Scalar, ...] = spec.initial or ()
+    if len(given) == 1 and count is not None and count > 1 and spec.count is None:
+        given = given * count
+    return tuple(_scalar(value, type_, spec.span) for value in given)
+
+
+def _scalar(value: Scalar, type_: Type, span: Span) -> Initial:
+    if isinstance(value, str):
+        name, offset = place(value) or (value, 0)
+        return AddressOf(NameTerm(name, span), offset, span)
+    if isinstance(value, float):
+        return Real(repr(value), span)
+    return Constant(value, span)
+
+
+def _declared(variables: dict[str, Object], threads: list[ThreadSource], launch: Launch) -> tuple[Variable, ...]:
+    """Declarations of what the threads, the condition or other declarations name, and of all objects of the launch."""
+    wanted = {item.name for item in launch.objects} & variables.keys()
+    for thread in threads:
+        for op in thread.body or ():
+            wanted.update(symbols(op))
+    wanted |= set(_named(launch.condition)) & variables.keys()
+    waiting = list(wanted)
+    while waiting:
+        for value in variables[waiting.pop()].initial or ():
+            name = value.target.name if isinstance(value, AddressOf | TensorMapValue) else None
+            if name is not None and name in variables and name not in wanted:
+                wanted.add(name)
+                waiting.append(name)
+    return tuple(_declaration(v, v.space) for name, v in variables.items() if name in wanted)
+
+
+def _declaration(item: Object, space: str) -> Variable:
+    initial = item.initial
+    if initial is not None and not initial and space in ("global", "const"):
+        initial = None  # zero
+    if initial is None and space == "local":
+        initial = ()  # remarked on
+    return Variable(item.name, item.span, space, item.type, item.count, initial, None, item.alignment)
+
+
+def _named(condition: RawCondition | None) -> Iterator[str]:
+    """The variables that a condition names."""
+    waiting: list[RawProposition] = [] if condition is None else [condition.proposition]
+    while waiting:
+        match waiting.pop():
+            case RawComparison(_, left, right):
+                for term in (left, right):
+                    if isinstance(term, NameTerm) and term.thread is None:
+                        yield term.name
+                    elif isinstance(term, AddressOf):
+                        yield term.target.name
+            case RawConjunction(items) | RawDisjunction(items):
+                waiting += items
+            case RawNegation(item):
+                waiting.append(item)
+
+
+# -- threads -------------------------------------------------------------------------------------------------------
+
+
+def _threads(
+    code: Code, launch: Launch, variables: dict[str, Object], shared: int
+) -> tuple[list[ThreadSource], list[str]]:
+    """The threads, and what was supposed of registers that never get a value."""
+    chosen = launch.threads
+    if chosen is None:
+        chosen = tuple((cta, thread) for cta in range(launch.ctas) for thread in range(launch.size))
+    observed = _observed(launch, code, _count(launch))
+    lanes: dict[tuple[int, int], list[int]] = {}
+    for cta, thread in chosen:
+        lanes.setdefault((cta, thread // WARP_SIZE), []).append(thread % WARP_SIZE)
+    found: list[ThreadSource] = []
+    used = {name for op in code.body for name, _ in uses(op)}
+    unset: set[str] = set()
+    clocks = False
+    for number, (cta, thread) in enumerate(chosen):
+        values = special_values(launch, cta, thread, shared)
+        known = {name: value for name, value in values.items() if name in used}
+        residue, timed = _timeless(code, known, observed[number], variables)
+        clocks = clocks or timed
+        unset |= residue.unset
+        warp = thread // WARP_SIZE
+        whole = sum(c == cta for c, _ in chosen) == launch.size
+        check_lanes(residue.body, lanes[cta, warp], min(WARP_SIZE, launch.size - warp * WARP_SIZE), whole)
+        names = dict.fromkeys(name for op in residue.body for name, _ in (*definitions(op), *uses(op)))
+        registers = tuple(RegisterEntry(f"P{number}", name, _NOWHERE, code.registers[name]) for name in names)
+        cluster, rank = cluster_of(launch, cta)
+        placement = Placement(
+            cluster=cluster if launch.cluster is not None else None,
+            cta=rank if launch.cluster is not None else cta,
+            warp=warp,
+        )
+        span = launch.spans["threads"]
+        found.append(ThreadSource(f"P{number}", span, placement, (), registers, residue.body))
+    for name, (text, span) in launch.host.items():
+        try:
+            statements = tuple(parse_statements(text, span.line, span.column))
+        except PtxmmError as error:
+            raise error.place(launch.file, launch.text) from None
+        found.append(ThreadSource(name, span, Placement(host=True), statements))
+    notes = [f"%{name} is read but never written: only 0 was tried for it" for name in sorted(unset)]
+    if clocks:
+        notes.append("a clock decides what is executed: only executions in which no time passes were looked at")
+    return found, notes
+
+
+def _timeless(
+    code: Code, known: dict[str, int], observed: set[str], variables: dict[str, Object]
+) -> tuple[Residue, bool]:
+    """What is left of the kernel for a thread, and whether it depends on clocks; then all of them are 0."""
+    clocks = {name for name in known if name.removeprefix("sreg ") in CLOCKS}
+    if not clocks:
+        return specialize(code, known, observed, variables), False
+    try:
+        rest = {name: value for name, value in known.items() if name not in clocks}
+        return specialize(code, rest, observed, variables), False
+    except PtxmmError:
+        return specialize(code, known, observed, variables), True
+
+
+def _count(launch: Launch) -> int:
+    """How many threads run."""
+    return launch.ctas * launch.size if launch.threads is None else len(launch.threads)
+
+
+def _observed(launch: Launch, code: Code, count: int) -> list[set[str]]:
+    """For each thread the registers that the condition names."""
+    found: list[set[str]] = [set() for _ in range(count)]
+    waiting: list[RawProposition] = [] if launch.condition is None else [launch.condition.proposition]
+    while waiting:
+        match waiting.pop():
+            case RawComparison(_, left, right):
+                for term in (left, right):
+                    if isinstance(term, NameTerm) and term.thread is not None and term.name in code.registers:
+                        number = term.thread.removeprefix("P")
+                        if number.isdigit() and int(number) < count:
+                            found[int(number)].add(term.name)
+            case RawConjunction(items) | RawDisjunction(items):
+                waiting += items
+            case RawNegation(item):
+                waiting.append(item)
+    return found
+
+
+def _remarks(launch: Launch, threads: list[ThreadSource], variables: dict[str, Object]) -> Iterator[str]:
+    """Which threads run, where that is not all, and what is supposed of their memory."""
+    named = {name for thread in threads for op in thread.body or () for name in symbols(op)}
+    if any(variables[name].space == "local" for name in named):
+        yield "what a thread reads of .local memory before it writes it is taken to be 0"
+    if launch.threads is None or len(threads) == launch.ctas * launch.size:
+        return
+    words = [f"P{n} is thread {thread} of CTA {cta}" for n, (cta, thread) in enumerate(launch.threads[:_LISTED])]
+    more = ", ..." if len(launch.threads) > _LISTED else ""
+    every = launch.ctas * launch.size
+    yield f"{len(launch.threads)} of {every} threads run: {', '.join(words)}{more}"

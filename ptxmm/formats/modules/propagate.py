@@ -1,0 +1,242 @@
+"""What is known of the registers of one thread of a launch before it runs: constant propagation on its unrolled code.
+
+A node is an instruction together with the round of every loop around it. Each node has an environment, the known
+values of registers on entry; where control joins, only what all sides agree on is kept (Kildall 1973). A branch back
+to the header of a loop enters the next round, unless no live register that was known there has another value: then it
+is a loop of the result, as every loop is that goes on for more than ``MAX_ROUNDS`` rounds, or ``MAX_OPEN`` if memory
+decides whether it goes on.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ptxmm.errors import PtxmmError
+from ptxmm.formats.modules.evaluate import Known, evaluate
+from ptxmm.formats.modules.flow import Flow
+from ptxmm.formats.modules.lower import Code
+from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.ops import Branch, Exit, Guard, Imm, Operand, Reg, SetPredicate, Sym
+
+MAX_ROUNDS = 4096
+MAX_OPEN = 8
+MAX_INSTRUCTIONS = 20_000
+
+Node = tuple[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A predicate that is true iff ``register`` is ``number`` (or is not, unless ``equal``)."""
+
+    register: str
+    number: int
+    equal: bool
+
+
+Environment = dict[str, Known | Shown]
+"""The known value of a register by its name; by ``=name`` the number that a branch has shown a register to be, which
+only other branches make use of; by ``?name`` what a predicate tells of a register."""
+
+
+class Propagation:
+    """The fixed point. ``entry``: the environment of each node; ``back``: branches that stay in their round."""
+
+    def __init__(self, code: Code, flow: Flow, known: Mapping[str, int], spaces: Mapping[str, str]) -> None:
+        self.code, self.flow, self.spaces = code, flow, spaces
+        self.known = known
+        self.most: dict[int, int] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        self.entry: dict[Node, Environment] = {(0, self.context(0)): dict(self.known)}
+        self.back: dict[tuple[Node, int], bool] = {}
+        self.open: set[tuple[int, tuple[int, ...]]] = set()
+
+    def context(self, pc: int) -> tuple[int, ...]:
+        return (0,) * len(self.flow.loops[pc])
+
+    def key(self, node: Node) -> tuple[int, ...]:
+        """Before every node that it can lead to, but for the branches back that stay in their round."""
+        pc, rounds = node
+        order = self.flow.order
+        parts: list[int] = []
+        for header, number in zip(self.flow.loops[pc], rounds, strict=True):
+            parts += (order[header], number)
+        return (*parts, order[pc])
+
+    def run(self) -> None:
+        start = (0, self.context(0))
+        waiting = [(self.key(start), start)]
+        queued = {start}
+        while waiting:
+            node = heapq.heappop(waiting)[1]
+            queued.discard(node)
+            if len(self.entry) > MAX_INSTRUCTIONS:
+                self.shorten()
+                start = (0, self.context(0))
+                waiting, queued = [(self.key(start), start)], {start}
+                continue
+            out = self.leave(node)
+            for follower, target in self.edges(node, out):
+                new = self.met(target, self.shown(node, follower, out), follower)
+                if new is not None:
+                    self.entry[target] = new
+                    if target not in queued:
+                        queued.add(target)
+                        heapq.heappush(waiting, (self.key(target), target))
+
+    def shorten(self) -> None:
+        """Begin anew, the loops with the most rounds being left in the result after fewer of them."""
+        rounds: dict[int, int] = {}
+        for pc, context in self.entry:
+            for header, number in zip(self.flow.loops[pc], context, strict=True):
+                rounds[header] = max(rounds.get(header, 0), number + 1)
+        longest = max(rounds.values(), default=1)
+        if longest == 1:
+            span = self.code.body[0].source.span
+            message = f"more than {MAX_INSTRUCTIONS} instructions are left for one thread"
+            raise PtxmmError(message, kind="unsupported", line=span.line, column=span.column)
+        fewer = MAX_OPEN if longest > MAX_OPEN else longest // 2
+        self.most.update({header: fewer for header, number in rounds.items() if 2 * number >= longest})
+        self.begin()
+
+    def met(self, target: Node, out: Environment, pc: int) -> Environment | None:
+        """The new environment of ``target``, None if it stays as it is."""
+        live = self.flow.live[pc]
+        old = self.entry.get(target)
+        if old is None:
+            return {name: value for name, value in out.items() if name.lstrip("=?") in live}
+        new = {name: value for name, value in old.items() if name in out and out[name] == value}
+        return new if len(new) < len(old) else None
+
+    def value(self, environment: Environment, operand: Operand | Reg, shown: bool = False) -> Known | None:
+        """What is known of an operand; with ``shown`` what branches have shown of a register counts too."""
+        match operand:
+            case Reg(name):
+                found = environment.get(name)
+                if found is None and shown:
+                    found = environment.get("=" + name)
+                return None if isinstance(found, Shown) else found
+            case Imm(number):
+                return number & ((1 << 128) - 1)
+            case Sym():
+                return operand
+        return None
+
+    def holds(self, environment: Environment, guard: Guard | None) -> bool | None:
+        """Whether an instruction with this guard is executed; None if it is not known."""
+        if guard is None:
+            return True
+        value = environment.get(guard.register)
+        return None if value is None else (value != 0) != guard.negated
+
+    def leave(self, node: Node) -> Environment:
+        """The environment after ``node``."""
+        pc = node[0]
+        environment = self.entry[node]
+        if pc == len(self.code.body):
+            return environment
+        op = self.code.body[pc]
+        written = definitions(op)
+        if not written:
+            return environment
+        holds = self.holds(environment, op.guard)
+        if holds is False:
+            return environment
+        out = dict(environment)
+        found = None
+        if pc not in self.code.refused:
+            shown = isinstance(op, SetPredicate)
+            found = evaluate(op, lambda operand: self.value(environment, operand, shown), self.spaces)
+        names = {name for name, _ in written}
+        for key, held in environment.items():
+            about = key.lstrip("=?") in names or (isinstance(held, Shown) and held.register in names)
+            if about and key not in names:
+                del out[key]
+        if isinstance(op, SetPredicate) and holds and op.complement is None and op.boolop is None:
+            self.note(op, environment, out)
+        for name, _ in written:
+            value = None if found is None else found.get(name)
+            if value is None or (holds is None and environment.get(name) != value):
+                out.pop(name, None)
+            else:
+                bits = self.code.registers[name].bits if name in self.code.registers else 128
+                out[name] = value & ((1 << bits) - 1) if isinstance(value, int) else value
+        return out
+
+    def note(self, op: SetPredicate, environment: Environment, out: Environment) -> None:
+        """Keep what a comparison of an unknown register with a number would show of it."""
+        number = self.value(environment, op.b, True)
+        if op.cmp in ("eq", "ne") and isinstance(op.a, Reg) and isinstance(number, int) and op.type.kind in "bsu":
+            out["?" + op.dst.name] = Shown(op.a.name, number & ((1 << op.type.bits) - 1), op.cmp == "eq")
+
+    def shown(self, node: Node, follower: int, out: Environment) -> Environment:
+        """``out`` with what it shows that control goes from the branch ``node`` to ``follower``."""
+        op = self.code.body[node[0]] if node[0] < len(self.code.body) else None
+        if not isinstance(op, Branch | Exit) or op.guard is None or self.decided(node):
+            return out
+        away = op.target if isinstance(op, Branch) else len(self.code.body)
+        test = out.get("?" + op.guard.register)
+        if away == node[0] + 1 or not isinstance(test, Shown):
+            return out
+        truth = (follower == away) != op.guard.negated
+        return {**out, "=" + test.register: test.number} if truth == test.equal else out
+
+    def choices(self, node: Node) -> list[int]:
+        """Where control can go from ``node``."""
+        pc = node[0]
+        body = self.code.body
+        if pc == len(body):
+            return []
+        op = body[pc]
+        if isinstance(op, Branch | Exit):
+            holds = self.holds(self.entry[node], op.guard)
+            away = op.target if isinstance(op, Branch) else len(body)
+            if holds is True:
+                return [away]
+            if holds is False:
+                return [pc + 1]
+        return list(self.flow.after[pc])
+
+    def edges(self, node: Node, out: Environment) -> list[tuple[int, Node]]:
+        """The instructions that may follow ``node``, each with its node."""
+        return [(follower, self.target(node, follower, out)) for follower in self.choices(node)]
+
+    def target(self, node: Node, follower: int, out: Environment) -> Node:
+        pc, rounds = node
+        loops = self.flow.loops
+        current = dict(zip(loops[pc], rounds, strict=True))
+        if current and not self.decided(node):
+            # Memory decides whether these loops go on.
+            for header in {h for s in self.choices(node) for h in current.keys() - set(loops[s])}:
+                self.open.add((header, self.outer(node, header)))
+        if follower in current:
+            here = current[follower]
+            # Decided once: what has been followed from there must stay what it is.
+            stay = self.back.setdefault((node, follower), self.stays(node, follower, here, out))
+            if not stay:
+                current[follower] = here + 1
+        return follower, tuple(current.get(header, 0) for header in loops[follower])
+
+    def outer(self, node: Node, header: int) -> tuple[int, ...]:
+        pc, rounds = node
+        position = self.flow.loops[pc].index(header)
+        return rounds[:position]
+
+    def decided(self, node: Node) -> bool:
+        """Whether it is known where control goes from ``node``."""
+        pc = node[0]
+        op = self.code.body[pc] if pc < len(self.code.body) else None
+        return not isinstance(op, Branch | Exit) or self.holds(self.entry[node], op.guard) is not None
+
+    def stays(self, node: Node, header: int, number: int, out: Environment) -> bool:
+        """Whether the branch back from ``node`` to ``header`` is one of a loop that is left in the result."""
+        prefix = self.outer(node, header)
+        before = self.entry.get((header, (*prefix, number)), {})
+        if all(out.get(name) == value for name, value in before.items()):
+            return True
+        most = self.most.get(header, MAX_OPEN if (header, prefix) in self.open else MAX_ROUNDS)
+        return number + 1 >= most

@@ -1,0 +1,71 @@
+"""Instructions that make no difference to memory: left out, with the branches that only they depend on.
+
+Polling loops count their rounds to decide how long to sleep; what is left without that is a spin loop. This is dead
+code elimination with control dependence (Cytron et al. 1991, section 7.1): an instruction is needed if it does more
+than give registers values, if it gives one that something needed reads, or if it is a branch that decides whether
+something needed is executed. A loop that is left out is taken to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ptxmm.formats.modules.flow import matters
+from ptxmm.formats.modules.lower import Code
+from ptxmm.program.edit import retarget
+from ptxmm.program.graph import Graph, graph_of, post_dominators, reach
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.ops import Branch, Exit, Op
+
+
+def pruned(code: Code, observed: Collection[str]) -> Code:
+    """``code`` without what is not needed; ``observed``: the registers whose final values count."""
+    body = code.body
+    if not body:
+        return code
+    graph = graph_of(body)
+    join = post_dominators(graph)
+    needed = _needed(code, observed, graph, join)
+    chunks: list[list[Op]] = []
+    for pc, op in enumerate(body):
+        if pc in needed or (isinstance(op, Branch | Exit) and op.guard is None):
+            chunks.append([op])
+        elif isinstance(op, Branch | Exit) and join[pc] != pc + 1:
+            chunks.append([Branch(join[pc], None, op.source)])
+        else:
+            chunks.append([])
+    origin = [pc for pc, chunk in enumerate(chunks) for _ in chunk]
+    refused = {number: code.refused[pc] for number, pc in enumerate(origin) if pc in code.refused}
+    return replace(code, body=retarget([*chunks, []]), refused=refused)
+
+
+def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[int, int]) -> set[int]:
+    body = code.body
+    controls: list[list[int]] = [[] for _ in body]
+    for pc, op in enumerate(body):
+        if isinstance(op, Branch | Exit) and op.guard is not None:
+            for follower in graph.after[pc]:
+                node = follower
+                while node != join[pc] and node < len(body):
+                    controls[node].append(pc)
+                    node = join[node]
+    makers: dict[str, list[int]] = {}
+    for pc, op in enumerate(body):
+        for name, _ in definitions(op):
+            makers.setdefault(name, []).append(pc)
+    effects = {pc for pc, (_, effect) in code.refused.items() if effect}
+    waiting = [pc for pc, op in enumerate(body) if pc in effects or (matters(op) and not isinstance(op, Branch | Exit))]
+    # What can't come to the end has no post-dominators to tell what its branches decide.
+    ending = reach(graph.before, [graph.end])
+    waiting += [pc for pc, op in enumerate(body) if isinstance(op, Branch) and pc not in ending]
+    waiting += [pc for name in observed for pc in makers.get(name, ())]
+    needed = set(waiting)
+    while waiting:
+        pc = waiting.pop()
+        wanted = [maker for name, _ in uses(body[pc]) for maker in makers.get(name, ())]
+        for other in (*wanted, *controls[pc]):
+            if other not in needed:
+                needed.add(other)
+                waiting.append(other)
+    return needed

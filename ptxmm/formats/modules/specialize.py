@@ -1,0 +1,297 @@
+"""The instructions that one thread of a launch can execute: a kernel specialised to what is known before it runs.
+
+Registers whose value follows from the launch (its arguments, the numbers of the thread) are replaced by it, branches
+that it decides are taken, and loops whose rounds it tells apart are unrolled. What is left depends on memory.
+
+``propagate`` finds what is known at every node; here the instructions that are left are put in a row. The result is
+complete whatever the bounds are: a loop that is left in it is bounded by the engines, which say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Any, cast
+
+from ptxmm.errors import PtxmmError
+from ptxmm.formats.modules.evaluate import Known
+from ptxmm.formats.modules.flow import analyse, live_registers, matters
+from ptxmm.formats.modules.lower import Code
+from ptxmm.formats.modules.objects import Object
+from ptxmm.formats.modules.propagate import Environment, Node, Propagation, Shown
+from ptxmm.program.edit import retarget
+from ptxmm.program.graph import graph_of
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.ops import (
+    Address,
+    Alu,
+    Atomic,
+    Branch,
+    CtaRank,
+    Exit,
+    GenericAddress,
+    Guard,
+    Imm,
+    Load,
+    Mapa,
+    Nothing,
+    Op,
+    Reg,
+    Source,
+    Store,
+    Sym,
+    Type,
+    access_bytes,
+)
+
+_NAMES_VARIABLES = (Mapa, CtaRank, GenericAddress)
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """What is left of a kernel for one thread. ``origin[i]``: the index in the kernel of instruction i. ``unset``: the
+    registers that are read although nothing writes them."""
+
+    body: tuple[Op, ...]
+    origin: tuple[int, ...]
+    unset: frozenset[str] = frozenset()
+
+
+def specialize(
+    code: Code, known: Mapping[str, int], observed: Collection[str], variables: Mapping[str, Object]
+) -> Residue:
+    """``code`` for a thread in which the registers ``known`` have these values at the start.
+
+    ``observed``: the registers whose final values count. ``variables``: all that the kernel may name. Raises
+    ``PtxmmError`` (kind ``unsupported``) where an instruction that can't be modelled is left, or more than
+    ``MAX_INSTRUCTIONS``.
+    """
+    flow = analyse(code.body, observed)
+    analysis = Propagation(code, flow, known, {name: item.space for name, item in variables.items()})
+    analysis.run()
+    chunks = _Emission(analysis, observed, variables).run()
+    return _checked(code, _trimmed(chunks, observed, code), known)
+
+
+class _Emission:
+    """From the fixed point to instructions."""
+
+    def __init__(self, analysis: Propagation, observed: Collection[str], variables: Mapping[str, Object]) -> None:
+        self.analysis, self.observed, self.variables = analysis, observed, variables
+        self.code = analysis.code
+
+    def run(self) -> list[list[tuple[Op, int]]]:
+        """The instructions node by node, the last being empty: the end. Branches jump to numbers of nodes."""
+        analysis = self.analysis
+        out: dict[Node, Environment] = {}
+        after: dict[Node, list[tuple[int, Node]]] = {}
+        waiting: list[Node] = [(0, analysis.context(0))]
+        while waiting:
+            node = waiting.pop()
+            if node not in after:
+                out[node] = analysis.leave(node)
+                after[node] = analysis.edges(node, out[node])
+                waiting += (target for _, target in after[node])
+        nodes = sorted((n for n in after if n[0] < len(self.code.body)), key=analysis.key)
+        numbers = {node: i for i, node in enumerate(nodes)}
+        numbers.update((node, len(nodes)) for node in after if node[0] == len(self.code.body))
+        chunks = [
+            self.chunk(node, out[node], [target for _, target in after[node]], numbers, i)
+            for i, node in enumerate(nodes)
+        ]
+        return [*chunks, []]
+
+    def chunk(
+        self, node: Node, out: Environment, targets: list[Node], numbers: Mapping[Node, int], number: int
+    ) -> list[tuple[Op, int]]:
+        pc = node[0]
+        op = self.code.body[pc]
+        environment = self.analysis.entry[node]
+        source = op.source
+
+        def moves(target: Node) -> list[tuple[Op, int]]:
+            if target[0] == len(self.code.body):
+                names = [name for name in sorted(self.observed) if name in out]
+            else:
+                kept = self.analysis.entry[target]
+                live = self.analysis.flow.live[target[0]]
+                names = [name for name in sorted(out) if name in live and name not in kept]
+            return [(self.move(name, out[name], source), pc) for name in names]
+
+        def jump(target: Node, guard: Guard | None = None) -> list[tuple[Op, int]]:
+            if guard is None and numbers[target] == number + 1:
+                return []
+            return [(Branch(numbers[target], None, source, guard), pc)]
+
+        if isinstance(op, Branch | Exit) and len(targets) == 2:
+            on, away = targets
+            assert op.guard is not None
+            carried = moves(away)
+            if isinstance(op, Branch):
+                # The side that is taken writes what it carries under the guard of the branch.
+                carried = [(replace(item, guard=op.guard), pc) for item, _ in carried]
+                return [*carried, *jump(away, op.guard), *moves(on), *jump(on)]
+            return [*carried, (op, pc), *moves(on), *jump(on)]
+        found: list[tuple[Op, int]] = []
+        if not isinstance(op, Branch | Exit):
+            found += self.instruction(op, pc, environment, out)
+        if not targets:
+            return found
+        (target,) = targets
+        return [*found, *moves(target), *jump(target)]
+
+    def move(self, name: str, value: Known | Shown, source: Source) -> Op:
+        """Give a register the value that is known of it."""
+        assert not isinstance(value, Shown)
+        type_ = self.code.registers[name]
+        plain = Type("b", type_.bits) if type_.kind != "pred" else type_
+        operand = Imm(value) if isinstance(value, int) else value
+        return Alu("mov", plain, Reg(name), (operand,), Source(source.span, source.text))
+
+    def instruction(self, op: Op, pc: int, environment: Environment, out: Environment) -> list[tuple[Op, int]]:
+        """What is left of an instruction that is no branch."""
+        holds = self.analysis.holds(environment, op.guard)
+        if holds is False:
+            return []
+        written = [name for name, _ in definitions(op)]
+        flow = self.analysis.flow
+        live = frozenset[str]().union(*(flow.live[follower] for follower in flow.after[pc]))
+        if written and not matters(op) and all(name in out or name not in live for name in written):
+            return []
+        found: list[tuple[Op, int]] = []
+        if holds:
+            op = replace(op, guard=None)
+        else:
+            kept = [name for name in written if name in environment and name not in out]
+            found += [(self.move(name, environment[name], op.source), pc) for name in kept]
+        changed = self.substituted(op, environment)
+        needed = dict.fromkeys(name for name, _ in uses(changed) if name in environment)
+        found += [(self.move(name, environment[name], op.source), pc) for name in needed]
+        return [*found, (changed, pc)]
+
+    def substituted(self, op: Op, environment: Environment) -> Op:
+        """``op`` with known values for the registers that it reads, where it may have a constant."""
+        known = {name for name, _ in uses(op) if name in environment}
+        if not known:
+            return op
+        named = isinstance(op, _NAMES_VARIABLES) or (isinstance(op, Alu) and op.op == "mov")
+        changes: dict[str, Any] = {}
+        for field, kind in _sources(cast("Hashable", type(op))):
+            old = getattr(op, field)
+            new = self.replaced(old, kind, environment, named)
+            if new is not old and self.fits(op, new):
+                changes[field] = new
+        return replace(op, **changes) if changes else op
+
+    def fits(self, op: Op, place: object) -> bool:
+        """Whether an access of ``op`` at ``place`` can be meant. What can't is an error only if it is executed."""
+        if not isinstance(place, Address) or not isinstance(place.base, Sym):
+            return True
+        item, start = self.variables[place.base.name], place.base.offset + place.offset
+        if not 0 <= start < item.size:
+            return False
+        if not isinstance(op, Load | Store | Atomic):
+            return True
+        size = access_bytes(op)
+        reads_only = item.space in ("const", "param") and not isinstance(op, Load)
+        return (
+            start % size == 0
+            and start + size <= item.size
+            and not reads_only
+            and (op.space is None or op.space.partition("::")[0] == item.space)
+        )
+
+    def replaced(self, item: object, kind: str, environment: Environment, named: bool) -> object:
+        match item:
+            case Address(Reg(name), offset) if name in environment:
+                value = environment[name]
+                if isinstance(value, int):
+                    return Address(Imm(value), offset)
+                assert isinstance(value, Sym)
+                return Address(value, offset)
+            case Reg(name) if kind == "operand" and name in environment:
+                value = environment[name]
+                if isinstance(value, int):
+                    return Imm(value)
+                return value if named else item
+            case tuple():
+                made = tuple(self.replaced(part, kind, environment, named) for part in item)
+                return made if any(a is not b for a, b in zip(made, item, strict=True)) else item
+        return item
+
+
+@cache
+def _sources(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    """The fields of an operation that hold what it reads and may hold constants: operands and addresses."""
+    found: list[tuple[str, str]] = []
+    for field in fields(kind):
+        text = str(field.type)
+        if "Address" in text and "Operand" not in text:
+            found.append((field.name, "address"))
+        elif "Operand" in text:
+            found.append((field.name, "operand"))
+    return tuple(found)
+
+
+def _trimmed(chunks: list[list[tuple[Op, int]]], observed: Collection[str], code: Code) -> Residue:
+    """The instructions in a row, without those that only compute what nobody reads, and without jumps to the next."""
+    effects = {pc for pc, (_, effect) in code.refused.items() if effect}
+    while True:
+        chunks = _without_jumps(chunks)
+        ops = retarget([[op for op, _ in chunk] for chunk in chunks])
+        origin = tuple(pc for chunk in chunks for _, pc in chunk)
+        live, after = live_registers(ops, observed), graph_of(ops).after
+        keep = [
+            matters(op) or pc in effects or _wanted(op, after[i], live)
+            for i, (op, pc) in enumerate(zip(ops, origin, strict=True))
+        ]
+        if all(keep):
+            return Residue(ops, origin)
+        position = iter(keep)
+        chunks = [[item for item in chunk if next(position)] for chunk in chunks]
+
+
+def _wanted(op: Op, followers: tuple[int, ...], live: list[frozenset[str]]) -> bool:
+    after = frozenset().union(*(live[follower] for follower in followers))
+    return any(name in after for name, _ in definitions(op))
+
+
+def _without_jumps(chunks: list[list[tuple[Op, int]]]) -> list[list[tuple[Op, int]]]:
+    """Without branches to where control goes anyway."""
+    changed = True
+    while changed:
+        changed = False
+        following = len(chunks) - 1
+        for number in range(len(chunks) - 2, -1, -1):
+            chunk = chunks[number]
+            if chunk and isinstance(chunk[-1][0], Branch) and number < chunk[-1][0].target <= following:
+                chunks[number] = chunk[:-1]
+                changed = True
+            if chunks[number]:
+                following = number
+    return chunks
+
+
+def _checked(code: Code, residue: Residue, known: Mapping[str, int]) -> Residue:
+    """Refuse what is left of instructions that can't be modelled; find the registers that nothing gives a value."""
+    unset: set[str] = set()
+    written = {name for op in residue.body for name, _ in definitions(op)} | known.keys()
+    for op, pc in zip(residue.body, residue.origin, strict=True):
+        if pc in code.refused and isinstance(op, Nothing):
+            why, span = code.refused[pc][0], op.source.span
+            width = max(1, span.end_column - span.column)
+            raise PtxmmError(why.message, kind=why.kind, line=span.line, column=span.column, width=width, hint=why.hint)
+        for name, _ in uses(op):
+            if name not in written:
+                if name.startswith("sreg "):
+                    raise _undecided(op, name)
+                unset.add(name)
+    return replace(residue, unset=frozenset(unset))
+
+
+def _undecided(op: Op, name: str) -> PtxmmError:
+    span = op.source.span
+    width = max(1, span.end_column - span.column)
+    message = f"%{name.removeprefix('sreg ').replace(' ', '.')} matters here, but no launch decides its value"
+    return PtxmmError(message, kind="unsupported", line=span.line, column=span.column, width=width)

@@ -1,0 +1,55 @@
+"""Registers that hold a thread's part of a matrix of ``wmma``: which elements these are is unspecified (9.7.15.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxmm.program.naming import error
+from ptxmm.program.test import Thread
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.ops import Wmma, WmmaLoad, WmmaStore
+
+
+def fragments(thread: Thread) -> frozenset[str]:
+    """The registers of ``thread`` that ``wmma`` writes: their values are undetermined."""
+    ops = (op for op in thread.body if isinstance(op, WmmaLoad | Wmma))
+    return frozenset(name for op in ops for name, _ in definitions(op))
+
+
+def check_fragments(threads: Sequence[Thread]) -> None:
+    """Refuse every instruction but ``wmma.mma`` and ``wmma.store`` that uses such a register, and ``wmma.load`` and
+    ``wmma.store`` by several threads of one warp: which of them accesses an element is unspecified.
+
+    Raises ``PtxmmError`` (kind ``unsupported``).
+    """
+    for thread in threads:
+        _check_uses(thread)
+        place = thread.placement
+        if place.warp is None or sum(other.placement == place for other in threads) == 1:
+            continue
+        for op in thread.body:
+            if isinstance(op, WmmaLoad | WmmaStore):
+                message = "which thread of a warp accesses which elements of a matrix is unspecified"
+                hint = "show one thread of the warp, which makes the accesses of all of it"
+                raise error(message, op.source.span, kind="unsupported", hint=hint)
+
+
+def _check_uses(thread: Thread) -> None:
+    held = fragments(thread)
+    if not held:
+        return
+    for op in thread.body:
+        named = [name for name, _ in uses(op) if name in held]
+        guard = op.guard is not None and op.guard.register in held
+        base = not isinstance(op, Wmma | WmmaStore) or guard or _is_place(op, held)
+        if named and base:
+            message = f"`{named[0]}` holds a part of a matrix, and which one is unspecified"
+            hint = "only wmma.mma and wmma.store use the results of wmma.load and wmma.mma"
+            raise error(message, op.source.span, kind="unsupported", hint=hint)
+
+
+def _is_place(op: Wmma | WmmaStore, held: frozenset[str]) -> bool:
+    """Whether an address or a stride is in one of the registers ``held``."""
+    if isinstance(op, Wmma):
+        return False
+    return any(getattr(item, "name", None) in held for item in (op.address.base, op.stride))

@@ -1,0 +1,93 @@
+"""Matrices that a warp loads, multiplies and stores together: ``wmma`` (PTX ISA 9.7.15.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxmm.ptx.ops.basic import UNMARKED, Address, Guard, Operand, Reg, Source, Type, Undetermined
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A matrix of a ``wmma`` instruction: ``lines`` rows (``.row``) or columns (``.col``), each of ``length`` elements
+    of ``bits`` bits in a row in memory. ``fragment``: the bytes of the part that each thread holds, of which the
+    address of every line must be a multiple (9.7.15.3.2)."""
+
+    lines: int
+    length: int
+    bits: int
+    fragment: int
+
+    @property
+    def unit(self) -> int:
+        """The bytes of one access: an element, or a byte of elements that are smaller."""
+        return max(1, self.bits // 8)
+
+    @property
+    def line_bytes(self) -> int:
+        """The bytes of one line."""
+        return self.length * self.bits // 8
+
+    def span(self, stride: int | None = None) -> int:
+        """The bytes from the first to the last one where the lines are ``stride`` elements apart (by default their
+        length)."""
+        return (self.lines - 1) * (self.length if stride is None else stride) * self.bits // 8 + self.line_bytes
+
+    def segments(self, stride: int) -> list[tuple[int, int]]:
+        """The bytes as (offset, size) where the lines are ``stride`` elements apart: one if they are contiguous."""
+        if stride == self.length:
+            return [(0, self.span())]
+        return [(line * stride * self.bits // 8, self.line_bytes) for line in range(self.lines)]
+
+
+@dataclass(frozen=True, slots=True)
+class WmmaLoad:
+    """``wmma.load`` (9.7.15.3.3): weak reads of the elements of a matrix.
+
+    ``dst``: the registers of type ``type`` for the part of it that the thread holds, None for ``_``; which elements
+    that are is unspecified. ``matrix`` is ``a``, ``b`` or ``c``. ``stride``: the elements from one line to the next,
+    None for the length of a line; ``qualifiers``: layout, shape and type as they are written.
+    """
+
+    dst: tuple[Reg | None, ...]
+    address: Address
+    type: Type
+    tile: Tile
+    matrix: str
+    stride: Operand | None
+    space: str | None
+    qualifiers: tuple[str, ...]
+    source: Source
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WmmaStore:
+    """``wmma.store`` (9.7.15.3.4): weak writes of the elements of a matrix, of undetermined values, ``content``; the
+    rest as in ``WmmaLoad``."""
+
+    address: Address
+    values: tuple[Operand, ...]
+    type: Type
+    tile: Tile
+    stride: Operand | None
+    space: str | None
+    qualifiers: tuple[str, ...]
+    source: Source
+    guard: Guard | None = None
+    content: Undetermined = UNMARKED
+
+
+@dataclass(frozen=True, slots=True)
+class Wmma:
+    """``wmma.mma`` (9.7.15.3.5): D = A*B + C. ``types``: those of the registers of D, A, B, C; what is computed is not
+    modelled, only that D depends on A, B and C. ``qualifiers``: all of them, in the order of the syntax."""
+
+    dst: tuple[Reg, ...]
+    a: tuple[Operand, ...]
+    b: tuple[Operand, ...]
+    c: tuple[Operand, ...]
+    types: tuple[Type, Type, Type, Type]
+    qualifiers: tuple[str, ...]
+    source: Source
+    guard: Guard | None = None

@@ -1,0 +1,100 @@
+"""Findings of ``lint`` as a SARIF 2.1.0 log (OASIS Static Analysis Results Interchange Format)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from ptxmm.analysis.lint import RULES, Edit, LintResult, Report
+from ptxmm.cuda.source import Source, source
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def log(
+    results: Sequence[LintResult], texts: Mapping[str, str], version: str, errors: Sequence[Mapping[str, Any]]
+) -> str:
+    """The log of one run as text that ends in a newline. ``texts`` are the sources by file, for the places of mends;
+    ``errors`` the files that could not be read, each with ``file`` and ``message``."""
+    index = {rule.id: number for number, rule in enumerate(RULES)}
+    driver = {
+        "name": "ptxmm",
+        "version": version,
+        "semanticVersion": version,
+        "rules": [
+            {
+                "id": rule.id,
+                "name": "".join(part.capitalize() for part in rule.name.split("-")),
+                "shortDescription": {"text": rule.summary},
+                "fullDescription": {"text": f"{rule.summary} ({rule.section})"},
+                "help": {"text": f"See docs/lint/{rule.id}.md of ptxmm."},
+                "defaultConfiguration": {"level": rule.severity, "enabled": rule.default},
+            }
+            for rule in RULES
+        ],
+    }
+    found: list[dict[str, Any]] = []
+    for result in results:
+        file = source(result.file, texts.get(result.file, ""))
+        found += [_result(report, index[report.rule.id], file) for report in result.findings]
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "artifacts": [{"location": {"uri": _uri(result.file)}} for result in results],
+        "invocations": [
+            {
+                "executionSuccessful": not errors,
+                "toolExecutionNotifications": [
+                    {"level": "error", "message": {"text": f"{error['file']}: {error['message']}"}} for error in errors
+                ],
+            }
+        ],
+        "results": found,
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _uri(file: str) -> str:
+    path = PurePath(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+
+
+def _result(report: Report, index: int, file: Source) -> dict[str, Any]:
+    message = report.message + (f" Mend: {report.hint}" if report.hint else "")
+    entry: dict[str, Any] = {
+        "ruleId": report.rule.id,
+        "ruleIndex": index,
+        "level": report.rule.severity,
+        "message": {"text": message},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": _uri(report.file)},
+                    "region": {
+                        "startLine": report.line,
+                        "startColumn": report.column,
+                        "endLine": report.end_line,
+                        "endColumn": report.end_column,
+                        "snippet": {"text": report.source},
+                    },
+                }
+            }
+        ],
+    }
+    if report.edits and file.text:
+        changes = {
+            "artifactLocation": {"uri": _uri(report.file)},
+            "replacements": [_replacement(edit, file) for edit in report.edits],
+        }
+        entry["fixes"] = [{"description": {"text": report.hint or "mend"}, "artifactChanges": [changes]}]
+    return entry
+
+
+def _replacement(edit: Edit, file: Source) -> dict[str, Any]:
+    line, column = file.place(edit.start)
+    end_line, end_column = file.place(edit.end)
+    region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+    return {"deletedRegion": region, "insertedContent": {"text": edit.text}}

@@ -1,0 +1,31 @@
+// Message passing the old way: a volatile flag and __threadfence() on either side.
+// From: the CUDA samples and NCCL before sm_70; __threadfence() is membar.gl, a fence.sc.gpu.
+// Right: volatile accesses are strong (relaxed.sys) and fence.sc counts as a release and an acquire fence: the fences
+// synchronize.
+//
+// ptxmm: kernel = "mp"
+// ptxmm: grid = 2
+// ptxmm: args = ["data", "flag", "out"]
+// ptxmm: [objects]
+// ptxmm: data = "u32"
+// ptxmm: flag = "u32"
+// ptxmm: out = "u32"
+// ptxmm: [check]
+// ptxmm: condition = "forall (out == 42)"
+// ptxmm: races = "none"
+
+extern "C" __global__ void mp(unsigned *data, unsigned *flag, unsigned *out)
+{
+    if (blockIdx.x == 0) {
+        volatile unsigned *vflag = flag;
+        *data = 42;
+        __threadfence();
+        *vflag = 1;
+    } else {
+        volatile unsigned *vflag = flag;
+        while (*vflag == 0) {
+        }
+        __threadfence();
+        *out = *data;
+    }
+}

@@ -1,0 +1,28 @@
+// Message passing the old way: a volatile flag and __threadfence() on either side.
+// From: the CUDA samples and NCCL before sm_70; __threadfence() is membar.gl, a fence.sc.gpu.
+// Wrong: volatile orders only the accesses of one location; without the fences nothing orders data and flag.
+//
+// ptxmm: kernel = "mp"
+// ptxmm: grid = 2
+// ptxmm: args = ["data", "flag", "out"]
+// ptxmm: [objects]
+// ptxmm: data = "u32"
+// ptxmm: flag = "u32"
+// ptxmm: out = "u32"
+// ptxmm: [check]
+// ptxmm: condition = "forall (out == 42)"
+// ptxmm: races = "none"
+
+extern "C" __global__ void mp(unsigned *data, unsigned *flag, unsigned *out)
+{
+    if (blockIdx.x == 0) {
+        volatile unsigned *vflag = flag;
+        *data = 42;
+        *vflag = 1;
+    } else {
+        volatile unsigned *vflag = flag;
+        while (*vflag == 0) {
+        }
+        *out = *data;  // WRONG
+    }
+}

@@ -1,0 +1,26 @@
+// One asynchronous copy into shared memory with the C interface of <cuda_pipeline.h>, read by the neighbouring warp.
+// From: the pipeline primitives section of the CUDA C++ Programming Guide.
+// Wrong: the wait stands before the commit: the copy is in no group yet and is not waited for.
+// ptxmm: kernel = "pipeline_primitives"
+// ptxmm: grid = 1
+// ptxmm: block = 64
+// ptxmm: threads = "lane 0"
+// ptxmm: args = ["in", "out"]
+// ptxmm: [objects]
+// ptxmm: in = { type = "u32", count = 64, init = 7 }
+// ptxmm: out = { type = "u32", count = 64 }
+// ptxmm: [check]
+// ptxmm: condition = "forall (out[0] == 7 /\\ out[32] == 7)"
+// ptxmm: races = "none"
+#include <cuda_pipeline.h>
+
+extern "C" __global__ void pipeline_primitives(const unsigned *in, unsigned *out)
+{
+    __shared__ unsigned tile[64];
+    unsigned thread = threadIdx.x;
+    __pipeline_memcpy_async(&tile[thread], &in[thread], sizeof(unsigned));
+    __pipeline_wait_prior(0);
+    __pipeline_commit();
+    __syncthreads();
+    out[thread] = tile[thread ^ 32];  // WRONG
+}

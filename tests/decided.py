@@ -1,0 +1,29 @@
+"""What ``ptxmm check`` says of every claim about every launch of a kernel, in this process."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ptxmm.analysis import kernel
+from ptxmm.analysis.claims import HOLDS, claimed, limits_of
+from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.result import Result
+from ptxmm.engines.result import Limits
+from ptxmm.formats import read
+from tests.support import model_named
+
+
+def decided(path: Path, seconds: float, engine: str = "auto") -> list[Result]:
+    """The results for all claims of ``path``; ``seconds``: the time for each launch. Raises as ``check`` does."""
+    model = model_named("ptx-8.5")
+    found: list[Result] = []
+    for test in read(path):
+        limits = limits_of(test, Limits(unroll=3, deadline=time.monotonic() + seconds))
+        for claim in claimed(test):
+            if claim is not None:
+                found.append(kernel.decide(test, model, claim, limits))
+                continue
+            result = check(test, model, engine=engine, limits=limits, expectation=HOLDS, enumerate_all=False)
+            found.append(kernel.explained(test, model, result, limits))
+    return found

@@ -1,0 +1,134 @@
+"""CUDA sources as input: which nvcc is asked for what, what it may answer, and what is done without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ptxmm.errors import PtxmmError
+from ptxmm.formats import read
+from tests.support import ROOT
+
+NAME = "mp_release_acquire_gpu"
+SOURCE = (ROOT / "tests" / "cuda" / f"{NAME}.cu").read_text(encoding="utf-8")
+PRINTED = ROOT / "tests" / "cuda" / f"{NAME}.ptx"
+SCRIPT = """#!/bin/sh
+printf '%s\\n' "$*" > "$0.asked"
+while [ "$1" != -o ]; do shift; done
+{}
+"""
+
+
+class Bench:
+    """A folder with a source, and an nvcc that does as it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source = folder / f"{NAME}.cu"
+        self.source.write_text(SOURCE)
+        self.nvcc = folder / "bin" / "nvcc"
+        self.nvcc.parent.mkdir()
+
+    def install(self, does: str) -> None:
+        """``does``: what the shell script does once ``$2`` is the file to write."""
+        self.nvcc.write_text(SCRIPT.format(does))
+        self.nvcc.chmod(0o755)
+
+    def asked(self) -> list[str]:
+        return (self.folder / "bin" / "nvcc.asked").read_text().split()
+
+    def refused(self) -> PtxmmError:
+        with pytest.raises(PtxmmError) as caught:
+            read(self.source)
+        return caught.value
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    made = Bench(tmp_path)
+    monkeypatch.setenv("PATH", f"{made.nvcc.parent}:/usr/bin:/bin")
+    monkeypatch.setattr("shutil.which", lambda name: str(made.nvcc) if made.nvcc.exists() else None)
+    return made
+
+
+def test_the_command(bench: Bench) -> None:
+    bench.install(f"cat {PRINTED} > $2")
+    (test,) = read(bench.source)
+    asked = bench.asked()
+    assert asked[:3] == ["-ptx", "-lineinfo", "-arch=sm_90"]
+    assert asked[-1] == f"{NAME}.cu"
+    assert test.file == str(bench.source) and test.claims is not None and test.claims.remarks == ()
+    lines = {op.source.span.line for thread in test.threads for op in thread.body}
+    assert lines <= set(range(1, SOURCE.count("\n") + 1)) and len(lines) > 3
+
+
+@pytest.mark.parametrize(
+    ("comment", "flags"),
+    [
+        ("// nvcc: -std=c++20 -DN='a b'", ["-arch=sm_90", "-std=c++20", "-DN=a", "b"]),
+        ("// nvcc: -arch=sm_90a", ["-arch=sm_90a"]),
+        ("  //nvcc:-gencode arch=compute_90,code=sm_90", ["-gencode", "arch=compute_90,code=sm_90"]),
+    ],
+)
+def test_flags_of_the_source(bench: Bench, comment: str, flags: list[str]) -> None:
+    bench.install(f"cat {PRINTED} > $2")
+    bench.source.write_text(f"{comment}\n{SOURCE}")
+    read(bench.source)
+    asked = bench.asked()
+    assert asked[2 : asked.index("-o")] == flags
+
+
+def test_flags_that_are_none(bench: Bench) -> None:
+    bench.install("true")
+    bench.source.write_text(f"{SOURCE}// nvcc: -D'A\n")
+    error = bench.refused()
+    line = SOURCE.count("\n") + 1
+    assert (error.kind, error.line) == ("format", line)
+    message = "these flags of nvcc can't be read: no closing quotation"
+    assert str(error).startswith(f"{bench.source}:{line}:1: error: {message}")
+
+
+def test_an_error_of_nvcc(bench: Bench) -> None:
+    bench.install(f"echo 'warning: x' >&2; echo '{NAME}.cu(31): error: expected a \";\"' >&2; exit 1")
+    error = bench.refused()
+    assert (error.kind, error.line, error.message) == ("syntax", 31, 'nvcc: expected a ";"')
+    bench.install("echo 'helper.cuh(3): error: no' >&2; exit 1")
+    assert bench.refused().message == "nvcc: no (helper.cuh:3)"
+    bench.install("printf 'fatal \\377\\n' >&2; exit 1")
+    assert bench.refused().message.startswith("nvcc failed: fatal ")
+    bench.install("exit 1")
+    assert bench.refused().message == "nvcc failed: no message"
+    bench.install("exit 0")
+    assert bench.refused().message == "nvcc failed: no message"
+
+
+def test_an_nvcc_that_never_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxmm.formats.modules.read._SECONDS", 0.2)
+    bench.install("exec sleep 30")
+    assert (bench.refused().kind, bench.refused().message) == ("timeout", "nvcc took more than 0.2 s")
+
+
+def test_an_nvcc_that_is_no_program(bench: Bench) -> None:
+    bench.install("true")
+    bench.nvcc.write_bytes(b"\0\1")
+    error = bench.refused()
+    assert error.kind == "io" and error.message.startswith("nvcc can't be run: ")
+
+
+def test_without_nvcc(bench: Bench) -> None:
+    error = bench.refused()
+    assert (error.kind, error.message) == ("io", "nvcc was not found, and CUDA needs it")
+    assert error.hint == (
+        f"put nvcc on the PATH, or compile it elsewhere: nvcc -ptx -lineinfo -arch=sm_90 {NAME}.cu"
+    )
+    bench.source.with_suffix(".ptx").write_bytes(PRINTED.read_bytes())
+    (test,) = read(bench.source)
+    assert test.claims is not None and test.claims.remarks == (f"nvcc was not found: {NAME}.ptx was checked",)
+
+
+def test_what_nvcc_prints_can_be_wrong(bench: Bench) -> None:
+    """An error of the PTX names the PTX."""
+    bench.install("printf '.version 9.0\\n.target sm_90\\n.address_size 64\\n.visible .entry mp(\\n' > $2")
+    error = bench.refused()
+    assert error.file == str(bench.source.with_suffix(".ptx")) and error.line is not None

@@ -1,0 +1,221 @@
+"""``ptxmm extract``: the litmus file of a kernel reads back, and its condition has the verdict that the kernel has."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from ptxmm.analysis.claims import limits_of
+from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.result import Result
+from ptxmm.cli.app import run
+from ptxmm.engines.result import Limits
+from ptxmm.formats import parse, read
+from ptxmm.formats.modules.extract import file_name, skeleton
+from ptxmm.formats.writer import same, write
+from ptxmm.program.test import Test
+from tests.support import ROOT, model_named, parse_one
+
+CUDA = ROOT / "tests" / "cuda"
+FILES = sorted(CUDA.glob("*.ptx"))
+SHARE = (
+    "call_once.ptx",
+    "chained_scan.wrong_relaxed_ready.ptx",
+    "cluster_histogram.ptx",
+    "cp_async_mbarrier.wrong_plain_arrive.ptx",
+    "host_flag.ptx",
+    "last_block.wrong_no_fence.ptx",
+    "mp_fence_relaxed.ptx",
+    "mp_fence_relaxed.wrong_no_producer_fence.ptx",
+    "named_barrier.ptx",
+    "spin_lock_cas.wrong_no_lock_fence.ptx",
+    "st_async.wrong_expects_nothing.ptx",
+    "tma_tensor_load.ptx",
+)
+SECONDS = 60
+_SHORT = re.compile(r"(?:r|rd|rs|rq|p|f|fd)[0-9]+")
+
+WIDE = """PTX wide
+{
+  .global .align 16 .u32 g[4] = {0, 0, 0, 0};
+  .shared .align 16 .u32 s[4] @ cta 0 = {0};
+  .shared .b64 b @ cta 0 = mbarrier(0, 16);
+}
+P0 @ cta 0 {
+  mov.b32 r0, 0;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], 16, [b];
+  st.global.u32 [g], r0;
+}
+P1 @ cta 0 {
+  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [b], 0;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], 16, [b];
+}
+exists (g[0] == 1)
+"""
+
+
+def _verdict(test: Test, limits: Limits) -> Result:
+    limits = Limits(unroll=limits.unroll, deadline=time.monotonic() + SECONDS)
+    return check(test, model_named("ptx-8.5"), limits=limits, enumerate_all=False)
+
+
+def _same_verdict(path: Path) -> None:
+    for test in read(path):
+        text = skeleton(test)
+        back = parse_one(text)
+        assert write(back) == text
+        limits = limits_of(test, Limits())
+        one, other = _verdict(test, limits), _verdict(back, limits)
+        if "timeout" in (one.status, other.status):
+            pytest.skip(f"not decided in {SECONDS} s")
+        assert (one.holds, one.observation, one.status, one.flags) == (
+            other.holds, other.observation, other.status, other.flags,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHARE)
+def test_the_verdict_stays(name: str) -> None:
+    _same_verdict(CUDA / name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [p for p in FILES if p.name not in SHARE], ids=lambda p: p.stem)
+def test_the_verdict_stays_for_all(path: Path) -> None:
+    _same_verdict(path)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_it_reads_back_with_short_names(path: Path) -> None:
+    """Without a verdict: every kernel of the folder can be said as a litmus file, as it is and rewritten."""
+    for test in read(path):
+        text = skeleton(test)
+        back = parse_one(text)
+        assert write(back) == text
+        assert [t.placement for t in back.threads] == [t.placement for t in test.threads]
+        for thread in back.threads:
+            wrong = [name for name in thread.registers if thread.body and not _SHORT.fullmatch(name)]
+            assert thread.name.startswith("H") or wrong == []
+        columns = [row for row in text.split("\n") if row.startswith(" ") and row.endswith(" ;")]
+        assert max(map(len, columns), default=0) <= 160
+
+
+@pytest.mark.parametrize("name", ["mp_fence_relaxed.ptx", "spin_lock_cas.wrong_no_lock_fence.ptx"])
+def test_the_final_states_stay(name: str) -> None:
+    (test,) = read(CUDA / name)
+    back = parse_one(skeleton(test))
+    found = [
+        {tuple(sorted(o.memory.items())) for o in check(t, model_named("ptx-8.5"), all_state=True).outcomes}
+        for t in (test, back)
+    ]
+    assert found[0] == found[1]
+
+
+def test_wide_columns_are_blocks() -> None:
+    wide = parse_one(WIDE)
+    text = write(wide)
+    assert "P0 @ cta 0, gpu 0 {\n" in text and " | " not in text
+    assert same(wide, parse_one(text))
+    narrow = WIDE.replace("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], 16, [b];", "")
+    assert " | " in write(parse_one(narrow))
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+_MODULE = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 k_x) {
+  .reg .b64 %rd<3>;
+  .reg .b32 %r<4>;
+  ld.param.u64 %rd1, [k_x];
+  cvta.to.global.u64 %rd2, %rd1;
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %tid.x;
+  add.s32 %r3, %r1, %r2;
+  st.global.u32 [%rd2], %r3;
+  ret;
+}
+"""
+_LAUNCHES = """
+args = ["x"]
+grid = 2
+objects.x = "u32"
+check.condition = "exists (x == 1)"
+[[launch]]
+name = "one CTA of two"
+threads = "cta 0"
+[[launch]]
+name = "both"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "k.ptx").write_text(_MODULE)
+    (tmp_path / "k.toml").write_text(_LAUNCHES)
+    (tmp_path / "one.toml").write_text(_LAUNCHES.partition("[[launch]]")[0])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _extract(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        run(["extract", *arguments])
+    captured = capsys.readouterr()
+    return ended.value.code if isinstance(ended.value.code, int) else 0, captured.out, captured.err
+
+
+def test_one_launch_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _extract("k.ptx", "--launch", "one.toml", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert out == (
+        'PTX k\n"Extracted from k.ptx."\nSource=k.ptx\n{\n  .global .u32 x = 0;\n}\n'
+        " P0 @ warp 0, cta 0, gpu 0 | P1 @ warp 0, cta 1, gpu 0 ;\n"
+        " st.global.u32 [x], 0      | st.global.u32 [x], 1      ;\nexists (x == 1)\n"
+    )
+
+
+def test_one_launch_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _extract("k.ptx", "--launch", "one.toml", "-o", "out.litmus", capsys=capsys) == (0, "", "")
+    (test,) = parse((folder / "out.litmus").read_text(), "out.litmus")
+    assert [thread.name for thread in test.threads] == ["P0", "P1"]
+
+
+def test_several_launches_need_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _extract("k.ptx", capsys=capsys) == (
+        2, "", "k.ptx: error: the file has 2 launches\n  hint: give a folder to write them to: -o FOLDER\n",
+    )  # fmt: skip
+    (folder / "out").mkdir()
+    assert _extract("k.ptx", "-o", "out", capsys=capsys) == (0, "", "")
+    assert sorted(path.name for path in (folder / "out").iterdir()) == [
+        "k-k-both.litmus",
+        "k-k-one-CTA-of-two.litmus",
+    ]
+
+
+def test_threads_are_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _extract("k.ptx", "--launch", "one.toml", "--threads", "cta 1", capsys=capsys)
+    assert code == 0
+    assert '"1 of 2 threads run: P0 is thread 0 of CTA 1"\n' in out
+    assert " st.global.u32 [x], 1      ;\n" in out
+    assert _extract("k.ptx", "--launch", "one.toml", "--threads", "cta 2", capsys=capsys) == (
+        2, "", "k.ptx: error: --threads: there is no cta 2: they go from 0 to 1\n",
+    )  # fmt: skip
+
+
+def test_a_litmus_test_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "wide.litmus").write_text(WIDE)
+    assert _extract("wide.litmus", capsys=capsys) == (
+        2,
+        "",
+        "wide.litmus: error: this is a litmus test already\n  hint: ptxmm convert writes it in another format\n",
+    )
+
+
+def test_names_of_files(folder: Path) -> None:
+    first, second = read("k.ptx")
+    assert file_name(first, ()) == "k-k-one-CTA-of-two.litmus"
+    assert file_name(second, ["k-k-both.litmus", "k-k-both-2.litmus"]) == "k-k-both-3.litmus"

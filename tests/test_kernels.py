@@ -1,0 +1,283 @@
+"""Random kernels: what is left of them for a thread ends where the kernel ends, and loops that spin lose nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count, islice
+
+import pytest
+
+from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.races import races
+from ptxmm.engines.result import Limits
+from ptxmm.errors import PtxmmError
+from ptxmm.formats.modules.read import parse_ptx
+from ptxmm.formats.modules.specialize import Residue
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Alu, Imm, Op, Reg, Source
+from tests.random_kernels import Final, Kernel, condition, final, kernel, observed, text
+from tests.random_spins import program
+from tests.support import ask, model_named, parse_one
+from tests.tally import Tally
+
+UNROLL = 45
+LOADS = 25
+INSTRUCTIONS = 700
+SILENT = ("ptxmm.events.interpreter.silent", "ptxmm.events.symbolic.build.silent", "ptxmm.engines.pairs.silent")
+"""Where the engines ask which atomics may be left out."""
+USUAL, HIGH = 3, 4
+SECONDS = 5
+
+
+def ended(first: int) -> Iterator[tuple[Kernel, Final]]:
+    """Kernels that end soon, with where they end."""
+    for number in count(first):
+        made = kernel(number)
+        end = final(made)
+        if end is not None and end.loads <= LOADS:
+            yield made, end
+
+
+# -- one thread ----------------------------------------------------------------------------------------------------
+
+
+def _ends_there(made: Kernel, end: Final, engine: str) -> bool:
+    """Whether the checker comes to the same end; False if it takes too long."""
+    (test,) = parse_ptx(text(made, condition(end, observed(made))), f"{made.number}.ptx")
+    if len(test.threads[0].body) > INSTRUCTIONS:
+        return False
+    limits = Limits(unroll=UNROLL, deadline=time.monotonic() + 20)
+    result = check(test, model_named("ptx-8.5"), engine=engine, limits=limits, enumerate_all=False)
+    if result.status == "timeout":
+        return False
+    assert (result.holds, result.status, result.flags) == (True, "complete", ()), f"kernel {made.number}"
+    return True
+
+
+def _one_thread(first: int, many: int, tally: Tally) -> None:
+    found = [_ends_there(made, end, "both" if n % 4 == 0 else "z3") for n, (made, end) in
+             enumerate(islice(ended(first), many))]  # fmt: skip
+    tally.notes.append(f"random kernels of one thread: {sum(found)} of {many} end as the interpreter says")
+    assert sum(found) >= 0.97 * many
+
+
+def test_kernels_end_where_they_end(tally: Tally) -> None:
+    _one_thread(0, 200, tally)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(10))
+def test_many_kernels_end_where_they_end(share: int, tally: Tally) -> None:
+    _one_thread(10_000 + 2_000 * share, 500, tally)
+
+
+def test_kernels_that_do_not_end_are_read() -> None:
+    for number in range(150):
+        made = kernel(number)
+        if final(made) is None:
+            parse_ptx(text(made, "forall (out[0] == 0)"), f"{number}.ptx")
+
+
+# -- the whole kernel, and what is left of it -----------------------------------------------------------------------
+
+
+def _whole(code: object, known: dict[str, int], observed: object, variables: object) -> Residue:
+    """The kernel as it is, with the values that its thread starts with in registers."""
+    body: tuple[Op, ...] = code.body  # type: ignore[attr-defined]
+    types = code.registers  # type: ignore[attr-defined]
+    source = Source(body[0].source.span, "mov")
+    moves = [Alu("mov", types[name], Reg(name), (Imm(value),), source) for name, value in known.items()]
+    shifted = [_shifted(op, len(moves)) for op in body]
+    return Residue((*moves, *shifted), tuple(range(-len(moves), len(body))))
+
+
+def _shifted(op: Op, by: int) -> Op:
+    target = getattr(op, "target", None)
+    return op if target is None else replace(op, target=target + by)  # type: ignore[call-arg]
+
+
+@contextmanager
+def unspecialized() -> Iterator[None]:
+    """Threads are the whole kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ptxmm.formats.modules.module.specialize", _whole)
+        patch.setattr("ptxmm.formats.modules.module.pruned", lambda code, observed: code)
+        yield
+
+
+def _compare_whole(first: int, many: int, block: int, tally: Tally) -> None:
+    compared = 0
+    for made, end in islice(ended(first), many):
+        if end.loads > 8 // block or len(made.body) > 40 // block:
+            continue
+        module = text(made, "forall (out[0] == 0)", block)
+        (left,) = parse_ptx(module, f"{made.number}.ptx")
+        with unspecialized():
+            (whole,) = parse_ptx(module, f"{made.number}.ptx")
+        answers = [_memory(test) for test in (left, whole)]
+        if None not in answers:
+            compared += 1
+            assert answers[0] == answers[1], f"kernel {made.number}"
+    tally.notes.append(f"random kernels of {block} threads, whole and specialised: {compared} compared")
+    assert compared >= many // 4
+
+
+def _memory(test: Test) -> set[tuple[tuple[str, object], ...]] | None:
+    """The final states of memory, None if the search takes too long."""
+    limits = Limits(unroll=UNROLL, deadline=time.monotonic() + 10)
+    try:
+        result = check(test, model_named("ptx-8.5"), limits=limits)
+    except PtxmmError as error:
+        assert error.kind == "unsupported", error
+        return None
+    if result.status != "complete":
+        return None
+    return {tuple(sorted(outcome.memory.items())) for outcome in result.outcomes}
+
+
+@pytest.mark.parametrize("block", [1, 2])
+def test_whole_kernels_end_there_too(block: int, tally: Tally) -> None:
+    _compare_whole(1_000, 40, block, tally)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [1, 2])
+def test_many_whole_kernels_end_there_too(block: int, tally: Tally) -> None:
+    _compare_whole(40_000, 600, block, tally)
+
+
+# -- loops that spin -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def no_silent_atomics() -> Iterator[None]:
+    """Every atomic counts as a write."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in SILENT:
+            patch.setattr(name, lambda test: (frozenset(),) * len(test.threads))
+        yield
+
+
+def _spin(number: int, engine: str) -> str:
+    """What could be compared of a program: with the bound that is usual, and with a higher one and nothing left out."""
+    source = program(number)
+    usual = ask(engine, parse_one(source), model_named("ptx-8.5"), seconds=SECONDS, most=400)
+    with no_silent_atomics():
+        unroll = USUAL if usual.bounded else HIGH
+        every = ask(engine, parse_one(source), model_named("ptx-8.5"), unroll=unroll, seconds=SECONDS, most=400)
+    if not (usual.complete and every.complete):
+        return "too long"
+    assert every.undefined == usual.undefined, f"program {number}"
+    assert every.states <= usual.states, f"program {number}"
+    if every.bounded:
+        return "nothing else"
+    assert every.states == usual.states, f"program {number}"
+    return "the same"
+
+
+def _spins(first: int, many: int, tally: Tally) -> None:
+    found = [_spin(number, engine) for number in range(first, first + many) for engine in ("solve", "enumerate")]
+    kinds = {kind: found.count(kind) for kind in sorted(set(found))}
+    tally.notes.append(f"loops that spin, with and without silent atomics: {kinds}")
+    assert found.count("nothing else") + found.count("the same") >= many
+
+
+def test_spin_loops_lose_nothing(tally: Tally) -> None:
+    _spins(0, 40, tally)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(5))
+def test_many_spin_loops_lose_nothing(share: int, tally: Tally) -> None:
+    _spins(1_000 * (share + 1), 60, tally)
+
+
+def _race_free(source: str, unroll: int) -> bool | None:
+    limits = Limits(unroll=unroll, deadline=time.monotonic() + SECONDS)
+    return races(parse_one(source), model_named("ptx-8.5"), limits=limits, most=1).race_free
+
+
+@pytest.mark.parametrize(("first", "many"), [(0, 25), pytest.param(100, 250, marks=pytest.mark.slow)])
+def test_spin_loops_hide_no_race(first: int, many: int) -> None:
+    for number in range(first, first + many):
+        source = program(number)
+        usual = _race_free(source, USUAL)
+        with no_silent_atomics():
+            high = _race_free(source, HIGH)
+        assert usual is None or high is None or usual == high, f"program {number}"
+
+
+WEAK_STORES = """PTX weak-stores
+{
+  .global .u32 x = 0;
+  .global .u32 y = 0;
+}
+P0 @ cta 0 {
+  st.relaxed.gpu.u32 [x], 1;
+  st.u32 [x], 2;
+  ld.relaxed.gpu.u32 r0, [x];
+  st.u32 [x], 5;
+  ld.relaxed.gpu.u32 r1, [x];
+  st.release.gpu.u32 [y], 1;
+}
+P1 @ cta 1 {
+  L0: ld.acquire.gpu.u32 r1, [y];
+  atom.relaxed.gpu.or.b32 r0, [x], 0;
+  setp.eq.u32 p0, r1, 0;
+  @p0 bra L0;
+}
+exists (P0:r0 == 1 /\\ P0:r1 == 1 /\\ P1:r0 == 1)
+"""
+BEHIND = """PTX behind
+{
+  .global .u32 in[2] = {10, 11};
+  .shared .u32 ring @ cta 0 = 99;
+  .shared .b64 full @ cta 0 = mbarrier(1);
+  .shared .b64 empty @ cta 0 = mbarrier(1);
+}
+P0 @ cta 0, warp 0 {
+  bar.sync 0;
+  mbarrier.try_wait.parity.shared::cta.b64 p1, [empty], 1;
+  @!p1 bra STUCK;
+  mbarrier.arrive.shared::cta.b64 _, [full];
+  ld.global.u32 r1, [in+4];
+  st.shared.u32 [ring], r1;
+  AGAIN:
+  mbarrier.try_wait.parity.shared::cta.b64 p2, [empty], 0;
+  @!p2 bra NEXT;
+  ret;
+  STUCK:
+  NEXT:
+  bra AGAIN;
+}
+P1 @ cta 0, warp 1 {
+  bar.sync 0;
+  AGAIN:
+  mbarrier.try_wait.parity.shared::cta.b64 p1, [full], 0;
+  @!p1 bra NEXT;
+  mbarrier.arrive.shared::cta.b64 _, [empty];
+  ld.shared.u32 r1, [ring];
+  ret;
+  NEXT:
+  bra AGAIN;
+}
+exists (P1:r1 == 11)
+"""
+
+
+@pytest.mark.parametrize("engine", ["z3", "enumerate"])
+def test_a_weak_store_between_rounds_is_seen(engine: str) -> None:
+    """In coherence order: 1, 2, the first round's 1, 5, the second round's 1. Only that of strong writes is limited by
+    atomicity (PTX ISA 8.10.3), so a round that writes back what it read can't be left out here."""
+    result = check(parse_one(WEAK_STORES), model_named("ptx-8.5"), engine=engine, enumerate_all=False)
+    assert (result.holds, result.observation) == (True, "sometimes")
+
+
+def test_code_behind_a_loop_lies_between_its_ends() -> None:
+    """What follows a polling loop stands between its header and its branch back; P1 may read before or after P0."""
+    result = check(parse_one(BEHIND), model_named("ptx-8.5"), engine="both")
+    assert result.observation == "sometimes"
+    assert {outcome.registers["P1:r1"] for outcome in result.outcomes} == {11, 99}
