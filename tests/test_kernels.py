@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count, islice
@@ -14,10 +14,11 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
+from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.read import parse_ptx
 from ptxmm.formats.modules.specialize import Residue
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Alu, Imm, Op, Reg, Source
+from ptxmm.ptx.ops import Alu, Branch, Imm, Reg, Source
 from tests.random_kernels import Final, Kernel, condition, final, kernel, observed, text
 from tests.random_spins import program
 from tests.support import ask, model_named, parse_one
@@ -84,19 +85,12 @@ def test_kernels_that_do_not_end_are_read() -> None:
 # -- the whole kernel, and what is left of it -----------------------------------------------------------------------
 
 
-def _whole(code: object, known: dict[str, int], observed: object, variables: object) -> Residue:
+def _whole(code: Code, known: Mapping[str, int], observed: object, variables: object) -> Residue:
     """The kernel as it is, with the values that its thread starts with in registers."""
-    body: tuple[Op, ...] = code.body  # type: ignore[attr-defined]
-    types = code.registers  # type: ignore[attr-defined]
-    source = Source(body[0].source.span, "mov")
-    moves = [Alu("mov", types[name], Reg(name), (Imm(value),), source) for name, value in known.items()]
-    shifted = [_shifted(op, len(moves)) for op in body]
-    return Residue((*moves, *shifted), tuple(range(-len(moves), len(body))))
-
-
-def _shifted(op: Op, by: int) -> Op:
-    target = getattr(op, "target", None)
-    return op if target is None else replace(op, target=target + by)  # type: ignore[call-arg]
+    source = Source(code.body[0].source.span, "mov")
+    moves = [Alu("mov", code.registers[name], Reg(name), (Imm(value),), source) for name, value in known.items()]
+    shifted = [replace(op, target=op.target + len(moves)) if isinstance(op, Branch) else op for op in code.body]
+    return Residue((*moves, *shifted), tuple(range(-len(moves), len(code.body))))
 
 
 @contextmanager
@@ -266,6 +260,43 @@ P1 @ cta 0, warp 1 {
 }
 exists (P1:r1 == 11)
 """
+UNOBSERVED = """PTX unobserved
+{
+  .global .u32 d = 0;
+  .global .u32 e = 0;
+  .global .align 4 .u32 f = 0;
+  .global .u32 g = 0;
+}
+P0 @ cta 0 {
+  st.u32 [d], 1;
+  st.release.gpu.u32 [f], 1;
+  st.u32 [e], 1;
+  st.release.gpu.u32 [f], 2;
+}
+P1 @ cta 1 {
+  L0: ld.acquire.gpu.u32 r1, [g];
+  atom.relaxed.SCOPE.or.b32 r0, [f], 0;
+  setp.eq.u32 p0, r1, 0;
+  @p0 bra L0;
+}
+P2 @ cta 2 {
+  ld.acquire.gpu.u32 s1, [f];
+  ld.u32 r2, [d];
+  ld.acquire.gpu.u32 s3, [f];
+  ld.u32 r4, [e];
+  st.release.gpu.u32 [g], 1;
+}
+exists (P2:s1 == 1 /\\ P2:r2 == 0 /\\ P2:s3 == 2 /\\ P2:r4 == 0)
+"""
+
+
+@pytest.mark.parametrize(("scope", "seen"), [("cta", True), ("gpu", False)])
+def test_what_a_round_hides_is_seen(scope: str, seen: bool) -> None:
+    """P2 reads twice what a round of P1 wrote back. If the round is not morally strong with the writes of P0 and the
+    reads of P2, these do not observe the releases (PTX ISA 8.9.2), as they would if the round were left out."""
+    text = UNOBSERVED.replace("SCOPE", scope)
+    result = check(parse_one(text), model_named("ptx-8.5"), enumerate_all=False)
+    assert result.holds is seen
 
 
 @pytest.mark.parametrize("engine", ["z3", "enumerate"])

@@ -696,9 +696,13 @@ def test_what_does_not_matter_is_not_refused() -> None:
 
 
 REMARKS = [
-    ("", "  st.global.u32 [%rd2], %r1;\n", "%r1 is read but never written: it is taken to be 0"),
+    ("", "  st.global.u32 [%rd2], %r1;\n", "%r1 is read but never written: only 0 was tried for it"),
     ("", "  trap;\n", "`trap` is taken for the end of its thread"),
-    ("", "  mov.u64 %rd3, %clock64;\n", "no time passes: every clock and timer is 0"),
+    (
+        "",
+        "  mov.u64 %rd3, %clock64;\n  st.global.u64 [%rd2], %rd3;\n",
+        "a clock decides what is executed: only executions in which no time passes were looked at",
+    ),
     (
         ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n",
         "  { .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], 0; st.param.b64 [b], 0;\n"

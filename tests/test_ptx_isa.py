@@ -467,7 +467,8 @@ def test_real_ptx_that_is_not_supported_yet(text: str, column: int, what: str) -
 def test_the_tables_do_not_contradict_each_other() -> None:
     assert not OTHER_INSTRUCTIONS & set(FORMS)
     for form in (*FORMS.values(), *DIALECT.values()):
-        ordered = ("src", "secondary", "blayout", "atype", "btype", "ctype")  # what the place among the qualifiers tells from another one
+        # What only the place among the qualifiers tells from another one.
+        ordered = ("src", "secondary", "blayout", "atype", "btype", "ctype")
         spellings = [s for name, group in form.groups.items() if name not in ordered for s in group]
         assert len(spellings) == len(set(spellings)), f"{form.opcode}: one qualifier in two groups"
         assert not set(spellings) & set(form.later), form.opcode

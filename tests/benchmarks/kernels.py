@@ -36,10 +36,10 @@ def main(arguments: list[str]) -> None:
         seconds, mebibytes, answer = found[name]
         figure(f"{mebibytes:6.0f} MiB  {name}: {answer}", seconds, LIMIT if name == PIPELINE else None)
     if len(names) > 1:
-        for position, column in enumerate(("time", "memory")):
-            values = {name: found[name][position] for name in names}
-            worst = max(names, key=lambda name: values[name])
-            unit = "s" if column == "time" else "MiB"
+        times = {name: found[name][0] for name in names}
+        peaks = {name: found[name][1] for name in names}
+        for column, unit, values in (("time", "s", times), ("memory", "MiB", peaks)):
+            worst = max(values, key=values.__getitem__)
             print(
                 f"{len(names)} idioms, {column}: median {statistics.median(values.values()):.2f} {unit}, "
                 f"worst {values[worst]:.2f} {unit} ({worst})"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -15,9 +15,9 @@ from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats import MAX_SOURCE
 from ptxmm.formats.conditions import parse_final
 from ptxmm.formats.initializers import MAX_ELEMENTS, TYPES
+from ptxmm.formats.modules.selection import NoSelection, selected
 from ptxmm.formats.text import Text, at, open_text
-from ptxmm.formats.threads import MAX_THREADS
-from ptxmm.program.placement import CTA_SIZE, WARP_SIZE
+from ptxmm.program.placement import CTA_SIZE
 from ptxmm.program.source import RawCondition
 from ptxmm.ptx.ops import Type
 
@@ -27,7 +27,6 @@ Scalar = int | float | str
 
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?!\S)(.*)$|^[ \t]*//[ \t]*ptxmm:(\S.*)$", re.MULTILINE)
 _PLACE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\+\s*([0-9]+))?")
-_SELECTION = re.compile(r"\s*(cta|warp|lane|thread)\s+([0-9][0-9,\s-]*)")
 _MOST_CTAS = 1 << 16
 _KEYS = {
     "name", "kernel", "grid", "block", "cluster", "shared", "threads", "args", "objects", "host", "check", "launch",
@@ -305,8 +304,8 @@ def _threads(table: _Table, ctas: int, size: int) -> tuple[tuple[int, int], ...]
     if not selections or not all(isinstance(item, str) for item in selections):
         raise table.error("threads", "`threads` is a selection or a list of them", 'as in "cta 0 warp 0-1 lane 0"')
     try:
-        return _selected(selections, ctas, size)
-    except _NoSelection as error:
+        return selected(selections, ctas, size)
+    except NoSelection as error:
         raise table.error("threads", error.message, error.hint) from None
 
 
@@ -316,75 +315,9 @@ def with_threads(launch: Launch, selections: str) -> Launch:
     Raises ``PtxmmError`` (kind ``usage``).
     """
     try:
-        return replace(launch, threads=_selected(selections.split(";"), launch.ctas, launch.size))
-    except _NoSelection as error:
+        return replace(launch, threads=selected(selections.split(";"), launch.ctas, launch.size))
+    except NoSelection as error:
         raise PtxmmError(f"--threads: {error.message}", kind="usage", hint=error.hint) from None
-
-
-class _NoSelection(Exception):
-    """A text that selects no threads."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message, self.hint = message, hint
-
-
-def _selected(selections: Iterable[str], ctas: int, size: int) -> tuple[tuple[int, int], ...]:
-    found: set[tuple[int, int]] = set()
-    for selection in selections:
-        every = selection.strip() == "all"
-        chosen, numbers = (range(ctas), range(size)) if every else _selection(selection, ctas, size)
-        # The number first: a launch may have more threads than there is memory for.
-        many = len(chosen) * len(numbers)
-        if many <= MAX_THREADS:
-            found.update((cta, thread) for cta in chosen for thread in numbers)
-            many = len(found)
-        if many > MAX_THREADS:
-            message = f"{many} threads run; at most {MAX_THREADS} are supported"
-            raise _NoSelection(message, 'choose some: threads = "lane 0"')
-    return tuple(sorted(found))
-
-
-def _selection(selection: str, ctas: int, size: int) -> tuple[Sequence[int], Sequence[int]]:
-    """The CTAs, and the threads in each of them, that ``selection`` names."""
-    levels: dict[str, list[int]] = {}
-    position = 0
-    limits = {"cta": ctas, "warp": -(-size // WARP_SIZE), "lane": min(WARP_SIZE, size), "thread": size}
-    while position < len(selection.rstrip()) or not levels:
-        match = _SELECTION.match(selection, position)
-        if match is None or match[1] in levels:
-            hint = "write `cta 0-1 warp 0 lane 0` or `cta 0 thread 0,32`"
-            raise _NoSelection(f"`{selection}` does not select threads", hint)
-        levels[match[1]] = _list(match[2], match[1], limits[match[1]])
-        position = match.end()
-    if "thread" in levels and levels.keys() & {"warp", "lane"}:
-        raise _NoSelection("`thread` is the number in the CTA: it goes without `warp` and `lane`")
-    numbers = levels.get("thread") or [
-        warp * WARP_SIZE + lane
-        for warp in levels.get("warp", range(limits["warp"]))
-        for lane in levels.get("lane", range(WARP_SIZE))
-        if warp * WARP_SIZE + lane < size
-    ]
-    if not numbers:
-        raise _NoSelection(f"`{selection}` selects no thread: a CTA has {size}")
-    return levels.get("cta", range(ctas)), numbers
-
-
-def _list(text: str, level: str, limit: int) -> list[int]:
-    found: list[int] = []
-    for item in text.replace(" ", "").strip(",").split(","):
-        first, _, last = item.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()) or len(first) > 9 or len(last) > 9:
-            raise _NoSelection(f"`{text.strip()}` is not a list of numbers", "as in 0,2-5")
-        low, high = int(first), int(last or first)
-        if low > high:
-            raise _NoSelection(f"`{item}` goes down", f"write {high}-{low}")
-        if high >= limit:
-            raise _NoSelection(f"there is no {level} {high}: they go from 0 to {limit - 1}")
-        if len(found) + high - low >= limit:  # more than there are
-            raise _NoSelection(f"`{text.strip()}` names some {level} twice")
-        found += range(low, high + 1)
-    return found
 
 
 def place(value: str) -> tuple[str, int] | None:

@@ -118,8 +118,10 @@ def _resolved(
 
 
 def _known(op: Op, flat: Flat, functions: Container[str]) -> Op:
-    """``op``, the registers of which are declared. Raises ``PtxmmError`` (kind ``name``; ``unsupported`` for the address
-    of a function)."""
+    """``op``, the registers of which are declared.
+
+    Raises ``PtxmmError`` (kind ``name``; ``unsupported`` for the address of a function).
+    """
     for name, _ in (*definitions(op), *uses(op)):
         if name in functions and name not in flat.registers:
             raise at("addresses of functions are not supported", op.source.span, kind="unsupported")

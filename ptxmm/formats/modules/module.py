@@ -12,11 +12,12 @@ from dataclasses import replace
 from math import prod
 
 from ptxmm.errors import PtxmmError, Span
-from ptxmm.formats.modules.inline import Flat, Parameter, inline
+from ptxmm.formats.modules.inline import Flat, inline
 from ptxmm.formats.modules.lanes import check_lanes
 from ptxmm.formats.modules.launch import Launch, ObjectSpec, Scalar, place
 from ptxmm.formats.modules.lower import Code, Locate, lower
 from ptxmm.formats.modules.objects import Object, regrouped, viewed
+from ptxmm.formats.modules.parameters import Parameter
 from ptxmm.formats.modules.prune import pruned
 from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
 from ptxmm.formats.modules.specialize import Residue, specialize
@@ -275,6 +276,11 @@ def _declared(variables: dict[str, Object], threads: list[ThreadSource], launch:
             if name is not None and name in variables and name not in wanted:
                 wanted.add(name)
                 waiting.append(name)
+    for name in wanted:
+        if variables[name].count == 0:
+            message = f"`{name}` is dynamic shared memory, of which this launch has none"
+            error = at(message, launch.spans["shared"], kind="format", hint="say how many bytes: shared = 1024")
+            raise error.place(launch.file, launch.text)
     return tuple(_declaration(v, v.space) for name, v in variables.items() if name in wanted)
 
 

@@ -35,9 +35,7 @@ def parse_ptx(
     launches = _launches(text, file, launch, threads)
     try:
         module = parse_module(text, file)
-        return [
-            launched(module, item, file=file, text=text, locate=lambda place: (None, ()), isa=isa) for item in launches
-        ]
+        return [launched(module, item, file=file, text=text, locate=_here, isa=isa) for item in launches]
     except PtxmmError as error:
         raise error.place(file, text) from None
 

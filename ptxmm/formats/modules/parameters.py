@@ -1,0 +1,81 @@
+"""The parameters of a kernel, as the arguments of its launch fill them (PTX ISA 7.1)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ptxmm.errors import PtxmmError, Span
+from ptxmm.formats.modules.launch import Argument, Launch, place
+from ptxmm.formats.text import at
+from ptxmm.ptx.module import Function, Variable
+from ptxmm.ptx.ops import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the kernel: its bytes, and addresses in it by their offset; ``whole``: the object it is."""
+
+    variable: Variable
+    bytes: Mapping[int, int]
+    addresses: Mapping[int, tuple[str, int]]
+    whole: str | None = None
+
+
+def arguments(kernel: Function, launch: Launch) -> dict[str, Parameter]:
+    """The parameters of ``kernel`` with the arguments of ``launch``. Raises ``PtxmmError`` where they do not fit."""
+    span = launch.spans["args"]
+    wanted, given = len(kernel.parameters), len(launch.args)
+    if wanted != given:
+        raise _launch_error(launch, f"`{kernel.name}` has {wanted} parameters, {given} arguments are given", span)
+    return {
+        variable.name: _parameter(variable, number, argument, launch)
+        for number, (variable, argument) in enumerate(zip(kernel.parameters, launch.args, strict=True), 1)
+    }
+
+
+def _parameter(variable: Variable, number: int, argument: Argument, launch: Launch) -> Parameter:
+    size = variable.type.bytes * (variable.count if variable.count is not None else 1)
+    found: dict[int, int] = dict.fromkeys(range(size), 0)
+    addresses: dict[int, tuple[str, int]] = {}
+    tensormaps = {item.name for item in launch.objects if item.tensormap is not None}
+    for piece in argument.pieces:
+        type_ = piece.type or (variable.type if variable.count is None else None)
+        if isinstance(piece.value, str):
+            target, offset = place(piece.value) or (piece.value, 0)
+            if piece.type is None and target in tensormaps and size > 8:
+                return Parameter(variable, {}, {}, target)
+            if type_ is not None and type_.bytes != 8:
+                message = f"argument {number} is an address, but the parameter has {type_.bytes} bytes"
+                raise _launch_error(launch, message, argument.span)
+            addresses[piece.offset] = target, offset
+            continue
+        if type_ is None:
+            hint = 'write { fields = [{ u32 = 1 }, { u64 = "data" }] }'
+            raise _launch_error(launch, f"parameter {number} is a structure of {size} bytes", argument.span, hint)
+        bits = _bits(piece.value, type_)
+        if bits is None or piece.offset + type_.bytes > size:
+            message = f"argument {number} does not fit its parameter (.{type_.name}, {size} bytes)"
+            raise _launch_error(launch, message, argument.span)
+        found.update((piece.offset + i, bits >> 8 * i & 0xFF) for i in range(type_.bytes))
+    return Parameter(variable, found, addresses)
+
+
+def _bits(value: float, type_: Type) -> int | None:
+    """The unsigned bits of ``value`` in ``type_``, None if it does not fit."""
+    if isinstance(value, float) or type_.kind == "f":
+        if type_.bits not in (32, 64) or type_.kind not in ("f", "b"):
+            return None
+        code = "<f" if type_.bits == 32 else "<d"
+        try:
+            return int.from_bytes(struct.pack(code, value), "little")
+        except OverflowError:
+            return None
+    if not -(1 << type_.bits - 1) <= value < 1 << type_.bits:
+        return None
+    return int(value) & ((1 << type_.bits) - 1)
+
+
+def _launch_error(launch: Launch, message: str, span: Span, hint: str | None = None) -> PtxmmError:
+    return at(message, span, kind="format", hint=hint).place(launch.file, launch.text)
