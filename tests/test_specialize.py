@@ -40,7 +40,6 @@ HEAD = """// ptxmm: args = ["inp", "out"]
   ld.param.u64 %rd2, [b];
 """
 
-NOT_YET = pytest.mark.xfail(strict=True, reason="known gap")
 
 
 def kernel(body: str, inp: tuple[int, ...] = (0, 0, 0, 0), before: str = "", launch: str = "grid = 1") -> Test:
@@ -487,7 +486,7 @@ def test_a_shared_variable_of_a_function_is_one() -> None:
         ("add.s64 %rd3, %rd2, 8; st.u32 [%rd3+-4], 1;", "[out+4], 1"),
         ("or.b64 %rd3, %rd2, 4; st.u32 [%rd3], 1;", "[out+4], 1"),
         ("add.s64 %rd3, %rd2, 6; and.b64 %rd3, %rd3, 0xfffffffffffffffc; st.u32 [%rd3], 1;", "[out+4], 1"),
-        pytest.param("add.s64 %rd3, %rd2, 6; and.b64 %rd3, %rd3, -4; st.u32 [%rd3], 1;", "[out+4], 1", marks=NOT_YET),
+        ("add.s64 %rd3, %rd2, 6; and.b64 %rd3, %rd3, -4; st.u32 [%rd3], 1;", "[out+4], 1"),
         ("sub.s64 %rd3, %rd2, %rd2; cvt.u32.u64 %r1, %rd3; st.u32 [%rd2], %r1;", "[out], 0"),
         ("and.b64 %rd3, %rd2, 15; cvt.u32.u64 %r1, %rd3; st.u32 [%rd2], %r1;", "[out], 0"),
         ("setp.eq.s64 %p1, %rd2, 0; selp.u32 %r1, 1, 2, %p1; st.u32 [%rd2], %r1;", "[out], 2"),
@@ -538,7 +537,7 @@ def test_dispatch_on_the_space_of_an_address() -> None:
     "access",
     [
         "st.u32 [%rd2+2], 1", "st.v2.u32 [%rd2+4], {1, 1}", "st.u32 [%rd2+400], 1", "ld.u64 %rd5, [%rd2+4]",
-        "atom.add.u32 %r6, [%rd2+1], 1", pytest.param("st.shared.u32 [%rd2], 1", marks=NOT_YET),
+        "atom.add.u32 %r6, [%rd2+1], 1", "st.shared.u32 [%rd2], 1",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("guarded", [False, True])

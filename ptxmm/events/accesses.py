@@ -11,7 +11,7 @@ from ptxmm.ptx.ops import Atomic, Discard, Element, Load, Operand, Store, Type, 
 
 def load(machine: Machine, op: Load) -> None:
     """One read for each element, or for each of its chunks."""
-    spot, addr = machine.address(op.address, access_bytes(op), shared=in_window(op.space))
+    spot, addr = machine.address(op.address, access_bytes(op), shared=in_window(op.space), space=op.space)
     parts: list[list[tuple[Node, int, int, int]]] = [[] for _ in op.dst]
     for lane, (element, offset, size) in enumerate(_pieces(machine, op, spot)):
         cells = None if spot is None else spot.cells(offset, size)
@@ -26,7 +26,7 @@ def load(machine: Machine, op: Load) -> None:
 
 def store(machine: Machine, op: Store) -> None:
     """One write for each element, or for each of its chunks."""
-    spot, addr = machine.address(op.address, access_bytes(op), shared=in_window(op.space))
+    spot, addr = machine.address(op.address, access_bytes(op), shared=in_window(op.space), space=op.space)
     values = [machine.stored(v, op.type) for v in op.values]
     if spot is None:
         for _ in elements(op, machine.given.readings.split):
@@ -62,7 +62,7 @@ def _pieces(machine: Machine, op: Load | Store, spot: Spot | None) -> Iterator[t
 
 def atomic(machine: Machine, op: Atomic) -> None:
     """A read and a write for each element; the read alone where a compare-and-swap fails."""
-    spot, addr = machine.address(op.address, access_bytes(op), shared=in_window(op.space))
+    spot, addr = machine.address(op.address, access_bytes(op), shared=in_window(op.space), space=op.space)
     name = operation(op.op, op.type, spot)
     parts: list[list[tuple[Node, int, int, int]]] = [[] for _ in op.dst]
     for lane, element in enumerate(elements(op, machine.given.readings.split)):

@@ -322,10 +322,12 @@ class Machine:
         memory: bool = True,
         shared: bool = False,
         multimem: bool = False,
+        space: str | None = None,
     ) -> tuple[Spot | None, int]:
         """Where ``address`` is on this path, and the reads it depends on.
 
-        ``shared``: it is one in the window of shared memory, which has 32 bits (PTX ISA 5.1.8, 6.4.1).
+        ``shared``: it is one in the window of shared memory, which has 32 bits (PTX ISA 5.1.8, 6.4.1). ``space``: the
+        state space that the instruction names, in which the object has to be.
 
         None if outside every object, or no multiple of ``alignment`` (0: of ``size``), or, where bytes are accessed as
         ``memory``, in an mbarrier; or if it is a ``multimem`` address against the instruction.
@@ -334,7 +336,11 @@ class Machine:
         where = self.decide(node, None, what) + address.offset
         if shared:
             where = self.program.from_window(where)
-        return self.spot(where, size, alignment or size, memory=memory, multimem=multimem), node.reads
+        spot = self.spot(where, size, alignment or size, memory=memory, multimem=multimem)
+        if spot is not None and space is not None and spot.item.space != space.split("::")[0]:
+            self.undefined(f"an access in .{space} to .{spot.item.space} memory (address {where:#x})")
+            spot = None
+        return spot, node.reads
 
     def spot(
         self, address: int, size: int, alignment: int = 1, *, memory: bool = True, multimem: bool = False

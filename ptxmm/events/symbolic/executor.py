@@ -9,7 +9,7 @@ from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, apply, compute, merge, only
 from ptxmm.program.test import EventId, MemoryObject, Thread
 from ptxmm.program.windows import expand, outside
-from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Type
+from ptxmm.ptx.ops import Address, Atomic, Imm, Load, Op, Operand, Reg, Store, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 ADDRESS = Type("u", 64)
@@ -173,6 +173,8 @@ class Executor:
                 wrong = ""
             elif size and not mbarrier and place[0].physical in self.machine.mbarriers:
                 wrong = "access to an mbarrier"
+            elif isinstance(op, Load | Store | Atomic) and not in_space(op.space, place[0].space):
+                wrong = f"an access in .{op.space} to .{place[0].space} memory"
             elif size and multimem != (place[0].replicas != ()):
                 wrong = "multimem operation on another address" if multimem else "access to a multimem address"
             else:
@@ -226,3 +228,8 @@ class Executor:
 def place_at(when: Formula, item: MemoryObject, offset: int, size: int) -> Place:
     """The place of ``size`` bytes at ``offset`` in ``item``."""
     return Place(when, item.physical, item.virtual, offset, size)
+
+
+def in_space(space: str | None, held: str) -> bool:
+    """Whether an access in the state space ``space`` (None: generic) may meet an object that lies in ``held``."""
+    return space is None or space.partition("::")[0] == held

@@ -120,7 +120,7 @@ def _address(op: Alu, sources: list[Known | None]) -> Known | None:
     """Arithmetic on an address of a variable, where the result does not depend on where the variable lies."""
     if len(sources) != 2 or None in sources or op.type.bits not in (32, 64):
         return None
-    first, second = sources
+    first, second = (item if isinstance(item, Sym) else item & _mask(op.type) for item in sources if item is not None)
     match op.op, first, second:
         case "add", Sym(name, offset), int(number):
             return Sym(name, offset + arithmetic.as_signed(number, op.type.bits))
