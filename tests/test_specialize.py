@@ -41,7 +41,6 @@ HEAD = """// ptxmm: args = ["inp", "out"]
 """
 
 
-
 def kernel(body: str, inp: tuple[int, ...] = (0, 0, 0, 0), before: str = "", launch: str = "grid = 1") -> Test:
     """A kernel of one thread with the arrays ``inp`` (%rd1) and ``out`` (%rd2, 9 at first)."""
     (test,) = parse(HEAD.format(inp=list(inp), before=before, launch=launch) + body + "\n  ret;\n}\n", "k.ptx")
@@ -72,6 +71,28 @@ def error_of(body: str, before: str = "") -> PtxmmError:
     with pytest.raises(PtxmmError) as caught:
         kernel(body, before=before)
     return caught.value
+
+
+CARRIES = """
+  ld.u32 %r1, [%rd1];
+  ld.u32 %r2, [%rd1+4];
+  {}
+  st.u32 [%rd2], %r3;
+  st.u32 [%rd2+4], %r4;
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "inp", "out"),
+    [
+        ("add.cc.u32 %r3, %r1, 1; addc.u32 %r4, %r2, 0;", (0xFFFFFFFF, 1), (0, 2)),
+        ("add.cc.u32 %r3, %r1, 1; addc.u32 %r4, %r2, 0;", (7, 1), (8, 1)),
+        ("sub.cc.u32 %r3, %r1, 1; subc.u32 %r4, %r2, 0;", (0, 5), (0xFFFFFFFF, 4)),
+        ("mad.lo.cc.u32 %r3, %r1, 2, 0; madc.hi.u32 %r4, %r1, 2, %r2;", (0x80000000, 4), (0, 5)),
+    ],
+)
+def test_the_carry_of_what_memory_holds(operation: str, inp: tuple[int, int], out: tuple[int, int]) -> None:
+    assert ends(CARRIES.format(operation), (*inp, 0, 0)) == only(*out)
 
 
 # -- joins, guards, branches ---------------------------------------------------------------------------------------

@@ -8,14 +8,12 @@ from dataclasses import replace
 from ptxmm.analysis.claims import RACES
 from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.instruction import instruction
-from ptxmm.analysis.observe import observed
+from ptxmm.analysis.outcomes import TIMEOUT
 from ptxmm.analysis.result import Conclusion, Note, Result, Status
-from ptxmm.analysis.search import final_states, rebuild
 from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.engines.witness import Confirmer
-from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
 
 _MOST = 3
@@ -38,7 +36,8 @@ def decide(test: Test, model: Model, claim: str, limits: Limits) -> Result:
             )
             for race in found.races
         ]
-        return _result(test, model, claim, found.race_free, found.status, [*notes, *found.notes], found.seconds, shown)
+        notes += found.notes
+        return _result(test, model.name, claim, found.race_free, found.status, notes, found.seconds, shown)
     from ptxmm.analysis.robust import robust
 
     answer = robust(test, model, limits=limits, most=1)
@@ -49,37 +48,22 @@ def decide(test: Test, model: Model, claim: str, limits: Limits) -> Result:
     if answer.deadlock:
         notes.append(Note("robust", "only under the model some execution waits for ever at a barrier"))
     notes += answer.notes
-    return _result(test, model, claim, answer.robust, answer.status, notes, answer.seconds, shown)
+    return _result(test, model.name, claim, answer.robust, answer.status, notes, answer.seconds, shown)
 
 
 def explained(test: Test, model: Model, result: Result, limits: Limits) -> Result:
-    """``result``, the verdict on the condition of a kernel, with what its reader has to know and, where it fails, an
-    execution that refutes it. That no execution reaches its end refutes every condition of a kernel."""
+    """``result``, the verdict on the condition of a kernel, with what its reader has to know and, where the kernel is
+    undefined, an execution that misuses something. That no execution reaches its end refutes every condition."""
     assert test.claims is not None
     notes = (*_remarks(test), *result.notes)
     conclusion: Conclusion = "contradicted" if "vacuous" in result.flags else result.conclusion
     if conclusion == "expected" and test.claims.partial:
         conclusion = "inconclusive"
-    shown = None
-    if conclusion == "contradicted" and result.outcomes:
-        shown = _refuting(test, model, limits)
+    shown = result.execution if conclusion == "contradicted" else None
     if result.status == "undefined":
         misuses, shown = _misuse(test, model, limits)
         notes = (*notes, *misuses)
     return replace(result, notes=notes, conclusion=conclusion, execution=shown)
-
-
-def _refuting(test: Test, model: Model, limits: Limits) -> Execution | None:
-    """An execution whose final state is against the condition."""
-    condition = test.condition
-    if condition is None or condition.kind == "exists":
-        return None
-    states = final_states(("z3",), test, model, observed(test), limits, condition.proposition)
-    for found in states.search.found:
-        if evaluate(condition.proposition, found.state) == (condition.kind == "~exists"):
-            assigned, rebuilt = rebuild(states.test, model, found.witness)
-            return execution(assigned, found.witness, rebuilt)
-    return None
 
 
 def _misuse(test: Test, model: Model, limits: Limits) -> tuple[list[Note], Execution | None]:
@@ -118,7 +102,7 @@ def _remarks(test: Test) -> list[Note]:
 
 def _result(
     test: Test,
-    model: Model,
+    model: str,
     claim: str,
     holds: bool | None,
     status: Status,
@@ -133,7 +117,7 @@ def _result(
     return Result(
         file=test.file,
         test=test.name,
-        model=model.name,
+        model=model,
         engine="z3",
         quantifier=claim,
         condition=claim,
@@ -153,9 +137,4 @@ def _result(
 
 def expired(test: Test, model: str, claim: str, seconds: float) -> Result:
     """The result for a claim whose analysis was ended from outside after ``seconds``."""
-    note = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
-    return Result(
-        file=test.file, test=test.name, model=model, engine="z3", quantifier=claim, condition=claim, holds=None,
-        observation=None, status="timeout", flags=(), expected="holds", conclusion="inconclusive", outcomes=(),
-        listed=False, notes=(note,), seconds=seconds,
-    )  # fmt: skip
+    return _result(test, model, claim, None, "timeout", (TIMEOUT,), seconds, None)

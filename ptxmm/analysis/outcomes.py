@@ -6,20 +6,22 @@ import time
 from dataclasses import replace
 
 from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.expectation import Expectation, conclude
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
 from ptxmm.analysis.result import Note, Result
-from ptxmm.analysis.search import FinalStates, bug, engine_named, final_states
+from ptxmm.analysis.search import FinalStates, bug, engine_named, final_states, rebuild
 from ptxmm.analysis.verdict import Verdict, decide
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits, Search
 from ptxmm.errors import PtxmmError
+from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import described
 
 ENGINES = ("auto", "z3", "enumerate", "both")
-_TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
 
 
 def check(
@@ -76,6 +78,7 @@ def check(
         listed=whole and not partial and verdict.status not in ("bounded", "timeout"),
         notes=(*_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)),
         seconds=time.perf_counter() - start,
+        execution=None if test.claims is None else _refuting(test, model, states),
     )
 
 
@@ -120,6 +123,18 @@ def check_listed(
     )
 
 
+def _refuting(test: Test, model: Model, states: FinalStates) -> Execution | None:
+    """An execution whose final state is against the condition."""
+    condition = test.condition
+    if condition is None or condition.kind == "exists":
+        return None
+    for found in states.search.found:
+        if evaluate(condition.proposition, found.state) == (condition.kind == "~exists"):
+            assigned, rebuilt = rebuild(states.test, model, found.witness)
+            return execution(assigned, found.witness, rebuilt)
+    return None
+
+
 def _chosen_readings(model: Model) -> list[tuple[str, str]]:
     """The readings of ``model`` that are not the default."""
     shipped = index().models.get(model.name)
@@ -136,7 +151,7 @@ def _notes(test: Test, model: Model, states: FinalStates, verdict: Verdict, limi
     if states.unrolled:
         notes.append(Note("bound", bound_reached(test, limits.unroll, search.loops)))
     if search.timeout:
-        notes.append(_TIMEOUT)
+        notes.append(TIMEOUT)
     if search.deadlock:
         ends = "some execution waits" if states.satisfied else "no execution was found to reach its end: threads wait"
         notes.append(Note("deadlock", f"{ends} for ever at a barrier"))
@@ -176,6 +191,6 @@ def timed_out(test: Test, model: str, engine: str, expectation: Expectation | No
         conclusion=conclude(expectation, verdict, ()),
         outcomes=(),
         listed=False,
-        notes=(_TIMEOUT,),
+        notes=(TIMEOUT,),
         seconds=seconds,
     )

@@ -22,31 +22,19 @@ from ptxmm.program.graph import (
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
-    Alu,
-    AluPair,
+    COMPUTING,
     Atomic,
     Branch,
-    Convert,
-    CtaRank,
     Exit,
     Fence,
-    GenericAddress,
     GenericToAsyncFence,
-    IsSpace,
     Load,
-    Mapa,
     MbarrierInitFence,
     MbarrierWait,
     Multimem,
-    Nothing,
     Op,
-    Pack,
-    PendingCount,
     ProxyFence,
-    Select,
-    SetPredicate,
     TensormapFence,
-    Unpack,
 )
 
 SPINS = 1
@@ -54,10 +42,8 @@ SPINS = 1
 it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
 
 _LOOKS = (
-    Load, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, MbarrierWait, PendingCount,
-    Mapa, CtaRank, IsSpace,
-    GenericAddress,
-    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, Nothing, Branch, Exit,
+    *COMPUTING, Load, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, MbarrierWait,
+    Branch, Exit,
 )  # fmt: skip
 
 

@@ -15,34 +15,25 @@ from ptxmm.program.graph import dominates, dominators, graph_of, live, natural_l
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
 from ptxmm.ptx.ops import (
+    COMPUTING,
     Alu,
-    AluPair,
     Atomic,
     Branch,
-    Convert,
-    CtaRank,
     Exit,
     Fence,
-    GenericAddress,
     Guard,
     Imm,
-    IsSpace,
     Load,
-    Mapa,
     MbarrierInitFence,
     MbarrierWait,
     Multimem,
     Nothing,
     Op,
-    Pack,
-    PendingCount,
     ProxyFence,
     Reg,
-    Select,
     SetPredicate,
     TensormapFence,
     Type,
-    Unpack,
 )
 
 SPINS = "%spins"
@@ -51,13 +42,7 @@ SPINS = "%spins"
 _GATE, _ARRIVALS, _FIRST, _SECOND = "%gate", "%arrivals", "%first.", "%second."
 _U32 = Type("u", 32)
 
-_PURE = (
-    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, PendingCount, Mapa, CtaRank, IsSpace, GenericAddress,
-    Nothing,
-)  # fmt: skip
-"""Instructions that do nothing but assign registers."""
-
-_STEADY = (*_PURE, Load, Atomic, Fence, ProxyFence, TensormapFence, MbarrierInitFence, MbarrierWait, Branch, Exit)
+_STEADY = (*COMPUTING, Load, Atomic, Fence, ProxyFence, TensormapFence, MbarrierInitFence, MbarrierWait, Branch, Exit)
 """Instructions of loops whose rounds may all be alike: those that look, and atomics that may write what they read."""
 
 
@@ -103,7 +88,7 @@ def plain(thread: Thread) -> Thread:
     end = len(thread.body)
     body: list[Op] = []
     for pc, op in enumerate(thread.body):
-        dead = isinstance(op, _PURE) and not any(name in needed[pc + 1] for name, _ in definitions(op))
+        dead = isinstance(op, COMPUTING) and not any(name in needed[pc + 1] for name, _ in definitions(op))
         # A branch to the end: there the registers are cleared, while ``exit`` would leave them as they are.
         body.append(Nothing(None, None, op.source) if dead else _stay(op, end))
     return replace(thread, body=(*body, *_clear(thread)))
@@ -264,7 +249,7 @@ def _needed(thread: Thread) -> list[frozenset[str]]:
 
     def used(pc: int, after: frozenset[str]) -> frozenset[str]:
         op = thread.body[pc]
-        idle = isinstance(op, _PURE) and not written[pc] & after
+        idle = isinstance(op, COMPUTING) and not written[pc] & after
         names = frozenset() if idle else frozenset(name for name, _ in uses(op))
         return names | (after if op.guard is not None else after - written[pc])
 

@@ -103,7 +103,7 @@ def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formul
     waiting = {id_[0] for id_ in scenario.stuck}
     for index in scenario.threads - waiting:
         thread = program.threads[index]
-        lost = formulas.all([-thread.completed, -thread.cut])
+        lost = formulas.both(-thread.completed, -thread.cut)
         parts.append({True: thread.completed, False: thread.cut, None: lost}[scenario.ends[index]])
     return formulas.all(parts)
 

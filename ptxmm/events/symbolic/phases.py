@@ -120,7 +120,7 @@ def _together(
 def _groups(shared: Members, starts: list[tuple[Node, ...]]) -> list[frozenset[int]]:
     """The threads that have steps, by what they share: a CTA, or anything that their steps act on."""
     names: list[set[Object]] = []
-    members_: list[set[int]] = []
+    groups: list[set[int]] = []
     for t, nodes in enumerate(starts):
         touched: set[Object] = set().union(*(node.touches for node in nodes))
         if not touched:
@@ -132,17 +132,17 @@ def _groups(shared: Members, starts: list[tuple[Node, ...]]) -> list[frozenset[i
         for i in reversed(range(len(names))):
             if not names[i].isdisjoint(keys):
                 keys |= names.pop(i)
-                together |= members_.pop(i)
+                together |= groups.pop(i)
         names.append(keys)
-        members_.append(together)
+        groups.append(together)
     # Who has no step may be waited for all the same, by those of its CTA or cluster.
     for t, nodes in enumerate(starts):
-        for group, keys in zip(members_, names, strict=True):
+        for group, keys in zip(groups, names, strict=True):
             here = {("cta", shared.ctas[t]), ("cluster", shared.clusters[t])}
             if t not in group and not any(node.touches for node in nodes) and not keys.isdisjoint(here):
                 group.add(t)
                 break
-    return [frozenset(group) for group in sorted(members_, key=min)]
+    return [frozenset(group) for group in sorted(groups, key=min)]
 
 
 def _group_of(place: Mbarrier, starts: list[tuple[Node, ...]], groups: list[frozenset[int]]) -> int:

@@ -7,33 +7,12 @@ from dataclasses import dataclass
 
 from ptxmm.program.graph import Graph, dominates, dominators, graph_of, live, natural_loop
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.ptx.ops import (
-    Alu,
-    AluPair,
-    Convert,
-    CtaRank,
-    GenericAddress,
-    IsSpace,
-    Mapa,
-    Nothing,
-    Op,
-    Pack,
-    PendingCount,
-    Select,
-    SetPredicate,
-    Unpack,
-)
-
-_PURE = (
-    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, PendingCount, Mapa, CtaRank, IsSpace, GenericAddress,
-    Nothing,
-)  # fmt: skip
-"""Instructions that do nothing but give registers values."""
+from ptxmm.ptx.ops import COMPUTING, Op
 
 
 def matters(op: Op) -> bool:
     """Whether an instruction does more than give registers values."""
-    return not isinstance(op, _PURE)
+    return not isinstance(op, COMPUTING)
 
 
 @dataclass(frozen=True, slots=True)

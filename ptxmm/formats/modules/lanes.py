@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxmm.errors import PtxmmError
+from ptxmm.formats.text import at
 from ptxmm.ptx.ops import BarrierReduction, Imm, Op, WarpBarrier, WarpExchange
 
 _GATHERS = ("vote", "match", "redux", "activemask")
@@ -43,7 +44,5 @@ def check_lanes(body: Sequence[Op], lanes: Sequence[int], size: int, whole: bool
 
 
 def _refused(op: Op, message: str) -> PtxmmError:
-    span = op.source.span
-    width = max(1, span.end_column - span.column)
-    hint = 'run whole warps (threads = "warp 0"), or launch as few threads as run'
-    return PtxmmError(message, kind="unsupported", line=span.line, column=span.column, width=width, hint=hint)
+    hint = 'run whole warps (threads = "warp 0"), or launch with as few threads as run'
+    return at(message, op.source.span, kind="unsupported", hint=hint)

@@ -81,7 +81,7 @@ class ObjectSpec:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch. ``threads``: the (cta, thread) numbers that run, in order; None: all. ``unroll``: the bound of
+    """One launch. ``threads``: the (cta, thread) numbers that run, in order. ``unroll``: the bound of
     loops, None for that of the command line. ``spans``: where each key stands."""
 
     name: str | None
@@ -90,7 +90,7 @@ class Launch:
     block: Dimensions
     cluster: Dimensions | None
     shared: int
-    threads: tuple[tuple[int, int], ...] | None
+    threads: tuple[tuple[int, int], ...]
     args: tuple[Argument, ...]
     objects: tuple[ObjectSpec, ...]
     host: Mapping[str, tuple[str, Span]]
@@ -298,7 +298,7 @@ def _dimensions(table: _Table, key: str) -> Dimensions:
     return x, y, z
 
 
-def _threads(table: _Table, ctas: int, size: int) -> tuple[tuple[int, int], ...] | None:
+def _threads(table: _Table, ctas: int, size: int) -> tuple[tuple[int, int], ...]:
     given = table.data.get("threads", "all")
     selections = given if isinstance(given, list) else [given]
     if not selections or not all(isinstance(item, str) for item in selections):

@@ -72,7 +72,7 @@ def lower(
             if why is not None:
                 refused[len(body)] = why
             body.append(_jump(op, starts))
-    return Code(tuple(body), flat.registers, refused)
+    return Code(tuple(body), {**flat.registers, CARRY: PREDICATE}, refused)
 
 
 def _jump(op: Op, starts: list[int]) -> Op:

@@ -7,11 +7,13 @@ instructions) -> ``specialize`` (one thread) -> ``program.build``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 from ptxmm.errors import PtxmmError, Span
+from ptxmm.formats.modules.flow import Flow, analyse
 from ptxmm.formats.modules.inline import Flat, inline
 from ptxmm.formats.modules.lanes import check_lanes
 from ptxmm.formats.modules.launch import Launch, ObjectSpec, Scalar, place
@@ -36,6 +38,7 @@ from ptxmm.program.source import (
     RawDisjunction,
     RawNegation,
     RawProposition,
+    RawTerm,
     Real,
     RegisterEntry,
     TensorMapValue,
@@ -69,10 +72,11 @@ def launched(
     flat = inline(module, kernel, launch)
     variables = _variables(module, flat, launch)
     code = lower(flat, variables, module.functions, isa or module.version, locate)
-    code = pruned(code, {name for names in _observed(launch, code, _count(launch)) for name in names})
+    observed = _observed(launch, code.registers)
+    code = pruned(code, frozenset().union(*observed))
     shared = sum(v.size for v in variables.values() if v.space == "shared")
     try:
-        threads, notes = _threads(code, launch, variables, shared)
+        threads, notes = _threads(code, launch, observed, variables, shared)
     except PtxmmError as error:
         raise error.place(file, text) from None
     placed = [t for t in threads if not t.placement.host]
@@ -295,15 +299,20 @@ def _declaration(item: Object, space: str) -> Variable:
 
 def _named(condition: RawCondition | None) -> Iterator[str]:
     """The variables that a condition names."""
+    for term in _terms(condition):
+        if isinstance(term, NameTerm) and term.thread is None:
+            yield term.name
+        elif isinstance(term, AddressOf):
+            yield term.target.name
+
+
+def _terms(condition: RawCondition | None) -> Iterator[RawTerm]:
+    """The terms of a condition."""
     waiting: list[RawProposition] = [] if condition is None else [condition.proposition]
     while waiting:
         match waiting.pop():
             case RawComparison(_, left, right):
-                for term in (left, right):
-                    if isinstance(term, NameTerm) and term.thread is None:
-                        yield term.name
-                    elif isinstance(term, AddressOf):
-                        yield term.target.name
+                yield from (left, right)
             case RawConjunction(items) | RawDisjunction(items):
                 waiting += items
             case RawNegation(item):
@@ -314,28 +323,26 @@ def _named(condition: RawCondition | None) -> Iterator[str]:
 
 
 def _threads(
-    code: Code, launch: Launch, variables: dict[str, Object], shared: int
+    code: Code, launch: Launch, observed: Sequence[frozenset[str]], variables: dict[str, Object], shared: int
 ) -> tuple[list[ThreadSource], list[str]]:
     """The threads, and what was supposed of registers that never get a value."""
-    chosen = launch.threads
-    if chosen is None:
-        chosen = tuple((cta, thread) for cta in range(launch.ctas) for thread in range(launch.size))
-    observed = _observed(launch, code, _count(launch))
+    flows = {names: analyse(code.body, names) for names in set(observed)}
+    running = Counter(cta for cta, _ in launch.threads)
     lanes: dict[tuple[int, int], list[int]] = {}
-    for cta, thread in chosen:
+    for cta, thread in launch.threads:
         lanes.setdefault((cta, thread // WARP_SIZE), []).append(thread % WARP_SIZE)
     found: list[ThreadSource] = []
     used = {name for op in code.body for name, _ in uses(op)}
     unset: set[str] = set()
     clocks = False
-    for number, (cta, thread) in enumerate(chosen):
+    for number, (cta, thread) in enumerate(launch.threads):
         values = special_values(launch, cta, thread, shared)
         known = {name: value for name, value in values.items() if name in used}
-        residue, timed = _timeless(code, known, observed[number], variables)
+        residue, timed = _timeless(code, flows[observed[number]], known, observed[number], variables)
         clocks = clocks or timed
         unset |= residue.unset
         warp = thread // WARP_SIZE
-        whole = sum(c == cta for c, _ in chosen) == launch.size
+        whole = running[cta] == launch.size
         check_lanes(residue.body, lanes[cta, warp], min(WARP_SIZE, launch.size - warp * WARP_SIZE), whole)
         names = dict.fromkeys(name for op in residue.body for name, _ in (*definitions(op), *uses(op)))
         registers = tuple(RegisterEntry(f"P{number}", name, _NOWHERE, code.registers[name]) for name in names)
@@ -360,41 +367,28 @@ def _threads(
 
 
 def _timeless(
-    code: Code, known: dict[str, int], observed: set[str], variables: dict[str, Object]
+    code: Code, flow: Flow, known: dict[str, int], observed: frozenset[str], variables: dict[str, Object]
 ) -> tuple[Residue, bool]:
     """What is left of the kernel for a thread, and whether it depends on clocks; then all of them are 0."""
     clocks = {name for name in known if name.removeprefix("sreg ") in CLOCKS}
     if not clocks:
-        return specialize(code, known, observed, variables), False
+        return specialize(code, flow, known, observed, variables), False
     try:
         rest = {name: value for name, value in known.items() if name not in clocks}
-        return specialize(code, rest, observed, variables), False
+        return specialize(code, flow, rest, observed, variables), False
     except PtxmmError:
-        return specialize(code, known, observed, variables), True
+        return specialize(code, flow, known, observed, variables), True
 
 
-def _count(launch: Launch) -> int:
-    """How many threads run."""
-    return launch.ctas * launch.size if launch.threads is None else len(launch.threads)
-
-
-def _observed(launch: Launch, code: Code, count: int) -> list[set[str]]:
-    """For each thread the registers that the condition names."""
-    found: list[set[str]] = [set() for _ in range(count)]
-    waiting: list[RawProposition] = [] if launch.condition is None else [launch.condition.proposition]
-    while waiting:
-        match waiting.pop():
-            case RawComparison(_, left, right):
-                for term in (left, right):
-                    if isinstance(term, NameTerm) and term.thread is not None and term.name in code.registers:
-                        number = term.thread.removeprefix("P")
-                        if number.isdigit() and int(number) < count:
-                            found[int(number)].add(term.name)
-            case RawConjunction(items) | RawDisjunction(items):
-                waiting += items
-            case RawNegation(item):
-                waiting.append(item)
-    return found
+def _observed(launch: Launch, registers: Collection[str]) -> list[frozenset[str]]:
+    """For each thread those of ``registers`` that the condition names."""
+    found: list[set[str]] = [set() for _ in launch.threads]
+    for term in _terms(launch.condition):
+        if isinstance(term, NameTerm) and term.thread is not None and term.name in registers:
+            number = term.thread.removeprefix("P")
+            if number.isdigit() and int(number) < len(found):
+                found[int(number)].add(term.name)
+    return list(map(frozenset, found))
 
 
 def _remarks(launch: Launch, threads: list[ThreadSource], variables: dict[str, Object]) -> Iterator[str]:
@@ -402,7 +396,7 @@ def _remarks(launch: Launch, threads: list[ThreadSource], variables: dict[str, O
     named = {name for thread in threads for op in thread.body or () for name in symbols(op)}
     if any(variables[name].space == "local" for name in named):
         yield "what a thread reads of .local memory before it writes it is taken to be 0"
-    if launch.threads is None or len(threads) == launch.ctas * launch.size:
+    if len(threads) == launch.ctas * launch.size:
         return
     words = [f"P{n} is thread {thread} of CTA {cta}" for n, (cta, thread) in enumerate(launch.threads[:_LISTED])]
     more = ", ..." if len(launch.threads) > _LISTED else ""

@@ -3,8 +3,8 @@
 A node is an instruction together with the round of every loop around it. Each node has an environment, the known
 values of registers on entry; where control joins, only what all sides agree on is kept (Kildall 1973). A branch back
 to the header of a loop enters the next round, unless no live register that was known there has another value: then it
-is a loop of the result, as every loop is that goes on for more than ``MAX_ROUNDS`` rounds, or ``MAX_OPEN`` if memory
-decides whether it goes on.
+is a loop of the result, as every loop is that goes on for more than ``MAX_ROUNDS`` rounds (fewer where too many
+instructions would be left), or ``MAX_OPEN`` if memory decides whether it goes on.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Propagation:
         self.code, self.flow, self.spaces = code, flow, spaces
         self.known = known
         self.most: dict[int, int] = {}
+        self.rounds = MAX_ROUNDS
         self.begin()
 
     def begin(self) -> None:
@@ -101,6 +102,7 @@ class Propagation:
             raise PtxmmError(message, kind="unsupported", line=span.line, column=span.column)
         fewer = MAX_OPEN if longest > MAX_OPEN else longest // 2
         self.most.update({header: fewer for header, number in rounds.items() if 2 * number >= longest})
+        self.rounds = max(MAX_OPEN, self.rounds // 4)  # of the loops that were not come to: else each may cost a run
         self.begin()
 
     def met(self, target: Node, out: Environment, pc: int) -> Environment | None:
@@ -238,5 +240,5 @@ class Propagation:
         before = self.entry.get((header, (*prefix, number)), {})
         if all(out.get(name) == value for name, value in before.items()):
             return True
-        most = self.most.get(header, MAX_OPEN if (header, prefix) in self.open else MAX_ROUNDS)
+        most = self.most.get(header, MAX_OPEN if (header, prefix) in self.open else self.rounds)
         return number + 1 >= most

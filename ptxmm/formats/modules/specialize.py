@@ -14,12 +14,12 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, cast
 
-from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.evaluate import Known
-from ptxmm.formats.modules.flow import analyse, live_registers, matters
+from ptxmm.formats.modules.flow import Flow, live_registers, matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.propagate import Environment, Node, Propagation, Shown
+from ptxmm.formats.text import at
 from ptxmm.program.edit import retarget
 from ptxmm.program.graph import graph_of
 from ptxmm.ptx.isa import definitions, uses
@@ -59,15 +59,14 @@ class Residue:
 
 
 def specialize(
-    code: Code, known: Mapping[str, int], observed: Collection[str], variables: Mapping[str, Object]
+    code: Code, flow: Flow, known: Mapping[str, int], observed: Collection[str], variables: Mapping[str, Object]
 ) -> Residue:
     """``code`` for a thread in which the registers ``known`` have these values at the start.
 
-    ``observed``: the registers whose final values count. ``variables``: all that the kernel may name. Raises
-    ``PtxmmError`` (kind ``unsupported``) where an instruction that can't be modelled is left, or more than
-    ``MAX_INSTRUCTIONS``.
+    ``flow``: that of ``code``. ``observed``: the registers whose final values count. ``variables``: all that the
+    kernel may name. Raises ``PtxmmError`` (kind ``unsupported``) where an instruction that can't be modelled is left,
+    or more than ``MAX_INSTRUCTIONS``.
     """
-    flow = analyse(code.body, observed)
     analysis = Propagation(code, flow, known, {name: item.space for name, item in variables.items()})
     analysis.run()
     chunks = _Emission(analysis, observed, variables).run()
@@ -279,19 +278,13 @@ def _checked(code: Code, residue: Residue, known: Mapping[str, int]) -> Residue:
     written = {name for op in residue.body for name, _ in definitions(op)} | known.keys()
     for op, pc in zip(residue.body, residue.origin, strict=True):
         if pc in code.refused and isinstance(op, Nothing):
-            why, span = code.refused[pc][0], op.source.span
-            width = max(1, span.end_column - span.column)
-            raise PtxmmError(why.message, kind=why.kind, line=span.line, column=span.column, width=width, hint=why.hint)
+            why = code.refused[pc][0]
+            raise at(why.message, op.source.span, kind=why.kind, hint=why.hint)
         for name, _ in uses(op):
             if name not in written:
                 if name.startswith("sreg "):
-                    raise _undecided(op, name)
+                    register = name.removeprefix("sreg ").replace(" ", ".")
+                    message = f"%{register} matters here, but no launch decides its value"
+                    raise at(message, op.source.span, kind="unsupported")
                 unset.add(name)
     return replace(residue, unset=frozenset(unset))
-
-
-def _undecided(op: Op, name: str) -> PtxmmError:
-    span = op.source.span
-    width = max(1, span.end_column - span.column)
-    message = f"%{name.removeprefix('sreg ').replace(' ', '.')} matters here, but no launch decides its value"
-    return PtxmmError(message, kind="unsupported", line=span.line, column=span.column, width=width)

@@ -81,6 +81,7 @@ from ptxmm.ptx.ops.wmma import Tile, Wmma, WmmaLoad, WmmaStore
 
 __all__ = [
     "COLUMN_BYTES",
+    "COMPUTING",
     "FAMILIES",
     "MATRIX_ROW_BYTES",
     "Address",
@@ -180,6 +181,12 @@ FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
     }
 )  # fmt: skip
 """The instructions that threads of a grid take part in together or that work beside them, by what they are about."""
+
+COMPUTING = (
+    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, PendingCount, Mapa, CtaRank, IsSpace, GenericAddress,
+    Nothing,
+)  # fmt: skip
+"""The instructions that do nothing but give registers values."""
 
 Op = (
     Load | Store | Atomic | Fence | ProxyFence | TensormapFence | GenericToAsyncFence | MbarrierInitFence | Barrier
