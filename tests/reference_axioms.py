@@ -239,6 +239,7 @@ def final_writes(
 def flags(x: Frame, bc: Pairs, cause: Pairs) -> frozenset[str]:
     """Data races and the use of mbarriers that are not ordered after their initialisation (8.7.1, 6.4)."""
     found = set()
+    cause = cause | seq(x.rmw, cause)  # an atomic is one operation: it precedes what its write precedes
     race = {
         (a, b)
         for a, b in x.ovl

@@ -102,6 +102,17 @@ def box(fields: dict[Key, int], rank: int, start: list[int]) -> tuple[Type, list
     return kind, found
 
 
+def reducible(name: str, kind: Type) -> bool:
+    """Whether elements of a type can be reduced so (9.7.10.24.10, the table of .redOp and element type)."""
+    if kind.kind in ("f", "bf"):
+        return (name == "add" and kind.bits < 64) or (name in ("min", "max") and kind.bits == 16)
+    if name == "add":
+        return kind.bits == 32 or (kind.bits == 64 and kind.kind == "u")
+    if name in ("inc", "dec"):
+        return (kind.kind, kind.bits) == ("u", 32)
+    return kind.bits >= 32
+
+
 def tensor(walker: Walker, run: Run, op: ops.BulkCopy, common: Event) -> Iterator[Run]:
     """``cp.async.bulk.tensor`` and ``cp.reduce.async.bulk.tensor``."""
     from tests.reference_asynchronous import Operation
@@ -117,7 +128,7 @@ def tensor(walker: Walker, run: Run, op: ops.BulkCopy, common: Event) -> Iterato
         for chosen in itertools.product(*choices.values()):
             fields = dict(zip(choices, chosen, strict=True))
             found = box(fields, rank, first)
-            if found is None:
+            if found is None or (op.reduction is not None and not reducible(op.reduction, found[0])):
                 continue
             made = Operation(walker, run, common)
             event = placed(replace(made.common, kind="R", proxy="TMP", addr=reads(address)), item, offset, TENSORMAP)

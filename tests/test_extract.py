@@ -13,6 +13,7 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Result
 from ptxmm.cli.app import run
 from ptxmm.engines.result import Limits
+from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse, read
 from ptxmm.formats.modules.extract import file_name, skeleton
 from ptxmm.formats.writer import same, write
@@ -219,3 +220,112 @@ def test_names_of_files(folder: Path) -> None:
     first, second = read("k.ptx")
     assert file_name(first, ()) == "k-k-one-CTA-of-two.litmus"
     assert file_name(second, ["k-k-both.litmus", "k-k-both-2.litmus"]) == "k-k-both-3.litmus"
+
+
+# A tile, two mbarriers behind it and a counter behind these, all in one block of dynamic shared memory.
+BLOCK = """// ptxmm: block = 2
+// ptxmm: shared = 64
+// ptxmm: args = ["a", "o"]
+// ptxmm: objects.a = { type = "u32", count = 4, init = [7, 8, 9, 10] }
+// ptxmm: objects.o = { type = "u32", count = 2 }
+// ptxmm: check.condition = 'forall (o[0] == 7 /\\ o[1] == 8)'
+// ptxmm: check.races = "none"
+.version 8.5
+.target sm_90
+.address_size 64
+.extern .shared .align 128 .b8 block[];
+.visible .entry k(.param .u64 from, .param .u64 to)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<9>;
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [to];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, block;
+  add.s32 %r3, %r2, 16;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra ready;
+  mbarrier.init.shared::cta.b64 [%r3], 1;
+  mbarrier.init.shared::cta.b64 [%r3+8], 1;
+  fence.mbarrier_init.release.cluster;
+ready:
+  bar.sync 0;
+  @%p1 bra wait;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 16, [%r3];
+  st.shared.u32 [block+{counter}], 1;
+  mbarrier.arrive.shared::cta.b64 _, [block+24];
+wait:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;
+  @!%p2 bra wait;
+  shl.b32 %r4, %r1, 2;
+  add.s32 %r5, %r2, %r4;
+  ld.shared.u32 %r6, [%r5];
+  cvt.u64.u32 %rd3, %r4;
+  add.s64 %rd4, %rd2, %rd3;
+  st.global.u32 [%rd4], %r6;
+  ret;
+}
+"""
+
+
+def test_mbarriers_in_a_block_of_shared_memory() -> None:
+    (test,) = parse(BLOCK.replace("{counter}", "32"), "k.ptx")
+    assert _verdict(test, Limits()).observation == "always"
+    text = skeleton(test)
+    declared = [line.strip() for line in text.splitlines() if ".shared" in line and "@" in line and "|" not in line]
+    assert [re.sub(r" = .*", ";", line) for line in declared] == [
+        ".shared .align 128 .b32 block[16] @ cta 0, gpu 0;",
+        ".shared .align 8 .b64 block_16 @ cta 0, gpu 0;",
+        ".shared .align 8 .b64 block_24 @ cta 0, gpu 0;",
+    ]
+    assert "mbarrier.init.shared::cta.b64 [block_24], 1" in text
+    assert "[block], [a], 16, [block_16]" in text
+    (back,) = parse(text, "k.litmus")
+    assert _verdict(back, Limits()).observation == "always"
+
+
+def test_data_in_an_mbarrier() -> None:
+    with pytest.raises(PtxmmError) as caught:
+        parse(BLOCK.replace("{counter}", "28"), "k.ptx")
+    assert caught.value.kind in ("unsupported", "type")
+    assert "mbarrier" in caught.value.message
+
+
+def test_mbarriers_of_another_cta_in_a_block() -> None:
+    (test,) = parse(
+        """// ptxmm: grid = 2
+// ptxmm: cluster = 2
+// ptxmm: shared = 64
+.version 8.5
+.target sm_90
+.address_size 64
+.extern .shared .align 16 .b8 block[];
+.visible .entry k()
+{
+  .reg .b32 %r<5>;
+  .reg .pred %p;
+  mov.u32 %r1, block;
+  add.s32 %r2, %r1, 8;
+  mbarrier.init.shared::cta.b64 [%r2], 1;
+  st.shared.u32 [%r1], 1;
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  mov.u32 %r3, %cluster_ctarank;
+  xor.b32 %r3, %r3, 1;
+  mapa.shared::cluster.u32 %r4, %r2, %r3;
+  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
+wait:
+  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [%r2], 0;
+  @!%p bra wait;
+  ret;
+}
+""",
+        "k.ptx",
+    )
+    text = skeleton(test)
+    assert re.search(r"mapa\.shared::cluster\.u32 \w+, block_8, 1", text)
+    assert "mbarrier.init.shared::cta.b64 [block_8], 1" in text
+    result = _verdict(test, Limits())
+    assert (result.status, result.flags) == ("complete", ())

@@ -187,7 +187,7 @@ def test_a_program_without_an_end_is_not_judged() -> None:
 def test_scopes_that_tell_threads_apart(placements: tuple[str, ...], scopes: tuple[str, ...]) -> None:
     threads = "".join(f"P{i} @ {place} {{ st.global.u32 [x], 1; }}\n" for i, place in enumerate(placements))
     test = parse_one("PTX t\n{ .global .u32 x = 0; }\n" + threads + "exists (x == 1)\n")
-    assert scopes_of(test, 0, model_named(MODEL).coverage) == scopes
+    assert scopes_of(test, (0,), model_named(MODEL).coverage) == scopes
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_weaker_forms(instruction: str, forms: list[str | None]) -> None:
         "PTX t\n{ .global .align 8 .u32 x[2] = {0, 0}; }\nP0 @ cta 0 {\n  " + instruction + ";\n}\n"
         "P1 @ cta 1 { ld.global.u32 r0, [x]; }\nexists (x[0] == 1)\n"
     )
-    found = forms_of(test, 0, test.threads[0].body[0], model_named(MODEL).coverage, False)
+    found = forms_of(test, (0,), test.threads[0].body[0], model_named(MODEL).coverage, False)
 
     def name(op: object) -> str | None:
         if op is None:

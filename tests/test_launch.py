@@ -251,8 +251,8 @@ TWO = MODULE.replace(".visible .entry k(", ".visible .entry k2() { ret; }\n.visi
 MEETING = [
     (
         'args = ["x", 1]', MODULE, "name",
-        "1:11: error: the argument `x` is no object of this launch\n"
-        '  // ptxmm: args = ["x", 1]\n            ^^^^^\n  hint: [objects] x = { type = "u32" }',
+        "1:19: error: the argument `x` is no object of this launch\n"
+        '  // ptxmm: args = ["x", 1]\n                    ^^^\n  hint: [objects] x = { type = "u32" }',
     ),
     (
         'kernel = "kk"\n' + GOOD, MODULE, "name",
@@ -286,8 +286,15 @@ MEETING = [
     ),
     (
         'objects.x = "u32"\nargs = [1, "x"]', MODULE, "format",
-        "2:11: error: argument 2 is an address, but the parameter has 4 bytes\n"
-        '  // ptxmm: args = [1, "x"]\n            ^^^^^',
+        "2:22: error: argument 2 is an address, which has 8 bytes, but the parameter has 4\n"
+        '  // ptxmm: args = [1, "x"]\n                       ^^^',
+    ),
+    (
+        'args = ["x", "x"]\nobjects.x = "u32"',
+        entry(".param .u32 p0, .param .u32 p1", "").replace(".address_size 64", ".address_size 32"), "format",
+        "1:19: error: argument 1 is an address, which has 8 bytes, but the parameter has 4\n"
+        '  // ptxmm: args = ["x", "x"]\n                    ^^^\n'
+        "  hint: modules with `.address_size 32` are not supported",
     ),
     *(
         (
@@ -412,6 +419,43 @@ MEETING = [
         OBJECT,
         entry(POINTER, ONE + "ts: .branchtargets L1, L2;\n  @%p1 brx.idx %r1, ts;\nL1:\nL2:\n"), "unsupported",
         "16:3: error: this `brx.idx` is not supported\n    @%p1 brx.idx %r1, ts;\n    " + "^" * 20,
+    ),
+    (
+        OBJECT, entry(POINTER, ONE + "  mov.u32 %q1, 0;\n"), "name",
+        "15:3: error: `%q1` is neither a register nor a variable\n    mov.u32 %q1, 0;\n    " + "^" * 14
+        + "\n  hint: did you mean `%r1`?",
+    ),
+    (
+        # The registers of a function that is inlined have other names then, which nobody has written.
+        OBJECT,
+        entry(
+            POINTER, ONE + "  call f, (1);\n",
+            before=".func f(.param .b32 count) "
+            "{ .reg .b32 total; ld.param.b32 total, [count]; mov.b32 tota, total; }\n",
+        ),
+        "name",
+        "6:76: error: `tota` is neither a register nor a variable\n"
+        "  .func f(.param .b32 count) { .reg .b32 total; ld.param.b32 total, [count]; mov.b32 tota, total; }\n  "
+        + " " * 75 + "^" * 19 + "\n  hint: did you mean `total`?",
+    ),
+    (
+        OBJECT, entry(POINTER, "  mov.u64 %rd3, picture;\n" + STORE.format("%rd3").replace("u32", "u64"),
+                      before=".global .texref picture;\n"),
+        "unsupported",
+        "13:3: error: addresses of textures, samplers and surfaces are not supported\n"
+        "    mov.u64 %rd3, picture;\n    " + "^" * 21,
+    ),
+    (
+        OBJECT.replace('"u32"', '{ type = "u32", count = 256 }'),
+        entry(
+            POINTER,
+            "  ld.param.u64 %rd1, [p0];\n  ld.global.u32 %r1, [%rd1];\n  mov.u32 %r2, tile;\n  add.s32 %r2, %r2, %r1;\n"
+            "  ld.shared.u32 %r3, [%r2];\n  st.global.u32 [%rd1], %r3;\n",
+            before=".shared .align 4 .b8 tile[256];\n",
+        ),
+        "unsupported",
+        " error: 256 bytes have no initial value (tile); at most 128 are supported\n"
+        "  hint: give an initial value: [objects] tile = { init = 0 }",
     ),
 ]  # fmt: skip
 
@@ -578,6 +622,26 @@ def test_several_launches() -> None:
     )
     assert (first.name, first.kernel, first.grid, first.unroll) == ("a", "k", (2, 1, 1), None)
     assert (second.name, second.kernel, second.grid, second.unroll) == ("b", "k", (3, 1, 1), 2)
+
+
+def test_a_launch_adds_to_the_tables_of_all() -> None:
+    first, second = parse_launches(
+        'host = { H = "ret;" }\nobjects = { x = "u32", y = "u32" }\ncheck = { races = "none", unroll = 2 }\n'
+        '[[launch]]\n[[launch]]\nobjects = { y = "u64", z = "u8" }\n'
+        'check = { condition = "forall (x == 1)", unroll = 3 }\n',
+        "k.toml",
+    )
+    assert [item.name for item in first.objects] == ["x", "y"]
+    types = {item.name: item.type.name for item in second.objects if item.type is not None}
+    assert types == {"x": "u32", "y": "u64", "z": "u8"}
+    assert (first.races, first.unroll, first.condition) == (True, 2, None)
+    assert (second.races, second.unroll) == (True, 3) and second.condition is not None
+    assert list(second.host) == ["H"]
+
+
+def test_textures_that_do_not_matter() -> None:
+    body = "  mov.u64 %rd3, picture;\n" + ONE
+    assert program(OBJECT, entry(POINTER, body, before=".global .texref picture;\n")) == ["st.global.u32 [x], 1"]
 
 
 @pytest.mark.parametrize("name", ["_Z2mpPj", "_ZN2ns2mpEPj", "_Z2mpILi2EEvPj"])

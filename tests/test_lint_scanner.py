@@ -207,6 +207,43 @@ def test_bodies() -> None:
 def test_other_assembly_languages_are_left_alone() -> None:
     for line in ("mfence", "lock; xaddl %0, %1", "mov %%rsp, %0", "dmb ish", "b.ne 1b", "rdtsc", "ldr x0, [x1]"):
         assert lint_text(f'void f() {{ asm("{line}" : "=r"(x) : "r"(y)); }}').findings == ()
+    # RISC-V with extensions, MIPS: opcodes of PTX, other qualifiers.
+    for line in ("mova.x.m %0", "mov.m.x m0, x0, 1\\n addi t0, t0, 1", "mov.d $f0, $f2", "add.s %0, %1, %1"):
+        assert lint_text(f'void f() {{ asm volatile("{line}" : "=r"(x) : "r"(y)); }}').findings == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cp.async.bulk.prefetch.L2.global.L2::evict_last [%0], 16;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b"
+        " [%1], [%0], 16, [%1], %1;",
+        "fence.alias.sync_restrict::read.release.sys;",
+        "fence.proxy.alias.acquire.sys;",
+        "mbarrier.check_layout.b64 [%0];",
+        "tcgen05.ld.red.sync.aligned.32x32b.x2.min.f32 {%1, %1}, %1, [%1];",
+        "max.f32 %1, %1, %1, %1;",
+    ],
+)
+def test_what_a_later_version_may_have_is_not_reported(text: str) -> None:
+    source = f'__device__ void f() {{ asm volatile("{text}" : : "l"(p), "r"(x) : "memory"); }}'
+    assert lint_text(source, options=Options(select=("PTX2",))).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mbarrier.ival.shared.b64 [%0];", "`mbarrier` has no form `.ival`"),
+        ("barrier.cluster.sync;", "`barrier` takes no `.cluster`"),
+        ("cp.async.arrive.shared.b64 [%0];", "`cp.async` takes no `.arrive`"),
+        ("fence.acquire.gpuu;", "`fence` has no qualifier `.gpuu`"),
+        ("ld.volatile.sys.global.b32 %0, [%1];", "`ld.volatile` takes no scope: `.sys`"),
+        ("red.acq_rel.gpu.global.or.b32 [%1], %0;", "`red` takes no `.acq_rel`"),
+    ],
+)
+def test_what_no_version_will_have_is_reported(text: str, message: str) -> None:
+    source = f'__device__ void f() {{ asm volatile("{text}" : : "r"(x), "l"(p) : "memory"); }}'
+    assert [r.message for r in lint_text(source, options=Options(select=("PTX2",))).findings] == [message]
 
 
 def test_garbage_neither_fails_nor_hangs() -> None:

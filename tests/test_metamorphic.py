@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 import ptxmm.formats.litmus
 from ptxmm.engines.result import Observed
 from ptxmm.program.test import Test
+from ptxmm.program.undetermined import writers
+from ptxmm.program.unknown import unknown_bytes
+from ptxmm.program.windows import narrow_addresses
 from tests import random_families, reference
 from tests.random_programs import MODELS, STRONGER, Line, Program, programs, seeded
 from tests.reference import Final, everything
@@ -98,13 +101,27 @@ def strengthened(program: Program, model: str) -> list[Program]:
 def by_name(test: Test, states: frozenset[Final], rename: Callable[[str], str]) -> set[frozenset[object]]:
     """Final states as sets of (what, value), with names as ``rename`` gives them and threads by their name.
 
-    An address in a register is taken as a place: where variables lie may change with the order of the threads. Tensor
-    maps, which have addresses in them, are left out.
+    An address in a register is taken as a place: where variables lie may change with the order of the threads; and an
+    unknown byte as what it is of. Tensor maps, which have addresses in them, are left out.
     """
+    windows, unknown = narrow_addresses(test), unknown_bytes(test)
+    # Who writes unknown bytes: a thread, and which of its instructions of the kind it is.
+    made = [w.name.partition(" line ")[0] for w in writers(test.threads, test.objects)]
+    who = {w.name: (made[n], made[:n].count(made[n])) for n, w in enumerate(writers(test.threads, test.objects))}
+
+    def part(byte: int) -> object:
+        name, offset = unknown.get(byte, ("", byte))
+        return (rename(name) if name in test.objects else who.get(name), offset)
 
     def place(value: int) -> object:
         found = test.locate(value)
-        return value if found is None else (rename(found[0].key), found[1])
+        if found is not None:
+            return rename(found[0].key), found[1]
+        for key, low in windows.items():
+            if low <= value <= low + test.objects[key].size:
+                return "window", rename(key), value - low
+        content = value.to_bytes((value.bit_length() + 7) // 8, "little")
+        return tuple(map(part, content)) if any(byte in unknown for byte in content) else value
 
     observed: Observed = everything(test)
     names: list[object] = [(test.threads[t.thread].name, rename(t.register)) for t in observed.registers]

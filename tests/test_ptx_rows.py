@@ -62,6 +62,8 @@ LEGAL: list[tuple[str, str | None]] = [
     ("st.release.cluster.shared::cluster.b128 [x], a", None),
     ("st.f64 [x], 0d3FF0000000000000", None),
     ("st.b32 [x], 0f40000000", "st.b32 [x], 1073741824"),
+    ("ld.u32 {d}, [x]", "ld.u32 d, [x]"),  # ptxas takes a vector of one
+    ("st.global.f32 [x], {1.0}", "st.global.f32 [x], 0f3F800000"),
     ("ld.global.nc.v4.f32 {a, b, c, d}, [x]", None),
     ("ld.global.ca.nc.L2::128B.b8 d, [x]", "ld.global.nc.b8 d, [x]"),
     ("ldu.global.v2.b32 {a, b}, [x]", "ld.global.nc.v2.b32 {a, b}, [x]"),

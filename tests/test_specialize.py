@@ -73,6 +73,23 @@ def error_of(body: str, before: str = "") -> PtxmmError:
     return caught.value
 
 
+@pytest.mark.parametrize(
+    ("computed", "place"),
+    [
+        ("mad.lo.u32 %r5, %r3, 12, %r4;", "[s+24]"),
+        ("mad.lo.s32 %r5, %r3, -4, %r4; add.u32 %r5, %r5, 12;", "[s+4]"),
+        ("mul.lo.u32 %r5, %r3, 4; add.u32 %r5, %r5, %r4;", "[s+8]"),
+    ],
+)
+def test_an_address_of_shared_memory_is_computed(computed: str, place: str) -> None:
+    body = f"mov.u32 %r3, 2; mov.u32 %r4, s; {computed} st.shared.u32 [%r5], 1;"
+    assert left(body, before=".shared .align 4 .b8 s[64];") == [f"st.shared.u32 {place}, 1"]
+
+
+def test_an_address_of_global_memory_is_computed() -> None:
+    assert left("mov.u32 %r3, 2; mad.wide.u32 %rd3, %r3, 4, %rd2; st.u32 [%rd3], 1;") == ["st.u32 [out+8], 1"]
+
+
 CARRIES = """
   ld.u32 %r1, [%rd1];
   ld.u32 %r2, [%rd1+4];
@@ -589,3 +606,34 @@ def test_the_skeleton_is_the_same_program() -> None:
     body = DIAMOND.format(5, 6)
     again = parse_one(skeleton(kernel(body)))
     assert [len(t.body) for t in again.threads] == [len(t.body) for t in kernel(body).threads]
+
+
+def test_descriptors_of_matrices() -> None:
+    body = """  wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0,%f1,%f2,%f3}, %rd3, %rd4, 1, 1, 1, 0, 0;
+  wgmma.commit_group.sync.aligned;"""
+    with pytest.raises(PtxmmError, match=r"the matrix descriptors of `wgmma\.mma_async` are not decoded") as caught:
+        kernel(body)
+    assert (caught.value.kind, caught.value.column) == ("unsupported", 3)
+
+
+def test_generic_addresses_of_shared_variables() -> None:
+    # As nvcc -G makes them: the 32 bits of the window, zeros before them, and then cvta.
+    body = """  mov.u32 %r1, tile;
+  cvt.u64.u32 %rd3, %r1;
+  mov.b64 %rd4, %rd3;
+  cvta.shared.u64 %rd5, %rd4;
+  add.s64 %rd5, %rd5, 8;
+  st.u32 [%rd5], 5;
+  cvt.u32.u64 %r2, %rd4;
+  ld.shared.u32 %r3, [%r2+8];
+  st.global.u32 [%rd2], %r3;"""
+    before = ".shared .align 8 .b8 tile[16];"
+    assert left(body, before) == ["st.u32 [tile+8], 5", "ld.shared.u32 r0, [tile+8]", "st.global.u32 [out], r0"]
+    assert ends(body, before=before) == {(5, 9, 9, 9)}
+    # The 64 bits themselves are no address of the variable: nothing is made of them.
+    body = """  mov.u32 %r1, tile;
+  cvt.u64.u32 %rd3, %r1;
+  shr.u64 %rd4, %rd3, 32;
+  st.global.u32 [%rd2], %rd4;"""
+    assert ends(body.replace("st.global.u32 [%rd2], %rd4", "cvt.u32.u64 %r2, %rd4;\n  st.global.u32 [%rd2], %r2"),
+                before=before) == {(0, 9, 9, 9)}  # fmt: skip

@@ -23,6 +23,7 @@ from ptxmm.analysis.strength.repairs import Repairs
 from ptxmm.analysis.strength.structure import Structural, left_out, removals, strengthenings, unjudged
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
+from ptxmm.analysis.strength.units import names, units
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
@@ -31,10 +32,16 @@ from ptxmm.program.condition import Proposition, State, evaluate
 from ptxmm.program.edit import canonical, edited
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import has_unknown
-from ptxmm.ptx.ops import Op
+from ptxmm.ptx.ops import ClusterBarrier, Op
 
 MOST = 10
 """So many repairs, or joint reductions, are listed unless more are asked for."""
+
+_LIFETIME = (
+    "a barrier.cluster that orders nothing may still keep a CTA from ending while others access its shared memory, "
+    "which must not be: the memory model does not speak of it"
+)
+"""CUDA C++ Programming Guide, Distributed Shared Memory."""
 
 SETS, TRIED = 40, 1500
 """So many sets of several barriers, waits and moves are tried as repairs; the search ends after so many strengths."""
@@ -42,7 +49,8 @@ SETS, TRIED = 40, 1500
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An instruction that orders: ``verdict`` is what it is for the property, all others staying as they are.
+    """An instruction that orders: ``verdict`` is what it is for the property, all others staying as they are. In a
+    kernel it is one of the source, in all the threads that ``thread`` names.
 
     ``unknown``: the search was cut by the bound of a loop or by the time limit. ``weaker``: the weakest forms that
     suffice in its place (``verdict`` is ``weaker``). ``without``: a final state that must not be and appears where it
@@ -110,13 +118,14 @@ def fences(
     test: Test,
     model: Model,
     *,
-    wanted: Property = Property.never,
+    wanted: Property | None = None,
     costs: Costs | None = None,
     most: int | None = MOST,
     limits: Limits | None = None,
 ) -> FencesResult:
     """Judge the fences, orders and scopes of ``test`` under ``model``, or repair it.
 
+    ``wanted``: what must hold; None: of a kernel all that is claimed, and of other tests ``Property.never``.
     ``most``: how many repairs or reductions are listed, None for all. Raises ``PtxmmError`` as ``analysis.check``.
     """
     limits, costs, start = limits or Limits(), costs or Costs(), time.perf_counter()
@@ -130,7 +139,8 @@ def fences(
     except Timeout:
         search.status, search.listed = "timeout", False
         search.notes.append(Note("timeout", "the time limit ended the search; --timeout takes a higher one"))
-    words = wanted.value if search.required is None else search.required.text
+    asked = Property.never if wanted is None else wanted
+    words = asked.value if search.required is None else search.required.text
     return FencesResult(
         test,
         test.file,
@@ -163,7 +173,7 @@ class _Search:
         self.hangs = False
         self.notes: list[Note] = []
 
-    def run(self, wanted: Property) -> None:
+    def run(self, wanted: Property | None) -> None:
         required = self.required = requirement(self.test, self.model, wanted, self.limits)
         now = judge(self.test, self.model, required, self.limits)
         self.holds, self.bad, self.status = now.holds, now.outcome, now.result.status
@@ -191,13 +201,17 @@ class _Search:
         everything = superposition(self.test, self.model.coverage, stronger=False)
         family = Family(everything.test, everything.variations, self.model, required, self.limits)
         given = everything.given
-        for site in sorted(everything.forms):
+        found: list[tuple[int, Item]] = []
+        for site in everything.sites:
             if everything.forms[site].given:
-                self.items.append(self._item(everything, family, required, site))
+                found.append((everything.places[site].thread, self._item(everything, family, required, site)))
+                self._tell(found)
         for structural in removals(self.test):
-            self.items.append(self._removed(structural, required))
-        self.items.sort(key=lambda item: item.line)
-        self.items.sort(key=lambda item: [t.name for t in self.test.threads].index(item.thread))
+            found.append((structural.at[0], self._removed(structural, required)))
+            self._tell(found)
+            op = self.test.threads[structural.at[0]].body[structural.at[1]]
+            if isinstance(op, ClusterBarrier) and found[-1][1].verdict == "removable":
+                self.notes.append(Note("lifetime", _LIFETIME))
         weights = {switch: self.costs.of(everything, switch) for switch in given}
         for kept in minimal_sets(weights, family.suffices, self.limits.check):
             cost = sum(weights[s] for s in kept)
@@ -206,6 +220,10 @@ class _Search:
             self._list(everything, kept, cost, required)
         self._order()
 
+    def _tell(self, found: list[tuple[int, Item]]) -> None:
+        """The items so far, by thread and line."""
+        self.items = [item for _, item in sorted(found, key=lambda entry: (entry[0], entry[1].line))]
+
     def _item(self, everything: Superposition, family: Family, required: Requirement, site: Site) -> Item:
         own = frozenset(switch for switch in everything.given if switch[:2] == site)
         rest = everything.given - own
@@ -213,7 +231,7 @@ class _Search:
         enough = list(minimal_sets(costs, lambda on: family.suffices(rest | on), self.limits.check))
         place = everything.places[site]
         op = self.test.threads[place.thread].body[place.index]
-        where = self._where(place.thread, op, written(op))
+        where = self._where((place.thread, place.index), op, written(op))
         # What the problem of all strengths says is decided again for the program itself.
         decided = [judge(everything.program(rest | on), self.model, required, self.limits) for on in enough]
         if any(judgement.holds is False for judgement in decided) or not enough:
@@ -234,16 +252,16 @@ class _Search:
         thread, index = structural.at
         op = self.test.threads[thread].body[index]
         without = judge(edited(self.test, structural.edits), self.model, required, self.limits)
-        where = self._where(thread, op, structural.text)
+        where = self._where(structural.at, op, structural.text)
         if without.holds is None:
             return Item(*where, "unknown", (), None, without.result.status)
         if without.holds and not without.vacuous and (self.hangs or not without.deadlock):
             return Item(*where, "removable", (), None, "")
         return Item(*where, "needed", (), without.outcome, _why(without))
 
-    def _where(self, thread: int, op: Op, text: str) -> tuple[str, int, int, str]:
+    def _where(self, site: Site, op: Op, text: str) -> tuple[str, int, int, str]:
         span = op.source.span
-        return self.test.threads[thread].name, span.line, span.column, text
+        return names(self.test, units(self.test).threads(site)), span.line, span.column, text
 
     # -- what is missing --
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ptxmm.analysis.claims import RACES as CLAIM_RACES
+from ptxmm.analysis.claims import ROBUST, claimed
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.observe import observed
 from ptxmm.analysis.outcomes import check
@@ -38,6 +41,10 @@ class Property(StrEnum):
     never = "never"
     races = "races"
     robust = "robust"
+
+
+_CLAIMED: Mapping[str | None, Property] = {None: Property.never, CLAIM_RACES: Property.races, ROBUST: Property.robust}
+"""The properties of what is claimed of kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +81,24 @@ class Judgement:
         return "vacuous" in self.result.flags
 
 
-def requirement(test: Test, model: Model, wanted: Property, limits: Limits) -> Requirement:
-    """``wanted`` of ``test``. Raises ``PtxmmError`` (kind ``usage``) where the test has no condition or the model no
-    flag for it, and ``Timeout``."""
+def requirement(test: Test, model: Model, wanted: Property | None, limits: Limits) -> Requirement:
+    """``wanted`` of ``test``; None: all that is claimed of a kernel, and of other tests ``Property.never``.
+
+    Raises ``PtxmmError`` (kind ``usage``) where the test has no condition or the model no flag for it, and ``Timeout``.
+    """
+    if wanted is None:
+        parts = [_requirement(test, model, _CLAIMED[claim], limits) for claim in claimed(test)]
+        bad = [part.bad for part in parts if part.bad is not None]
+        return Requirement(
+            Disjunction(tuple(bad)) if len(bad) > 1 else bad[0] if bad else None,
+            frozenset[str]().union(*(part.flags for part in parts)),
+            " and ".join(part.text for part in parts),
+            any(part.deadlock for part in parts),
+        )
+    return _requirement(test, model, wanted, limits)
+
+
+def _requirement(test: Test, model: Model, wanted: Property, limits: Limits) -> Requirement:
     match wanted:
         case Property.never:
             condition = test.condition

@@ -16,6 +16,7 @@ from ptxmm.analysis.search import bug
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.forms import below
 from ptxmm.analysis.strength.sufficient import minimal_sets
+from ptxmm.analysis.strength.units import names, units
 from ptxmm.cat import Model
 from ptxmm.cat.ir import Coverage
 from ptxmm.engines.result import Limits
@@ -115,12 +116,13 @@ def scopes(
     test: Test,
     model: Model,
     *,
-    wanted: Property = Property.never,
+    wanted: Property | None = None,
     limits: Limits | None = None,
     most: int = MOST,
 ) -> ScopesResult:
     """Whether ``test`` has the property ``wanted`` with its threads placed elsewhere, and the narrowest scopes that
-    keep it; at most ``most`` choices of these for all instructions together.
+    keep it; at most ``most`` choices of these for all instructions together. ``wanted``: None is all that is claimed of
+    a kernel, and of other tests ``Property.never``.
 
     Raises ``PtxmmError``: ``usage`` where the test has no condition, ``unsupported`` where the model does not cover the
     test or less than two of its threads run on a GPU, ``internal`` where two searches disagree.
@@ -209,16 +211,20 @@ def narrower(op: Op, coverage: Coverage) -> tuple[Scope, ...]:
 
 def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most: int, work: _Work) -> None:
     """Which narrower scopes keep the property, for each instruction alone and for all of them."""
+    together = units(test)
     choices: dict[Site, tuple[Scope, ...]] = {}
-    for number, thread in enumerate(test.threads):
-        for index, op in enumerate(thread.body):
-            found = narrower(op, model.coverage)
-            if found:
-                choices[number, index] = found
+    for sites in together.sites.values():
+        found = narrower(_op(test, sites[0]), model.coverage)
+        if found:
+            choices[sites[0]] = found
     if not choices:
         work.listed = True
         return
-    variations = {site: _variation(_op(test, site), found) for site, found in choices.items()}
+    variations = {
+        site: _variation(owner, _op(test, site), found)
+        for owner, found in choices.items()
+        for site in together.sites[together.of[owner]]
+    }
     suffices = Family(test, variations, model, wanted, limits).suffices
     everything = frozenset((*site, n) for site, found in choices.items() for n in range(len(found) - 1))
     if not suffices(everything):
@@ -231,7 +237,8 @@ def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
         if alone:
             known = _agreed(test, model, wanted, limits, {site: found[alone - 1]}, False) and known
         work.bounded = work.bounded or not known
-        work.narrowings.append(Narrowing(instruction(test, *site), found[-1], found[alone] if known else None))
+        shown = replace(instruction(test, *site), thread=names(test, together.threads(site)))
+        work.narrowings.append(Narrowing(shown, found[-1], found[alone] if known else None))
     unknown = False
     for chosen in minimal_sets(dict.fromkeys(everything, 1), suffices, limits.check):
         if len(work.joint) == most:
@@ -245,8 +252,10 @@ def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
     work.listed = not unknown
 
 
-def _variation(op: Op, found: Sequence[Scope]) -> Variation:
-    return Variation(tuple((_with_scope(op, scope), frozenset(range(n))) for n, scope in enumerate(found)))
+def _variation(owner: Site, op: Op, found: Sequence[Scope]) -> Variation:
+    return Variation(
+        tuple((_with_scope(op, scope), frozenset((*owner, k) for k in range(n))) for n, scope in enumerate(found))
+    )
 
 
 def _with_scope(op: Op, scope: Scope) -> Op:
@@ -262,7 +271,12 @@ def _agreed(
 
     Raises ``PtxmmError`` (kind ``internal``) where it finds the contrary, and ``Timeout``.
     """
-    edits = {site: (_with_scope(_op(test, site), scope),) for site, scope in chosen.items()}
+    together = units(test)
+    edits = {
+        site: (_with_scope(_op(test, site), scope),)
+        for owner, scope in chosen.items()
+        for site in together.sites[together.of[owner]]
+    }
     judged = _judged(edited(test, edits), model, wanted, limits)
     if judged.holds is not None and judged.holds != holds:
         raise bug(test, "two searches disagree on whether a scope is wide enough")

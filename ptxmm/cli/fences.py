@@ -9,7 +9,7 @@ import typer
 
 from ptxmm.analysis.property import Property
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, OwnModel, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, OwnModel, Readings, Timeout, Unroll, settings
 
 if TYPE_CHECKING:
     from ptxmm.analysis.fences import FencesResult
@@ -23,9 +23,13 @@ def fences(
     files: Files = None,
     bundled: Bundled = False,
     wanted: Annotated[
-        Property,
-        typer.Option("--property", help="What must hold: the condition never, no data races, only states of sc."),
-    ] = Property.never,
+        Property | None,
+        typer.Option(
+            "--property",
+            help="What must hold: the condition never, no data races, only states of sc. [default: what the launch of "
+            "a kernel claims, else never]",
+        ),
+    ] = None,
     most: Annotated[int, typer.Option("--most", min=0, metavar="N", help="List so many changes; 0: all.")] = 10,
     cost: Annotated[
         list[str] | None,
@@ -34,6 +38,7 @@ def fences(
     model: OwnModel = None,
     reading: Readings = None,
     isa: Isa = None,
+    launch: Launch = None,
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
     jobs: Jobs = None,
@@ -48,12 +53,12 @@ def fences(
     from ptxmm.render import fences as render
 
     work = Analysis("fences", partial(_work, wanted=wanted, costs=costs(cost or ()), most=most or None))
-    chosen = settings(model, reading, isa, unroll, timeout)
+    chosen = settings(model, reading, isa, unroll, timeout, launch)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 
 def _work(
-    test: Test, model: Model, limits: Limits, *, wanted: Property, costs: Costs, most: int | None
+    test: Test, model: Model, limits: Limits, *, wanted: Property | None, costs: Costs, most: int | None
 ) -> FencesResult:
     from ptxmm.analysis.fences import fences as analysis
 

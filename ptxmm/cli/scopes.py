@@ -9,7 +9,7 @@ import typer
 
 from ptxmm.analysis.property import Property
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, OwnModel, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, OwnModel, Readings, Timeout, Unroll, settings
 
 if TYPE_CHECKING:
     from ptxmm.analysis.scopes import ScopesResult
@@ -24,15 +24,20 @@ def scopes(
     model: OwnModel = None,
     reading: Readings = None,
     wanted: Annotated[
-        Property,
-        typer.Option("--property", help="What must hold: the condition never, no data races, only states of sc."),
-    ] = Property.never,
+        Property | None,
+        typer.Option(
+            "--property",
+            help="What must hold: the condition never, no data races, only states of sc. [default: what the launch of "
+            "a kernel claims, else never]",
+        ),
+    ] = None,
     most: Annotated[int, typer.Option("--most", min=1, metavar="N", help="List at most N choices of scopes.")] = 10,
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
     jobs: Jobs = None,
     json: Json = False,
     isa: Isa = None,
+    launch: Launch = None,
 ) -> None:
     """Keep the code and move the threads: a table of placements, from one warp to a GPU for each thread, with the
     verdict of each, and the narrowest scopes that keep the property.
@@ -42,11 +47,11 @@ def scopes(
     from ptxmm.render import scopes as render
 
     work = Analysis("scopes", partial(_scopes, wanted=wanted, most=most))
-    chosen = settings(model, reading, isa, unroll, timeout)
+    chosen = settings(model, reading, isa, unroll, timeout, launch)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 
-def _scopes(test: Test, model: Model, limits: Limits, *, wanted: Property, most: int) -> ScopesResult:
+def _scopes(test: Test, model: Model, limits: Limits, *, wanted: Property | None, most: int) -> ScopesResult:
     from ptxmm.analysis.scopes import scopes as analysis
 
     return analysis(test, model, wanted=wanted, limits=limits, most=most)

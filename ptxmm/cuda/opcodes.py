@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ptxmm.ptx.table import OTHER_INSTRUCTIONS, first_words
+from functools import cache
+
+from ptxmm.ptx.table import FORMS, OTHER_INSTRUCTIONS, first_words
 from ptxmm.ptx.tables.form import words
 
 OPCODES = first_words(False) | OTHER_INSTRUCTIONS | {"cp", "wgmma", "mma", "ldmatrix", "stmatrix", "movmatrix"}
@@ -26,6 +28,18 @@ _SOME_DESTINATION = {
     "wmma": frozenset({"load", "mma"}),
     "clusterlaunchcontrol": frozenset({"query_cancel"}),
 }
+
+
+_MORE_QUALIFIERS = words("f16 f16x2 bf16 bf16x2 f32 f64 f32x2 tf32 e4m3x2 e5m2x2 pred sync approx ftz rn rz rm rp")
+
+
+@cache
+def qualifier_words() -> frozenset[str]:
+    """The qualifiers of instructions that have a row, and the common ones of those that have none. Not the letters of
+    matrices, which other assembly languages have too."""
+    rows = (word for form in FORMS.values() for group in (*form.groups.values(), form.later) for word in group)
+    names = (word for opcode in FORMS for word in opcode.split(".")[1:])
+    return frozenset(word for word in (*rows, *names, *_MORE_QUALIFIERS) if len(word) > 1)
 
 
 def writes_first(opcode: str, qualifiers: frozenset[str]) -> bool | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ptxmm.cuda.opcodes import OPCODES, WORDS
+from ptxmm.cuda.opcodes import OPCODES, WORDS, qualifier_words
 from ptxmm.cuda.statement import AsmOperand, AsmStatement
 from ptxmm.cuda.template import PLACEHOLDER
 from ptxmm.cuda.uses import Use, uses_of
@@ -84,6 +84,11 @@ class Instruction:
         """The opcode with its qualifiers."""
         return ".".join((self.opcode, *self.qualifiers))
 
+    @property
+    def qualified(self) -> bool:
+        """Whether a qualifier is one of PTX. (Other assembly languages have ``mov.d`` and ``add.s``.)"""
+        return any(word in qualifier_words() or "::" in word for word in self.qualifiers)
+
 
 @dataclass(frozen=True, slots=True)
 class Body:
@@ -101,7 +106,7 @@ class Body:
         """Whether this looks like PTX rather than the assembly language of a host."""
         if self.declarations:
             return True
-        return any(i.opcode in OPCODES and (i.qualifiers or i.opcode in WORDS) for i in self.instructions)
+        return any(i.opcode in WORDS or (i.opcode in OPCODES and i.qualified) for i in self.instructions)
 
 
 @dataclass(slots=True)
@@ -144,6 +149,7 @@ class _Parts:
     labels: list[tuple[str, int, int]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     depth: int = 0
+    open_end: bool = False  # whether the last instruction has no `;`
 
 
 def _body(text: str, operands: Sequence[str], patience: int) -> Body:
@@ -161,6 +167,9 @@ def _body(text: str, operands: Sequence[str], patience: int) -> Body:
         patience -= instructions[-1].parsed is None
     for start, end, _ in parts.instructions:
         parts.problems += _unended(plain, start, end)
+    if parts.open_end and instructions[-1].qualified and not parts.problems:
+        last = instructions[-1]
+        parts.problems.append(Problem(f"missing `;` after `{last.mnemonic}`", last.end - 1, last.end, "write ;"))
     return Body(tuple(instructions), tuple(parts.declarations), tuple(parts.labels), tuple(parts.problems), parts.depth)
 
 
@@ -199,7 +208,9 @@ def _split(text: str) -> _Parts:
                 position += 1
             continue
         if not empty:
+            count = len(parts.instructions)
             _part(parts, text, start, end, depth)
+            parts.open_end = mark != ";" and len(parts.instructions) > count
             if braces:
                 at = text.find("{", start, end)
                 parts.problems.append(Problem("the vector that begins here has no end", at, at + 1, "write }"))
@@ -322,7 +333,8 @@ def _parsed(text: str, start: int, explain: bool) -> tuple[syntax.Instruction | 
     try:
         found = parse_statements(text)
     except PtxmmError as error:
-        return None, _problem(error, start, start + len(text))
+        # What the grammar knows and ptxmm does not model is PTX.
+        return None, None if error.kind == "unsupported" else _problem(error, start, start + len(text))
     if len(found) == 1 and isinstance(found[0], syntax.Instruction):
         return found[0], None
     return None, None

@@ -13,6 +13,7 @@ from ptxmm.events.domains import Domains
 from ptxmm.events.execution import Layout, ReadsFrom, initial_value
 from ptxmm.events.expressions import Node, evaluate, leaves_of
 from ptxmm.events.trace import Cell, Position, Trace
+from ptxmm.program.tensors import field_start
 from ptxmm.program.test import EventId
 
 
@@ -99,6 +100,13 @@ def chunks(layout: Layout, cell: Cell, domains: Domains | None) -> tuple[tuple[i
     return tuple((a, b - a) for a, b in pairwise(borders))
 
 
+def _fields(parts: tuple[tuple[int, int], ...], base: int) -> tuple[tuple[int, int], ...]:
+    """The parts of a cell ``base`` bytes into a tensor map, divided between its fields only."""
+    end = sum(parts[-1])
+    starts = {max(0, field_start(base + first) - base) for first, _ in parts}
+    return tuple((a, b - a) for a, b in pairwise((*sorted(starts), end)))
+
+
 def relevant_reads(
     layout: Layout, finals: Finals, paths: Sequence[Path], registers: Sequence[tuple[int, str]]
 ) -> frozenset[int]:
@@ -164,15 +172,18 @@ class Candidates:
         self.parts: list[Part] = []
         self.options: list[list[int]] = []
         divided: dict[Cell, tuple[tuple[int, int], ...]] = {}
+        maps = {e.cell[0]: e.cell[1] for e in layout.events if e.reads_map and e.cell is not None}
         self._worthwhile = worthwhile
         self.relevant = relevant
         self._decided = 0
         for r in sorted(layout.reads, key=lambda r: r not in relevant):
             own = layout.numbers.get((layout.events[r].id, "W"))
             for cell in layout.made_of[r]:
-                torn = tear and len(layout.writes[cell]) > 1 and not layout.events[r].opaque
+                torn = tear and len(layout.writes[cell]) > 1
                 if torn and cell not in divided:
                     divided[cell] = chunks(layout, cell, domains)
+                    if cell[0] in maps:
+                        divided[cell] = _fields(divided[cell], cell[1] - maps[cell[0]])
                 for first, size in divided[cell] if torn else ((0, cell[2]),):
                     self.parts.append(Part(r, cell, cell[1] + first, size))
                     self.options.append([w for w in layout.writes[cell] if w != own])

@@ -213,7 +213,7 @@ class Confirmer:
                     value |= part << 8 * (first - event.cell[1])
                     writes.add(w)
                     cells[cell] = cells.get(cell, 0) | 1 << (w * layout.algebra.n + r)
-                if len(writes) > 1 and (event.opaque or not self._readings.tear):
+                if len(writes) > 1 and not self._readings.tear:
                     raise Unconfirmed(f"the read {event.id} takes bytes of several writes")
             if value != witness.values[event.id]:
                 raise Unconfirmed(f"the read {event.id} returns another value than its sources hold")

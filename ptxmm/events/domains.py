@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 from ptxmm.events.arithmetic import COMPARISONS
@@ -20,6 +20,7 @@ from ptxmm.events.expressions import Node, apply, evaluate, leaves_of
 from ptxmm.events.interpreter import Program, run
 from ptxmm.events.readings import Readings
 from ptxmm.events.trace import Cell, Event, Trace
+from ptxmm.program.tensors import field_start
 from ptxmm.program.test import Test
 
 LIMIT = 4096
@@ -108,7 +109,7 @@ class Domains:
             if values is None:
                 return None
             found |= {v >> 8 * (cell[1] - w[1]) & mask for v in values}
-        return _mixed(frozenset(found), cell[2]) if self._tear else frozenset(found)
+        return _mixed(frozenset(found), _bytes(cell[2])) if self._tear else frozenset(found)
 
     def _read(self, trace: Trace, number: int) -> frozenset[int] | None:
         read = trace.reads[number]
@@ -119,11 +120,12 @@ class Domains:
             return possible(*exchange, lambda t: self._written.get(exchange[0].cell(t), frozenset()))
         if read.cell is None:
             return frozenset((0,))
-        return self._left(read.cell) if read.opaque else self.cell(read.cell)
+        return self._fields(read.cell) if read.reads_map else self.cell(read.cell)
 
-    def _left(self, cell: Cell) -> frozenset[int] | None:
-        """The values that one write leaves in ``cell``; where writes are of other sizes, those of ``cell``."""
-        writes = [w for w in self._overlapping.get(cell[0], ()) if w[1] < cell[1] + cell[2] and cell[1] < w[1] + w[2]]
+    def _fields(self, cell: Cell) -> frozenset[int] | None:
+        """The values of a tensor map, each field as one write left it; as ``cell`` where writes have other sizes."""
+        end = cell[1] + cell[2]
+        writes = [w for w in self._overlapping.get(cell[0], ()) if w[1] < end and cell[1] < w[1] + w[2]]
         if any(w != cell for w in writes):
             return self.cell(cell)
         found = {initial_value(self._test, cell)}
@@ -132,7 +134,8 @@ class Domains:
             if values is None:
                 return None
             found |= values
-        return frozenset(found)
+        starts = [*sorted({field_start(byte) for byte in range(cell[2])}), cell[2]]
+        return _mixed(frozenset(found), list(pairwise(starts))) if self._tear else frozenset(found)
 
     def values_of(self, node: Node, trace: Trace, chosen: bool = True) -> frozenset[int] | None:
         """The values of an expression over the reads of ``trace``; None: too many.
@@ -290,11 +293,16 @@ def _grow(cell: Cell, values: frozenset[int] | None, into: dict[Cell, frozenset[
     into[cell] = None if union is None or len(union) > LIMIT else union
 
 
-def _mixed(values: frozenset[int] | None, size: int) -> frozenset[int] | None:
-    """Every value whose bytes each come from one of ``values``; None where they are too many."""
+def _mixed(values: frozenset[int] | None, parts: Sequence[tuple[int, int]]) -> frozenset[int] | None:
+    """Every value whose parts (first byte, end) each come from one of ``values``; None where they are too many."""
     if values is None:
         return None
-    columns = [sorted({v >> 8 * i & 255 for v in values}) for i in range(size)]
+    columns = [sorted({v >> 8 * a & ((1 << 8 * (b - a)) - 1) for v in values}) for a, b in parts]
     if prod(map(len, columns)) > LIMIT:
         return None
-    return frozenset(sum(b << 8 * i for i, b in enumerate(choice)) for choice in product(*columns))
+    starts = [a for a, _ in parts]
+    return frozenset(sum(v << 8 * a for v, a in zip(choice, starts, strict=True)) for choice in product(*columns))
+
+
+def _bytes(size: int) -> list[tuple[int, int]]:
+    return [(i, i + 1) for i in range(size)]

@@ -140,7 +140,7 @@ def possible(this: Exchange, which: int, operand: Callable[[int], Values]) -> Va
         values_ = [v for v in choice if v is not None]
         if values_:
             found.add(results(this, [(0, v) for v in values_])[0])
-    return frozenset(found)
+    return frozenset(found) or frozenset((0,))  # of a thread that is not in its own mask: any value will do
 
 
 def _sums(parts: Iterable[int]) -> Values:

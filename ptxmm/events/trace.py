@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ptxmm.events.expressions import Node
 from ptxmm.program.test import TENSORMAP, EventId
-from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops import Op, TensormapCopyFence, TensormapReplace, Type
 
 Cell = tuple[str, int, int]
 """Bytes of memory: key of the object, offset of the first byte in it, number of bytes."""
@@ -53,8 +53,13 @@ class Event:
 
     @property
     def opaque(self) -> bool:
-        """Whether this is a read of a tensor map by a copy: an opaque object, taken as one write left it."""
+        """Whether this is a read of a tensor map by a copy."""
         return self.kind == "R" and self.id[3] == TENSORMAP
+
+    @property
+    def reads_map(self) -> bool:
+        """Whether this is a read of a whole tensor map, each field of which is taken as one write left it."""
+        return self.opaque or (self.kind == "R" and isinstance(self.op, TensormapReplace | TensormapCopyFence))
 
 
 @dataclass(frozen=True, slots=True)

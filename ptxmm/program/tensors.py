@@ -106,6 +106,15 @@ def field_place(field: str, ordinal: int | None) -> tuple[int, int]:
     return first + size * (ordinal or 0), size
 
 
+def field_start(byte: int) -> int:
+    """Where the field begins that a byte of a tensor map is in.
+
+    A copy takes each field as one write left it: half of a field would be no value of an opaque object.
+    """
+    first, size = max(place for place in FIELDS.values() if place[0] <= byte)
+    return first + (byte - first) // size * size
+
+
 def encode(address: int, made: TensorMap) -> bytes:
     """The bytes of a tensor map at first."""
     content = bytearray(TENSORMAP_BYTES)

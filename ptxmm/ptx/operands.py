@@ -81,7 +81,7 @@ def destination_or_sink(names: Names, operand: syntax.Operand) -> ops.Reg | None
 def destinations(q: Qualified, names: Names, operand: syntax.Operand) -> tuple[ops.Reg | None, ...]:
     """The registers that an instruction writes, as many as its vector qualifier says; None for ``_`` in a vector."""
     if q.count == 1:
-        return (destination(names, operand),)
+        return (destination(names, _single(q, operand)),)
     found = tuple(destination_or_sink(names, item) for item in elements(q, operand))
     if not any(found):
         raise at(operand.span, "at least one element of the vector must be a register")
@@ -91,8 +91,14 @@ def destinations(q: Qualified, names: Names, operand: syntax.Operand) -> tuple[o
 def values(q: Qualified, names: Names, operand: syntax.Operand, typ: Type) -> tuple[ops.Operand, ...]:
     """The source operands of ``typ``, as many as the vector qualifier says."""
     if q.count == 1:
-        return (value(q, names, operand, typ),)
+        return (value(q, names, _single(q, operand), typ),)
     return tuple(value(q, names, item, typ) for item in elements(q, operand))
+
+
+def _single(q: Qualified, operand: syntax.Operand) -> syntax.Operand:
+    """``{a}`` of a load or a store without a vector qualifier is ``a``, which ptxas takes."""
+    alone = isinstance(operand, syntax.Vector) and len(operand.items) == 1 and q.form.kind in ("load", "store")
+    return operand.items[0] if alone and isinstance(operand, syntax.Vector) else operand
 
 
 def elements(q: Qualified, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:

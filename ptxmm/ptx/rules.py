@@ -117,7 +117,7 @@ def _check_vector(q: Qualified) -> None:
     if size <= _VECTOR_BYTES and vec != "v8":
         return
     shown_ = f"`{q.form.opcode}.{vec}.{typ.name}`"
-    if (vec, typ.bits) not in (("v8", 32), ("v4", 64)) or "nc" in q.form.fixed or q.form.kind == "async_store":
+    if (vec, typ.bits) not in (("v8", 32), ("v4", 64)) or q.form.opcode == "ldu" or q.form.kind == "async_store":
         if vec == "v8" and size <= _VECTOR_BYTES:
             raise at(q.span("vec"), f"{shown_}: .v8 is for types of 32 bits", hint="vector sizes: .v2 .v4")
         raise at(q.span("vec"), f"{shown_} has {size} bytes: a vector has at most {_VECTOR_BYTES}")

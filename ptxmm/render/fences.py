@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxmm.analysis.fences import FencesResult, Item, Variant
+from ptxmm.analysis.instruction import written
 from ptxmm.analysis.result import Outcome
 from ptxmm.analysis.strength.changes import Change
 from ptxmm.formats.patch import Rewrite, diff, patched
@@ -111,7 +112,7 @@ def _variant(result: FencesResult, number: int, variant: Variant, style: Style) 
     shown = _diff(result, variant)
     if shown is not None:
         return lines + [f"    {style.paint(clean(line), _COLOURS.get(line[:1], ''))}" for line in shown[2:]]
-    return lines + [f"    {clean(_change(change))}" for change in variant.changes]
+    return lines + [f"    {clean(_change(result, change))}" for change in variant.changes]
 
 
 def _diff(result: FencesResult, variant: Variant) -> list[str] | None:
@@ -121,11 +122,13 @@ def _diff(result: FencesResult, variant: Variant) -> list[str] | None:
     return None if text is None else diff(result.source.text, text, result.file)
 
 
-def _change(change: Change) -> str:
+def _change(result: FencesResult, change: Change) -> str:
     where = f"{change.name}:{change.line}:"
     match change.kind:
         case "insert":
-            return f"{where} add before: {change.new}"
+            body = result.source.threads[change.thread].body
+            place = f"before {written(body[change.index])}" if change.index < len(body) else "at the end"
+            return f"{where} add {change.new} {place}"
         case "remove":
             return f"{where} take away: {change.old}"
     return f"{where} {change.old} -> {change.new}"

@@ -84,6 +84,50 @@ __device__ inline int either(int x) {
   asm("{ .reg .pred p; setp.gt.s32 p, %1, 0; @p mov.s32 %0, 1; @!p mov.s32 %0, -1; }" : "=r"(y) : "r"(x));
   return y;
 }
+__device__ inline int vector_of_one(int* p) {
+  int v;
+  asm volatile("ld.global.s32 {%0}, [%1]; st.global.s32 [%1+4], {%0};" : "=&r"(v) : "l"(p) : "memory");
+  return v;
+}
+__device__ inline void thread_of(unsigned& x, unsigned& y) {
+  asm("mov.v4.u32 {%0, %1, _, _}, %%tid;" : "=r"(x), "=r"(y));
+}
+__device__ inline uint64_t through_128_bits(uint64_t low, uint64_t high) {
+  uint64_t v;
+  asm("{ .reg .b128 a, b;\n mov.b128 a, {%1, %2};\n mov.b128 b, a;\n mov.b128 {%0, _}, b; }"
+      : "=l"(v)
+      : "l"(low), "l"(high));
+  return v;
+}
+#if __CUDA_ARCH__ >= 1000
+__device__ inline void read_only_32_bytes(const void* p, uint32_t (&v)[8], uint64_t (&w)[4]) {
+  asm("ld.global.nc.v8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
+      : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]), "=r"(v[4]), "=r"(v[5]), "=r"(v[6]), "=r"(v[7])
+      : "l"(p));
+  asm("ld.global.nc.v4.b64 {%0, %1, %2, %3}, [%4];" : "=l"(w[0]), "=l"(w[1]), "=l"(w[2]), "=l"(w[3]) : "l"(p));
+}
+__device__ inline float greatest(float a, float b, float c) {
+  asm("max.f32 %0, %0, %1, %2;" : "+f"(a) : "f"(b), "f"(c));
+  return a;
+}
+__device__ inline uint32_t sum_of_replicas(const void* p) {
+  uint32_t v;
+  asm volatile("multimem.ld_reduce.global.add.acc::f16.e4m3x4 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+__device__ inline uint32_t next_cta(uint32_t answer) {
+  uint32_t x = 0;
+  asm volatile(
+      "{ .reg .pred given;\n .reg .b128 response;\n"
+      " ld.shared.b128 response, [%1];\n"
+      " clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 given, response;\n"
+      " @given clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %0, response; }"
+      : "=r"(x)
+      : "r"(answer)
+      : "memory");
+  return x;
+}
+#endif
 
 // -- asynchronous copies
 __device__ inline void cp_async(uint32_t dst, const void* src) {
@@ -201,6 +245,25 @@ __device__ inline uint32_t bits_of(float x) {
   uint32_t r;
   asm("mov.b32 %0, %1;" : "=r"(r) : "f"(x));
   return r;
+}
+__device__ inline void add_64(uint32_t (&sum)[2], uint32_t (&more)[2]) {
+  asm volatile("add.cc.u32 %0, %0, %1;" : "+r"(sum[0]) : "r"(more[0]));
+  asm volatile("addc.u32 %0, %0, %1;" : "+r"(sum[1]) : "r"(more[1]));
+}
+__device__ inline uint32_t carry_of(uint32_t a, uint32_t b) {
+  uint32_t carry;
+  asm("{ .reg .u32 t;\n add.cc.u32 t, %1, %2;\n addc.u32 %0, 0, 0; }" : "=r"(carry) : "r"(a), "r"(b));
+  return carry;
+}
+__device__ inline bool elect_once() {  // the same lane every time: PTX ISA 9.7.14.14
+  uint32_t chosen;
+  asm("{ .reg .pred p;\n elect.sync _|p, 0xffffffff;\n selp.u32 %0, 1, 0, p; }" : "=r"(chosen));
+  return chosen;
+}
+__device__ inline int numbered_register(int x) {
+  int y;
+  asm(".reg .s32 twice_%=; add.s32 twice_%=, %1, %1; mov.s32 %0, twice_%=;" : "=r"(y) : "r"(x));
+  return y;
 }
 __device__ inline bool elect() {
   uint32_t chosen;

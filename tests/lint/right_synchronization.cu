@@ -253,6 +253,15 @@ __device__ inline void wait_unique(uint32_t barrier, uint32_t parity) {
       : "memory");
 }
 
+// -- arrivals that order nothing, names with the prefix of a library
+__device__ inline void cluster_arrive_only() { asm volatile("barrier.cluster.arrive.relaxed.aligned;"); }
+__device__ inline void expect_more(uint32_t barrier, uint32_t bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes));
+}
+__device__ inline void xyz_gpu_dev_net_store_release(int* p) {
+  asm volatile("st.release.sys.global.s32 [%0], 1;" ::"l"(p) : "memory");
+}
+
 // -- grid dependency, clocks, names of registers
 __device__ inline void grid_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 __device__ inline void grid_launch() { asm volatile("griddepcontrol.launch_dependents;"); }

@@ -124,6 +124,11 @@ __device__ inline int ld_acquire_cta(const int* p) {
 __device__ inline void st_release_system(int* p) {
   asm volatile("st.release.gpu.global.s32 [%0], 1;" ::"l"(p) : "memory");  // PTX501@.gpu
 }
+__device__ inline int gpu_load_acquire(const int* p) {
+  int v;
+  asm volatile("ld.acquire.cta.global.s32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");  // PTX501@.cta
+  return v;
+}
 __device__ inline void memory_fence_block() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }  // PTX501@.sys
 __device__ inline void memoryFenceDevice() { asm volatile("fence.acq_rel.cta;" ::: "memory"); }  // PTX501@.cta
 __device__ inline int load_acquire_gpu(const int* p) {

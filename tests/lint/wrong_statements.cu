@@ -28,6 +28,16 @@ __device__ inline uint32_t a04(uint32_t address) {
   asm("ldmatrix.sync.aligned.x1.m8n8.shared.b16 {%0}, [%1];" : "=r"(v) : "r"(address));  // PTX101@asm
   return v;
 }
+__device__ inline unsigned a06(unsigned x, unsigned y) {
+  unsigned sum;
+  asm("add.cc.u32 %0, %1, %2;" : "=r"(sum) : "r"(x), "r"(y));  // PTX101@asm
+  return sum;
+}
+__device__ inline unsigned a07(unsigned x, unsigned y) {
+  unsigned sum;
+  asm("addc.cc.u32 %0, %1, %2; addc.u32 %0, %0, 0;" : "=&r"(sum) : "r"(x), "r"(y));  // PTX101@asm
+  return sum;
+}
 __device__ inline int a05(int x) {
   int v;
   asm("shfl.sync.down.b32 %0, %1, 1, 0x1f, -1;" : "=r"(v) : "r"(x));  // PTX101@asm
@@ -125,6 +135,8 @@ __device__ inline uint64_t d06(const uint64_t* p) {
 __device__ inline uint32_t d07(uint64_t v) {
   uint32_t lo, hi;
   asm("mov.b64 {%0, %1}, %2;" : "=r"(lo), "=h"(hi) : "l"(v));  // PTX302@%1
+  asm volatile("st.v2.u32 [%0], {%1, %2};" ::"l"(v), "r"(lo), "l"(v) : "memory");  // PTX302@%2
+  asm volatile("multimem.st.global.u32 [%0], %1;" ::"l"(v), "l"(v) : "memory");  // PTX302@%1
   return lo + hi;
 }
 __device__ inline int d08(int x) {

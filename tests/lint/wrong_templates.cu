@@ -28,6 +28,12 @@ __device__ inline int a05(int x) {
   asm("mov.b32 %0, 08;" : "=r"(y));  // PTX201@08
   return x + y;
 }
+__device__ inline void a06(int* p) {
+  asm volatile("fence.acq_rel.gpu; st.relaxed.gpu.global.s32 [%0], 1" ::"l"(p) : "memory");  // PTX201@1"
+}
+__device__ inline void a07(int* p) {
+  asm volatile("{ st.relaxed.gpu.global.s32 [%0], 1 }" ::"l"(p) : "memory");  // PTX201@1·}
+}
 
 // -- PTX202: no such instruction
 __device__ inline void b01() { asm volatile("fenc.acq_rel.gpu;" ::: "memory"); }  // PTX202@fenc

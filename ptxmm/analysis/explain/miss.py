@@ -118,7 +118,7 @@ def _weakened(
     if not candidates:
         return ()
     candidates.sort(key=lambda c: (c[1].change == "removal", c[1].distance))
-    variations = {site: _variation(_op(test, site), found) for site, found in forms.items() if found}
+    variations = {site: _variation(site, _op(test, site), found) for site, found in forms.items() if found}
     strengths = Strengths(test, model, variations, Unwanted(question.proposition), limits, question.observed)
     every = frozenset(strengths.switches)
     for _, group in groupby(candidates, key=lambda c: (c[1].change == "removal", c[1].distance)):
@@ -137,10 +137,10 @@ def _weakened(
     return ()
 
 
-def _variation(op: Op, forms: Iterable[Weaker]) -> Variation:
+def _variation(site: Site, op: Op, forms: Iterable[Weaker]) -> Variation:
     """The forms in a row, each with one switch more than the one before it, ``op`` last."""
     row = [*(form.op for form in forms), op]
-    return Variation(tuple((form, frozenset(range(n))) for n, form in enumerate(row)))
+    return Variation(tuple((form, frozenset((*site, k) for k in range(n))) for n, form in enumerate(row)))
 
 
 def _removed(test: Test, model: Model, question: Question, sites: Collection[Site], limits: Limits) -> tuple[Miss, ...]:

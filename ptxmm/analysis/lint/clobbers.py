@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxmm.analysis.lint.effects import effect, reads_clock
+from ptxmm.analysis.lint.effects import carry, effect, reads_clock
 from ptxmm.analysis.lint.finding import Edit, Finding, Rule, Site
 from ptxmm.cuda import Instruction
 
 _SECTION = "Inline PTX Assembly 2.3"
 RULES = (
     Rule("PTX101", "missing-volatile", "warning",
-         "asm with outputs that accesses memory or synchronizes is not volatile", _SECTION),
+         "asm with outputs that accesses memory, synchronizes or passes on the carry flag is not volatile", _SECTION),
     Rule("PTX102", "missing-memory-clobber", "warning",
          'asm that writes memory or orders accesses has no "memory" clobber', _SECTION),
     Rule("PTX103", "load-without-memory-clobber", "note",
@@ -85,6 +85,11 @@ def _not_volatile(site: Site, effects: list[tuple[str, Instruction]]) -> Iterato
                 edits, hint = (*edits, clobber(site)), f'{hint}, with a "memory" clobber'
             yield site.whole("PTX101", message + "move it", hint, edits)
             return
+    flag = carry(site.body.instructions)
+    if flag is not None:
+        does = "takes the carry flag from" if flag[0] == "takes" else "sets the carry flag for"
+        message = f"`{flag[1].mnemonic}` {does} another asm, but this asm is not volatile: the compiler, which knows "
+        yield site.whole("PTX101", message + "nothing of the flag, may delete, merge or move it", hint, edits)
 
 
 def _head(instruction: Instruction) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptxmm.cuda import Instruction
 
 _CLOCKS = ("%clock", "%globaltimer", "%pm")
@@ -27,10 +29,14 @@ def effect(instruction: Instruction) -> str:
             if words & {"release", "acquire"}:
                 return "order"
             return "read" if "ld_reduce" in words else "write"
+        case "bar" | "barrier" if "relaxed" in words:
+            return "none"  # barrier.cluster.arrive.relaxed orders nothing (9.7.14.3)
         case "fence" | "membar" | "bar" | "barrier":
             return "order"
         case "mbarrier":
-            return "none" if "pending_count" in words else "write" if words & {"init", "inval"} else "order"
+            if words & {"pending_count", "relaxed"}:
+                return "none"  # the C++ program has no access to the object that could be out of order
+            return "write" if words & {"init", "inval"} else "order"
         case "cp":
             return _copy(words)
         case "wgmma":
@@ -39,8 +45,8 @@ def effect(instruction: Instruction) -> str:
             return "order" if "wait" in words else "none"
         case "ldmatrix" | "stmatrix" | "tensormap" | "wmma" | "tcgen05":
             return "matrix" if opcode != "wmma" or words & {"load", "store"} else "none"
-        case "shfl" | "vote" | "match" | "redux" | "elect":
-            return "collective"
+        case "shfl" | "vote" | "match" | "redux":
+            return "collective"  # `elect` gives the same for the same mask (9.7.14.14): nothing is lost
         case _:
             return "none"
 
@@ -56,6 +62,17 @@ def _copy(words: frozenset[str]) -> str:
 def reads_clock(instruction: Instruction, text: str) -> bool:
     """Whether it reads a special register whose value changes with time (PTX ISA 10.26 to 10.30)."""
     return instruction.opcode == "mov" and any(clock in text for clock in _CLOCKS)
+
+
+def carry(instructions: Sequence[Instruction]) -> tuple[str, Instruction] | None:
+    """What a template does with the carry flag of another one, and where: it ``takes`` the flag that no instruction
+    of it has set before, or ``gives`` it, as its only instruction sets it (PTX ISA 9.7.2)."""
+    for instruction in instructions:
+        if instruction.opcode in ("addc", "subc", "madc"):
+            return "takes", instruction
+        if "cc" in instruction.qualifiers:
+            return ("gives", instruction) if len(instructions) == 1 else None
+    return None
 
 
 def order(instruction: Instruction) -> str | None:

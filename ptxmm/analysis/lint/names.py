@@ -10,9 +10,14 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _COMPOUND = {"acqrel": "acq_rel"}
 
 
+def parts(name: str) -> tuple[str, ...]:
+    """The words that ``name`` consists of in lower case, in their order."""
+    return tuple(part.lower() for part in _PART.findall(name))
+
+
 @lru_cache(maxsize=4096)
 def words(name: str) -> frozenset[str]:
     """The words that ``name`` consists of in lower case: ``ld_acquire_gpu`` and ``ldAcquireGpu`` have the same."""
-    found = [part.lower() for part in _PART.findall(name)]
+    found = parts(name)
     pairs = {"acq_rel"} if any(pair == ("acq", "rel") for pair in pairwise(found)) else set()
     return frozenset(_COMPOUND.get(part, part) for part in found) | pairs

@@ -30,7 +30,7 @@ RULES = (
 _BITS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "q": 128}
 _LETTERS = {16: "h", 32: "r", 64: "l", 128: "q"}
 _FLOATS = {32: "f", 64: "d"}
-_WIDER = frozenset({"ld", "ldu", "st", "cvt", "multimem"})
+_WIDER = frozenset({"ld", "ldu", "st", "cvt"})
 _SIZED = (16, 32, 64, 128)
 _WIDE_SPACES = frozenset({"generic", "global"})
 
@@ -50,6 +50,7 @@ def check(site: Site) -> Iterator[Finding]:
             continue
         yield from _types(site, number, operand, uses[number])
         yield from _directions(site, number, operand, uses[number])
+    yield from _vectors(site)
 
 
 def _constraint(operand: AsmOperand) -> tuple[str, str | None] | None:
@@ -106,6 +107,22 @@ def _types(
             mend = _letter_hint(operand, type_.kind, type_.bits)
             yield site.at("PTX303", use.start, use.end, message, mend)
             return
+
+
+def _vectors(site: Site) -> Iterator[Finding]:
+    """The elements of the vector of a load or a store have one width, that of the type or a wider one."""
+    operands = site.statement.operands
+    for instruction in site.body.instructions:
+        if instruction.opcode not in ("ld", "st") or len(instruction.uses) < 3 or instruction.op is None:
+            continue
+        elements = [use for use in instruction.uses if use.type is not None and use.number < len(operands)]
+        known = [(use, bits) for use in elements if (bits := _BITS.get(operands[use.number].letter or ""))]
+        odd = next(((use, bits) for use, bits in known if bits != known[0][1]), None)
+        if odd is not None:
+            use, bits = odd
+            message = f"`%{use.number}` has {bits} bits, and `%{known[0][0].number}` of the same vector "
+            message += f"{known[0][1]}"
+            yield site.at("PTX302", use.start, use.end, message, "one constraint for all elements of a vector")
 
 
 def _letter_hint(operand: AsmOperand, kind: str, bits: int) -> str | None:
@@ -182,7 +199,7 @@ def _output(
     writes = [(i, use) for i, use in ordered if use.writes is not False]
     if writes and all(i.guarded and i.parsed is not None for i, _ in writes):
         guards = {(i.parsed.guard.name.name, i.parsed.guard.negated) for i, _ in writes if i.parsed and i.parsed.guard}
-        told = {name for name, _ in guards} & _told(site)
+        told = {name for name, _ in guards} & (_told(site) | _canceled(site))
         if not told and not any((name, not negated) in guards for name, negated in guards):
             instruction, use = writes[0]
             message = f"`%{number}` is written only where the predicate of `{instruction.mnemonic}` holds, and "
@@ -197,6 +214,17 @@ def _told(site: Site) -> set[str]:
         for instruction in site.body.instructions
         if instruction.opcode == "selp" and instruction.parsed is not None and len(instruction.parsed.operands) == 4
         and isinstance(instruction.parsed.operands[3], syntax.Name) and any(use.writes for use in instruction.uses)
+    }  # fmt: skip
+
+
+def _canceled(site: Site) -> set[str]:
+    """The predicates of ``query_cancel.is_canceled``: where one is false there is no CTA whose index could be asked
+    for, so nobody expects a value."""
+    return {
+        instruction.parsed.operands[0].name
+        for instruction in site.body.instructions
+        if "is_canceled" in instruction.qualifiers and instruction.parsed is not None and instruction.parsed.operands
+        and isinstance(instruction.parsed.operands[0], syntax.Name)
     }  # fmt: skip
 
 

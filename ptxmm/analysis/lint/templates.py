@@ -32,12 +32,16 @@ _PLAIN_REFERENCE = re.compile(r"(?<!%)%[0-9]+")
 _LABEL_USERS = frozenset({"bra", "brx", "call"})
 _LEGACY = ("needs `.sync`",)
 _KNOWN_WHOLE = frozenset(split("ld st atom red fence membar bar barrier mbarrier cp multimem mov cvta mapa bra"))
+_GROWING = ("cp.async.bulk", "cp.reduce.async.bulk", "fence", "multimem", "mov.v", "st.async", "red.async")
+"""Instructions of which every version of PTX has new forms, made of qualifiers that others have had before."""
 _MISTAKES = {
     "device": "gpu", "system": "sys", "block": "cta", "thread_block": "cta", "grid": "gpu", "gl": "gpu",
     "seq_cst": "sc", "seqcst": "sc", "acquire_release": "acq_rel",
 }  # fmt: skip
 """Words of CUDA C++ and of C++ where PTX has others."""
-_LATER = re.compile(r"has no qualifier `\.([\w:]+)`")
+_LATER = re.compile(r"has no qualifier `\.([\w:.]+)`")
+_SUGGESTED = re.compile(r"did you mean `\.([\w:]+)`")
+_COUNT = re.compile(r"takes (?:\d+ to )?(\d+) operands? .*, (\d+) given")
 
 
 def check(site: Site) -> Iterator[Finding]:
@@ -52,7 +56,7 @@ def check(site: Site) -> Iterator[Finding]:
 def misspelt(body: Body) -> bool:
     """Whether a template that has no instruction of PTX looks as if it should have: an opcode with qualifiers that is
     nearly one of PTX."""
-    return any(i.qualifiers and len(i.opcode) > 2 and _nearly(i.opcode) is not None for i in body.instructions)
+    return any(i.qualified and len(i.opcode) > 2 and _nearly(i.opcode) is not None for i in body.instructions)
 
 
 def _nearly(opcode: str) -> str | None:
@@ -134,16 +138,13 @@ def _syntax(site: Site) -> Iterator[Finding]:
             yield from _opcode(site, instruction)
         elif not any(text in found.message for text in _LEGACY):
             parsed = instruction.parsed is not None
-            later = _LATER.search(found.message)
             hint = found.hint
-            if parsed and later is not None and not (hint or "").startswith("did you mean"):
+            if parsed and (later := _LATER.search(found.message)) is not None and not _misspells(later[1], hint):
                 if later[1] not in _MISTAKES or instruction.opcode not in _KNOWN_WHOLE:
                     continue  # may be of a later version of PTX
                 hint = f"write .{_MISTAKES[later[1]]}"
-            if "needs a scope" in found.message:
-                continue  # PTX401
-            if parsed and " takes no `." in found.message and instruction.opcode not in _KNOWN_WHOLE:
-                continue  # arithmetic gets new types with every version
+            if "needs a scope" in found.message or (parsed and _maybe_later(instruction, found.message)):
+                continue  # PTX401 speaks of scopes
             rule = "PTX202" if parsed else "PTX201"
             yield site.at(rule, found.start, found.end, found.message, hint)
     if body.balance and sum(other.balance for other in site.facts.bodies) != 0:
@@ -151,6 +152,25 @@ def _syntax(site: Site) -> Iterator[Finding]:
         at = template.text.rfind(mark) if mark == "}" else template.text.find(mark)
         message = f"`{mark}` without its `{'}' if mark == '{' else '{'}`"
         yield site.at("PTX201", max(at, 0), max(at, 0) + 1, message)
+
+
+def _misspells(word: str, hint: str | None) -> bool:
+    """Whether an unknown qualifier is a misspelling of the one that ``hint`` says. One with more parts between ``::``
+    is none: later versions of PTX add them (``.multicast::cluster::32b``)."""
+    suggested = _SUGGESTED.search(hint or "")
+    return suggested is not None and word.count("::") == suggested[1].count("::") and "." not in word
+
+
+def _maybe_later(instruction: Instruction, message: str) -> bool:
+    """Whether an instruction that the table refuses may be of a later version of PTX, or is one that ptxas takes."""
+    if " takes no `." in message:
+        growing = instruction.mnemonic.startswith(_GROWING) and not message.startswith("`cp.async` ")
+        return growing or instruction.opcode not in _KNOWN_WHOLE  # arithmetic gets new types with every version
+    count = _COUNT.search(message)
+    if count is not None and int(count[2]) > int(count[1]):
+        return instruction.opcode not in _KNOWN_WHOLE  # max.f32 of three values
+    # Another instruction of the same first word; mov.b128 from register to register, which ptxas takes.
+    return message.startswith("there is no such form of ") or "packs or unpacks a vector" in message
 
 
 def _opcode(site: Site, instruction: Instruction) -> Iterator[Finding]:
@@ -171,11 +191,14 @@ def _scopes(site: Site) -> Iterator[Finding]:
     template = site.statement.template
     assert template is not None
     depths = _label_depths(site)
-    outside = [(d.start, d.end, f"the register `{d.name}`") for d in body.declarations if d.depth <= 0]
+    numbered = "%=" in template.raw
+    outside = [
+        (d.start, d.end, f"the register `{d.name}`") for d in body.declarations if d.depth <= 0 and not numbered
+    ]
     outside += [
         (start, end, f"the label `{name}`")
         for (name, start, end), depth in zip(body.labels, depths, strict=True)
-        if depth <= 0 and "%=" not in template.raw
+        if depth <= 0 and not numbered
     ]
     if outside:
         start, end, what = min(outside)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxmm.analysis.lint.effects import SCOPES, fences, order, scope
 from ptxmm.analysis.lint.finding import Finding, Rule, Site
-from ptxmm.analysis.lint.names import words
+from ptxmm.analysis.lint.names import parts, words
 from ptxmm.cuda import Instruction
 from ptxmm.ptx.tables.form import words as split
 
@@ -21,6 +21,7 @@ _SCOPE_WORDS = {
 _ORDER_WORDS = ("acquire", "release", "relaxed", "acq_rel", "volatile")
 _ACCESS_WORDS = frozenset(split("ld load st store atom atomic atomics red reduce fence membar threadfence cas exch"))
 _FENCE_WORDS = frozenset({"fence", "membar", "threadfence"})
+_ACTS = _ACCESS_WORDS | {"acquire", "release", "relaxed", "acq", "volatile"}
 _WIDTH = {name: number for number, name in enumerate(SCOPES)}
 _FENCE_CALLS = frozenset({"__threadfence", "__threadfence_block", "__threadfence_system", "atomic_thread_fence"})
 
@@ -45,7 +46,7 @@ def _everything(site: Site) -> list[Instruction]:
 
 
 def _scope(site: Site, named: frozenset[str]) -> Iterator[Finding]:
-    said = {_SCOPE_WORDS[word] for word in named if word in _SCOPE_WORDS}
+    said = _said(site.name)
     if len(said) != 1 or not named & (_FENCE_WORDS | set(_ORDER_WORDS)):
         return
     wanted = next(iter(said))
@@ -65,6 +66,15 @@ def _scope(site: Site, named: frozenset[str]) -> Iterator[Finding]:
             continue
         yield site.at("PTX501", *at, message, f"write .{right}, or change the name")
         return
+
+
+def _said(name: str) -> set[str]:
+    """The scopes that a name says. A word before what the function does is of the prefix of a library
+    (``xyz_gpu_dev_store_release``), unless it is right before it."""
+    found = parts(name)
+    acts = [number for number, word in enumerate(found) if word in _ACTS]
+    first = min(acts, default=0)
+    return {_SCOPE_WORDS[word] for number, word in enumerate(found) if word in _SCOPE_WORDS and number >= first - 1}
 
 
 def _order(site: Site, named: frozenset[str]) -> Iterator[Finding]:

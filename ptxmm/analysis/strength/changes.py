@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.strength.superposition import Superposition
+from ptxmm.analysis.strength.units import names, units
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.variants import Switch
 from ptxmm.program.edit import canonical
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Fence, MbarrierInitFence, Op
+
+_OPCODE = re.compile(r"(@\S+ )?(\S+)(.*?)(?: \(called .*)?")
+"""An instruction on one line: its guard, its opcode and its operands, and where it was inlined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,8 @@ class Change:
     (``remove``).
 
     ``thread`` (its index) and ``index`` (in the body; its length is the end of the thread) say where; ``name``,
-    ``line`` and ``column`` the same for a reader. ``old`` is the instruction as written, None for ``insert``; ``new``
+    ``line`` and ``column`` the same for a reader. In a kernel the other instructions of its unit change with it, and
+    ``name`` names all their threads. ``old`` is the instruction as written, None for ``insert``; ``new``
     the text of ``op``, which there is afterwards; None for ``remove``. Of several insertions in one place the first in
     a list comes first.
     """
@@ -90,7 +96,8 @@ def costs(items: Iterable[str]) -> Costs:
 def changes(everything: Superposition, on: frozenset[Switch]) -> tuple[Change, ...]:
     """What makes of the program as written the one that exactly the switches ``on`` make, in the order of the text."""
     found: list[Change] = []
-    for site, place in sorted(everything.places.items()):
+    for site in everything.sites:
+        place = everything.places[site]
         original = everything.original.threads[place.thread].body[place.index]
         form = everything.form(site, on)
         if place.added:
@@ -121,15 +128,19 @@ def _change(
     kind: Literal["replace", "insert", "remove"], test: Test, thread: int, index: int, old: Op | None, new: Op | None
 ) -> Change:
     body = test.threads[thread].body
-    span = body[min(index, len(body) - 1)].source.span
-    return Change(
-        kind,
-        thread,
-        index,
-        test.threads[thread].name,
-        span.line,
-        span.column,
-        None if old is None else written(old),
-        None if new is None else canonical(test, new),
-        new,
-    )
+    near = min(index, len(body) - 1)
+    span = body[near].source.span
+    before = None if old is None else written(old)
+    after = None if new is None else canonical(test, new)
+    if test.claims is not None and before is not None and after is not None:
+        after = _restated(before, after)
+    name = names(test, (thread,) if index == len(body) else units(test).threads((thread, index)))
+    return Change(kind, thread, index, name, span.line, span.column, before, after, new)
+
+
+def _restated(old: str, new: str) -> str:
+    """The opcode of ``new`` with the operands of ``old``, which are written in another way but are the same."""
+    was, now = _OPCODE.fullmatch(old), _OPCODE.fullmatch(new)
+    if was is None or now is None or bool(was[3]) is not bool(now[3]):
+        return new
+    return f"{was[1] or ''}{now[2]}{was[3]}"

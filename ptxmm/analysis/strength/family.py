@@ -25,7 +25,7 @@ class Family:
         limits: Limits,
     ) -> None:
         self._limits = limits
-        self.switches = frozenset((*site, s) for site, v in variations.items() for _, needs in v.forms for s in needs)
+        self.switches = frozenset(switch for v in variations.values() for _, needs in v.forms for switch in needs)
         self._members = [
             Strengths(assigned.test, model, variations, required.unwanted, limits) for assigned in assignments(test)
         ]

@@ -6,12 +6,12 @@ a fence. What no step changes are the values and the accesses of the instruction
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
 from ptxmm.cat.ir import Coverage
-from ptxmm.events.symbolic.variants import Variation
+from ptxmm.events.symbolic.variants import Site, Variation
 from ptxmm.program.test import Placement, Test
 from ptxmm.ptx.ops import (
     Atomic,
@@ -61,10 +61,9 @@ class Forms:
     forms: tuple[tuple[Op | None, frozenset[int]], ...]
     given: frozenset[int]
 
-    @property
-    def variation(self) -> Variation:
-        """The same, for the engine."""
-        return Variation(self.forms)
+    def variation(self, owner: Site) -> Variation:
+        """The same, for the engine: the switches are those of ``owner``."""
+        return Variation(tuple((op, frozenset((*owner, step) for step in needs)) for op, needs in self.forms))
 
     @property
     def strongest(self) -> Op:
@@ -79,14 +78,19 @@ class Forms:
 
 
 def scopes_of(
-    test: Test, thread: int, coverage: Coverage, kept: Scope | None = None, stronger: bool = True
+    test: Test, threads: Collection[int], coverage: Coverage, kept: Scope | None = None, stronger: bool = True
 ) -> tuple[Scope, ...]:
-    """The scopes that tell the threads of ``test`` apart, seen from ``thread``, narrowest first (PTX ISA 8.5).
+    """The scopes that tell the threads of ``test`` apart, seen from one of ``threads``, narrowest first (PTX ISA 8.5).
 
     Of scopes that include the same threads the narrowest is taken; ``kept`` is there too, in its place if wider
     scopes are wanted (``stronger``) and else beside it. A scope of the thread alone is left out if there is a
     wider one, for nothing is morally strong in it but what is in program order. Only scopes that the model has.
     """
+    scopes = set[Scope]().union(*(_scopes_of(test, thread, coverage, kept, stronger) for thread in threads))
+    return tuple(scope for scope in SCOPES if scope in scopes)
+
+
+def _scopes_of(test: Test, thread: int, coverage: Coverage, kept: Scope | None, stronger: bool) -> set[Scope]:
     mine = test.threads[thread].placement
     found: dict[frozenset[int], Scope] = {}
     for scope in SCOPES:
@@ -102,12 +106,12 @@ def scopes_of(
     ordered = sorted(found, key=len)
     if len(ordered[0]) == 1 and len(ordered) > 1 and found[ordered[0]] != kept:
         del ordered[0]
-    scopes = {found[around] for around in ordered} | ({kept} if kept is not None else set())
-    return tuple(scope for scope in SCOPES if scope in scopes)
+    return {found[around] for around in ordered} | ({kept} if kept is not None else set())
 
 
-def forms_of(test: Test, thread: int, op: Op, coverage: Coverage, stronger: bool) -> Forms | None:
-    """The forms that may stand in the place of ``op``: up to the strongest, or up to ``op`` itself.
+def forms_of(test: Test, threads: Collection[int], op: Op, coverage: Coverage, stronger: bool) -> Forms | None:
+    """The forms that may stand in the place of ``op``, which ``threads`` have: up to the strongest, or up to ``op``
+    itself.
 
     None for an instruction without other forms. Volatile accesses count as ``.relaxed.sys``; ``.mmio`` ones stay as
     they are, and so do weak accesses of several elements, which a stronger order would make accesses of other sizes.
@@ -122,18 +126,18 @@ def forms_of(test: Test, thread: int, op: Op, coverage: Coverage, stronger: bool
             several = len(op.dst if isinstance(op, Load) else op.values) > 1
             if several and op.sem == "weak":
                 return None
-            scopes = scopes_of(test, thread, coverage, op.scope, stronger)
+            scopes = scopes_of(test, threads, coverage, op.scope, stronger)
             return _product(op, [o for o in orders if not several or o[0] != "weak"], scopes, stronger)
         case Atomic():
             if op.proxy != "generic":
                 return None
-            scopes = scopes_of(test, thread, coverage, op.scope, stronger)
+            scopes = scopes_of(test, threads, coverage, op.scope, stronger)
             return _product(op, _ATOMICS if op.returns else _REDUCTIONS, scopes, stronger)
         case Fence():
             if op.restrict is not None:
                 return _presence(op)
             orders = _FENCES_86 if op.sem in ("acquire", "release") or one_way(test) else _FENCES
-            return _product(op, orders, scopes_of(test, thread, coverage, op.scope, stronger), stronger)
+            return _product(op, orders, scopes_of(test, threads, coverage, op.scope, stronger), stronger)
         case ProxyFence() if op.kind == "async" and op.space in ("shared::cta", "shared::cluster"):
             near = replace(op, space="shared::cta")
             if op.space == "shared::cta" and not stronger:
@@ -153,7 +157,7 @@ def forms_of(test: Test, thread: int, op: Op, coverage: Coverage, stronger: bool
                 return None
             kinds = {"ld_reduce": _LOADS, "st": _STORES, "red": _REDUCTIONS}[op.kind]
             several = max(len(op.dst), len(op.values)) > 1
-            scopes = scopes_of(test, thread, coverage, op.scope, stronger)
+            scopes = scopes_of(test, threads, coverage, op.scope, stronger)
             return _product(op, [o for o in kinds if not several or o[0] != "weak"], scopes, stronger)
         case MbarrierArrive() | MbarrierWait():
             scopes = _levels(coverage, op.scope, ("cta", "cluster"))

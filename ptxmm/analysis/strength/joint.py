@@ -15,6 +15,7 @@ from itertools import combinations, permutations
 from ptxmm.analysis.strength.changes import Change, insertion, removal, replacement
 from ptxmm.analysis.strength.structure import Step
 from ptxmm.analysis.strength.superposition import FENCES, ORDERED, Superposition
+from ptxmm.analysis.strength.units import units
 from ptxmm.events.symbolic.variants import Site, Switch
 from ptxmm.program.edit import edited
 from ptxmm.program.test import Test
@@ -90,7 +91,7 @@ def combined(test: Test, steps: Sequence[Step], chosen: Chosen) -> tuple[Combine
     barrier came to it and another one of theirs in different orders (the other way round it is another two)."""
     made = [steps[number] for number in chosen]
     for kind in ([step.moved for step in made], [step.replaced for step in made]):
-        if max(Counter(change[0] for change in kind if change is not None).values(), default=0) > 1:
+        if max(Counter(site for changes in kind for site in changes).values(), default=0) > 1:
             return ()
     for one, other in combinations([step.barrier for step in made if step.barrier is not None], 2):
         if one[:2] == other[:2] and len({a < b for a, b in zip(one[2], other[2], strict=True) if a != b}) > 1:
@@ -105,8 +106,8 @@ def combined(test: Test, steps: Sequence[Step], chosen: Chosen) -> tuple[Combine
 
 
 def _program(test: Test, steps: Sequence[Step], order: Chosen) -> Combined:
-    replaced = {step.replaced[0]: step.replaced[1] for n in order if (step := steps[n]).replaced is not None}
-    moved = {step.moved[0] for n in order if (step := steps[n]).moved is not None}
+    replaced = {site: op for number in order for site, op in steps[number].replaced.items()}
+    moved = {site for number in order for site in steps[number].moved}
 
     def now(site: Site) -> Op:
         return replaced.get(site, test.threads[site[0]].body[site[1]])
@@ -125,8 +126,7 @@ def _program(test: Test, steps: Sequence[Step], order: Chosen) -> Combined:
             edits[thread, gap][:0] = [_numbered(op, barriers) for op in added] if test.dialect else added
             origins[thread, gap][:0] = [Origin(gap, None, number, part) for part in range(len(added))]
         barriers += step.barrier is not None
-        if step.moved is not None:
-            (thread, index), gap = step.moved
+        for (thread, index), gap in step.moved.items():
             edits[thread, gap].insert(0, now((thread, index)))
             origins[thread, gap].insert(0, Origin(gap, index, number))
     flat = tuple(
@@ -159,6 +159,7 @@ def projected(more: tuple[Combined, Superposition], fewer: tuple[Combined, Super
     places = {(place.thread, place.index, place.rank if place.added else None): site
               for site, place in fewer[1].places.items()}  # fmt: skip
     found: dict[Switch, Switch] = {}
+    different: set[Switch] = set()
     for site, place in more[1].places.items():
         here, there = more[0].origins[place.thread], fewer[0].origins[place.thread]
         if place.added:
@@ -173,10 +174,13 @@ def projected(more: tuple[Combined, Superposition], fewer: tuple[Combined, Super
         if target is None:
             continue
         names = fewer[1].forms[target].steps
+        mine, theirs = more[1].owners[site], fewer[1].owners[target]
         for number, name in enumerate(more[1].forms[site].steps):
             if name in names:
-                found[*site, number] = (*target, names.index(name))
-    return found
+                switch, other = (*mine, number), (*theirs, names.index(name))
+                if found.setdefault(switch, other) != other:
+                    different.add(switch)
+    return {switch: other for switch, other in found.items() if switch not in different}
 
 
 def _next(rest: Sequence[Origin], there: Sequence[Origin]) -> int:
@@ -228,6 +232,7 @@ def all_changes(
     sites = {(place.thread, place.index, place.rank if place.added else None): site
              for site, place in everything.places.items()}  # fmt: skip
     ranks = sorted({place.rank for place in everything.places.values() if place.added})
+    together = units(original)
     found: list[Change] = []
     for thread, origins in enumerate(program.origins):
         for number, origin in enumerate(origins):
@@ -249,4 +254,11 @@ def all_changes(
                 found.append(insertion(original, thread, origin.gap, op))
             if origin.index is not None:
                 found.append(removal(original, thread, origin.index))
-    return tuple(sorted(found, key=lambda change: (change.thread, change.index)))
+    shown: list[Change] = []
+    first: dict[object, Site] = {}
+    for change in sorted(found, key=lambda change: (change.thread, change.index)):
+        site = change.thread, change.index
+        unit = together.of.get(site, site)  # there is none at the end of a thread
+        if first.setdefault((change.kind, unit, change.new), site) == site:
+            shown.append(change)
+    return tuple(shown)

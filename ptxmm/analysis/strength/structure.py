@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain, combinations, product
 from math import prod
 from typing import Literal
+
+import networkx as nx
 
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.forms import scopes_of
+from ptxmm.analysis.strength.units import Unit, Units, names, units
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.edit import Edits
 from ptxmm.program.test import Test
@@ -66,43 +69,89 @@ class Structural:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step towards a repair: instructions ``added`` before that at a site (at the length of the body: at its end);
-    an instruction ``moved`` from a site to before an earlier one of its thread; or one ``replaced``.
+    """One step towards a repair: instructions ``added`` before those at sites (at the length of the body: at its end),
+    ``moved`` from a site to before an earlier one of its thread, or ``replaced``.
 
     ``barrier``: the threads of the barrier that is added, and before which instruction of each.
     """
 
     cost: int
     added: Mapping[Site, tuple[Op, ...]] = field(default_factory=dict)
-    moved: tuple[Site, int] | None = None
-    replaced: tuple[Site, Op] | None = None
+    moved: Mapping[Site, int] = field(default_factory=dict)
+    replaced: Mapping[Site, Op] = field(default_factory=dict)
     barrier: tuple[str, tuple[int, ...], tuple[int, ...]] | None = None
 
     @property
     def gaps(self) -> frozenset[Site]:
         """Before which instructions this one puts others."""
-        moved = () if self.moved is None else ((self.moved[0][0], self.moved[1]),)
-        return frozenset((*self.added, *moved))
+        return frozenset((*self.added, *((thread, before) for (thread, _), before in self.moved.items())))
 
 
 def removals(test: Test) -> Iterator[Structural]:
     """The barriers and waits that can be taken away: a barrier in all its threads at once."""
-    for group in _barriers(test):
+    together = units(test)
+    for group in _connected(_barriers(test), together):
         sites = sorted(group)
-        names = ", ".join(dict.fromkeys(test.threads[t].name for t, _ in sites))
+        threads = dict.fromkeys(thread for thread, _ in sites)
+        called = ", ".join(test.threads[t].name for t in threads) if test.claims is None else names(test, threads)
         texts = " and ".join(dict.fromkeys(written(test.threads[t].body[i]) for t, i in sites))
-        yield Structural(dict.fromkeys(sites, ()), sites[0], f"{texts} ({names})")
-    for number, thread_ in enumerate(test.threads):
-        for index, op in enumerate(thread_.body):
-            if isinstance(op, _WAITS) or (isinstance(op, GridControl) and op.kind == "wait"):
-                yield Structural({(number, index): ()}, (number, index), written(op))
+        yield Structural(dict.fromkeys(sites, ()), sites[0], f"{texts} ({called})")
+    for same in together.sites.values():
+        thread, index = same[0]
+        op = test.threads[thread].body[index]
+        if isinstance(op, _WAITS) or (isinstance(op, GridControl) and op.kind == "wait"):
+            yield Structural(dict.fromkeys(same, ()), same[0], written(op))
 
 
 def strengthenings(test: Test, coverage: Coverage, costs: Costs) -> tuple[Step, ...]:
     """The waits that can come earlier, wait for more or be added, the barriers that can be added, and the weak accesses
     of several elements that can be strong; the cheapest first."""
-    found = [*_moves(test, costs), *_waits(test, costs), *_added(test, costs), *_vectors(test, coverage, costs)]
+    found = [*_moves(test, costs), *_waits(test, costs), *_vectors(test, coverage, costs)]
+    if test.claims is None:
+        found += _added(test, costs)
+    else:
+        together = units(test)
+        found = [*_merged(test, found, together), *_added_in_source(test, together, costs)]
     return tuple(sorted(found, key=lambda step: step.cost))
+
+
+def _connected(groups: Sequence[Sequence[Site]], together: Units) -> list[list[Site]]:
+    """Groups that share a unit as one."""
+    graph = nx.Graph((number, (together.of[site],)) for number, group in enumerate(groups) for site in group)
+    return [
+        [site for number in sorted(n for n in component if isinstance(n, int)) for site in groups[number]]
+        for component in nx.connected_components(graph)
+    ]
+
+
+def _merged(test: Test, steps: Iterable[Step], together: Units) -> list[Step]:
+    """The same changes of all instructions of a unit as one; what can't be moved in all its places is not moved."""
+    found: dict[object, Step] = {}
+    for step in steps:
+        key = (
+            frozenset((together.of[site], added) for site, added in step.added.items()),
+            frozenset((together.of[site], together.of[site[0], before]) for site, before in step.moved.items()),
+            frozenset((together.of[site], _differs(test, site, op)) for site, op in step.replaced.items()),
+        )
+        known = found.get(key, Step(step.cost))
+        # Of several places to move to the first is the nearest.
+        found[key] = Step(
+            step.cost,
+            {**known.added, **step.added},
+            {**step.moved, **known.moved},
+            {**known.replaced, **step.replaced},
+        )
+    return [
+        step for step in found.values()
+        if all(other in step.moved for site in step.moved for other in together.sites[together.of[site]])
+    ]  # fmt: skip
+
+
+def _differs(test: Test, site: Site, new: Op) -> tuple[tuple[str, object], ...]:
+    """The fields of ``new`` that the instruction at a site has otherwise."""
+    old = test.threads[site[0]].body[site[1]]
+    values = ((f.name, getattr(new, f.name)) for f in fields(new))
+    return tuple((name, value) for name, value in values if value != getattr(old, name))
 
 
 def _barriers(test: Test) -> list[list[Site]]:
@@ -144,7 +193,7 @@ def _waits(test: Test, costs: Costs) -> Iterator[Step]:
                     for read in (True, False) if op.read else (False,):
                         stronger = replace(op, pending=pending, read=read)
                         if stronger != op:
-                            yield Step(costs.wait, replaced=((number, index), stronger))
+                            yield Step(costs.wait, replaced={(number, index): stronger})
         yield from _added_waits(test, number, costs)
         yield from _tensor_waits(test, number, costs)
 
@@ -161,11 +210,13 @@ def divided(op: Op) -> bool:
 
 def _vectors(test: Test, coverage: Coverage, costs: Costs) -> Iterator[Step]:
     """Weak accesses of several elements made ``.relaxed`` in the narrowest scope; then they have stronger forms."""
+    together = units(test)
     for number, thread in enumerate(test.threads):
         for index, op in enumerate(thread.body):
             if isinstance(op, Load | Store) and divided(op):
-                stronger = replace(op, sem="relaxed", scope=scopes_of(test, number, coverage)[0])
-                yield Step(costs.strong, replaced=((number, index), stronger))
+                threads = together.threads((number, index))
+                stronger = replace(op, sem="relaxed", scope=scopes_of(test, threads, coverage)[0])
+                yield Step(costs.strong, replaced={(number, index): stronger})
 
 
 def unjudged(test: Test) -> Op | None:
@@ -186,7 +237,7 @@ def _moves(test: Test, costs: Costs) -> Iterator[Step]:
                 passed = thread.body[before]
                 if mine & {name for name, _ in (*uses(passed), *definitions(passed))}:
                     break
-                yield Step(costs.move, moved=((number, index), before))
+                yield Step(costs.move, moved={(number, index): before})
 
 
 def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Step]:
@@ -252,12 +303,58 @@ def _added(test: Test, costs: Costs) -> Iterator[Step]:
                 added[thread, gap] = _instructions(test, kind, source)
                 if not added[thread, gap]:
                     return  # all barriers are in use
-            cost = {"warp": costs.barrier_warp, "cta": costs.barrier_cta, "cluster": costs.barrier_cluster}[kind]
-            yield Step(cost, added, barrier=(kind, tuple(members), gaps))
+            yield Step(_cost(kind, costs), added, barrier=(kind, tuple(members), gaps))
+
+
+def _cost(kind: str, costs: Costs) -> int:
+    return {"warp": costs.barrier_warp, "cta": costs.barrier_cta, "cluster": costs.barrier_cluster}[kind]
+
+
+def _added_in_source(test: Test, together: Units, costs: Costs) -> Iterator[Step]:
+    """One more barrier in a kernel: before an instruction of the source, or before two that different threads come to;
+    the threads of their warps, CTAs or clusters that come to neither have it at their end."""
+    for kind, choices in _choices(test, together):
+        for chosen, ends in choices if len(choices) <= MOST else ():
+            sites = sorted({site for unit in chosen for site in together.sites[unit]})
+            sites += [(thread, len(test.threads[thread].body)) for thread in ends]
+            added: dict[Site, tuple[Op, ...]] = {}
+            gaps: dict[int, int] = {}
+            for thread, index in sites:
+                body = test.threads[thread].body
+                source = Source(body[min(index, len(body) - 1)].source.span, "")
+                added[thread, index] = _instructions(test, kind, source)
+                gaps.setdefault(thread, index)
+            if all(added.values()):
+                members = tuple(sorted(gaps))
+                yield Step(_cost(kind, costs), added, barrier=(kind, members, tuple(gaps[t] for t in members)))
+
+
+def _choices(test: Test, together: Units) -> Iterator[tuple[str, list[tuple[tuple[Unit, ...], tuple[int, ...]]]]]:
+    """For each kind of barrier the units before which one can be added, and the threads that have it at their end."""
+    kinds: dict[str, list[list[int]]] = {}
+    for kind, group in _groups(test):
+        if all(test.threads[thread].body for thread in group):
+            kinds.setdefault(kind, []).append(group)
+    for kind, groups in kinds.items():
+        come = {unit: {thread for thread, _ in sites} for unit, sites in together.sites.items()}
+        # Before an instruction that all threads of their groups come to it is a barrier by itself.
+        whole = {unit: all(some.isdisjoint(group) or some.issuperset(group) for group in groups)
+                 for unit, some in come.items()}  # fmt: skip
+        found: list[tuple[tuple[Unit, ...], tuple[int, ...]]] = []
+        for chosen in chain(((unit,) for unit in come), combinations(come, 2)):
+            threads = set().union(*(come[unit] for unit in chosen))
+            touched = {thread for group in groups if threads & set(group) for thread in group}
+            if not threads <= touched or sum(len(come[unit]) for unit in chosen) > len(threads):
+                continue  # threads without such a barrier, or some that come to it twice
+            if len(chosen) == 1 or (threads == touched and not any(whole[unit] for unit in chosen)):
+                found.append((chosen, tuple(sorted(touched - threads))))
+        yield kind, found
 
 
 def left_out(test: Test) -> bool:
     """Whether barriers were not tried because there are too many places for them."""
+    if test.claims is not None:
+        return any(len(choices) > MOST for _, choices in _choices(test, units(test)))
     return any(not _few([test.threads[t].body for t in members]) for _, members in _groups(test))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ptxmm.analysis.strength.forms import Forms, forms_of, scopes_of
+from ptxmm.analysis.strength.units import units
 from ptxmm.cat.ir import Coverage
 from ptxmm.events.symbolic.variants import Site, Switch, Variation
 from ptxmm.program.edit import edited
@@ -54,29 +55,38 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Superposition:
-    """``test``: the strongest program. ``forms`` and ``places``: those of each of its instructions that varies."""
+    """``test``: the strongest program. ``forms`` and ``places``: those of each of its instructions that varies.
+
+    ``owners``: for each the first of those that change together with it, whose switches are theirs.
+    """
 
     test: Test
     original: Test
     forms: Mapping[Site, Forms]
     places: Mapping[Site, Place]
+    owners: Mapping[Site, Site]
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The sites that have switches, in the order of the text."""
+        return tuple(sorted(set(self.owners.values())))
 
     @property
     def variations(self) -> dict[Site, Variation]:
         """The same, for the engine."""
-        return {site: forms.variation for site, forms in self.forms.items()}
+        return {site: forms.variation(self.owners[site]) for site, forms in self.forms.items()}
 
     @property
     def given(self) -> frozenset[Switch]:
         """The switches that make the program as it is written."""
         return frozenset(
-            (*site, step) for site, forms in self.forms.items() if not self.places[site].added for step in forms.given
+            (*site, step) for site in self.sites if not self.places[site].added for step in self.forms[site].given
         )
 
     @property
     def switches(self) -> frozenset[Switch]:
         """All switches."""
-        return frozenset((*s, step) for s, forms in self.forms.items() for step in range(len(forms.steps)))
+        return frozenset((*site, step) for site in self.sites for step in range(len(self.forms[site].steps)))
 
     def step(self, switch: Switch) -> str:
         """The name of the step of a switch."""
@@ -84,7 +94,7 @@ class Superposition:
 
     def form(self, site: Site, on: frozenset[Switch]) -> Op | None:
         """The instruction at a site where exactly the switches ``on`` are on."""
-        return self.forms[site].at(self.steps(site, on))
+        return self.forms[site].at(self.steps(self.owners[site], on))
 
     @staticmethod
     def steps(site: Site, on: frozenset[Switch]) -> frozenset[int]:
@@ -106,28 +116,37 @@ def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superpos
     edits: dict[Site, tuple[Op, ...]] = {}
     forms: dict[Site, Forms] = {}
     places: dict[Site, Place] = {}
+    owners: dict[Site, Site] = {}
+    first: dict[Hashable, Site] = {}
+    together = units(test)
+
+    def vary(site: Site, place: Place, found: Forms) -> None:
+        unit = together.of[place.thread, place.index]
+        rank = place.rank if place.added else None
+        forms[site], places[site] = found, place
+        owners[site] = first.setdefault((unit, rank, found.steps, found.given), site)
+
     for number, thread in enumerate(test.threads):
         position = 0
         gaps = frozenset(_gaps(thread.body)) if stronger else frozenset()
         for index, op in enumerate(thread.body):
             chunk: list[Op] = []
-            for rank, added in enumerate(_candidates(test, number, op, coverage) if index in gaps else ()):
+            threads = together.threads((number, index))
+            for rank, added in enumerate(_candidates(test, threads, op, coverage) if index in gaps else ()):
                 if isinstance(added, Fence) and _beside_fence(thread.body, index):
                     continue
-                found = forms_of(test, number, added, coverage, True)
+                found = forms_of(test, threads, added, coverage, True)
                 assert found is not None
-                site = (number, position + len(chunk))
-                forms[site], places[site] = found, Place(number, index, True, rank)
+                vary((number, position + len(chunk)), Place(number, index, True, rank), found)
                 chunk.append(found.strongest)
-            found = forms_of(test, number, op, coverage, stronger)
+            found = forms_of(test, threads, op, coverage, stronger)
             if found is not None:
-                site = (number, position + len(chunk))
-                forms[site], places[site] = found, Place(number, index, False)
+                vary((number, position + len(chunk)), Place(number, index, False), found)
                 op = found.strongest
             chunk.append(op)
             edits[number, index] = tuple(chunk)
             position += len(chunk)
-    return Superposition(edited(test, edits), test, forms, places)
+    return Superposition(edited(test, edits), test, forms, places, owners)
 
 
 def _gaps(body: tuple[Op, ...]) -> Iterator[int]:
@@ -153,10 +172,10 @@ def _beside_fence(body: tuple[Op, ...], index: int) -> bool:
     return False
 
 
-def _candidates(test: Test, thread: int, op: Op, coverage: Coverage) -> Iterator[Op]:
-    """The fences that can be added before ``op``, each in one of its forms."""
+def _candidates(test: Test, threads: Collection[int], op: Op, coverage: Coverage) -> Iterator[Op]:
+    """The fences that can be added before ``op`` in ``threads``, each in one of its forms."""
     source = Source(op.source.span, "")
-    scopes: tuple[Scope, ...] = scopes_of(test, thread, coverage)
+    scopes: tuple[Scope, ...] = scopes_of(test, threads, coverage)
     yield Fence("acq_rel", scopes[0], source)
     everything = [item for other in test.threads for item in other.body]
     if coverage.aliases and any(o.virtual != o.physical for o in test.objects.values()):

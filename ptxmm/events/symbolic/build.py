@@ -24,6 +24,7 @@ from ptxmm.program.chunks import Chunks
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, Term
 from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.silent import silent
+from ptxmm.program.tensors import field_start
 from ptxmm.program.test import TENSORMAP, EventId, Test
 from ptxmm.program.undetermined import Place, readable
 from ptxmm.program.unknown import has_unknown
@@ -110,8 +111,10 @@ def _execute(
         if not guarded and possible.learn(machine) and executions <= rounds(machine):
             continue
         borders = _borders(machine)
-        opaque = {p.physical for e in machine.events if e.kind == "R" and _is_map_access(e) for p in e.places}
-        torn = {k: points for k, points in possible.torn().items() if reading.tear and k not in opaque}
+        torn = possible.torn() if reading.tear else {}
+        for key, base in {(p.physical, p.offset) for e in machine.events if _reads_map(e) for p in e.places}:
+            if key in torn:
+                torn[key] = {field_start(point - base) + base for point in torn[key]}
         torn = {k: inside for k, points in torn.items() if (inside := _inside_reads(machine, k, points, seen))}
         for key, points in torn.items():
             if not whole(key):
@@ -213,9 +216,11 @@ def _inside_reads(machine: Machine, key: str, points: set[int], seen: set[Place]
     return {point for point in points if any(first < point < end for first, end in ranges)}
 
 
-def _is_map_access(event: Event) -> bool:
-    """Whether ``event`` accesses a tensor map as a whole: the map is opaque, so a torn one would mean nothing."""
-    return isinstance(event.op, TensormapReplace | TensormapCopyFence) or event.id[3] == TENSORMAP
+def _reads_map(event: Event) -> bool:
+    """Whether ``event`` reads a tensor map, whose fields are not torn."""
+    return event.kind == "R" and (
+        isinstance(event.op, TensormapReplace | TensormapCopyFence) or event.id[3] == TENSORMAP
+    )
 
 
 def _guarded(op: Op) -> bool:

@@ -13,7 +13,8 @@ Site = tuple[int, int]
 """An instruction: thread index, index in the body."""
 
 Switch = tuple[int, int, int]
-"""A switch of the instruction at a site: thread index, index in the body, number of the switch."""
+"""A switch of the instruction at a site: thread index, index in the body, number of the switch. Where instructions at
+several sites change together, it is named after one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,10 @@ class Variation:
     It has the form whose switches are all on and whose set of switches is the largest: of any two forms
     whose switches are on, some third that needs all of both must be there, or one of them does. ``forms`` begins with
     one that needs none; None stands for no instruction. All forms have the same events, with the same values: only
-    the order, the scope or the kind of a fence differ.
+    the order, the scope or the kind of a fence differ. Instructions at several sites may share switches.
     """
 
-    forms: tuple[tuple[Op | None, frozenset[int]], ...]
+    forms: tuple[tuple[Op | None, frozenset[Switch]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,10 @@ def alternatives(formulas: Formulas, variations: Mapping[Site, Variation]) -> Al
     switches: dict[Switch, Formula] = {}
     forms: dict[Site, tuple[tuple[Op | None, Formula], ...]] = {}
     for site, variation in variations.items():
-        numbers = sorted(set().union(*(needs for _, needs in variation.forms)))
-        for number in numbers:
-            switches[*site, number] = formulas.variable()
-        on = {needs: formulas.all([switches[*site, n] for n in needs]) for _, needs in variation.forms}
+        for switch in sorted(set[Switch]().union(*(needs for _, needs in variation.forms))):
+            if switch not in switches:
+                switches[switch] = formulas.variable()
+        on = {needs: formulas.all([switches[s] for s in needs]) for _, needs in variation.forms}
         forms[site] = tuple(
             (op, formulas.all([on[needs], *(-on[more] for _, more in variation.forms if more > needs)]))
             for op, needs in variation.forms

@@ -118,6 +118,12 @@ def _computed(op: str, type_: Type, sources: list[Known | None]) -> int | None:
 
 def _address(op: Alu, sources: list[Known | None]) -> Known | None:
     """Arithmetic on an address of a variable, where the result does not depend on where the variable lies."""
+    if op.op in ("mad.lo", "mad.wide") and isinstance(start := sources[2], Sym):
+        product = _computed(op.op.replace("mad", "mul"), op.type, sources[:2])
+        bits = op.type.bits * (2 if op.op == "mad.wide" else 1)
+        if product is None or bits not in (32, 64):
+            return None
+        return Sym(start.name, start.offset + arithmetic.as_signed(product, bits))
     if len(sources) != 2 or None in sources or op.type.bits not in (32, 64):
         return None
     first, second = (item if isinstance(item, Sym) else item & _mask(op.type) for item in sources if item is not None)

@@ -75,7 +75,7 @@ def inline(module: Module, kernel: Function, launch: Launch) -> Flat:
 
     Raises ``PtxmmError``: arguments that do not fit, recursion, more than ``MAX_INSTRUCTIONS`` instructions.
     """
-    parameters = arguments(kernel, launch)
+    parameters = arguments(kernel, launch, module.address_size == 32)
     flat = Flat(by_value=frozenset(p.whole for p in parameters.values() if p.whole is not None))
     _Frame(module, flat, kernel, parameters, {}, 0, (kernel.name,)).run()
     return flat

@@ -156,6 +156,16 @@ def _decode_error(text: Text, message: str) -> PtxmmError:
     return at(f"this is not TOML: {plain[:1].lower()}{plain[1:]}", Span(line, column, column + 1), kind="format")
 
 
+def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What holds for all launches with what one of them says: its tables add their keys, or say them anew."""
+    found = {**common, **own}
+    for key in ("objects", "host", "check"):
+        first, second = common.get(key), own.get(key)
+        if isinstance(first, dict) and isinstance(second, dict):
+            found[key] = {**first, **second}
+    return found
+
+
 class _Table:
     """The keys of one launch with their places: ``document[start:end]``."""
 
@@ -177,7 +187,7 @@ class _Table:
             starts = [0] * len(several)
         ends = [*starts[1:], len(self.document)]
         return [
-            _Table(self.text, self.document, {**common, **item}, start, end)
+            _Table(self.text, self.document, _merged(common, item), start, end)
             for item, start, end in zip(several, starts, ends, strict=True)
         ]
 
@@ -196,6 +206,18 @@ class _Table:
 
     def error(self, key: str, message: str, hint: str | None = None) -> PtxmmError:
         return at(message, self.span(key), kind="format", hint=hint)
+
+    def spans_of(self, key: str, items: list[Any]) -> list[Span]:
+        """Where each of ``items``, the list that ``key`` is, stands: its text if it is a string, else the key."""
+        whole = self.span(key)
+        position = self.text.starts[whole.line - 1] + whole.end_column - 1
+        found: list[Span] = []
+        for item in items:
+            quoted = rf"([\"']){re.escape(item)}\1" if isinstance(item, str) else None
+            match = re.compile(quoted).search(self.document, position) if quoted is not None else None
+            found.append(whole if match is None else self.text.span(match.start(), match.end()))
+            position = position if match is None else match.end()
+        return found
 
     def text_of(self, key: str, value: str) -> Span:
         """Where the string ``value`` of ``key`` stands: its first character."""
@@ -340,11 +362,11 @@ def _arguments(table: _Table) -> tuple[Argument, ...]:
     given = table.data.get("args", [])
     if not isinstance(given, list):
         raise table.error("args", "`args` is a list", 'as in args = ["data", 4]')
-    return tuple(_argument(table, item) for item in given)
+    spans = table.spans_of("args", given)
+    return tuple(_argument(table, item, span) for item, span in zip(given, spans, strict=True))
 
 
-def _argument(table: _Table, item: object) -> Argument:
-    span = table.span("args")
+def _argument(table: _Table, item: object, span: Span) -> Argument:
     if not isinstance(item, dict):
         return Argument((Piece(0, None, _scalar(table, "args", item)),), span)
     if item.keys() == {"bytes"} and isinstance(item["bytes"], list):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from ptxmm.ptx.ops import Nothing, Op, Reg, Source, Type
 from ptxmm.ptx.signatures import CARRY
 
 _NO_RESULT = ("st", "red", "bar", "barrier", "fence", "membar", "cp", "prefetch", "discard", "call", "wgmma")
+_COPY = re.compile(r"\$[0-9]+$")
 
 
 Locate = Callable[[Place | None], tuple[Span | None, tuple[int, ...]]]
@@ -39,14 +41,14 @@ class Code:
 def lower(
     flat: Flat,
     variables: Container[str],
-    functions: Container[str],
+    others: Mapping[str, str],
     isa: tuple[int, int],
     locate: Locate,
 ) -> Code:
     """Resolve the instructions of ``flat`` in PTX of version ``isa``.
 
-    ``variables``: the names of memory objects; ``functions``: those of functions, whose addresses mean nothing here.
-    ``locate``: see there. Raises ``PtxmmError`` for a branch to nowhere.
+    ``variables``: the names of memory objects; ``others``: those of what has an address that means nothing here, each
+    with what it is (``functions``). ``locate``: see there. Raises ``PtxmmError`` for a branch to nowhere.
     """
     steps = [item for item in flat.statements if isinstance(item, Step)]
     made: list[list[tuple[Op, tuple[PtxmmError, bool] | None]]] = []
@@ -59,7 +61,7 @@ def lower(
         else:
             numbers[item] = count
     for step in steps:
-        found = _resolved(step, flat, variables, functions, numbers, predicates, isa)
+        found = _resolved(step, flat, variables, others, numbers, predicates, isa)
         place, calls = locate(step.place)
         made.append([(_placed(op, place, calls), why) for op, why in found])
     starts = [0]
@@ -94,7 +96,7 @@ def _resolved(
     step: Step,
     flat: Flat,
     variables: Container[str],
-    functions: Container[str],
+    others: Mapping[str, str],
     labels: Mapping[str, int],
     predicates: Container[str],
     isa: tuple[int, int],
@@ -104,7 +106,7 @@ def _resolved(
     if error is None:
         try:
             op = resolve(item, dialect=False, variables=variables, labels=labels, isa=isa, predicates=predicates)
-            return [(_known(op, flat, functions), None)]
+            return [(_known(op, flat, others), None)]
         except PtxmmError as problem:
             if item.opcode == "bra" or problem.kind == "name":
                 raise
@@ -117,18 +119,20 @@ def _resolved(
     return [(Nothing(Reg(name), flat.registers[name], source), (error, False)) for name in results]
 
 
-def _known(op: Op, flat: Flat, functions: Container[str]) -> Op:
+def _known(op: Op, flat: Flat, others: Mapping[str, str]) -> Op:
     """``op``, the registers of which are declared.
 
-    Raises ``PtxmmError`` (kind ``name``; ``unsupported`` for the address of a function).
+    Raises ``PtxmmError`` (kind ``name``; ``unsupported`` for the address of what is in ``others``).
     """
     for name, _ in (*definitions(op), *uses(op)):
-        if name in functions and name not in flat.registers:
-            raise at("addresses of functions are not supported", op.source.span, kind="unsupported")
+        if name in others and name not in flat.registers:
+            raise at(f"addresses of {others[name]} are not supported", op.source.span, kind="unsupported")
         if name not in flat.registers and name != CARRY:
-            names = [known for known in flat.registers if not known.startswith("sreg ")]
-            message = f"`{name}` is neither a register nor a variable"
-            raise at(message, op.source.span, kind="name", hint=did_you_mean(name, names))
+            sign = "%" if f"%{name}" in op.source.text else ""
+            # As they are written: without the number of a call that is inlined, and without the slots of its arguments.
+            names = {_COPY.sub("", known) for known in flat.registers if "@" not in known and " " not in known}
+            message = f"`{sign}{name}` is neither a register nor a variable"
+            raise at(message, op.source.span, kind="name", hint=did_you_mean(sign + name, [sign + n for n in names]))
     return op
 
 

@@ -18,6 +18,7 @@ from ptxmm.formats.modules.inline import Flat, inline
 from ptxmm.formats.modules.lanes import check_lanes
 from ptxmm.formats.modules.launch import Launch, ObjectSpec, Scalar, place
 from ptxmm.formats.modules.lower import Code, Locate, lower
+from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, regrouped, viewed
 from ptxmm.formats.modules.parameters import Parameter
 from ptxmm.formats.modules.prune import pruned
@@ -71,7 +72,9 @@ def launched(
     launch = _as_required(kernel, launch)
     flat = inline(module, kernel, launch)
     variables = _variables(module, flat, launch)
-    code = lower(flat, variables, module.functions, isa or module.version, locate)
+    others = dict.fromkeys(module.functions, "functions")
+    others |= {v.name: "textures, samplers and surfaces" for v in module.variables if v.opaque is not None}
+    code = lower(flat, variables, others, isa or module.version, locate)
     observed = _observed(launch, code.registers)
     code = pruned(code, frozenset().union(*observed))
     shared = sum(v.size for v in variables.values() if v.space == "shared")
@@ -79,8 +82,10 @@ def launched(
         threads, notes = _threads(code, launch, observed, variables, shared)
     except PtxmmError as error:
         raise error.place(file, text) from None
+    variables, bodies = separated(variables, [thread.body or () for thread in threads], launch)
+    threads = [t if t.body is None else replace(t, body=body) for t, body in zip(threads, bodies, strict=True)]
     placed = [t for t in threads if not t.placement.host]
-    variables = viewed(variables, [thread.body or () for thread in threads], launch)
+    variables = viewed(variables, bodies, launch)
     name = kernel.name if launch.name is None else f"{kernel.name} ({launch.name})"
     source = TestSource(
         name=name,
@@ -101,6 +106,9 @@ def launched(
     try:
         return build(source)
     except PtxmmError as error:
+        if error.line is None and error.hint is not None and "initial values" in error.hint:
+            unknown = (v.name for v in variables.values() if v.space == "shared" and v.initial is None)
+            error.hint = "give an initial value: [objects] " + ", ".join(f"{name} = {{ init = 0 }}" for name in unknown)
         raise _placed(error, source, launch) from None
 
 

@@ -23,19 +23,22 @@ class Parameter:
     whole: str | None = None
 
 
-def arguments(kernel: Function, launch: Launch) -> dict[str, Parameter]:
-    """The parameters of ``kernel`` with the arguments of ``launch``. Raises ``PtxmmError`` where they do not fit."""
+def arguments(kernel: Function, launch: Launch, narrow: bool = False) -> dict[str, Parameter]:
+    """The parameters of ``kernel`` with the arguments of ``launch``; ``narrow``: its module has addresses of 32 bits.
+
+    Raises ``PtxmmError`` where they do not fit.
+    """
     span = launch.spans["args"]
     wanted, given = len(kernel.parameters), len(launch.args)
     if wanted != given:
         raise _launch_error(launch, f"`{kernel.name}` has {wanted} parameters, {given} arguments are given", span)
     return {
-        variable.name: _parameter(variable, number, argument, launch)
+        variable.name: _parameter(variable, number, argument, launch, narrow)
         for number, (variable, argument) in enumerate(zip(kernel.parameters, launch.args, strict=True), 1)
     }
 
 
-def _parameter(variable: Variable, number: int, argument: Argument, launch: Launch) -> Parameter:
+def _parameter(variable: Variable, number: int, argument: Argument, launch: Launch, narrow: bool) -> Parameter:
     size = variable.type.bytes * (variable.count if variable.count is not None else 1)
     found: dict[int, int] = dict.fromkeys(range(size), 0)
     addresses: dict[int, tuple[str, int]] = {}
@@ -47,8 +50,9 @@ def _parameter(variable: Variable, number: int, argument: Argument, launch: Laun
             if piece.type is None and target in tensormaps and size > 8:
                 return Parameter(variable, {}, {}, target)
             if type_ is not None and type_.bytes != 8:
-                message = f"argument {number} is an address, but the parameter has {type_.bytes} bytes"
-                raise _launch_error(launch, message, argument.span)
+                message = f"argument {number} is an address, which has 8 bytes, but the parameter has {type_.bytes}"
+                hint = "modules with `.address_size 32` are not supported" if type_.bytes == 4 and narrow else None
+                raise _launch_error(launch, message, argument.span, hint)
             addresses[piece.offset] = target, offset
             continue
         if type_ is None:

@@ -41,11 +41,16 @@ from ptxmm.ptx.ops import (
     Source,
     Store,
     Sym,
+    TensorCopy,
+    TensorProduct,
     Type,
+    Wgmma,
     access_bytes,
 )
 
 _NAMES_VARIABLES = (Mapa, CtaRank, GenericAddress)
+# What finds its matrices by descriptors (PTX ISA 9.7.16.5.1.2.7).
+_BY_DESCRIPTOR = {Wgmma: "wgmma.mma_async", TensorProduct: "tcgen05.mma", TensorCopy: "tcgen05.cp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,9 @@ class _Emission:
         known = {name for name, _ in uses(op) if name in environment}
         if not known:
             return op
-        named = isinstance(op, _NAMES_VARIABLES) or (isinstance(op, Alu) and op.op == "mov")
+        # A generic mapa takes no name (PTX ISA 9.7.10.22).
+        named = isinstance(op, _NAMES_VARIABLES) and not (isinstance(op, Mapa) and op.space is None)
+        named = named or (isinstance(op, Alu) and op.op == "mov")
         changes: dict[str, Any] = {}
         for field, kind in _sources(cast("Hashable", type(op))):
             old = getattr(op, field)
@@ -280,6 +287,11 @@ def _checked(code: Code, residue: Residue, known: Mapping[str, int]) -> Residue:
         if pc in code.refused and isinstance(op, Nothing):
             why = code.refused[pc][0]
             raise at(why.message, op.source.span, kind=why.kind, hint=why.hint)
+        for kind, name in _BY_DESCRIPTOR.items():
+            if isinstance(op, kind):
+                message = f"the matrix descriptors of `{name}` are not decoded"
+                hint = "leave it out to check the rest; in a litmus test a descriptor is the address of the matrix"
+                raise at(message, op.source.span, kind="unsupported", hint=hint)
         for name, _ in uses(op):
             if name not in written:
                 if name.startswith("sreg "):

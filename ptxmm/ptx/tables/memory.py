@@ -74,6 +74,11 @@ _MULTIMEM_LOADS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _MULTIMEM_REDUCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"add": _MULTIMEM_ADD, **_MULTIMEM_BITS, **{op: words("u32 s32 u64 s64") for op in ("min", "max")}}
 )
+_SMALL_FLOATS = words("e4m3 e4m3x2 e4m3x4 e5m2 e5m2x2 e5m2x4")
+MULTIMEM_LATER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"multimem.ld_reduce": ("acc::f16", *_SMALL_FLOATS), "multimem.st": _SMALL_FLOATS}
+)
+"""Qualifiers of PTX ISA 8.6."""
 
 
 def _multimem(which: str, orders: str, types: Mapping[str, tuple[str, ...]] | None, slots: str) -> Form:
@@ -86,7 +91,8 @@ def _multimem(which: str, orders: str, types: Mapping[str, tuple[str, ...]] | No
     required = ("type",) if types is None else ("op", "type")
     types_by = None if types is None else ("op", types)
     opcode, since = f"multimem.{which}", Version((8, 1), 90)
-    return Form(opcode, "multimem", groups, words(slots), since, required, types_by, fixed={"kind": which})
+    later = MULTIMEM_LATER.get(opcode, ())
+    return Form(opcode, "multimem", groups, words(slots), since, required, types_by, later, {"kind": which})
 
 
 def _memory(opcode: str, orders: str, spaces: str, cop: str, slots: str) -> Form:
@@ -120,7 +126,8 @@ def _atomic(opcode: str, orders: str, types: Mapping[str, tuple[str, ...]], slot
     return Form(opcode, "atomic", groups, words(slots), since, ("op", "type"), ("op", types))
 
 
-_READ_ONLY = {"vec": words("v2 v4"), "type": MEMORY_TYPES}
+_READ_ONLY = {"vec": words("v2 v4 v8"), "type": MEMORY_TYPES}
+_UNIFORM = {"space": ("global",), "vec": words("v2 v4"), "type": MEMORY_TYPES}
 _CLUSTER_SHARED = {"space": ("shared::cluster",), "completion": (COMPLETE_TX,)}
 
 FORMS = (
@@ -130,8 +137,7 @@ FORMS = (
     Form("ld.nc", "load",
          {"space": ("global",), "cop": words("ca cg cs"), "evict": EVICT, "hint": HINT, "prefetch": PREFETCH,
           **_READ_ONLY}, words("d [a] policy?"), Version((3, 1), 32), ("space", "type"), fixed={"nc": "nc"}),
-    Form("ldu", "load", {"space": ("global",), **_READ_ONLY}, words("d [a]"), Version((2, 0)), ("type",),
-         fixed={"nc": "nc"}),
+    Form("ldu", "load", _UNIFORM, words("d [a]"), Version((2, 0)), ("type",), fixed={"nc": "nc"}),
     _atomic("atom", "relaxed acquire release acq_rel", ATOMIC_TYPES, "d [a] b c? policy?", Version((1, 1), 11)),
     _atomic("red", "relaxed release", REDUCTION_TYPES, "[a] b policy?", Version((1, 2), 11)),
     Form("st.async", "async_store",

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from ptxmm.ptx.tables.form import COMPLETE_TX, EVICT, HINT, PREFETCH, SCOPES, SM90, V6, Version, words
 from ptxmm.ptx.tables.matrices import LATER_MATRICES
+from ptxmm.ptx.tables.memory import MULTIMEM_LATER
 from ptxmm.ptx.tables.tensorcore import LATER_TENSORS, SM100
 from ptxmm.ptx.tables.wmma import SINCE as WMMA_SINCE
 
@@ -40,7 +41,7 @@ SINCE: tuple[tuple[tuple[str, ...], tuple[str, ...], Version], ...] = (
     ((), ("b128",), Version((8, 3), 70)),
     (_ATOMICS, ("b128",), Version((8, 3), 90)),
     ((), ("b128", "sys"), Version((8, 4), 70)),
-    *((("ld", "st"), (vec, t), Version((8, 8), 100)) for vec, types in
+    *((("ld", "st", "ld.nc"), (vec, t), Version((8, 8), 100)) for vec, types in
       (("v8", "b32 u32 s32 f32"), ("v4", "b64 u64 s64 f64")) for t in words(types)),
     *((_ATOMICS, (scope,), Version((5, 0), 60)) for scope in SCOPES),
     *((_ATOMICS, (op, t), Version((3, 1), 32)) for op in ("and", "or", "xor", "min", "max")
@@ -99,6 +100,7 @@ _LATER = (
     (("redux",), "f32 abs NaN", _V86),
     (("ldmatrix", "stmatrix"), " ".join(LATER_MATRICES), _V86),
     (("st",), "bulk", _V86),
+    *(((opcode,), " ".join(names), SM100) for opcode, names in MULTIMEM_LATER.items()),
     *(((opcode,), " ".join(names), SM100) for opcode, names in LATER_TENSORS.items()),
     (("ld", "st"), "L2::evict_last L2::evict_normal L2::evict_first", Version((8, 8), 100)),
 )

@@ -1,0 +1,63 @@
+"""Which instructions of a test change together, and what their threads are called.
+
+An instruction of a litmus test is changed by itself. One of the source of a kernel is run by many threads, and by one
+several times where a loop is unrolled: who changes it changes all of these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from ptxmm.analysis.instruction import written
+from ptxmm.events.symbolic.variants import Site
+from ptxmm.program.test import Test
+
+_REGISTER = re.compile(r"%[\w$.]+")
+
+Unit = Hashable
+"""What instructions have in common that change together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The instructions of a test: ``of`` each site its unit, the ``sites`` of each unit in the order of the test."""
+
+    of: Mapping[Site, Unit]
+    sites: Mapping[Unit, tuple[Site, ...]]
+
+    def threads(self, site: Site) -> tuple[int, ...]:
+        """The threads that have an instruction of the unit of that at ``site``."""
+        return tuple(dict.fromkeys(thread for thread, _ in self.sites[self.of[site]]))
+
+
+def units(test: Test) -> Units:
+    """The units of ``test``."""
+    of: dict[Site, Unit] = {}
+    sites: dict[Unit, list[Site]] = {}
+    for thread, body in enumerate(t.body for t in test.threads):
+        for index in range(len(body)):
+            unit = _unit(test, (thread, index))
+            of[thread, index] = unit
+            sites.setdefault(unit, []).append((thread, index))
+    return Units(of, {unit: tuple(found) for unit, found in sites.items()})
+
+
+def names(test: Test, threads: Iterable[int]) -> str:
+    """``P1``, or ``P0-P3,P6`` for several threads."""
+    order = sorted(threads)
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(order), key=lambda item: item[1] - item[0])]
+    called = [[test.threads[number].name for number in run] for run in runs]
+    return ",".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in called)
+
+
+def _unit(test: Test, site: Site) -> Unit:
+    """The place in the source and what stands there: a compiler may print an instruction of CUDA several times, with
+    other registers; inlined calls are told apart by the text, which says where they are."""
+    if test.claims is None:
+        return site
+    op = test.threads[site[0]].body[site[1]]
+    text = _REGISTER.sub("%", written(op)) or (type(op).__name__, getattr(op, "kind", None))
+    return op.source.span.line, op.source.span.column, text

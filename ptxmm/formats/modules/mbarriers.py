@@ -1,0 +1,130 @@
+"""Mbarriers in an array or a structure of shared memory, as variables of their own.
+
+Kernels take tiles and mbarriers from one block of (dynamic) shared memory. In a test an mbarrier is a variable: its
+content is opaque, and nothing else accesses its memory (PTX ISA 9.7.14.15.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from math import prod
+from typing import Any
+
+from ptxmm.formats.modules.launch import Launch
+from ptxmm.formats.modules.objects import Object
+from ptxmm.program.accesses import touches
+from ptxmm.program.mbarriers import MBARRIER_BYTES, operands
+from ptxmm.program.symbols import symbols
+from ptxmm.ptx.ops import (
+    MATRIX_ROW_BYTES,
+    Address,
+    BulkCopy,
+    Imm,
+    LoadMatrix,
+    Mapa,
+    Op,
+    StoreMatrix,
+    Sym,
+    Type,
+)
+
+_B64 = Type("b", 64)
+_Places = dict[str, set[tuple[int, int]]]
+
+
+def separated(
+    variables: Mapping[str, Object], bodies: Sequence[Sequence[Op]], launch: Launch
+) -> tuple[dict[str, Object], list[tuple[Op, ...]]]:
+    """``variables`` and the threads' instructions with a variable ``NAME_OFFSET`` for each mbarrier in a variable that
+    also holds data.
+
+    That is done where all accesses to the variable name it and none of them touches an mbarrier: what a register could
+    make of its address is not known. The rest is left as it is.
+    """
+    barriers: _Places = {}
+    others: _Places = {}
+    escaped: set[str] = set()
+    boxes = {
+        item.name: prod(item.tensormap.box) * item.tensormap.type.bytes
+        for item in launch.objects
+        if item.tensormap is not None
+    }
+    mapped: set[tuple[str, int]] = set()
+    for body in bodies:
+        for op in body:
+            named = symbols(op)
+            if isinstance(op, Mapa) and isinstance(op.value, Sym):
+                mapped.add((op.value.name, op.value.offset))
+                named.remove(op.value.name)
+            for found, operand in ((barriers, _barriers(op)), (others, _others(op, boxes))):
+                for address, size in operand:
+                    base = address.base
+                    if isinstance(base, Sym) and size is not None and base.name in named:
+                        start = base.offset + address.offset
+                        found.setdefault(base.name, set()).add((start, start + size))
+                        named.remove(base.name)
+            escaped.update(named)
+    escaped |= {name for name, start in mapped if (start, start + MBARRIER_BYTES) not in barriers.get(name, ())}
+    names: dict[tuple[str, int], str] = {}
+    added = dict(variables)
+    for name, places in barriers.items():
+        item = variables.get(name)
+        if item is None or item.space != "shared" or name in escaped or not _apart(places, others.get(name)):
+            continue
+        for start, _ in sorted(places):
+            own = f"{name}_{start}"
+            while own in added:
+                own += "_"
+            names[name, start] = own
+            added[own] = Object(own, "shared", _B64, None, None, MBARRIER_BYTES, item.span)
+    if not names:
+        return dict(variables), [tuple(body) for body in bodies]
+    return added, [tuple(_renamed(op, names) for op in body) for body in bodies]
+
+
+def _barriers(op: Op) -> Iterator[tuple[Address, int | None]]:
+    for place in operands(op):
+        yield place, MBARRIER_BYTES
+
+
+def _others(op: Op, boxes: Mapping[str, int]) -> Iterator[tuple[Address, int | None]]:
+    """The addresses of data in ``op`` and how many bytes it accesses there, None where that is not known.
+
+    ``boxes``: the bytes of a tensor copy by its tensor map.
+    """
+    if isinstance(op, LoadMatrix | StoreMatrix):
+        yield op.address, MATRIX_ROW_BYTES
+        return
+    if isinstance(op, BulkCopy) and op.tensormap is not None:
+        base = op.tensormap.base
+        size = boxes.get(base.name) if isinstance(base, Sym) else None
+        op = replace(op, tensormap=None, size=None if size is None else Imm(size))
+    for touch in touches(op, {}):
+        if touch.role != "mbarrier":
+            yield touch.address, touch.size
+
+
+def _apart(barriers: set[tuple[int, int]], others: set[tuple[int, int]] | None) -> bool:
+    """Whether there are data, and no two places of ``barriers`` or of both overlap."""
+    if not others or any(start % MBARRIER_BYTES for start, _ in barriers):
+        return False
+    return not any(low < end and start < high for start, end in barriers for low, high in others)
+
+
+def _renamed(op: Op, names: Mapping[tuple[str, int], str]) -> Op:
+    """``op`` with the names of mbarriers that are variables of their own."""
+    if isinstance(op, Mapa) and isinstance(op.value, Sym):
+        own = names.get((op.value.name, op.value.offset))
+        return op if own is None else replace(op, value=Sym(own))
+    found = list(operands(op))
+    if not found:
+        return op
+    changes: dict[str, Any] = {}
+    for field in fields(op):
+        place = getattr(op, field.name)
+        if any(place is one for one in found) and isinstance(place.base, Sym):
+            own = names.get((place.base.name, place.base.offset + place.offset))
+            if own is not None:
+                changes[field.name] = Address(Sym(own), 0)
+    return replace(op, **changes) if changes else op
