@@ -232,3 +232,29 @@ def test_a_copy_of_nothing_has_no_accesses_and_completes() -> None:
     test = parse_one(text(code, warp=False).replace("PTX t\n{", "PTX t\n{" + more))
     found = ask("enumerate", test, model_named("ptx-8.5"))
     assert len(found.states) == 1 and not found.undefined
+
+
+LATER = """PTX t
+{ .global .u32 x = 0; }
+P0 @ cta 0, warp 0 {
+  ld.relaxed.gpu.global.u32 r1, [x];
+  shfl.sync.idx.b32 r2|p2, r1, r1, 31, 3;
+}
+P1 @ cta 0, warp 0 {
+  shfl.sync.idx.b32 r2|p2, 5, 1, 31, 3;
+  st.relaxed.gpu.global.u32 [x], 2;
+}
+exists (x == 2)
+"""
+
+
+@pytest.mark.parametrize("engine", ["solve", "enumerate"])
+def test_what_comes_after_a_misuse_is_no_reason_for_it(engine: str) -> None:
+    """Lane 2, which is not there, could only be read from a store that comes after the shuffle; before it, it can."""
+    test = parse_one(LATER)
+    found = run(engine, test, model_named("ptx-8.5"), everything(test), Limits())
+    assert found.undefined is None and len(found.found) == 1
+    first = parse_one(LATER.replace("  shfl.sync.idx.b32 r2|p2, 5, 1, 31, 3;\n", "").replace(
+        "[x], 2;", "[x], 2;\n  shfl.sync.idx.b32 r2|p2, 5, 1, 31, 3;"))  # fmt: skip
+    found = run(engine, first, model_named("ptx-8.5"), everything(first), Limits())
+    assert found.undefined is not None and "shfl from lane 2, which takes no part" in found.undefined

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from ptxmm import cat
 from ptxmm.analysis.observe import observed
+from ptxmm.analysis.outcomes import check
 from ptxmm.engines.result import Limits, Search
 from ptxmm.engines.solve import search
 from ptxmm.engines.whole import rule
 from ptxmm.engines.witness import Confirmer
+from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.floats import compute_float
 from ptxmm.formats.litmus import parse
 from ptxmm.program.test import Test
@@ -610,3 +612,21 @@ def test_a_copy_without_a_meaning_that_is_waited_for(size: int, why: str) -> Non
 @pytest.mark.parametrize(("offset", "why"), [(8, "misaligned access"), (1024, "access outside every object")])
 def test_a_bulk_copy_of_no_bytes_still_has_addresses(offset: int, why: str) -> None:
     assert why in str(search_only(SIZES % (0, BEYOND % offset, 0)).undefined)
+
+
+def test_a_value_in_too_many_ways_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxmm.events.symbolic.values.LIMIT", 4)
+    text = """PTX t
+{ .global .u32 x = 0; .global .u32 y = 0; }
+P0 @ cta 0 { st.u32 [x], 1; st.u32 [x], 2; st.u32 [y], 4; st.u32 [y], 8; }
+P1 @ cta 1 {
+  ld.u32 r0, [x];
+  ld.u32 r1, [y];
+  add.u32 r2, r0, r1;
+}
+exists (P1:r2 == 6)
+"""
+    with pytest.raises(PtxmmError) as caught:
+        check(parse(text, "t.litmus")[0], cat.load("ptx-8.5"), engine="z3")
+    assert (caught.value.kind, caught.value.line, caught.value.column) == ("unsupported", 7, 3)
+    assert caught.value.source == "  add.u32 r2, r0, r1;"

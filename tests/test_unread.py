@@ -8,7 +8,7 @@ from ptxmm.analysis.unread import without_unread
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.formats import parse
 from ptxmm.program.test import Test
-from tests.support import model_named
+from tests.support import model_named, parse_one
 
 HEAD = """// ptxmm: args = ["out"]
 // ptxmm: block = {block}
@@ -175,3 +175,25 @@ def test_nothing_to_do_without_unknown_values_in_computations() -> None:
     """Where nothing is computed with them, no search is made."""
     test = kernel("  ld.shared.u32 %r1, [s]; st.global.u32 [%rd1], %r1;", "forall (out[1] == 0)", block=1)
     assert without_unread(test, model_named("ptx-8.5"), Limits()) is test
+
+
+def test_a_tensor_copy_does_not_read_where_it_writes() -> None:
+    """So the bytes that nobody looks at are not told apart, of which there may be no more than 128."""
+    text = """PTX t
+{
+  .global .align 64 .b8 m[128] = tensormap(g, u32, 64, 64);
+  .global .align 16 .u32 g[64] = {1};
+  .shared .align 128 .u32 s[64] @ cta 0;
+  .shared .b64 b @ cta 0 = mbarrier(1);
+}
+P0 @ cta 0 {
+  mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [b], 256;
+  cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [m, {0}], [b];
+  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [b], 0;
+  ld.shared.u32 r1, [s];
+}
+filter (P0:p == 1)
+forall (P0:r1 == 1)
+"""
+    result = check(parse_one(text), model_named("ptx-8.5"), engine="both")
+    assert (result.holds, result.status) == (True, "complete")

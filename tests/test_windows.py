@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ptxmm.analysis.outcomes import check
@@ -167,3 +169,22 @@ def test_alignment_is_kept() -> None:
     (test,) = parse(f"PTX a\n{{ {declarations} }}\nP0 @ cta 0 {{ ld.shared.u32 r0, [s]; }}\n", "a.litmus")
     (again,) = parse(write(test), "b.litmus")
     assert {key: item.alignment for key, item in again.objects.items()} == {"s": 16, "t": 64, "v": 16}
+
+
+@pytest.mark.parametrize(
+    ("access", "beside"),
+    [
+        ("add.u64 d2, d1, 8; st.u32 [d2], 1;", ", right behind x)"),
+        ("add.u64 d2, d1, 12; st.u32 [d2], 1;", ", 4 bytes behind x)"),
+        ("add.u64 d2, d1, -4; st.u32 [d2], 1;", ", 4 bytes before x)"),
+        ("add.u64 d2, d1, 0; st.v4.u32 [d2], {r0, r0, r0, r0};", ", beyond the end of x)"),
+        ("add.u64 d2, d1, 4000000; st.u32 [d2], 1;", ")"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["z3", "enumerate"])
+def test_the_object_beside_an_access_is_named(access: str, beside: str, engine: str) -> None:
+    text = "PTX t\n{ .global .align 16 .u32 x[2] = {0, 0}; .reg .u32 P0:r0 = 0; }\nP0 @ cta 0 { mov.u64 d1, x; " + access + " }\n"
+    (test,) = parse(text + "exists (x[0] == 1)\n", "t.litmus")
+    result = check(test, load("ptx-8.5"), engine=engine)
+    assert result.status == "undefined"
+    assert re.search(r"\(address 0x[0-9a-f]+" + re.escape(beside) + "$", result.notes[0].text)

@@ -152,10 +152,10 @@ class _Task:
             bounded = meeting.misuse is None and any(p.trace.end == "cut" for p in going)
             if meeting.misuse is None and not bounded and any(p.trace.end == "spin" for p in going):
                 continue
-            links, lost = resolve(choice, [p.passed for p in paths], meeting.phases) if shared else ({}, None)
+            links = resolve(choice, [p.passed for p in paths], meeting.phases)[0] if shared else {}
             outside = [p.trace.outside[0] for p in paths if p.trace.outside and p.reaches(p.trace.outside[1])]
-            undefined = meeting.misuse or (outside[0] if outside else lost)
-            stuck = bool(meeting.waiting) and meeting.misuse is None and lost is None and not bounded
+            undefined = meeting.misuse or (outside[0] if outside else None)
+            stuck = bool(meeting.waiting) and meeting.misuse is None and not bounded
             complete = meeting.misuse is None and not bounded and not meeting.waiting
             yield _Case(paths, meeting, bounded, stuck, undefined, complete, links)
 

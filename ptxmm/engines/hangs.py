@@ -244,10 +244,9 @@ class _Hunt:
             if meeting.misuse is not None or not self._hangs(runs, paths, states):
                 continue
             links: Links = {}
-            lost = None
             if any(run.trace.exchanges for run in runs):
-                links, lost = resolve([run.trace for run in runs], [p.passed for p in paths], meeting.phases)
-            if lost is None and not any(p.trace.outside and p.reaches(p.trace.outside[1]) for p in paths):
+                links, _ = resolve([run.trace for run in runs], [p.passed for p in paths], meeting.phases)
+            if not any(p.trace.outside and p.reaches(p.trace.outside[1]) for p in paths):
                 yield _Case(test, runs, paths, states, meeting, links)
 
     def _hangs(self, runs: Sequence[Run], paths: Sequence[Path], states: Sequence[State]) -> bool:

@@ -73,7 +73,8 @@ class Step:
     arrival; ``no_complete``: the arrival must not complete the phase. ``state``: a wait by state, the arrival that
     returned it or its value; ``parity``: a wait by parity. ``asynchronous``: it happens at any time after the thread
     has passed it. ``event``: how many events of the trace come before it. ``operation``: of a reduction or an exchange;
-    only threads at the same one meet.
+    only threads at the same one meet. ``source``: of a shuffle, the lane and the thread that it takes its value from
+    (-1: no thread of the warp that is in the mask).
     """
 
     id: EventId
@@ -89,6 +90,7 @@ class Step:
     asynchronous: bool = False
     event: int = 0
     operation: str = ""
+    source: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

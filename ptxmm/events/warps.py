@@ -57,7 +57,8 @@ def exchange(machine: Machine, op: WarpExchange) -> None:
     name = f"{op.op}.{op.type.name}"
     taken = source if source < len(lanes) and mask >> max(source, 0) & 1 else -1
     shuffle = op.op.startswith("shfl.")
-    machine.step("warp.exchange", number=mask, operation=name)
+    giver = (source, lanes[taken] if taken >= 0 else -1) if shuffle else None
+    machine.step("warp.exchange", number=mask, operation=name, source=giver)
     expressions = machine.expressions
     results = machine.exchange(
         (
@@ -70,7 +71,7 @@ def exchange(machine: Machine, op: WarpExchange) -> None:
         operand=operand,
         threads=tuple((t, lane) for lane, t in enumerate(lanes) if mask >> lane & 1),
         lane=own,
-        source=lanes[taken] if taken >= 0 else -1,
+        source=-1 if giver is None else giver[1],
         source_lane=source,
     )
     if op.op == "elect":

@@ -212,6 +212,8 @@ def _sources(op: Op) -> Iterator[tuple[Address, int]]:
             yield op.address, op.type.bytes * len(op.values)
         case Store() | AsyncStore() | Multimem() | Discard() | WmmaStore() | WmmaLoad():
             pass  # of a matrix that is loaded, nothing is seen
+        case BulkCopy(reduction=None):
+            yield from ((place, 1 << 32) for place in (op.src, op.tensormap, op.mbarrier) if place is not None)
         case _:
             yield from ((value, 1 << 32) for value in addresses(op))
 

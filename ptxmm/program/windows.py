@@ -42,6 +42,9 @@ from ptxmm.ptx.ops import (
 
 BITS = 32
 MASK = (1 << BITS) - 1
+_FAR = 1 << 20
+"""An address that far from an object has nothing to do with it."""
+
 MOST_VARIABLES = 255
 """So many variables have addresses that differ in their low halves (``layout.address_of``)."""
 
@@ -90,7 +93,22 @@ def outside(objects: Mapping[str, MemoryObject], address: int) -> str:
         if item.space == "shared" and low <= address < low + item.size:
             where = f"{address:#x} is an address in the window .shared, which cvta.shared makes a generic one"
             return f"access outside every object (address {where})"
-    return f"access outside every object (address {address:#x})"
+    return f"access outside every object (address {address:#x}{_beside(objects, address)})"
+
+
+def _beside(objects: Mapping[str, MemoryObject], address: int) -> str:
+    """Which object an address is beside, or begins in; nothing where all are far away."""
+    found = []
+    for key, item in objects.items():
+        end = item.address + item.size
+        if item.address <= address < end:
+            return f", beyond the end of {key}"
+        distance = item.address - address if address < item.address else address - end
+        found.append((distance, f"before {key}" if address < item.address else f"behind {key}"))
+    distance, where = min(found, default=(_FAR, ""))
+    if distance >= _FAR:
+        return ""
+    return f", {distance} bytes {where}" if distance else f", right {where}"
 
 
 def takes_narrow_address(op: Op) -> bool:

@@ -145,7 +145,7 @@ def _end(simulation: Simulation, state: State, way: _Way, fixed: bool) -> Meetin
     for number, _ in failed:
         slot = plan.slots[number]
         if not slot.step.asynchronous:
-            reached[slot.thread] += 1
+            reached[slot.thread] = slot.index + 1
             waiting |= 1 << slot.thread
     executed = [s for s in plan.slots if s.recorded and simulation.executed(state, s)]
     return Meeting(

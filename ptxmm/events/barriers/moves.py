@@ -239,7 +239,7 @@ class Simulation:
         plan = self.plan
         frozen = self._frozen(state)
         halted = self.halted(state)
-        position, waiting, bars = list(state.position), state.waiting, state.bars
+        position, waiting, bars, failed = list(state.position), state.waiting, state.bars, state.failed
         while True:
             for t in range(len(position)):
                 if not (waiting | halted) >> t & 1:
@@ -261,13 +261,28 @@ class Simulation:
             else:
                 for barrier, lanes in plan.lanes.items():
                     there = self._waiting_at(position, waiting & lanes, barrier)
-                    if there and not lanes & ~(there | exited):
-                        released = there
-                        break
+                    if not there or lanes & ~(there | exited) or barrier in frozen:
+                        continue
+                    lost = self._lost(position, there)
+                    failed = tuple(sorted((*failed, *lost)))
+                    if lost:
+                        frozen |= {barrier}
+                        continue
+                    released = there
+                    break
                 else:
                     break
             waiting &= ~released
-        return replace(state, position=tuple(position), waiting=waiting, bars=bars)
+        return replace(state, position=tuple(position), waiting=waiting, bars=bars, failed=failed)
+
+    def _lost(self, position: Sequence[int], there: int) -> list[tuple[int, str]]:
+        """The steps of those ``there``, who meet, that shuffle from a lane that takes no part, and the reason."""
+        slots = [self.plan.slot(t, at - 1) for t, at in enumerate(position) if there >> t & 1]
+        return [
+            (slot.number, f"shfl from lane {slot.step.source[0]}, which takes no part")
+            for slot in slots
+            if slot.step.source is not None and (slot.step.source[1] < 0 or not there >> slot.step.source[1] & 1)
+        ]
 
     def _waiting_at(self, position: Sequence[int], threads: int, barrier: int) -> int:
         """Those of ``threads``, which wait, that wait at ``barrier``."""

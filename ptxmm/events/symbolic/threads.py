@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
-from ptxmm.errors import Span
+from ptxmm.errors import PtxmmError, Span
 from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
@@ -244,7 +244,12 @@ class _Run:
             return [(pc + 1, counts, self._open(pc, stays, reads, known))]
         if isinstance(op, AsyncCommit):
             return [(pc + 1, counts, s) for s in self._commit(op, state, condition)]
-        execute(self.executor, op, here, state, condition, reads)
+        try:
+            execute(self.executor, op, here, state, condition, reads)
+        except PtxmmError as error:
+            if error.kind == "unsupported" and error.line is None:
+                error.line, error.column = op.source.span.line, op.source.span.column
+            raise error.place(self.machine.test.file, self.machine.test.text) from None
         return [(pc + 1, counts, state)]
 
     def _commit(self, op: AsyncCommit, state: State, condition: Formula) -> list[State]:
