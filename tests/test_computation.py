@@ -591,6 +591,26 @@ def test_refused(text: str, message: str, kind: str) -> None:
     assert caught.value.line == 1 and caught.value.width >= 1
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("sub.cc", "addc", "`addc` after `sub.cc`: what a borrow means for it is not said"),
+        ("add.cc", "subc", "`subc` after `add.cc`: what a carry means for it is not said"),
+        ("sub.cc.u32 r, 1, 2; add.cc", "addc", None),
+        ("add.cc.u32 r, 1, 2; sub.cc", "subc", None),
+    ],
+)
+def test_a_borrow_is_no_carry(first: str, second: str, message: str | None) -> None:
+    body = f"{first}.u32 r, 1, 2;\n {second}.u32 r, 1, 2;"
+    text = f"PTX t\n{{ .global .u32 x = 0; }}\nP0 @ cta 0 {{\n {body}\n}}\nexists (x == 0)\n"
+    if message is None:
+        assert parse_one(text).threads
+        return
+    with pytest.raises(PtxmmError) as caught:
+        parse_one(text)
+    assert (caught.value.message, caught.value.kind, caught.value.line) == (message, "unsupported", 5)
+
+
 def test_reading_the_carry_flag_before_writing_it() -> None:
     with pytest.raises(PtxmmError) as caught:
         parse_one("PTX t\n{\n.global .u32 x = 0;\n}\nP0 @ cta 0 {\n addc.u32 r, 1, 2;\n}\nexists (x == 0)\n")

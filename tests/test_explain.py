@@ -237,6 +237,18 @@ def test_nearest_misses(name: str, kinds: set[str]) -> None:
             assert allowed(test, miss), miss
 
 
+def test_a_miss_of_a_kernel_is_a_change_of_its_source() -> None:
+    """The lock that both threads take by the same instruction is weakened for both."""
+    (test,) = read(ROOT / "tests" / "cuda" / "spin_lock_acquire.ptx")
+    result = explain(test, model_named("ptx-8.5"), limits=Limits(deadline=time.monotonic() + 60))
+    changes = [change for miss in result.misses for change in miss.changes]
+    assert len(changes) == len(result.misses) == 4
+    assert {(change.name, (change.old or "").partition(" ")[0]) for change in changes} == {
+        ("P0-P1", "atom.acquire.gpu.global.cas.b32"), ("P0-P1", "st.release.gpu.global.u32"),
+    }  # fmt: skip
+
+
+
 def allowed(test: Test, miss: Miss) -> bool:
     """Whether the changed test ends in the state, says the other engine."""
     edits = {(c.thread, c.index): () if c.op is None else (c.op,) for c in miss.changes}

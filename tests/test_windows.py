@@ -183,8 +183,9 @@ def test_alignment_is_kept() -> None:
 )
 @pytest.mark.parametrize("engine", ["z3", "enumerate"])
 def test_the_object_beside_an_access_is_named(access: str, beside: str, engine: str) -> None:
-    text = "PTX t\n{ .global .align 16 .u32 x[2] = {0, 0}; .reg .u32 P0:r0 = 0; }\nP0 @ cta 0 { mov.u64 d1, x; " + access + " }\n"
-    (test,) = parse(text + "exists (x[0] == 1)\n", "t.litmus")
+    head = "PTX t\n{ .global .align 16 .u32 x[2] = {0, 0}; .reg .u32 P0:r0 = 0; }\n"
+    thread = "P0 @ cta 0 { mov.u64 d1, x; " + access + " }\n"
+    (test,) = parse(head + thread + "exists (x[0] == 1)\n", "t.litmus")
     result = check(test, load("ptx-8.5"), engine=engine)
     assert result.status == "undefined"
     assert re.search(r"\(address 0x[0-9a-f]+" + re.escape(beside) + "$", result.notes[0].text)

@@ -17,7 +17,7 @@ from ptxmm.analysis.property import Judgement, Property, Requirement, judge, req
 from ptxmm.analysis.result import Note, Outcome, Status
 from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import bug, final_states, values
-from ptxmm.analysis.strength.changes import Change, Costs, changes
+from ptxmm.analysis.strength.changes import Change, Costs, changes, stated
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.repairs import Repairs
 from ptxmm.analysis.strength.structure import Structural, left_out, removals, strengthenings, unjudged
@@ -29,10 +29,10 @@ from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.symbolic.variants import Site, Switch
 from ptxmm.program.condition import Proposition, State, evaluate
-from ptxmm.program.edit import canonical, edited
+from ptxmm.program.edit import edited
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import has_unknown
-from ptxmm.ptx.ops import ClusterBarrier, Op
+from ptxmm.ptx.ops import Barrier, ClusterBarrier, Op, WarpBarrier
 
 MOST = 10
 """So many repairs, or joint reductions, are listed unless more are asked for."""
@@ -42,6 +42,8 @@ _LIFETIME = (
     "which must not be: the memory model does not speak of it"
 )
 """CUDA C++ Programming Guide, Distributed Shared Memory."""
+
+_EVERYONE = "all threads of a warp, a CTA or a cluster have to come to its barriers, those too that do not run here"
 
 SETS, TRIED = 40, 1500
 """So many sets of several barriers, waits and moves are tried as repairs; the search ends after so many strengths."""
@@ -245,7 +247,7 @@ class _Search:
         outcome, why = without.outcome, _why(without)
         if own in enough:
             return Item(*where, "needed", (), outcome, why)
-        weaker = tuple(canonical(self.test, form) for form in forms if form is not None)
+        weaker = tuple(stated(self.test, op, form) for form in forms if form is not None)
         return Item(*where, "weaker", weaker, outcome, why)
 
     def _removed(self, structural: Structural, required: Requirement) -> Item:
@@ -292,6 +294,9 @@ class _Search:
                 repairs.accept(found)
         if repairs.missed is not None:
             self._bound("repairs by several barriers, waits and moves", repairs.missed)
+        added = [change.op for variant in self.variants for change in variant.changes if change.old is None]
+        if self.test.claims is not None and any(isinstance(op, Barrier | WarpBarrier | ClusterBarrier) for op in added):
+            self.notes.append(Note("barrier", _EVERYONE))
         if left_out(self.test):
             self.partial = True
             self.notes.append(Note("repair", "the threads have too many instructions for barriers to be tried"))

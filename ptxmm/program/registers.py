@@ -11,7 +11,7 @@ from ptxmm.program.source import RegisterEntry, ThreadSource
 from ptxmm.program.symbols import addresses
 from ptxmm.program.windows import BITS, window_operands
 from ptxmm.ptx.isa import ADDRESS, PREDICATE, S64, definitions, uses
-from ptxmm.ptx.ops import Convert, Load, Op, Reg, Source, Store, Type
+from ptxmm.ptx.ops import Alu, AluPair, Convert, Load, Op, Reg, Source, Store, Type
 from ptxmm.ptx.signatures import CARRY
 
 
@@ -48,8 +48,29 @@ def register_types(
             found[name] = S64
     for op in body:
         _check(op, found, declared, places)
+    _check_carry(body)
     occurring = {name: found[name] for op in body for name, _ in (*definitions(op), *uses(op))}
     return occurring | {name: found[name] for name in valued}
+
+
+def _check_carry(body: Sequence[Op]) -> None:
+    """Refuse ``addc`` after ``sub.cc`` and ``subc`` after ``add.cc`` (9.7.2).
+
+    The text says that the one writes a borrow into CC.CF and the other adds CC.CF; an H200 adds 1 where there was no
+    borrow. Raises ``PtxmmError`` (kind ``unsupported``).
+    """
+    last: str | None = None
+    for op in body:
+        if not isinstance(op, Alu | AluPair):
+            continue
+        subtracts = op.op.startswith("sub")
+        if Reg(CARRY) in op.sources and last is not None and last.startswith("sub") != subtracts:
+            flag = "carry" if subtracts else "borrow"
+            message = f"`{op.op}` after `{last}.cc`: what a {flag} means for it is not said"
+            hint = "addc and madc go with add.cc and mad.cc, subc with sub.cc"
+            raise error(message, op.source.span, kind="unsupported", hint=hint)
+        if isinstance(op, AluPair) and op.predicate == Reg(CARRY):
+            last = op.op
 
 
 def _entries(entries: Sequence[RegisterEntry]) -> tuple[dict[str, Type], dict[str, Span]]:

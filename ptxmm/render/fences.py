@@ -66,6 +66,7 @@ def document(result: FencesResult) -> dict[str, Any]:
                         "column": change.column,
                         "old": change.old,
                         "new": change.new,
+                        "after": change.after,
                     }
                     for change in variant.changes
                 ],
@@ -117,7 +118,7 @@ def _variant(result: FencesResult, number: int, variant: Variant, style: Style) 
 
 def _diff(result: FencesResult, variant: Variant) -> list[str] | None:
     """The changes as a unified diff of the file; None where its text can't be changed like that."""
-    rewrites = [Rewrite(c.thread, c.index, c.kind == "insert", c.op) for c in variant.changes]
+    rewrites = [Rewrite(c.thread, c.index + c.after, c.kind == "insert", c.op) for c in variant.changes]
     text = patched(result.source, rewrites, variant.program)
     return None if text is None else diff(result.source.text, text, result.file)
 
@@ -127,7 +128,8 @@ def _change(result: FencesResult, change: Change) -> str:
     match change.kind:
         case "insert":
             body = result.source.threads[change.thread].body
-            place = f"before {written(body[change.index])}" if change.index < len(body) else "at the end"
+            side = "after" if change.after else "before"
+            place = f"{side} {written(body[change.index])}" if change.index < len(body) else "at the end"
             return f"{where} add {change.new} {place}"
         case "remove":
             return f"{where} take away: {change.old}"

@@ -21,6 +21,7 @@ from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.explain.forms import Weaker, weaker
 from ptxmm.analysis.strength.changes import Change, removal, replacement
 from ptxmm.analysis.strength.structure import removals
+from ptxmm.analysis.strength.units import units
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Found, Limits, Observed
 from ptxmm.engines.solve import search
@@ -70,7 +71,9 @@ def nearest(test: Test, model: Model, question: Question, sites: Collection[Site
 
     ``sites``: the instructions that may matter. Raises ``Timeout``.
     """
-    forms = {site: tuple(weaker(test, _op(test, site), model.coverage)) for site in sorted(sites)}
+    together = units(test)
+    first = dict.fromkeys(together.sites[together.of[site]][0] for site in sorted(sites))
+    forms = {owner: tuple(weaker(test, _op(test, owner), model.coverage)) for owner in first}
     misses = _weakened(test, model, question, forms, limits)
     if misses and misses[0].kind != "removal":
         return misses
@@ -113,12 +116,21 @@ def _op(test: Test, site: Site) -> Op:
 def _weakened(
     test: Test, model: Model, question: Question, forms: Mapping[Site, tuple[Weaker, ...]], limits: Limits
 ) -> tuple[Miss, ...]:
-    """Orders and scopes, and, only if none of those is enough, fences left out: all from one problem."""
+    """Orders and scopes, and, only if none of those is enough, fences left out: all from one problem.
+
+    ``forms``: of the first instruction of each unit; the others take the same.
+    """
+    together = units(test)
     candidates = [(site, form) for site, found in forms.items() for form in found]
     if not candidates:
         return ()
     candidates.sort(key=lambda c: (c[1].change == "removal", c[1].distance))
-    variations = {site: _variation(site, _op(test, site), found) for site, found in forms.items() if found}
+    same = {owner: together.sites[together.of[owner]] for owner, found in forms.items() if found}
+    variations = {
+        site: _variation(owner, _op(test, site), weaker(test, _op(test, site), model.coverage))
+        for owner, sites in same.items()
+        for site in sites
+    }
     strengths = Strengths(test, model, variations, Unwanted(question.proposition), limits, question.observed)
     every = frozenset(strengths.switches)
     for _, group in groupby(candidates, key=lambda c: (c[1].change == "removal", c[1].distance)):
@@ -129,7 +141,8 @@ def _weakened(
             on = frozenset(s for s in every if s[:2] != site or s[2] < position)
             if strengths.find(on) is None:
                 continue
-            changed = edited(test, {site: () if form.op is None else (form.op,)})
+            made = {other: variations[other].forms[position][0] for other in same[site]}
+            changed = edited(test, {other: () if op is None else (op,) for other, op in made.items()})
             if _allowed(changed, model, question, limits):
                 misses.append(Miss(form.change, form.distance, (_change(test, site, form.op),)))
         if misses:
@@ -145,12 +158,13 @@ def _variation(site: Site, op: Op, forms: Iterable[Weaker]) -> Variation:
 
 def _removed(test: Test, model: Model, question: Question, sites: Collection[Site], limits: Limits) -> tuple[Miss, ...]:
     """Barriers and waits left out: fences are among the forms of ``_weakened``."""
-    misses = []
+    misses, together = [], units(test)
     for change in removals(test):
         limits.check()
         group = sorted(change.edits)
         if not set(group).isdisjoint(sites) and _allowed(edited(test, change.edits), model, question, limits):
-            misses.append(Miss("removal", 1, tuple(removal(test, *site) for site in group)))
+            shown = dict.fromkeys(together.sites[together.of[site]][0] for site in group)
+            misses.append(Miss("removal", 1, tuple(removal(test, *site) for site in shown)))
     return tuple(misses)
 
 
@@ -223,7 +237,7 @@ def _change(test: Test, site: Site, op: Op | None) -> Change:
         return removal(test, *site)
     change = replacement(test, *site, op)
     old, new = _OPCODE.fullmatch(change.old or ""), _OPCODE.fullmatch(change.new or "")
-    if old is None or new is None or bool(old[3]) is not bool(new[3]):
+    if test.claims is not None or old is None or new is None or bool(old[3]) is not bool(new[3]):
         return change
     return replace(change, new=f"{old[1] or ''}{new[2]}{old[3]}")
 

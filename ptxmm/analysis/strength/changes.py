@@ -14,7 +14,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.variants import Switch
 from ptxmm.program.edit import canonical
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Fence, MbarrierInitFence, Op
+from ptxmm.ptx.ops import AsyncWait, Fence, MbarrierInitFence, Op
 
 _OPCODE = re.compile(r"(@\S+ )?(\S+)(.*?)(?: \(called .*)?")
 """An instruction on one line: its guard, its opcode and its operands, and where it was inlined."""
@@ -22,8 +22,8 @@ _OPCODE = re.compile(r"(@\S+ )?(\S+)(.*?)(?: \(called .*)?")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One instruction is put in the place of another (``replace``), ``insert``-ed before it, or taken away
-    (``remove``).
+    """One instruction is put in the place of another (``replace``), ``insert``-ed before it (in a kernel also
+    ``after`` it), or taken away (``remove``).
 
     ``thread`` (its index) and ``index`` (in the body; its length is the end of the thread) say where; ``name``,
     ``line`` and ``column`` the same for a reader. In a kernel the other instructions of its unit change with it, and
@@ -41,6 +41,7 @@ class Change:
     old: str | None
     new: str | None
     op: Op | None
+    after: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +110,9 @@ def changes(everything: Superposition, on: frozenset[Switch]) -> tuple[Change, .
     return tuple(found)
 
 
-def insertion(test: Test, thread: int, index: int, op: Op) -> Change:
-    """``op`` before the instruction ``index`` of a thread, or at its end."""
-    return _change("insert", test, thread, index, None, op)
+def insertion(test: Test, thread: int, index: int, op: Op, *, after: bool = False) -> Change:
+    """``op`` before (or ``after``) the instruction ``index`` of a thread, or at its end."""
+    return replace(_change("insert", test, thread, index, None, op), after=after)
 
 
 def removal(test: Test, thread: int, index: int) -> Change:
@@ -131,14 +132,21 @@ def _change(
     near = min(index, len(body) - 1)
     span = body[near].source.span
     before = None if old is None else written(old)
-    after = None if new is None else canonical(test, new)
-    if test.claims is not None and before is not None and after is not None:
-        after = _restated(before, after)
+    after = None if new is None else canonical(test, new) if old is None else stated(test, old, new)
     name = names(test, (thread,) if index == len(body) else units(test).threads((thread, index)))
     return Change(kind, thread, index, name, span.line, span.column, before, after, new)
 
 
-def _restated(old: str, new: str) -> str:
+def stated(test: Test, old: Op, new: Op) -> str:
+    """The text of ``new``, which stands in the place of ``old``: in a kernel with its operands as they are written,
+    if these stay."""
+    text = canonical(test, new)
+    if test.claims is None or isinstance(new, AsyncWait):  # it waits for more: that is an operand
+        return text
+    return restated(written(old), text)
+
+
+def restated(old: str, new: str) -> str:
     """The opcode of ``new`` with the operands of ``old``, which are written in another way but are the same."""
     was, now = _OPCODE.fullmatch(old), _OPCODE.fullmatch(new)
     if was is None or now is None or bool(was[3]) is not bool(now[3]):

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import combinations, permutations
 
 from ptxmm.analysis.strength.changes import Change, insertion, removal, replacement
-from ptxmm.analysis.strength.structure import Step
+from ptxmm.analysis.strength.structure import Step, differs
 from ptxmm.analysis.strength.superposition import FENCES, ORDERED, Superposition
 from ptxmm.analysis.strength.units import units
 from ptxmm.events.symbolic.variants import Site, Switch
@@ -29,12 +29,13 @@ Chosen = tuple[int, ...]
 class Origin:
     """Where an instruction of a changed program comes from: it stands before the instruction ``gap`` of its thread as
     written (or is that one); it is the instruction ``index`` of it (None: a new one); ``step`` put it there as the
-    ``part``-th (-1: it stands where it stood)."""
+    ``part``-th (-1: it stands where it stood), ``after`` the one before that gap."""
 
     gap: int
     index: int | None
     step: int = -1
     part: int = 0
+    after: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def _program(test: Test, steps: Sequence[Step], order: Chosen) -> Combined:
         step = steps[number]
         for (thread, gap), added in step.added.items():
             edits[thread, gap][:0] = [_numbered(op, barriers) for op in added] if test.dialect else added
-            origins[thread, gap][:0] = [Origin(gap, None, number, part) for part in range(len(added))]
+            origins[thread, gap][:0] = [Origin(gap, None, number, part, step.after) for part in range(len(added))]
         barriers += step.barrier is not None
         for (thread, index), gap in step.moved.items():
             edits[thread, gap].insert(0, now((thread, index)))
@@ -251,14 +252,18 @@ def all_changes(
                     found.append(replacement(original, thread, origin.index, op))
                 continue
             if op is not None:
-                found.append(insertion(original, thread, origin.gap, op))
+                found.append(insertion(original, thread, origin.gap - origin.after, op, after=origin.after))
             if origin.index is not None:
                 found.append(removal(original, thread, origin.index))
     shown: list[Change] = []
     first: dict[object, Site] = {}
-    for change in sorted(found, key=lambda change: (change.thread, change.index)):
+    for change in sorted(found, key=lambda change: (change.thread, change.index + change.after)):
         site = change.thread, change.index
         unit = together.of.get(site, site)  # there is none at the end of a thread
-        if first.setdefault((change.kind, unit, change.new), site) == site:
+        # Rounds of a loop may have other operands.
+        new: object = change.new
+        if change.kind == "replace" and change.op is not None:
+            new = differs(original, site, change.op)
+        if first.setdefault((change.kind, change.after, unit, new), site) == site:
             shown.append(change)
     return tuple(shown)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain, combinations, product
+from itertools import product
 from math import prod
 from typing import Literal
 
 import networkx as nx
 
 from ptxmm.analysis.instruction import written
+from ptxmm.analysis.strength.barriers import groups_of, instructions, met, places
 from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.forms import scopes_of
-from ptxmm.analysis.strength.units import Unit, Units, names, units
+from ptxmm.analysis.strength.units import Units, names, units
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.edit import Edits
 from ptxmm.program.test import Test
@@ -21,16 +22,13 @@ from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     AsyncCommit,
     AsyncWait,
-    Barrier,
     BarrierReduction,
     Branch,
     BulkCopy,
-    ClusterBarrier,
     CopyAsync,
     Exit,
     GenericToAsyncFence,
     GridControl,
-    Imm,
     Load,
     MbarrierWait,
     Op,
@@ -42,7 +40,6 @@ from ptxmm.ptx.ops import (
     TensorProduct,
     TensorStore,
     TensorWait,
-    WarpBarrier,
     Wgmma,
     WgmmaFence,
 )
@@ -72,7 +69,8 @@ class Step:
     """One step towards a repair: instructions ``added`` before those at sites (at the length of the body: at its end),
     ``moved`` from a site to before an earlier one of its thread, or ``replaced``.
 
-    ``barrier``: the threads of the barrier that is added, and before which instruction of each.
+    ``barrier``: the threads of the barrier that is added, and before which instruction of each. ``after``: what is
+    added follows the instructions of a unit, which is to be said of it.
     """
 
     cost: int
@@ -80,6 +78,7 @@ class Step:
     moved: Mapping[Site, int] = field(default_factory=dict)
     replaced: Mapping[Site, Op] = field(default_factory=dict)
     barrier: tuple[str, tuple[int, ...], tuple[int, ...]] | None = None
+    after: bool = False
 
     @property
     def gaps(self) -> frozenset[Site]:
@@ -90,7 +89,7 @@ class Step:
 def removals(test: Test) -> Iterator[Structural]:
     """The barriers and waits that can be taken away: a barrier in all its threads at once."""
     together = units(test)
-    for group in _connected(_barriers(test), together):
+    for group in _connected(met(test), together):
         sites = sorted(group)
         threads = dict.fromkeys(thread for thread, _ in sites)
         called = ", ".join(test.threads[t].name for t in threads) if test.claims is None else names(test, threads)
@@ -131,7 +130,7 @@ def _merged(test: Test, steps: Iterable[Step], together: Units) -> list[Step]:
         key = (
             frozenset((together.of[site], added) for site, added in step.added.items()),
             frozenset((together.of[site], together.of[site[0], before]) for site, before in step.moved.items()),
-            frozenset((together.of[site], _differs(test, site, op)) for site, op in step.replaced.items()),
+            frozenset((together.of[site], differs(test, site, op)) for site, op in step.replaced.items()),
         )
         known = found.get(key, Step(step.cost))
         # Of several places to move to the first is the nearest.
@@ -147,41 +146,11 @@ def _merged(test: Test, steps: Iterable[Step], together: Units) -> list[Step]:
     ]  # fmt: skip
 
 
-def _differs(test: Test, site: Site, new: Op) -> tuple[tuple[str, object], ...]:
+def differs(test: Test, site: Site, new: Op) -> tuple[tuple[str, object], ...]:
     """The fields of ``new`` that the instruction at a site has otherwise."""
     old = test.threads[site[0]].body[site[1]]
     values = ((f.name, getattr(new, f.name)) for f in fields(new))
     return tuple((name, value) for name, value in values if value != getattr(old, name))
-
-
-def _barriers(test: Test) -> list[list[Site]]:
-    """The barrier instructions by CTA (or warp, or cluster) and barrier, as far as constants tell; the k-th of each
-    thread together."""
-    groups: dict[object, list[Site]] = {}
-    for number, thread in enumerate(test.threads):
-        place, seen = thread.placement, dict[object, int]()
-        cta = (place.gpu, place.grid, place.cluster, place.cta if place.cta is not None else -1 - number)
-        for index, op in enumerate(thread.body):
-            match op:
-                case Barrier() | BarrierReduction():
-                    if isinstance(op, BarrierReduction):
-                        continue
-                    key: object = ("cta", cta, op.barrier)
-                case WarpBarrier():
-                    key = ("warp", cta, place.warp if place.warp is not None else -1 - number)
-                case ClusterBarrier():
-                    # An arrival and its wait go together.
-                    key = ("cluster", cta[:3] if place.cluster is not None else cta)
-                    half = seen.get((key, op.kind), 0)
-                    seen[key, op.kind] = half + 1
-                    groups.setdefault((key, half), []).append((number, index))
-                    continue
-                case _:
-                    continue
-            count = seen.get(key, 0)
-            seen[key] = count + 1
-            groups.setdefault((key, count), []).append((number, index))
-    return list(groups.values())
 
 
 def _waits(test: Test, costs: Costs) -> Iterator[Step]:
@@ -288,7 +257,7 @@ def _tensor_waits(test: Test, number: int, costs: Costs) -> Iterator[Step]:
 
 def _added(test: Test, costs: Costs) -> Iterator[Step]:
     """One more barrier of the threads of a warp, a CTA or a cluster, each without branches."""
-    for kind, members in _groups(test):
+    for kind, members in groups_of(test):
         bodies = [test.threads[t].body for t in members]
         if any(isinstance(op, Branch | Exit) for body in bodies for op in body):
             continue
@@ -300,7 +269,7 @@ def _added(test: Test, costs: Costs) -> Iterator[Step]:
             added: dict[Site, tuple[Op, ...]] = {}
             for thread, gap, body in zip(members, gaps, bodies, strict=True):
                 source = Source(body[min(gap, len(body) - 1)].source.span, "")
-                added[thread, gap] = _instructions(test, kind, source)
+                added[thread, gap] = instructions(test, kind, source)
                 if not added[thread, gap]:
                     return  # all barriers are in use
             yield Step(_cost(kind, costs), added, barrier=(kind, tuple(members), gaps))
@@ -311,87 +280,31 @@ def _cost(kind: str, costs: Costs) -> int:
 
 
 def _added_in_source(test: Test, together: Units, costs: Costs) -> Iterator[Step]:
-    """One more barrier in a kernel: before an instruction of the source, or before two that different threads come to;
-    the threads of their warps, CTAs or clusters that come to neither have it at their end."""
-    for kind, choices in _choices(test, together):
-        for chosen, ends in choices if len(choices) <= MOST else ():
-            sites = sorted({site for unit in chosen for site in together.sites[unit]})
-            sites += [(thread, len(test.threads[thread].body)) for thread in ends]
+    """One more barrier in a kernel: before or after an instruction of the source, or before two that different threads
+    come to; the threads of their warps, CTAs or clusters that come to neither have it at their end."""
+    for kind, found in places(test, together):
+        for sites, after in found[:MOST]:
             added: dict[Site, tuple[Op, ...]] = {}
             gaps: dict[int, int] = {}
             for thread, index in sites:
                 body = test.threads[thread].body
                 source = Source(body[min(index, len(body) - 1)].source.span, "")
-                added[thread, index] = _instructions(test, kind, source)
+                added[thread, index] = instructions(test, kind, source)
                 gaps.setdefault(thread, index)
             if all(added.values()):
                 members = tuple(sorted(gaps))
-                yield Step(_cost(kind, costs), added, barrier=(kind, members, tuple(gaps[t] for t in members)))
-
-
-def _choices(test: Test, together: Units) -> Iterator[tuple[str, list[tuple[tuple[Unit, ...], tuple[int, ...]]]]]:
-    """For each kind of barrier the units before which one can be added, and the threads that have it at their end."""
-    kinds: dict[str, list[list[int]]] = {}
-    for kind, group in _groups(test):
-        if all(test.threads[thread].body for thread in group):
-            kinds.setdefault(kind, []).append(group)
-    for kind, groups in kinds.items():
-        come = {unit: {thread for thread, _ in sites} for unit, sites in together.sites.items()}
-        # Before an instruction that all threads of their groups come to it is a barrier by itself.
-        whole = {unit: all(some.isdisjoint(group) or some.issuperset(group) for group in groups)
-                 for unit, some in come.items()}  # fmt: skip
-        found: list[tuple[tuple[Unit, ...], tuple[int, ...]]] = []
-        for chosen in chain(((unit,) for unit in come), combinations(come, 2)):
-            threads = set().union(*(come[unit] for unit in chosen))
-            touched = {thread for group in groups if threads & set(group) for thread in group}
-            if not threads <= touched or sum(len(come[unit]) for unit in chosen) > len(threads):
-                continue  # threads without such a barrier, or some that come to it twice
-            if len(chosen) == 1 or (threads == touched and not any(whole[unit] for unit in chosen)):
-                found.append((chosen, tuple(sorted(touched - threads))))
-        yield kind, found
+                barrier = kind, members, tuple(gaps[t] for t in members)
+                yield Step(_cost(kind, costs), added, barrier=barrier, after=after)
 
 
 def left_out(test: Test) -> bool:
     """Whether barriers were not tried because there are too many places for them."""
     if test.claims is not None:
-        return any(len(choices) > MOST for _, choices in _choices(test, units(test)))
-    return any(not _few([test.threads[t].body for t in members]) for _, members in _groups(test))
+        return any(len(found) > MOST for _, found in places(test, units(test)))
+    return any(not _few([test.threads[t].body for t in members]) for _, members in groups_of(test))
 
 
 def _few(bodies: Sequence[Sequence[Op]]) -> bool:
     return prod(len(body) + 1 for body in bodies) <= MOST
 
 
-def _groups(test: Test) -> Iterator[tuple[str, list[int]]]:
-    """The threads of each warp, CTA and cluster that has at least two; a larger one only if it holds more."""
-    kinds: dict[str, dict[object, list[int]]] = {"warp": {}, "cta": {}, "cluster": {}}
-    for number, thread in enumerate(test.threads):
-        place = thread.placement
-        if place.host or place.cta is None:
-            continue
-        cta = (place.gpu, place.grid, place.cluster, place.cta)
-        if place.warp is not None:
-            kinds["warp"].setdefault((*cta, place.warp), []).append(number)
-        kinds["cta"].setdefault(cta, []).append(number)
-        if place.cluster is not None:
-            kinds["cluster"].setdefault(cta[:3], []).append(number)
-    seen: set[tuple[int, ...]] = set()
-    for kind, groups in kinds.items():
-        for members in groups.values():
-            if len(members) > 1 and tuple(members) not in seen:
-                seen.add(tuple(members))
-                yield kind, members
-
-
-def _instructions(test: Test, kind: str, source: Source) -> tuple[Op, ...]:
-    if kind == "warp":
-        return (WarpBarrier(Imm(0xFFFFFFFF), source),)
-    if kind == "cluster":
-        return ClusterBarrier("arrive", "release", source), ClusterBarrier("wait", "acquire", source)
-    used = {op.barrier for t in test.threads for op in t.body if isinstance(op, Barrier | BarrierReduction)}
-    free = next((number for number in range(16) if Imm(number) not in used), None)
-    if test.dialect:
-        instances = {op.instance for t in test.threads for op in t.body if isinstance(op, Barrier)}
-        free = next(number for number in range(len(instances) + 1) if number not in instances)
-        return (Barrier("sync", Imm(free), None, free, source),)
-    return () if free is None else (Barrier("sync", Imm(free), None, None, source),)

@@ -15,7 +15,8 @@ from ptxmm.analysis.instruction import written
 from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.test import Test
 
-_REGISTER = re.compile(r"%[\w$.]+")
+_SHORT = re.compile(r"(?:@\S+ )?(\S+).*?( \(called .*)?")
+"""An instruction on one line: its opcode, and where it was inlined."""
 
 Unit = Hashable
 """What instructions have in common that change together."""
@@ -54,10 +55,14 @@ def names(test: Test, threads: Iterable[int]) -> str:
 
 
 def _unit(test: Test, site: Site) -> Unit:
-    """The place in the source and what stands there: a compiler may print an instruction of CUDA several times, with
-    other registers; inlined calls are told apart by the text, which says where they are."""
+    """The place in the source and the opcode there: of CUDA a compiler may print an instruction several times, with
+    other registers, offsets and constants in each round of a loop, all of them at the place of their statement; inlined
+    calls are told apart by the text, which says where they are."""
     if test.claims is None:
         return site
-    op = test.threads[site[0]].body[site[1]]
-    text = _REGISTER.sub("%", written(op)) or (type(op).__name__, getattr(op, "kind", None))
-    return op.source.span.line, op.source.span.column, text
+    thread = test.threads[site[0]]
+    op = thread.body[site[1]]
+    found = _SHORT.fullmatch(written(op))
+    text = (type(op).__name__, getattr(op, "kind", None)) if found is None else found.groups()
+    # The threads of the host may be in another file.
+    return thread.placement.host, op.source.span.line, op.source.span.column, text

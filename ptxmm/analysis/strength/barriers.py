@@ -1,0 +1,122 @@
+"""Barriers: which threads meet at them, what they are made of, and where a kernel may have one more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from ptxmm.analysis.instruction import written
+from ptxmm.analysis.strength.superposition import ORDERED
+from ptxmm.analysis.strength.units import Unit, Units
+from ptxmm.events.symbolic.variants import Site
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Barrier, BarrierReduction, Branch, ClusterBarrier, Imm, Op, Source, WarpBarrier
+
+
+def met(test: Test) -> list[list[Site]]:
+    """The barrier instructions by CTA (or warp, or cluster) and barrier, as far as constants tell; the k-th of each
+    thread together."""
+    groups: dict[object, list[Site]] = {}
+    for number, thread in enumerate(test.threads):
+        place, seen = thread.placement, dict[object, int]()
+        cta = (place.gpu, place.grid, place.cluster, place.cta if place.cta is not None else -1 - number)
+        for index, op in enumerate(thread.body):
+            match op:
+                case Barrier() | BarrierReduction():
+                    if isinstance(op, BarrierReduction):
+                        continue
+                    key: object = ("cta", cta, op.barrier)
+                case WarpBarrier():
+                    key = ("warp", cta, place.warp if place.warp is not None else -1 - number)
+                case ClusterBarrier():
+                    # An arrival and its wait go together.
+                    key = ("cluster", cta[:3] if place.cluster is not None else cta)
+                    half = seen.get((key, op.kind), 0)
+                    seen[key, op.kind] = half + 1
+                    groups.setdefault((key, half), []).append((number, index))
+                    continue
+                case _:
+                    continue
+            count = seen.get(key, 0)
+            seen[key] = count + 1
+            groups.setdefault((key, count), []).append((number, index))
+    return list(groups.values())
+
+def groups_of(test: Test) -> Iterator[tuple[str, list[int]]]:
+    """The threads of each warp, CTA and cluster that has at least two; a larger one only if it holds more."""
+    kinds: dict[str, dict[object, list[int]]] = {"warp": {}, "cta": {}, "cluster": {}}
+    for number, thread in enumerate(test.threads):
+        place = thread.placement
+        if place.host or place.cta is None:
+            continue
+        cta = (place.gpu, place.grid, place.cluster, place.cta)
+        if place.warp is not None:
+            kinds["warp"].setdefault((*cta, place.warp), []).append(number)
+        kinds["cta"].setdefault(cta, []).append(number)
+        if place.cluster is not None:
+            kinds["cluster"].setdefault(cta[:3], []).append(number)
+    seen: set[tuple[int, ...]] = set()
+    for kind, groups in kinds.items():
+        for members in groups.values():
+            if len(members) > 1 and tuple(members) not in seen:
+                seen.add(tuple(members))
+                yield kind, members
+
+def instructions(test: Test, kind: str, source: Source) -> tuple[Op, ...]:
+    if kind == "warp":
+        return (WarpBarrier(Imm(0xFFFFFFFF), source),)
+    if kind == "cluster":
+        return ClusterBarrier("arrive", "release", source), ClusterBarrier("wait", "acquire", source)
+    used = {op.barrier for t in test.threads for op in t.body if isinstance(op, Barrier | BarrierReduction)}
+    free = next((number for number in range(16) if Imm(number) not in used), None)
+    if test.dialect:
+        instances = {op.instance for t in test.threads for op in t.body if isinstance(op, Barrier)}
+        free = next(number for number in range(len(instances) + 1) if number not in instances)
+        return (Barrier("sync", Imm(free), None, free, source),)
+    return () if free is None else (Barrier("sync", Imm(free), None, None, source),)
+
+def places(test: Test, together: Units) -> Iterator[tuple[str, list[tuple[tuple[Site, ...], bool]]]]:
+    """For each kind of barrier the places for one: before which instructions it is, and whether that is after those of
+    one unit."""
+    kinds: dict[str, list[list[int]]] = {}
+    for kind, group in groups_of(test):
+        if all(test.threads[thread].body for thread in group):
+            kinds.setdefault(kind, []).append(group)
+    come = {unit: {thread for thread, _ in sites} for unit, sites in together.sites.items()}
+    for kind, groups in kinds.items():
+        # Before an instruction that all threads of their groups come to it is a barrier by itself.
+        whole = {unit for unit, some in come.items() if all(some.isdisjoint(g) or some.issuperset(g) for g in groups)}
+        single, pairs = [(unit,) for unit in come], combinations([unit for unit in come if unit not in whole], 2)
+        found = {sites: False for chosen in single for sites in _before(test, together, groups, chosen)}
+        for unit in come:
+            following = tuple(sorted((thread, index + 1) for thread, index in together.sites[unit]))
+            members = {thread for group in groups for thread in group}
+            if unit in whole and come[unit] <= members and all(_follows(test, site) for site in following):
+                found.setdefault(following, True)
+        found |= {sites: False for chosen in pairs for sites in _before(test, together, groups, chosen)}
+        yield kind, list(found.items())
+
+def _before(
+    test: Test, together: Units, groups: Sequence[Sequence[int]], chosen: Sequence[Unit]
+) -> Iterator[tuple[Site, ...]]:
+    """Where a barrier of each of the ``groups`` is that is before the units ``chosen``.
+
+    Nowhere if that is none: for threads without such a barrier, or some that come to it twice, or that come to a line
+    whose guard says that they do nothing there.
+    """
+    come = [{thread for thread, _ in together.sites[unit]} for unit in chosen]
+    threads = set().union(*come)
+    touched = {thread for group in groups if threads & set(group) for thread in group}
+    if not threads <= touched or sum(map(len, come)) > len(threads) or (len(chosen) > 1 and threads != touched):
+        return
+    sites = sorted(site for unit in chosen for site in together.sites[unit])
+    if threads != touched and any(written(test.threads[t].body[i]).startswith("@") for t, i in sites):
+        return
+    yield (*sites, *((thread, len(test.threads[thread].body)) for thread in sorted(touched - threads)))
+
+def _follows(test: Test, site: Site) -> bool:
+    """Whether what comes to a site has always made the access before it."""
+    body = test.threads[site[0]].body
+    last = body[site[1] - 1]
+    accesses = isinstance(last, ORDERED) and not isinstance(last, Barrier | WarpBarrier | ClusterBarrier)
+    return accesses and not any(isinstance(op, Branch) and op.target == site[1] for op in body)
