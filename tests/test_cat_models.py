@@ -258,7 +258,8 @@ let amo-ms = (([AMO]; (po | po^-1 | incl); [AMO]) & vovl & same-proxy) \\ id
 empty (([W]; amo-ms; [W]) \\ (co | co^-1)) as MixedSizeRMW-order
 empty ((amo-ms & fr); (amo-ms & co)) & rmw as MixedSizeRMW
 let conflict = (ovl & ((W*M) | (M*W))) \\ id \\ (IW*M | M*IW)
-let race = conflict \\ (cause | cause^-1 | ms)
+let precedes = cause | (rmw; cause)  (* an atomic is one operation: race-atomic=operation *)
+let race = conflict \\ (precedes | precedes^-1 | ms)
 flag ~empty (race \\ loc) as mixed-size-race
 flag ~empty race as data-race
 flag ~empty MBX \\ range(mbobj & (bc | (bc; issue-all))) as mbarrier-before-init

@@ -491,7 +491,7 @@ def test_a_program_with_each_form(text: str) -> None:
     lines, places, prints = [], [], []
     for name, type_ in read.items():
         if name == CARRY:
-            lines.append("add.cc.u32 junk, one, 0xffffffff")
+            lines.append(f"{'sub' if text.startswith('sub') else 'add'}.cc.u32 junk, one, 0xffffffff")
             continue
         bits = max(8, type_.bits)
         number = 3 if name == "b" and text.startswith("fns") else _value(rng, type_) or 1
