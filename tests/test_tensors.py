@@ -214,17 +214,17 @@ def test_an_element_type_that_is_replaced() -> None:
 def test_a_map_that_is_copied() -> None:
     """A tensor map is made in shared memory and copied to plain global memory (tensormap.cp_fenceproxy)."""
     text = """PTX copied
-{ .shared .align 128 .b8 t[128] @ cta 0 = tensormap(g, u32, {2, 2}, {4, 2}); .global .align 128 .b8 m[128];
+{ .shared .align 128 .b8 t[128] @ cta 0 = tensormap(g, u32, 4); .global .align 128 .b8 m[128] = {0};
   .global .align 16 .u32 g[8] = {1, 2, 3, 4, 5, 6, 7, 8}; .shared .align 16 .u32 s[4] @ cta 0 = {9, 9, 9, 9};
   .shared .b64 b @ cta 0 = mbarrier(0, 16); }
 P0 @ cta 0 {
   tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [m], [t], 128;
   fence.proxy.tensormap::generic.acquire.gpu [m], 128;
-  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [m, {1, 1}], [b];
+  cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [m, {1}], [b];
   mbarrier.try_wait.parity.shared::cta.b64 p, [b], 0; ld.shared.v4.u32 {r0, r1, r2, r3}, [s];
 }
 filter (P0:p == 1)
-exists (P0:r0 == 6 /\\ P0:r1 == 7 /\\ P0:r2 == 0 /\\ P0:r3 == 0)
+exists (P0:r0 == 2 /\\ P0:r1 == 3 /\\ P0:r2 == 4 /\\ P0:r3 == 5)
 """
     assert observation(text) == "always"
     assert observation(text.replace("fence.proxy.tensormap::generic.acquire.gpu [m], 128;", "")) == "undefined"
