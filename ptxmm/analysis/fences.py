@@ -152,7 +152,7 @@ def fences(
         search.holds,
         search.status,
         search.bad,
-        tuple(search.items),
+        tuple(item for _, item in sorted(search.items, key=lambda entry: (entry[0], entry[1].line))),
         tuple(search.variants),
         search.listed and not search.partial,
         not search.listed,
@@ -168,7 +168,8 @@ class _Search:
         self.holds: bool | None = None
         self.status: Status = "complete"
         self.bad: Outcome | None = None
-        self.items: list[Item] = []
+        self.items: list[tuple[int, Item]] = []  # each with its first thread
+        self.together = units(test)
         self.variants: list[Variant] = []
         self.listed = True
         self.partial = False
@@ -190,7 +191,7 @@ class _Search:
             self._reduce(required)
         else:
             self._repair(required)
-        if any(item.verdict == "unknown" for item in self.items) and self.status == "complete":
+        if any(item.verdict == "unknown" for _, item in self.items) and self.status == "complete":
             self.status = "bounded"
         left = unjudged(self.test)
         if left is not None:
@@ -203,16 +204,14 @@ class _Search:
         everything = superposition(self.test, self.model.coverage, stronger=False)
         family = Family(everything.test, everything.variations, self.model, required, self.limits)
         given = everything.given
-        found: list[tuple[int, Item]] = []
         for site in everything.sites:
             if everything.forms[site].given:
-                found.append((everything.places[site].thread, self._item(everything, family, required, site)))
-                self._tell(found)
+                self.items.append((everything.places[site].thread, self._item(everything, family, required, site)))
         for structural in removals(self.test):
-            found.append((structural.at[0], self._removed(structural, required)))
-            self._tell(found)
-            op = self.test.threads[structural.at[0]].body[structural.at[1]]
-            if isinstance(op, ClusterBarrier) and found[-1][1].verdict == "removable":
+            thread, index = structural.at
+            item = self._removed(structural, required)
+            self.items.append((thread, item))
+            if isinstance(self.test.threads[thread].body[index], ClusterBarrier) and item.verdict == "removable":
                 self.notes.append(Note("lifetime", _LIFETIME))
         weights = {switch: self.costs.of(everything, switch) for switch in given}
         for kept in minimal_sets(weights, family.suffices, self.limits.check):
@@ -221,10 +220,6 @@ class _Search:
                 break
             self._list(everything, kept, cost, required)
         self._order()
-
-    def _tell(self, found: list[tuple[int, Item]]) -> None:
-        """The items so far, by thread and line."""
-        self.items = [item for _, item in sorted(found, key=lambda entry: (entry[0], entry[1].line))]
 
     def _item(self, everything: Superposition, family: Family, required: Requirement, site: Site) -> Item:
         own = frozenset(switch for switch in everything.given if switch[:2] == site)
@@ -263,7 +258,7 @@ class _Search:
 
     def _where(self, site: Site, op: Op, text: str) -> tuple[str, int, int, str]:
         span = op.source.span
-        return names(self.test, units(self.test).threads(site)), span.line, span.column, text
+        return names(self.test, self.together.threads(site)), span.line, span.column, text
 
     # -- what is missing --
 

@@ -16,7 +16,7 @@ from ptxmm.analysis.search import bug
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.forms import below
 from ptxmm.analysis.strength.sufficient import minimal_sets
-from ptxmm.analysis.strength.units import names, units
+from ptxmm.analysis.strength.units import Units, names, units
 from ptxmm.cat import Model
 from ptxmm.cat.ir import Coverage
 from ptxmm.engines.result import Limits
@@ -233,9 +233,9 @@ def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
         others = frozenset(s for s in everything if s[:2] != site)
         levels = range(len(found))
         alone = next(n for n in levels if suffices(others | {(*site, k) for k in range(n)}))
-        known = _agreed(test, model, wanted, limits, {site: found[alone]}, True)
+        known = _agreed(test, model, wanted, limits, together, {site: found[alone]}, True)
         if alone:
-            known = _agreed(test, model, wanted, limits, {site: found[alone - 1]}, False) and known
+            known = _agreed(test, model, wanted, limits, together, {site: found[alone - 1]}, False) and known
         work.bounded = work.bounded or not known
         shown = replace(instruction(test, *site), thread=names(test, together.threads(site)))
         work.narrowings.append(Narrowing(shown, found[-1], found[alone] if known else None))
@@ -245,7 +245,7 @@ def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
             return
         steps = {site: sum((*site, k) in chosen for k in range(len(found) - 1)) for site, found in choices.items()}
         narrowest = {site: found[steps[site]] for site, found in choices.items()}
-        if _agreed(test, model, wanted, limits, narrowest, True):
+        if _agreed(test, model, wanted, limits, together, narrowest, True):
             work.joint.append(tuple(narrowest.values()))
         else:  # a wider choice may do, which is no smallest one for the solver
             work.bounded = unknown = True
@@ -264,14 +264,19 @@ def _with_scope(op: Op, scope: Scope) -> Op:
 
 
 def _agreed(
-    test: Test, model: Model, wanted: Requirement, limits: Limits, chosen: Mapping[Site, Scope], holds: bool
+    test: Test,
+    model: Model,
+    wanted: Requirement,
+    limits: Limits,
+    together: Units,
+    chosen: Mapping[Site, Scope],
+    holds: bool,
 ) -> bool:
     """Whether the ordinary search finds too that with the scopes ``chosen`` the property holds or does not; False where
     it is not complete: narrower scopes may have executions that go on beyond the bound.
 
     Raises ``PtxmmError`` (kind ``internal``) where it finds the contrary, and ``Timeout``.
     """
-    together = units(test)
     edits = {
         site: (_with_scope(_op(test, site), scope),)
         for owner, scope in chosen.items()

@@ -12,16 +12,15 @@ would stay forbidden. Every change found is confirmed by an ordinary search in t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.explain.forms import Weaker, weaker
-from ptxmm.analysis.strength.changes import Change, removal, replacement
+from ptxmm.analysis.strength.changes import Change, removal, replacement, restated
 from ptxmm.analysis.strength.structure import removals
-from ptxmm.analysis.strength.units import units
+from ptxmm.analysis.strength.units import Units, units
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Found, Limits, Observed
 from ptxmm.engines.solve import search
@@ -33,9 +32,6 @@ from ptxmm.program.condition import Proposition, evaluate
 from ptxmm.program.edit import edited
 from ptxmm.program.test import Placement, Test
 from ptxmm.ptx.ops import Op
-
-_OPCODE = re.compile(r"(@\S+ )?(\S+)(.*)")
-"""An instruction on one line: its guard, its opcode and its operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +70,10 @@ def nearest(test: Test, model: Model, question: Question, sites: Collection[Site
     together = units(test)
     first = dict.fromkeys(together.sites[together.of[site]][0] for site in sorted(sites))
     forms = {owner: tuple(weaker(test, _op(test, owner), model.coverage)) for owner in first}
-    misses = _weakened(test, model, question, forms, limits)
+    misses = _weakened(test, model, question, together, forms, limits)
     if misses and misses[0].kind != "removal":
         return misses
-    misses += _removed(test, model, question, sites, limits)
+    misses += _removed(test, model, question, together, sites, limits)
     return misses or _moved(test, model, question, sites, limits)
 
 
@@ -114,13 +110,17 @@ def _op(test: Test, site: Site) -> Op:
 
 
 def _weakened(
-    test: Test, model: Model, question: Question, forms: Mapping[Site, tuple[Weaker, ...]], limits: Limits
+    test: Test,
+    model: Model,
+    question: Question,
+    together: Units,
+    forms: Mapping[Site, tuple[Weaker, ...]],
+    limits: Limits,
 ) -> tuple[Miss, ...]:
     """Orders and scopes, and, only if none of those is enough, fences left out: all from one problem.
 
     ``forms``: of the first instruction of each unit; the others take the same.
     """
-    together = units(test)
     candidates = [(site, form) for site, found in forms.items() for form in found]
     if not candidates:
         return ()
@@ -156,9 +156,11 @@ def _variation(site: Site, op: Op, forms: Iterable[Weaker]) -> Variation:
     return Variation(tuple((form, frozenset((*site, k) for k in range(n))) for n, form in enumerate(row)))
 
 
-def _removed(test: Test, model: Model, question: Question, sites: Collection[Site], limits: Limits) -> tuple[Miss, ...]:
+def _removed(
+    test: Test, model: Model, question: Question, together: Units, sites: Collection[Site], limits: Limits
+) -> tuple[Miss, ...]:
     """Barriers and waits left out: fences are among the forms of ``_weakened``."""
-    misses, together = [], units(test)
+    misses = []
     for change in removals(test):
         limits.check()
         group = sorted(change.edits)
@@ -236,10 +238,8 @@ def _change(test: Test, site: Site, op: Op | None) -> Change:
     if op is None:
         return removal(test, *site)
     change = replacement(test, *site, op)
-    old, new = _OPCODE.fullmatch(change.old or ""), _OPCODE.fullmatch(change.new or "")
-    if test.claims is not None or old is None or new is None or bool(old[3]) is not bool(new[3]):
-        return change
-    return replace(change, new=f"{old[1] or ''}{new[2]}{old[3]}")
+    assert change.old is not None and change.new is not None
+    return replace(change, new=restated(change.old, change.new))
 
 
 def _place(placement: Placement) -> str:
