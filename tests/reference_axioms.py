@@ -219,7 +219,8 @@ def final_writes(
             return None
     elif decide and any(a in x.FSC and b in x.FSC and (a, b) not in fsc for a, b in bc & x.ms):  # Fence-SC
         return None
-    if any((r, w) in cause for w, r in rf):  # Causality, of rf
+    first = precedes(x, cause)
+    if any((r, w) in first for w, r in rf):  # Causality, of rf
         return None
     each = []
     for here in x.here:  # each axiom on co speaks of accesses that overlap: take them part by part
@@ -236,10 +237,15 @@ def final_writes(
     return set(itertools.product(*each)) if decide else set(), flags(x, bc, cause) if decide else frozenset()
 
 
+def precedes(x: Frame, cause: Pairs) -> Pairs:
+    """An atomic is one operation (8.2): it precedes what its write does, in the models that say so."""
+    return cause | seq(x.rmw, cause) if x.model == "ptx-8.5" else cause
+
+
 def flags(x: Frame, bc: Pairs, cause: Pairs) -> frozenset[str]:
     """Data races and the use of mbarriers that are not ordered after their initialisation (8.7.1, 6.4)."""
     found = set()
-    cause = cause | seq(x.rmw, cause)  # an atomic is one operation: it precedes what its write precedes
+    cause = precedes(x, cause)
     race = {
         (a, b)
         for a, b in x.ovl

@@ -280,6 +280,12 @@ def test_a_shipped_file_can_be_included(tmp_path: Path) -> None:
     model = cat.load(tmp_path / "mine.cat")
     assert [axiom.name for axiom in model.axioms] == [*(a.name for a in cat.load("ptx-8.5").axioms), "Extra"]
     assert model.coverage.isa is None
+    assert model.readings == cat.load("ptx-8.5").readings
+    (tmp_path / "more.cat").write_text('include "mine.cat"')
+    assert cat.load(tmp_path / "more.cat").readings["tear"] == "on"
+    (tmp_path / "old.cat").write_text('include "ptx-6.0.cat"')
+    assert cat.load(tmp_path / "old.cat").readings == cat.load("ptx-6.0").readings
+    assert cat.load(tmp_path / "old.cat", {"atomic": "operation"}).readings["atomic"] == "operation"
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

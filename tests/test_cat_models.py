@@ -39,8 +39,10 @@ def test_index() -> None:
         "sc": "off",
     }
     assert cat.load("ptx-8.5", {"tear": "off"}).readings["tear"] == "off"
+    assert [cat.load(name).readings["atomic"] for name in PTX] == ["halves", "halves", "operation"]
     assert cat.load("ptx-7.5").reading_keys == {
         "alias-fence",
+        "atomic",
         "fence-proxy",
         "middle",
         "pattern-location",
@@ -200,7 +202,7 @@ COMMON = """
 empty (([W]; cause; [W]) & ovl) \\ co as Coherence
 empty (([W]; ms; [W]) & ovl) \\ (co | co^-1) as CoTotalMS
 acyclic (com-ms | (po & vovl & same-proxy)) as SC-per-Location
-irreflexive ((rf | fr); cause) as Causality
+irreflexive ((rf | fr); precedes) as Causality
 """
 DEFINITIONS = {
     "ptx-6.0": "let same-proxy = E*E let vloc = loc let ovl = loc let vovl = loc"
@@ -209,6 +211,7 @@ DEFINITIONS = {
 let sw = sync-ra | fsc | barphase
 let bc = (po?; sw; po?)+
 let cause = bc | (obs; (bc | (po & loc)))
+let precedes = cause
 irreflexive (fsc; cause) as Fence-SC
 empty ((ms & fr); (ms & co)) & rmw as Atomicity
 """
@@ -223,6 +226,7 @@ let ent = [M & GEN] | ([PF]; (bc & pfl); [M \\ GEN])
 let ppbc = ([M & GEN]; (bc & vovl); [M & GEN]) | ([M]; (bc & vovl & same-proxy & scta); [M])
   | (vovl & (xit; bc; ent)) | (ovl & (xit; bc; [AF]; bc; ent))
 let cause = ppbc | (obs; ppbc)
+let precedes = cause
 empty (([FSC]; bc; [FSC]) & ms) \\ fsc as Fence-SC
 empty ((ms & fr); (ms & co)) & rmw as Atomicity-RMW
 """
@@ -251,6 +255,7 @@ let ppbc = ([M & GEN]; (bc & vovl); [M & GEN]) | ([M]; (bc & vovl & same-proxy &
   | (vovl & (xit; bc; ent)) | (ovl & (xit; bc; [AF]; bc; ent))
   | (vovl & ([M & GEN]; bt; [TMREL]; bt; ent-tm)) | (ovl & ([M]; bc; [API]; bc; [M]))
 let cause = ppbc | (obs; ppbc)
+let precedes = cause | (rmw; cause)  (* an atomic is one operation: atomic=operation *)
 empty (([FSC]; bc; [FSC]) & ms) \\ fsc as Fence-SC
 empty ((ms & fr); (ms & co)) & rmw as Atomicity-RMW
 empty (rf^-1 & fr & ms) as SingleCopyAtomicity
@@ -258,7 +263,6 @@ let amo-ms = (([AMO]; (po | po^-1 | incl); [AMO]) & vovl & same-proxy) \\ id
 empty (([W]; amo-ms; [W]) \\ (co | co^-1)) as MixedSizeRMW-order
 empty ((amo-ms & fr); (amo-ms & co)) & rmw as MixedSizeRMW
 let conflict = (ovl & ((W*M) | (M*W))) \\ id \\ (IW*M | M*IW)
-let precedes = cause | (rmw; cause)  (* an atomic is one operation: race-atomic=operation *)
 let race = conflict \\ (precedes | precedes^-1 | ms)
 flag ~empty (race \\ loc) as mixed-size-race
 flag ~empty race as data-race

@@ -63,6 +63,26 @@ CASES: tuple[tuple[str, tuple[str, ...], str, dict[str, str], str, str, tuple[st
         "cta 0: W d 1; W.release.gpu f 1;",
         "cta 1: atom.relaxed.cta.global.cas.b32 r9, [f], 1, 1;",
         "cta 2: R.acquire.gpu r0 f; R r1 d;")),
+    # 8.2, 8.10.6 (1): an atomic reads from nothing that its write precedes in causality order
+    ("an exchange does not read what follows who saw it", ("ptx-8.5", "sc"), "never", {}, NAMED,
+     "exists (P0:r0 == 5 /\\ P1:r0 == 1)", (
+        "cta 0: atom.relaxed.gpu.global.exch.b32 r0, [x], 1;",
+        "cta 1: R.relaxed.gpu r0 x; W x 5;")),
+    ("in the published models it does", ("ptx-6.0", "ptx-7.5"), "sometimes", {}, NAMED,
+     "exists (P0:r0 == 5 /\\ P1:r0 == 1)", (
+        "cta 0: atom.relaxed.gpu.global.exch.b32 r0, [x], 1;",
+        "cta 1: R.relaxed.gpu r0 x; W x 5;")),
+    ("nor through another atomic", PTX, "never", {"atomic": "operation"}, NAMED,
+     "exists (P0:r0 == 9 /\\ P2:r0 == 11)", (
+        "cta 0: A.relaxed.gpu r0 x 1;", "cta 1: A.relaxed.gpu r0 x 1;", "cta 2: R.relaxed.gpu r0 x; W x 9;")),
+    ("nor past a release", PTX, "never", {"atomic": "operation"}, NAMED,
+     "exists (P0:r0 == 9 /\\ P1:r0 == 10 /\\ P2:r0 == 1)", (
+        "cta 0: A.relaxed.gpu r0 x 1;", "cta 1: R.relaxed.gpu r0 x; W.release.gpu f 1;",
+        "cta 2: R.acquire.gpu r0 f; W x 9;")),
+    ("a weak load observes nothing", PTX, "sometimes", {"atomic": "operation"}, NAMED,
+     "exists (P0:r0 == 9 /\\ P1:r0 == 10)", ("cta 0: A.relaxed.gpu r0 x 1;", "cta 1: R r0 x; W x 9;")),
+    ("nor does one that is not in the scope of the atomic", PTX, "sometimes", {"atomic": "operation"}, NAMED,
+     "exists (P0:r0 == 9 /\\ P1:r0 == 10)", ("cta 0: A.relaxed.cta r0 x 1;", "cta 1: R.relaxed.gpu r0 x; W x 9;")),
     # A15
     ("atom whose result is not used starts an acquire pattern", PTX, "never", {}, NAMED,
      "exists (f == 2 /\\ P1:r1 == 0)", (

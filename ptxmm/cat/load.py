@@ -13,6 +13,7 @@ from pathlib import Path
 from ptxmm.cat import check
 from ptxmm.cat.ir import Coverage, Model
 from ptxmm.cat.parser import MAX_CHARACTERS, parse
+from ptxmm.cat.syntax import Include
 from ptxmm.errors import PtxmmError
 
 ALL_SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -122,7 +123,7 @@ def load(name_or_path: str | Path, readings: Mapping[str, str] | None = None) ->
         raise PtxmmError(f"unknown model `{name_or_path}`", kind="usage", hint=hint)
     source = _read(path)
     coverage = Coverage(None, ALL_SCOPES, ALL_PROXIES, True, source.file.title or path.stem)
-    return _build(path.stem, source, coverage, {}, chosen)
+    return _build(path.stem, source, coverage, _included_defaults(source), chosen)
 
 
 def parse_model(text: str, file: str = "<text>", readings: Mapping[str, str] | None = None) -> Model:
@@ -130,7 +131,27 @@ def parse_model(text: str, file: str = "<text>", readings: Mapping[str, str] | N
     text = text.removeprefix("\ufeff")
     source = check.Source(file, text, parse(text, file))
     coverage = Coverage(None, ALL_SCOPES, ALL_PROXIES, True, source.file.title or file)
-    return _build(Path(file).stem, source, coverage, {}, dict(readings or {}))
+    return _build(Path(file).stem, source, coverage, _included_defaults(source), dict(readings or {}))
+
+
+def _included_defaults(source: check.Source) -> dict[str, str]:
+    """The readings of which a shipped model that ``source`` includes changes the default: they are its defaults too."""
+    found: dict[str, str] = {}
+    shipped = {str(_SHIPPED / model.file): model.readings for model in index().models.values()}
+    todo, done = [source], {source.path}
+    while todo:
+        item = todo.pop()
+        found |= shipped.get(item.path, {})
+        for statement in item.file.statements:
+            if isinstance(statement, Include):
+                try:
+                    included = _include(statement.file, item.path)
+                except PtxmmError:
+                    continue  # reported, with its place, where the names of the model are resolved
+                if included.path not in done and len(done) <= check.MAX_INCLUDES:
+                    done.add(included.path)
+                    todo.append(included)
+    return found
 
 
 @cache
