@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from ptxmm.analysis import kernel
@@ -11,14 +12,20 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Result
 from ptxmm.engines.result import Limits
 from ptxmm.formats import read
+from ptxmm.program.test import Test
 from tests.support import model_named
 
 
 def decided(path: Path, seconds: float, engine: str = "auto") -> list[Result]:
     """The results for all claims of ``path``; ``seconds``: the time for each launch. Raises as ``check`` does."""
+    return decided_tests(read(path), seconds, engine)
+
+
+def decided_tests(tests: Iterable[Test], seconds: float, engine: str = "auto") -> list[Result]:
+    """As ``decided``, of launches that were read."""
     model = model_named("ptx-8.5")
     found: list[Result] = []
-    for test in read(path):
+    for test in tests:
         limits = limits_of(test, Limits(unroll=3, deadline=time.monotonic() + seconds))
         for claim in claimed(test):
             if claim is not None:

@@ -760,7 +760,7 @@ def test_what_does_not_matter_is_not_refused() -> None:
 
 
 REMARKS = [
-    ("", "  st.global.u32 [%rd2], %r1;\n", "%r1 is read but never written: only 0 was tried for it"),
+    ("", "  st.global.u32 [%rd2], %r1;\n", "%r1 may be read before it is written: its value is unknown then"),
     ("", "  trap;\n", "`trap` is taken for the end of its thread"),
     (
         "",

@@ -38,11 +38,14 @@ from ptxmm.ptx.ops import (
     Load,
     Multimem,
     Op,
+    Pack,
     Reg,
+    Select,
     SetPredicate,
     Store,
     Sym,
     Undetermined,
+    Unpack,
 )
 
 MOST_BYTES = 128
@@ -320,8 +323,11 @@ def _flow(test: Test, thread: Thread, op: Op, held: set[str], tainted: set[str],
     if not any(name in held for name, _ in uses(op)):
         return
     compares = isinstance(op, SetPredicate | Branch)
-    copies = isinstance(op, GenericAddress) or (isinstance(op, Alu) and op.op == "mov") or (
-        isinstance(op, Convert) and op.to.bits >= op.frm.bits and not op.saturate
+    copies = (
+        isinstance(op, GenericAddress | Select)
+        or (isinstance(op, Alu) and op.op == "mov")
+        or (isinstance(op, Pack | Unpack) and all(type_.bits % 8 == 0 for _, type_ in (*definitions(op), *uses(op))))
+        or (isinstance(op, Convert) and op.to.bits >= op.frm.bits and not op.saturate)
     )
     if not compares and not copies:
         found[f"{place}: {op.source.text.partition(' ')[0]}"] = None

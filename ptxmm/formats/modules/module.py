@@ -24,6 +24,7 @@ from ptxmm.formats.modules.parameters import Parameter
 from ptxmm.formats.modules.prune import pruned
 from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
 from ptxmm.formats.modules.specialize import Residue, specialize
+from ptxmm.formats.modules.unwritten import shown, with_unwritten
 from ptxmm.formats.text import at
 from ptxmm.program.build import build
 from ptxmm.program.naming import did_you_mean
@@ -79,7 +80,7 @@ def launched(
     code = pruned(code, frozenset().union(*observed))
     shared = sum(v.size for v in variables.values() if v.space == "shared")
     try:
-        threads, notes = _threads(code, launch, observed, variables, shared)
+        threads, notes, clocks = _threads(code, launch, observed, variables, shared)
     except PtxmmError as error:
         raise error.place(file, text) from None
     variables, bodies = separated(variables, [thread.body or () for thread in threads], launch)
@@ -99,15 +100,15 @@ def launched(
             launch.races,
             launch.robust,
             launch.unroll,
-            (*flat.remarks, *notes, *_remarks(launch, placed, variables)),
-            partial=bool(notes),
+            (*flat.remarks, *notes, *_remarks(launch, placed)),
+            partial=clocks,
         ),
     )
     try:
         return build(source)
     except PtxmmError as error:
         if error.line is None and error.hint is not None and "initial values" in error.hint:
-            unknown = (v.name for v in variables.values() if v.space == "shared" and v.initial is None)
+            unknown = (v.name for v in variables.values() if v.space in ("shared", "local") and v.initial is None)
             error.hint = "give an initial value: [objects] " + ", ".join(f"{name} = {{ init = 0 }}" for name in unknown)
         raise _placed(error, source, launch) from None
 
@@ -203,7 +204,7 @@ def _variables(module: ptx.Module, flat: Flat, launch: Launch) -> dict[str, Obje
 def _with_value(spec: ObjectSpec, space: str, launch: Launch) -> None:
     """Refuse an object without a value where memory has always one. Raises ``PtxmmError``."""
     if spec.initial == "unknown" and space in ("global", "const"):
-        message = f"`{spec.name}` is in .{space} memory: only .shared memory may be without a value"
+        message = f"`{spec.name}` is in .{space} memory: only .shared and .local memory may be without a value"
         raise at(message, spec.span, kind="unsupported").place(launch.file, launch.text)
 
 
@@ -300,8 +301,6 @@ def _declaration(item: Object, space: str) -> Variable:
     initial = item.initial
     if initial is not None and not initial and space in ("global", "const"):
         initial = None  # zero
-    if initial is None and space == "local":
-        initial = ()  # remarked on
     return Variable(item.name, item.span, space, item.type, item.count, initial, None, item.alignment)
 
 
@@ -332,8 +331,9 @@ def _terms(condition: RawCondition | None) -> Iterator[RawTerm]:
 
 def _threads(
     code: Code, launch: Launch, observed: Sequence[frozenset[str]], variables: dict[str, Object], shared: int
-) -> tuple[list[ThreadSource], list[str]]:
-    """The threads, and what was supposed of registers that never get a value."""
+) -> tuple[list[ThreadSource], list[str], bool]:
+    """The threads, what the reader of a verdict has to know of them, and whether some depend on clocks. ``variables``
+    gets those that registers without a value are read from."""
     flows = {names: analyse(code.body, names) for names in set(observed)}
     running = Counter(cta for cta, _ in launch.threads)
     lanes: dict[tuple[int, int], list[int]] = {}
@@ -341,19 +341,23 @@ def _threads(
         lanes.setdefault((cta, thread // WARP_SIZE), []).append(thread % WARP_SIZE)
     found: list[ThreadSource] = []
     used = {name for op in code.body for name, _ in uses(op)}
-    unset: set[str] = set()
+    unwritten: dict[str, None] = {}
     clocks = False
+    module_names = frozenset(variables)
     for number, (cta, thread) in enumerate(launch.threads):
         values = special_values(launch, cta, thread, shared)
         known = {name: value for name, value in values.items() if name in used}
         residue, timed = _timeless(code, flows[observed[number]], known, observed[number], variables)
         clocks = clocks or timed
-        unset |= residue.unset
+        made = with_unwritten(residue.body, code.registers, observed[number], module_names)
+        unwritten |= dict.fromkeys(made.variables)
+        variables.update((item.name, item) for item in made.variables.values())
         warp = thread // WARP_SIZE
         whole = running[cta] == launch.size
-        check_lanes(residue.body, lanes[cta, warp], min(WARP_SIZE, launch.size - warp * WARP_SIZE), whole)
-        names = dict.fromkeys(name for op in residue.body for name, _ in (*definitions(op), *uses(op)))
-        registers = tuple(RegisterEntry(f"P{number}", name, _NOWHERE, code.registers[name]) for name in names)
+        check_lanes(made.body, lanes[cta, warp], min(WARP_SIZE, launch.size - warp * WARP_SIZE), whole)
+        names = dict.fromkeys(name for op in made.body for name, _ in (*definitions(op), *uses(op)))
+        types = {**code.registers, **made.registers}
+        registers = tuple(RegisterEntry(f"P{number}", name, _NOWHERE, types[name]) for name in names)
         cluster, rank = cluster_of(launch, cta)
         placement = Placement(
             cluster=cluster if launch.cluster is not None else None,
@@ -361,17 +365,18 @@ def _threads(
             warp=warp,
         )
         span = launch.spans["threads"]
-        found.append(ThreadSource(f"P{number}", span, placement, (), registers, residue.body))
+        found.append(ThreadSource(f"P{number}", span, placement, (), registers, made.body))
     for name, (text, span) in launch.host.items():
         try:
             statements = tuple(parse_statements(text, span.line, span.column))
         except PtxmmError as error:
             raise error.place(launch.file, launch.text) from None
         found.append(ThreadSource(name, span, Placement(host=True), statements))
-    notes = [f"%{name} is read but never written: only 0 was tried for it" for name in sorted(unset)]
+    early = sorted({shown(name) for name in unwritten})
+    notes = [f"%{name} may be read before it is written: its value is unknown then" for name in early]
     if clocks:
         notes.append("a clock decides what is executed: only executions in which no time passes were looked at")
-    return found, notes
+    return found, notes, clocks
 
 
 def _timeless(
@@ -399,11 +404,8 @@ def _observed(launch: Launch, registers: Collection[str]) -> list[frozenset[str]
     return list(map(frozenset, found))
 
 
-def _remarks(launch: Launch, threads: list[ThreadSource], variables: dict[str, Object]) -> Iterator[str]:
-    """Which threads run, where that is not all, and what is supposed of their memory."""
-    named = {name for thread in threads for op in thread.body or () for name in symbols(op)}
-    if any(variables[name].space == "local" for name in named):
-        yield "what a thread reads of .local memory before it writes it is taken to be 0"
+def _remarks(launch: Launch, threads: list[ThreadSource]) -> Iterator[str]:
+    """Which threads run, where that is not all."""
     if len(threads) == launch.ctas * launch.size:
         return
     words = [f"P{n} is thread {thread} of CTA {cta}" for n, (cta, thread) in enumerate(launch.threads[:_LISTED])]

@@ -55,12 +55,10 @@ _BY_DESCRIPTOR = {Wgmma: "wgmma.mma_async", TensorProduct: "tcgen05.mma", Tensor
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """What is left of a kernel for one thread. ``origin[i]``: the index in the kernel of instruction i. ``unset``: the
-    registers that are read although nothing writes them."""
+    """What is left of a kernel for one thread. ``origin[i]``: the index in the kernel of instruction i."""
 
     body: tuple[Op, ...]
     origin: tuple[int, ...]
-    unset: frozenset[str] = frozenset()
 
 
 def specialize(
@@ -280,8 +278,7 @@ def _without_jumps(chunks: list[list[tuple[Op, int]]]) -> list[list[tuple[Op, in
 
 
 def _checked(code: Code, residue: Residue, known: Mapping[str, int]) -> Residue:
-    """Refuse what is left of instructions that can't be modelled; find the registers that nothing gives a value."""
-    unset: set[str] = set()
+    """Refuse what is left of instructions that can't be modelled, and of special registers without a value."""
     written = {name for op in residue.body for name, _ in definitions(op)} | known.keys()
     for op, pc in zip(residue.body, residue.origin, strict=True):
         if pc in code.refused and isinstance(op, Nothing):
@@ -293,10 +290,8 @@ def _checked(code: Code, residue: Residue, known: Mapping[str, int]) -> Residue:
                 hint = "leave it out to check the rest; in a litmus test a descriptor is the address of the matrix"
                 raise at(message, op.source.span, kind="unsupported", hint=hint)
         for name, _ in uses(op):
-            if name not in written:
-                if name.startswith("sreg "):
-                    register = name.removeprefix("sreg ").replace(" ", ".")
-                    message = f"%{register} matters here, but no launch decides its value"
-                    raise at(message, op.source.span, kind="unsupported")
-                unset.add(name)
-    return replace(residue, unset=frozenset(unset))
+            if name not in written and name.startswith("sreg "):
+                register = name.removeprefix("sreg ").replace(" ", ".")
+                message = f"%{register} matters here, but no launch decides its value"
+                raise at(message, op.source.span, kind="unsupported")
+    return residue

@@ -1,0 +1,143 @@
+"""Registers that some path of a thread reads before it writes them: no instruction gives them a value (PTX ISA 4.1).
+
+Each is given what a private variable without an initial value holds, read when the thread begins: so it is a constant
+of which nothing is known, with all that the analyses do about such constants (``program.unknown``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ptxmm.errors import Span
+from ptxmm.formats.modules.flow import live_registers
+from ptxmm.formats.modules.objects import Object
+from ptxmm.formats.text import at
+from ptxmm.program.graph import graph_of
+from ptxmm.ptx.isa import PREDICATE, definitions, uses
+from ptxmm.ptx.ops import Address, Branch, Exit, Guard, Imm, Load, Op, Reg, SetPredicate, Source, Sym, Type
+
+_WIDTHS = (8, 16, 32, 64)
+_State = dict[str, Guard | None]
+"""The registers that may not have been written: None, or a guard that would show by being true that they have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A thread with a value for what it reads before it writes it. ``variables``: where these values are from, by the
+    register; ``registers``: those that were added."""
+
+    body: tuple[Op, ...]
+    variables: dict[str, Object]
+    registers: dict[str, Type]
+
+
+def with_unwritten(
+    body: tuple[Op, ...], registers: Mapping[str, Type], observed: Collection[str], taken: Collection[str]
+) -> Unwritten:
+    """``body`` with the registers that some path may read before it writes them read from variables of their own.
+
+    ``observed`` registers are read at the end; ``taken``: the names of variables. Raises ``PtxmmError``.
+    """
+    found = _read_early(body, observed)
+    if not found:
+        return Unwritten(body, {}, {})
+    variables: dict[str, Object] = {}
+    added: dict[str, Type] = {}
+    first: list[Op] = []
+    for name, source in found.items():
+        type_ = registers[name]
+        bits = 32 if type_ == PREDICATE else type_.bits
+        if bits not in _WIDTHS:
+            message = f"%{shown(name)} may be read before it is written, which is not supported for {bits} bits"
+            raise at(message, source.span, kind="unsupported")
+        variable = "uninit_" + re.sub(r"\W", "_", name)
+        while variable in taken or variable in {item.name for item in variables.values()}:
+            variable += "_"
+        here = Source(source.span, f"%{shown(name)} before it is written")
+        word = Type("b", bits)
+        variables[name] = Object(variable, "local", word, None, None, None, Span(1, 1, 2))
+        into = f"{name} unwritten" if type_ == PREDICATE else name
+        first.append(Load((Reg(into),), Address(Sym(variable), 0), word, "weak", None, "local", here))
+        if type_ == PREDICATE:
+            added[into] = word
+            first.append(SetPredicate("ne", word, Reg(name), None, Reg(into), Imm(0), here))
+    moved = [replace(op, target=op.target + len(first)) if isinstance(op, Branch) else op for op in body]
+    return Unwritten((*first, *moved), variables, added)
+
+
+def shown(name: str) -> str:
+    """The register as the module calls it: without the number of a call that is inlined."""
+    return re.sub(r"\$[0-9]+$", "", name)
+
+
+def _read_early(body: Sequence[Op], observed: Collection[str]) -> dict[str, Source]:
+    """The registers that some path may read before it writes them, each with the first instruction that does."""
+    end = len(body)
+    start: _State = dict.fromkeys(sorted(live_registers(body, observed)[0]))
+    if not start:
+        return {}
+    after = graph_of(body).after
+    entry: dict[int, _State] = {0: start}
+    waiting = [0]
+    while waiting:
+        pc = waiting.pop()
+        if pc == end:
+            continue
+        out = _left(body[pc], entry[pc])
+        for follower in after[pc]:
+            state = _along(body[pc], follower, end, pc, out)
+            old = entry.get(follower)
+            new = state if old is None else _joined(old, state)
+            if new != old:
+                entry[follower] = new
+                waiting.append(follower)
+    found: dict[str, Source] = {}
+    for pc in sorted(entry):
+        read = sorted(observed) if pc == end else [name for name, _ in uses(body[pc])]
+        for name in read:
+            guard = None if pc == end else body[pc].guard
+            if name in entry[pc] and (entry[pc][name] is None or entry[pc][name] != guard):
+                source = body[pc].source if pc < end else body[-1].source if body else Source(Span(1, 1, 2), "")
+                found.setdefault(name, source)
+    return found
+
+
+def _left(op: Op, state: _State) -> _State:
+    """The state after ``op``, where it goes on."""
+    written = {name for name, _ in definitions(op)}
+    out: _State = {}
+    for name, known in state.items():
+        if name in written:
+            if op.guard is None or known == _opposite(op.guard):
+                continue
+            known = op.guard
+        out[name] = None if known is not None and known.register in written else known
+    return out
+
+
+def _along(op: Op, follower: int, end: int, pc: int, state: _State) -> _State:
+    """``state`` on the way from ``op`` to ``follower``, which shows whether its guard holds."""
+    if not isinstance(op, Branch | Exit) or op.guard is None:
+        return state
+    away = op.target if isinstance(op, Branch) else end
+    if away == pc + 1:
+        return state
+    holds = op.guard if follower == away else _opposite(op.guard)
+    return {
+        name: None if known == _opposite(holds) else known for name, known in state.items() if known != holds
+    }
+
+
+def _joined(one: _State, other: _State) -> _State:
+    found: _State = {}
+    for name in one.keys() | other.keys():
+        sides = [state[name] for state in (one, other) if name in state]
+        found[name] = sides[0] if all(side == sides[0] for side in sides) else None
+    return found
+
+
+def _opposite(guard: Guard) -> Guard:
+    return Guard(guard.register, not guard.negated)
+

@@ -1,0 +1,103 @@
+"""Registers and private memory that a kernel reads before it writes them hold anything (PTX ISA 4.1, 8.2.6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxmm.errors import PtxmmError
+from ptxmm.formats import parse
+from tests.decided import decided_tests
+
+HEAD = """// ptxmm: args = ["x", "out"]
+// ptxmm: [objects]
+// ptxmm: x = "u32"
+// ptxmm: out = "u32"
+// ptxmm: [check]
+// ptxmm: condition = "forall ({condition})"
+.version 8.5
+.target sm_90
+.address_size 64
+{before}
+.visible .entry k(.param .u64 p0, .param .u64 p1)
+{{
+  .reg .pred %p<4>; .reg .b16 %rs<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<4>; .reg .f64 %fd<4>;
+  ld.param.u64 %rd0, [p0]; cvta.to.global.u64 %rd0, %rd0;
+  ld.param.u64 %rd1, [p1]; cvta.to.global.u64 %rd1, %rd1;
+  {body}
+  ret;
+}}
+"""
+READ = "ld.global.u32 %r1, [%rd0]; setp.eq.u32 %p1, %r1, 0;"
+STORE = "st.global.u32 [%rd1], %r2;"
+
+
+def conclusions(body: str, condition: str = "out == 0", before: str = "") -> set[str]:
+    tests = parse(HEAD.format(body=body, condition=condition, before=before), "k.ptx")
+    return {found.conclusion for found in decided_tests(tests, 60, "both")}
+
+
+REFUTED = {
+    "a word": STORE,
+    "a part of a word": "st.global.u16 [%rd1], %rs1;",
+    "a number": "st.global.f32 [%rd1], %f1;",
+    "a predicate": "@%p1 st.global.u32 [%rd1], 1;",
+    "a negated predicate": "@!%p1 st.global.u32 [%rd1], 1;",
+    "a comparison": "setp.gt.u32 %p1, %r2, 50; @%p1 st.global.u32 [%rd1], 1;",
+    "the carry flag": "addc.u32 %r2, 0, 0;" + STORE,
+    "written on one path": f"{READ} @%p1 bra S; mov.u32 %r2, 0;\nS: {STORE}",
+    "written in a loop that may not be entered": f"{READ} @%p1 bra S;\nL: mov.u32 %r2, 0; ld.global.u32 %r1, [%rd0];"
+    f" setp.ne.u32 %p1, %r1, 0; @%p1 bra L;\nS: {STORE}",
+    "written under a guard that has changed": f"{READ} @!%p1 mov.u32 %r2, 0; setp.eq.u32 %p1, %r1, 1; @!%p1 {STORE}",
+    "written under the other guard": f"{READ} @!%p1 mov.u32 %r2, 0; @%p1 {STORE}",
+    "a private variable": f".local .align 4 .b8 L[8]; ld.local.u32 %r2, [L]; {STORE}",
+    "its second half": f".local .align 4 .b8 L[8]; st.local.u16 [L], 0; ld.local.u32 %r2, [L]; {STORE}",
+    "at its generic address": ".local .align 4 .b8 L[8]; mov.u64 %rd4, L; cvta.local.u64 %rd4, %rd4;"
+    f" ld.u32 %r2, [%rd4+4]; {STORE}",
+    "shared memory": f".shared .align 4 .b8 L[8]; ld.shared.u32 %r2, [L+4]; {STORE}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUTED)
+def test_a_value_that_nobody_wrote_may_be_any(name: str) -> None:
+    assert conclusions(REFUTED[name]) == {"contradicted"}
+
+
+HOLDING = {
+    "another half of it": f".local .align 4 .b8 L[8]; st.local.u32 [L+4], 0; ld.local.u32 %r2, [L+4]; {STORE}",
+    "both paths": f"{READ} @%p1 bra S; mov.u32 %r2, 0; bra T;\nS: mov.u32 %r2, 0;\nT: {STORE}",
+    "both guards": f"{READ} @%p1 mov.u32 %r2, 0; @!%p1 mov.u32 %r2, 0; {STORE}",
+    "the same guard": f"{READ} @%p1 mov.u32 %r2, 0; @%p1 {STORE}",
+    "a branch on the guard": f"{READ} @%p1 mov.u32 %r2, 0; @!%p1 bra E; {STORE}\nE:",
+    "a branch on the guard away": f"{READ} @!%p1 mov.u32 %r2, 0; @!%p1 bra S; ret;\nS: {STORE}",
+    "what is not chosen": f"{READ} selp.u32 %r2, 0, %r3, %p1; {STORE}",
+    "what nobody stores": f"add.u32 %r2, %r3, 1; mov.u32 %r2, 0; {STORE}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_what_is_written_before_it_is_read_is_known(name: str) -> None:
+    assert conclusions(HOLDING[name]) == {"expected"}
+
+
+def test_what_is_computed_with_it_holds_for_no_value_for_sure() -> None:
+    body = "add.u32 %r2, %r3, 5; mul.lo.u32 %r2, %r2, 4; and.b32 %r2, %r2, 3;" + STORE
+    assert conclusions(body) == {"inconclusive"}
+
+
+def test_the_condition_reads_registers_too() -> None:
+    assert conclusions("st.global.u32 [%rd1], %r1;", "P0:%r3 == 0") == {"contradicted"}
+    assert conclusions("mov.u32 %r3, 0;", "P0:%r3 == 0") == {"expected"}
+
+
+def test_of_a_function() -> None:
+    before = ".func (.reg .b32 r) f\n{ .reg .b32 %t; mov.u32 r, %t; ret; }"
+    assert conclusions("call (%r2), f;" + STORE, before=before) == {"contradicted"}
+    tests = parse(HEAD.format(body="call (%r2), f;" + STORE, condition="out == 0", before=before), "k.ptx")
+    assert tests[0].claims is not None
+    assert tests[0].claims.remarks == ("%t may be read before it is written: its value is unknown then",)
+
+
+def test_registers_of_128_bits() -> None:
+    body = ".reg .b128 %q; mov.b128 {%rd4, %rd5}, %q; st.global.u64 [%rd1], %rd4;"
+    with pytest.raises(PtxmmError, match="%q may be read before it is written, which is not supported for 128 bits"):
+        parse(HEAD.format(body=body, condition="out == 0", before=""), "k.ptx")
