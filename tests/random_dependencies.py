@@ -126,7 +126,12 @@ class Maker:
         if roll < 0.68:
             r, p, label = self.fresh("r"), self.fresh("p"), self.fresh("L")
             load = f"{self.order('ld')}.u32 {r}, [{rng.choice(self.plain)}]"
-            return [f"{label}:", load, f"setp.eq.u32 {p}, {r}, 0", f"@{p} bra {label}"], r
+            lines = [f"{label}:", load, f"setp.eq.u32 {p}, {r}, 0", f"@{p} bra {label}"]
+            if rng.random() < 0.3:
+                out = self.fresh("L")
+                lines[3:] = [f"@!{p} bra {out}", f"bra {label}", f"{out}:"]
+            more, _ = self.access((0, 3, 1, 0, 0)) if rng.random() < 0.5 else ([], None)
+            return [*lines, *more], r
         if roll < 0.72:
             before, p = self.test(rng.choice(self.loaded))
             return [*before, f"@{p} exit"], None

@@ -41,6 +41,7 @@ class Event:
     addr: frozenset[Leaf] = NOTHING
     data: frozenset[Leaf] = NOTHING
     ctrl: frozenset[Leaf] = NOTHING
+    left: frozenset[Leaf] = NOTHING  # what decided that the loops before it were left
     read_half: Leaf | None = None  # of the write of an atomic
     step: int = 0
     part: int | None = None
@@ -123,3 +124,4 @@ class Run:
     steps: tuple[Step, ...] = ()
     groups: tuple[tuple[str, frozenset[int]], ...] = ()
     loose: tuple[tuple[str, int], ...] = ()
+    left: frozenset[Leaf] = NOTHING  # the reads on which leaving the loops so far has depended

@@ -222,6 +222,7 @@ def resolved(path: Path, given: Given) -> Path:
             addr=known(e.addr),
             data=known(e.data),
             ctrl=known(e.ctrl),
+            left=known(e.left),
         )
         for e in path.events
     )

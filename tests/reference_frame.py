@@ -166,8 +166,10 @@ class Frame:
         self.rmw = {(self.number[half], w) for w in E if (half := ev[w].read_half) is not None}
         parts = {
             kind: {(self.number[leaf], e) for e in E for leaf in getattr(ev[e], kind)}
-            for kind in ("addr", "data", "ctrl")
+            for kind in ("addr", "data", "ctrl", "left")
         }
+        # A loop is left only once what decides it is read; loops that read weakly may be left before
+        parts["ctrl"] |= {(r, e) for r, e in parts["left"] if not (r in self.R and ev[r].scope is None)}
         self.makes_values = parts["addr"] | parts["data"]
         parts["rmw"] = self.rmw
         self.dep = {pair for kind in self.dependencies for pair in parts[kind]}

@@ -149,6 +149,8 @@ class Walker:
                 self.flow.join[run.pc], reads(taken), self.flow.assigned[run.pc], (run.pc, sum(run.taken.values()))
             )
             run = replace(run, guards=(*run.guards, guard))
+            if run.pc in self.flow.leaving:
+                run = replace(run, left=run.left | guard.reads)
         if not value:
             yield replace(run, pc=run.pc + 1)
             return
@@ -330,7 +332,7 @@ class Walker:
     def perform(self, run: Run, op: ops.Op, taken: Expr) -> Iterator[Run]:
         """Instructions that make events, once for each cell that the address may name and each way a cas may go."""
         ctrl = reads(taken).union(*(g.reads for g in run.guards))
-        common = Event(self.index, "", ctrl=ctrl, step=len(run.events))
+        common = Event(self.index, "", ctrl=ctrl, left=run.left, step=len(run.events))
         match op:
             case ops.Load() | ops.Store() | ops.Atomic():
                 yield from reference_accesses.access(self, run, op, taken, common)

@@ -176,6 +176,34 @@ def test_loop_with_exit_in_the_middle() -> None:
     assert got.backward == {3}
 
 
+def test_the_branch_that_leaves_a_loop() -> None:
+    assert flow(ld("r0"), beq("r0", 0, 3), bra(0), sto()).leaving == {1}
+    assert flow(ld("r0"), sto(), beq("r0", 0, 0), sto()).leaving == {2}
+    assert flow(ld("r0"), leave(P), beq("r0", 0, 0), sto()).leaving == {1, 2}
+
+
+def test_a_branch_forward_decides_about_no_loop() -> None:
+    assert flow(ld("r0"), beq("r0", 0, 3), mov("r1", 1), sto()).leaving == frozenset()
+    # in a loop, and around one
+    assert flow(ld("r0"), beq("r0", 0, 3), mov("r1", 1), beq("r1", 0, 0), sto()).leaving == {3}
+    assert flow(ld("r0"), beq("r0", 0, 4), ld("r1"), beq("r1", 0, 2), sto()).leaving == {3}
+
+
+def test_a_jump_back_that_closes_no_loop_decides_about_none() -> None:
+    got = flow(bra(3), mov("r1", 1), bra(5), ld("r0"), beq("r0", 0, 1), sto())
+    assert got.backward == {4} and got.leaving == frozenset()
+
+
+def test_a_branch_that_may_go_round_before_it_comes_to_the_one_that_leaves() -> None:
+    # 1 goes back by way of 2, or on to 3, which leaves: all of it decides
+    assert flow(ld("r0"), beq("r0", 0, 3), bra(0), beq("r0", 1, 0), sto()).leaving == {1, 3}
+
+
+def test_inner_and_outer_loops_are_left_by_their_own_branches() -> None:
+    got = flow(mov("r1", 0), ld("r0"), beq("r0", 0, 1), beq("r1", 0, 0), sto())
+    assert got.leaving == {2, 3}
+
+
 def test_infinite_loop() -> None:
     got = flow(bra(0))
     assert got.backward == {0} and got.spin == {0: 0} and got.join == {}

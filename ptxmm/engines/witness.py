@@ -141,7 +141,7 @@ class Confirmer:
     def _layout(self, traces: Sequence[Trace], links: Links) -> _Known:
         key = (
             *(
-                (e.id, e.kind, e.cell, e.place, e.addr, e.data, e.ctrl, e.barrier, e.mbarrier, e.completes)
+                (e.id, e.kind, e.cell, e.place, e.addr, e.data, e.ctrl, e.left, e.barrier, e.mbarrier, e.completes)
                 for t in traces
                 for e in t.events
             ),

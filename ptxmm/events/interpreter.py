@@ -240,6 +240,8 @@ def _jump(machine: Machine, op: ops.Branch | ops.Exit) -> bool:
     if node is not None and node.reads:
         machine.guards.append((machine.program.control.join[machine.pc], node.reads, machine.pc))
         machine.ctrl |= node.reads
+        if machine.pc in machine.program.control.leaving:
+            machine.left |= node.reads
     if not taken:
         machine.pc += 1
         return True

@@ -142,6 +142,7 @@ class Machine:
         "guard",
         "guards",
         "last_write",
+        "left",
         "objects",
         "pc",
         "program",
@@ -170,6 +171,7 @@ class Machine:
         self.decided: dict[int, int] = {}
         self.guards: list[tuple[int, int, int]] = []  # open guards: join, reads, pc of the branch
         self.ctrl = 0
+        self.left = 0  # reads on which leaving the loops so far has depended
         self.pc = 0
         self.step_count = 0
         self.last_write = -1
@@ -298,7 +300,7 @@ class Machine:
     def add(self, kind: str, part: int = 0, **fields: Any) -> Event:
         """Add an event of the instruction that is being executed."""
         ctrl = fields.pop("ctrl", self.control)
-        event = Event(self.identity(part), kind, self.op, ctrl=ctrl, turn=self.step_count, **fields)
+        event = Event(self.identity(part), kind, self.op, ctrl=ctrl, left=self.left, turn=self.step_count, **fields)
         self.trace.events.append(event)
         return event
 

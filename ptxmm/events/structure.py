@@ -83,6 +83,16 @@ def _dependency(which: str) -> Builder:
     return build
 
 
+def _control(layout: Layout) -> list[int]:
+    """Guards, and what decided that the loops before were left, as far as it is no weak read (PTX ISA 8.10.4)."""
+    rows = _dependency("ctrl")(layout)
+    weak = layout.get("R") & ~layout.get("STRONG")
+    for read, row in enumerate(_dependency("left")(layout)):
+        if not weak >> read & 1:
+            rows[read] |= row
+    return rows
+
+
 def _reads_in(layout: Layout, thread: int, reads: int, known: dict[tuple[int, int], frozenset[int]]) -> frozenset[int]:
     """The reads that an expression of ``thread`` depends on, also those in operands of other threads that it got."""
     found: frozenset[int] = frozenset()
@@ -317,7 +327,7 @@ BUILDERS: Mapping[str, Builder] = {
     "rmw": _rmw,
     "addr": _dependency("addr"),
     "data": _dependency("data"),
-    "ctrl": _dependency("ctrl"),
+    "ctrl": _control,
     "inscope": _inscope,
     "scta": _scta,
     "int": _int,

@@ -20,7 +20,8 @@ class Event:
     (issue, wait and implicit proxy fences of asynchronous operations); API. ``cell`` is physical, ``place`` virtual
     (a fence of the tensormap proxy has a place only). ``value``: what a W writes or an R returns; ``leaf``: the
     number of an R among the leaves of its thread. ``addr``, ``data``, ``ctrl``: the reads of the thread, as bits by
-    number, that it depends on. ``barrier``: id (or mask) and count. ``mbarrier``: the physical object and offset.
+    number, that it depends on; ``left``: those on which leaving the loops before it depended. ``barrier``: id (or mask)
+    and count. ``mbarrier``: the physical object and offset.
 
     Program order: ``turn`` counts the instructions of the path; events of one turn are ordered by ``stage`` if their
     ``lane`` is the same. ``asynchronous`` events are not in it. For those the positions in the trace of other events:
@@ -39,6 +40,7 @@ class Event:
     addr: int = 0
     data: int = 0
     ctrl: int = 0
+    left: int = 0
     barrier: tuple[int, int | None] | None = None
     mbarrier: tuple[str, int] | None = None
     turn: int = 0

@@ -57,6 +57,7 @@ class ControlFlow:
     ``backward``: the branches whose target is not after them, reachable or not.
     ``spin``: for each backward branch that closes a spin loop (see ``control_flow``), the header of that loop.
     ``silent``: atomics in these loops that count as writes only where they change what they read.
+    ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
     """
 
     join: dict[int, int]
@@ -64,6 +65,7 @@ class ControlFlow:
     backward: frozenset[int]
     spin: dict[int, int]
     silent: frozenset[int] = frozenset()
+    leaving: frozenset[int] = frozenset()
 
 
 def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> ControlFlow:
@@ -72,6 +74,12 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
 
     A pc from which the end can't be reached (a loop without exit, and what leads only there) counts as if it might
     fall through to the end, so that every pc has a post-dominator.
+
+    **Leaving a loop.** Control may come from some branches back to them again and again without passing their
+    post-dominator, which is then reached only if they decide so at last. Such a branch, or an ``exit`` with a guard,
+    decides whether a loop is left, and everything after the loop depends on it, for ever: nontermination-sensitive
+    control dependence (Podgurski and Clarke 1990). All other branches are forward: whatever they decide, control comes
+    to their post-dominator, also where one of their arms has a loop, which has branches of its own.
 
     **Spin loops.** A backward branch at ``t`` with target ``h`` closes a spin loop iff ``h`` dominates ``t`` and
     the natural loop of the edge (``h`` and every pc that reaches ``t`` without passing ``h``) has
@@ -116,14 +124,17 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
     written = [frozenset(name for name, _ in definitions(op)) for op in body]
     join: dict[int, int] = {}
     assigned: dict[int, frozenset[str]] = {}
+    leaving: set[int] = set()
     for pc, op in enumerate(body):
         if conditional(op):
             join[pc] = parent[pc]
             region = reach(graph.after, graph.after[pc], parent[pc])
             assigned[pc] = frozenset().union(*(written[i] for i in region if i < len(body)))
+            if pc in region:
+                leaving.add(pc)
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, backward, written, silent) if backward else {}
-    return ControlFlow(join, assigned, backward, spin, silent if spin else frozenset())
+    return ControlFlow(join, assigned, backward, spin, silent if spin else frozenset(), frozenset(leaving))
 
 
 def around(thread: Thread) -> list[tuple[int, ...]]:

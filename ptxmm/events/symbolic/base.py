@@ -54,7 +54,7 @@ class Base:
             "vovl": lambda: self._where(_intersect, "virtual"),
             "addr": lambda: self._dependency("address"),
             "data": lambda: self._dependency("data"),
-            "ctrl": lambda: self._dependency("control"),
+            "ctrl": self._control,
             "syncbar": lambda: self.relation("barphase"),
             "sync_barrier": lambda: self.relation("barphase"),
             "id": self._identity,
@@ -335,6 +335,17 @@ class Base:
                     items += [(number, x, when), (x, number, when)]
         fixed = self._rows(rows)
         return self.algebra.union(fixed, self.algebra.relation(items)) if items else fixed
+
+    def _control(self) -> Relation:
+        """Dependencies of guards, and for ever on what decided that a loop was left, weak reads excepted (8.10.4)."""
+        algebra = self.algebra
+        left = self._dependency("left")
+        if any(left.must) or left.may:
+            reads, strong = self("R"), self("STRONG")
+            assert isinstance(reads, EventSet) and isinstance(strong, EventSet)
+            weak = algebra.set_difference(reads, strong)
+            left = algebra.restrict(algebra.set_difference(algebra.universe(), weak), left, algebra.universe())
+        return algebra.union(self._dependency("control"), left)
 
     def _dependency(self, name: str) -> Relation:
         events = self.program.events

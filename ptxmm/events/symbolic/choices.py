@@ -129,8 +129,8 @@ def _exchanges(program: Program) -> None:
                 program.at_most_one(list(step.result.values()))
     results = depends(formulas, found)
     for event in program.events:
-        event.address, event.data, event.control = (
-            resolved(formulas, reads, results) for reads in (event.address, event.data, event.control)
+        event.address, event.data, event.control, event.left = (
+            resolved(formulas, reads, results) for reads in (event.address, event.data, event.control, event.left)
         )
 
 

@@ -35,7 +35,8 @@ class Event:
     """An event of a thread. ``kind``: R W F PF AF BA BW CA CW MBI MBA MBW ISS AW API. ``value``: what a write writes,
     or a read returns (of the access's width).
 
-    ``address``, ``data``, ``control`` are the reads it depends on. ``operation``: the asynchronous operation that the
+    ``address``, ``data``, ``control`` are the reads it depends on, ``left`` those that decided that the loops before it
+    were left. ``operation``: the asynchronous operation that the
     event belongs to, its issue included, or -1. ``stage`` orders the parts of one instruction in program order.
     ``covers``: the bytes that an acquire fence of the tensormap proxy is for.
     ``after``: the events of asynchronous operations that complete before it. ``mbarriers``: those an mbarrier event
@@ -53,6 +54,7 @@ class Event:
     address: Reads = field(default_factory=dict)
     data: Reads = field(default_factory=dict)
     control: Reads = field(default_factory=dict)
+    left: Reads = field(default_factory=dict)
     operation: int = -1
     stage: int = 0
     covers: list[Place] = field(default_factory=list)

@@ -21,7 +21,8 @@ Located = list[tuple[Formula, MemoryObject, int]]
 
 
 class Executor:
-    """Makes events of one thread. ``headers``: pcs where an iteration of a spin loop begins."""
+    """Makes events of one thread. ``headers``: pcs where an iteration of a spin loop begins; ``left``: the reads that
+    decided that the loops before the instruction were left."""
 
     def __init__(
         self, machine: Machine, index: int, thread: Thread, headers: Collection[int], silent: Collection[int] = ()
@@ -33,6 +34,7 @@ class Executor:
         self.headers = headers
         self.silent = silent
         self.barriers: list[SyncEvent] = []
+        self.left: Reads = {}
 
     # -- values --
 
@@ -139,7 +141,7 @@ class Executor:
     def event(self, kind: str, op: Op, here: EventId, presence: Formula, control: Reads) -> Event:
         """A new event of this thread."""
         machine = self.machine
-        event = Event(len(machine.events), kind, self.index, here, presence, op, control=control)
+        event = Event(len(machine.events), kind, self.index, here, presence, op, control=control, left=self.left)
         machine.events.append(event)
         return event
 

@@ -60,13 +60,15 @@ class Reading:
 
 @dataclass(slots=True)
 class State:
-    """One path: when it is taken, what it knows. ``queues``: for each kind its groups of asynchronous operations."""
+    """One path: when it is taken, what it knows. ``queues``: for each kind its groups of asynchronous operations.
+    ``left``: the reads that decided that the loops so far were left."""
 
     guard: Formula
     registers: dict[str, Value]
     controls: dict[int, Control] = field(default_factory=dict)
     wrote: dict[int, Formula] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
+    left: Reads = field(default_factory=dict)
 
 
 class Machine:

@@ -119,6 +119,7 @@ class _Run:
             for name in (registers if self.ends else ())
         }
         completed = self.formulas.any([s.guard for s in self.ends])
+        self.executor.left = self._under([(s.guard, s.left) for s in self.ends])
         if self.machine.api and completed != FALSE:
             self._end(completed)
         return ThreadEvents(
@@ -197,7 +198,8 @@ class _Run:
             header: formulas.any([formulas.both(s.guard, s.wrote.get(header, FALSE)) for s in states])
             for header in self.headers
         }
-        return State(formulas.any([s.guard for s in states]), registers, controls, wrote, first.queues)
+        left = self._under([(s.guard, s.left) for s in states])
+        return State(formulas.any([s.guard for s in states]), registers, controls, wrote, first.queues, left)
 
     def _under(self, arms: list[tuple[Formula, Reads]]) -> Reads:
         found: dict[int, list[Formula]] = {}
@@ -220,6 +222,7 @@ class _Run:
             reads = {} if known else predicate.reads
             condition = self.machine.either_way(condition, reads)
         here: EventId = (self.index, pc, self._round(pc, counts), 0)
+        self.executor.left = state.left
         if isinstance(op, Branch):
             if op.condition is not None:
                 compared = self.executor.operation(
@@ -271,9 +274,10 @@ class _Run:
         if pc not in self.flow.join or known or not reads:
             return state
         join, assigned = self.flow.join[pc], self.flow.assigned[pc]
+        left = self.machine.union(state.left, reads) if pc in self.flow.leaving else state.left
         if (already := state.controls.get(join)) is not None:
             assigned, reads = assigned | already.assigned, self.machine.union(already.reads, reads)
-        return replace(state, controls={**state.controls, join: Control(assigned, reads)})
+        return replace(state, controls={**state.controls, join: Control(assigned, reads)}, left=left)
 
     def _branch(
         self,
