@@ -14,25 +14,23 @@ from math import prod
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.modules.flow import Flow, analyse
-from ptxmm.formats.modules.inline import Flat, inline
+from ptxmm.formats.modules.inline import inline
 from ptxmm.formats.modules.lanes import check_lanes
-from ptxmm.formats.modules.launch import Launch, ObjectSpec, Scalar, place
+from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.lower import Code, Locate, lower
 from ptxmm.formats.modules.mbarriers import separated
-from ptxmm.formats.modules.objects import Object, regrouped, viewed
-from ptxmm.formats.modules.parameters import Parameter
+from ptxmm.formats.modules.objects import Object, viewed
 from ptxmm.formats.modules.prune import pruned
 from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
 from ptxmm.formats.modules.specialize import Residue, specialize
 from ptxmm.formats.modules.unwritten import shown, with_unwritten
+from ptxmm.formats.modules.variables import variables_of
 from ptxmm.formats.text import at
 from ptxmm.program.build import build
 from ptxmm.program.naming import did_you_mean
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.source import (
     AddressOf,
-    Constant,
-    Initial,
     NameTerm,
     RawComparison,
     RawCondition,
@@ -41,18 +39,16 @@ from ptxmm.program.source import (
     RawNegation,
     RawProposition,
     RawTerm,
-    Real,
     RegisterEntry,
     TensorMapValue,
     TestSource,
     ThreadSource,
     Variable,
 )
-from ptxmm.program.symbols import symbols
+from ptxmm.program.symbols import rename, symbols
 from ptxmm.program.test import Claims, Placement, Test
 from ptxmm.ptx import module as ptx
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.ptx.ops import Type
 from ptxmm.ptx.parser import parse_statements
 
 _NOWHERE = Span(1, 1, 2)
@@ -72,10 +68,11 @@ def launched(
     kernel = _kernel(module, launch)
     launch = _as_required(kernel, launch)
     flat = inline(module, kernel, launch)
-    variables = _variables(module, flat, launch)
+    variables, keys = variables_of(module, flat, launch, set(_named(launch.condition)))
     others = dict.fromkeys(module.functions, "functions")
     others |= {v.name: "textures, samplers and surfaces" for v in module.variables if v.opaque is not None}
-    code = lower(flat, variables, others, isa or module.version, locate)
+    code = lower(flat, keys, others, isa or module.version, locate)
+    code = replace(code, body=tuple(rename(op, keys) for op in code.body))
     observed = _observed(launch, code.registers)
     code = pruned(code, frozenset().union(*observed))
     shared = sum(v.size for v in variables.values() if v.space == "shared")
@@ -169,110 +166,6 @@ def _kernel(module: ptx.Module, launch: Launch) -> ptx.Function:
 
 
 # -- variables -----------------------------------------------------------------------------------------------------
-
-
-def _variables(module: ptx.Module, flat: Flat, launch: Launch) -> dict[str, Object]:
-    specs = {item.name: item for item in launch.objects}
-    found: dict[str, Object] = {}
-    for variable in (*module.variables, *flat.variables.values()):
-        if variable.opaque is None and variable.space in ("global", "const", "shared", "local"):
-            found[variable.name] = _of_module(variable, specs.get(variable.name), launch)
-    found |= {name: _of_parameter(parameter, launch) for name, parameter in flat.addressed.items()}
-    for name, spec in specs.items():
-        if name in found:
-            continue
-        type_, count = spec.type, spec.count
-        if type_ is None:
-            hint = did_you_mean(name, list(found)) or 'give it a type: { type = "u32" }'
-            raise at(f"`{name}` is no variable of the module", spec.span, kind="name", hint=hint).place(
-                launch.file, launch.text
-            )
-        initial = _initial(spec, type_, count)
-        space = "param" if name in flat.by_value else "global"
-        _with_value(spec, space, launch)
-        found[name] = Object(name, space, type_, count, initial, None, spec.span)
-    for argument in launch.args:
-        for piece in argument.pieces:
-            target = place(piece.value) if isinstance(piece.value, str) else None
-            if target is not None and target[0] not in found:
-                hint = did_you_mean(target[0], list(found)) or f'[objects] {target[0]} = {{ type = "u32" }}'
-                message = f"the argument `{target[0]}` is no object of this launch"
-                raise at(message, argument.span, kind="name", hint=hint).place(launch.file, launch.text)
-    return found
-
-
-def _with_value(spec: ObjectSpec, space: str, launch: Launch) -> None:
-    """Refuse an object without a value where memory has always one. Raises ``PtxmmError``."""
-    if spec.initial == "unknown" and space in ("global", "const"):
-        message = f"`{spec.name}` is in .{space} memory: only .shared and .local memory may be without a value"
-        raise at(message, spec.span, kind="unsupported").place(launch.file, launch.text)
-
-
-def _of_parameter(parameter: Parameter, launch: Launch) -> Object:
-    """A parameter of the kernel as an object in ``.param``: in words of 64 bits where it holds addresses."""
-    variable, size = parameter.variable, len(parameter.bytes)
-    step = 8 if size % 8 == 0 else 4 if size % 4 == 0 else 1
-    if parameter.addresses and (step < 8 or any(offset % 8 for offset in parameter.addresses)):
-        message = f"a structure of {size} bytes with addresses, the address of which is taken, is not supported"
-        raise at(message, launch.spans["args"], kind="unsupported").place(launch.file, launch.text)
-    values: list[Initial] = []
-    for offset in range(0, size, step):
-        target = parameter.addresses.get(offset)
-        if target is not None:
-            values.append(AddressOf(NameTerm(target[0], variable.span), target[1], variable.span))
-        else:
-            number = sum(parameter.bytes[offset + i] << 8 * i for i in range(step))
-            values.append(Constant(number, variable.span, True))
-    count = size // step
-    type_ = Type("b", 8 * step)
-    return Object(variable.name, "param", type_, count if count > 1 else None, tuple(values), None, variable.span)
-
-
-def _of_module(variable: ptx.Variable, spec: ObjectSpec | None, launch: Launch) -> Object:
-    type_, count = variable.type, variable.count
-    initial = None if variable.initial is None else tuple(_value(item, variable.span) for item in variable.initial)
-    if variable.linkage == "extern" and variable.space == "shared" and not count:
-        count = launch.shared // type_.bytes
-    if spec is not None:
-        size = type_.bytes * (count if count is not None else 1)
-        if spec.type is not None and spec.type != type_:
-            elements = size // spec.type.bytes
-            if initial is not None and spec.initial is None:
-                initial = regrouped(initial, type_, spec.type) or initial
-            type_, count = spec.type, None if elements == 1 and spec.count is None else elements
-        _with_value(spec, variable.space, launch)
-        if spec.initial is not None:
-            initial = _initial(spec, type_, count)
-    return Object(variable.name, variable.space, type_, count, initial, variable.alignment, variable.span)
-
-
-def _value(item: int | ptx.SymbolAddress, span: Span) -> Initial:
-    if isinstance(item, int):
-        return Constant(item, span, True)
-    return AddressOf(NameTerm(item.name, item.span), item.offset, item.span)
-
-
-def _initial(spec: ObjectSpec, type_: Type, count: int | None) -> tuple[Initial, ...] | None:
-    if spec.tensormap is not None:
-        made = spec.tensormap
-        target = NameTerm(made.target, spec.span)
-        steps = made.steps if made.steps is not None else (1,) * len(made.box)
-        return (TensorMapValue(target, made.type, made.box, spec.span, made.dims, made.strides, steps),)
-    if spec.initial == "unknown":
-        return None
-    given: tuple[Scalar, ...] = spec.initial or ()
-    if len(given) == 1 and count is not None and count > 1 and spec.count is None:
-        given = given * count
-    return tuple(_scalar(value, type_, spec.span) for value in given)
-
-
-def _scalar(value: Scalar, type_: Type, span: Span) -> Initial:
-    if isinstance(value, str):
-        name, offset = place(value) or (value, 0)
-        return AddressOf(NameTerm(name, span), offset, span)
-    if isinstance(value, float):
-        return Real(repr(value), span)
-    return Constant(value, span)
 
 
 def _declared(variables: dict[str, Object], threads: list[ThreadSource], launch: Launch) -> tuple[Variable, ...]:

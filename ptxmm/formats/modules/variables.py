@@ -1,0 +1,151 @@
+"""The variables of a module and the objects of its launch, as the memory objects of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import replace
+
+from ptxmm.errors import Span
+from ptxmm.formats.modules.inline import Flat
+from ptxmm.formats.modules.launch import Launch, ObjectSpec, Scalar, place
+from ptxmm.formats.modules.objects import Object, regrouped
+from ptxmm.formats.modules.parameters import Parameter
+from ptxmm.formats.text import at
+from ptxmm.program.naming import did_you_mean
+from ptxmm.program.source import AddressOf, Constant, Initial, NameTerm, Real, TensorMapValue
+from ptxmm.ptx import module as ptx
+from ptxmm.ptx.ops import Type
+
+
+def variables_of(
+    module: ptx.Module, flat: Flat, launch: Launch, asked: Container[str]
+) -> tuple[dict[str, Object], dict[str, str]]:
+    """The memory objects that the launched kernel may name, and for each name of a variable that of its object: all
+    ``extern .shared`` arrays of a module are one (PTX ISA 7.3, CUDA C++ Programming Guide 10.2.3).
+
+    ``asked``: the variables that the condition names. Raises ``PtxmmError`` where the launch does not fit.
+    """
+    specs = {item.name: item for item in launch.objects}
+    found: dict[str, Object] = {}
+    declared = (*module.variables, *flat.variables.values())
+    dynamic = [v for v in declared if v.linkage == "extern" and v.space == "shared"]
+    whole = _dynamic(dynamic, specs, asked, launch)
+    others = {v.name for v in dynamic if whole is not None and v.name != whole.name}
+    names = {v.name: whole.name for v in dynamic if whole is not None}
+    for variable in (*(v for v in declared if v not in dynamic), *(() if whole is None else (whole,))):
+        if variable.opaque is None and variable.space in ("global", "const", "shared", "local"):
+            found[variable.name] = _of_module(variable, specs.get(variable.name), launch)
+    found |= {name: _of_parameter(parameter, launch) for name, parameter in flat.addressed.items()}
+    for name, spec in specs.items():
+        if name in found or name in others:
+            continue
+        type_, count = spec.type, spec.count
+        if type_ is None:
+            hint = did_you_mean(name, list(found)) or 'give it a type: { type = "u32" }'
+            raise at(f"`{name}` is no variable of the module", spec.span, kind="name", hint=hint).place(
+                launch.file, launch.text
+            )
+        initial = _initial(spec, type_, count)
+        space = "param" if name in flat.by_value else "global"
+        _with_value(spec, space, launch)
+        found[name] = Object(name, space, type_, count, initial, None, spec.span)
+    for argument in launch.args:
+        for piece in argument.pieces:
+            target = place(piece.value) if isinstance(piece.value, str) else None
+            if target is not None and target[0] not in found.keys() | others:
+                hint = did_you_mean(target[0], list(found)) or f'[objects] {target[0]} = {{ type = "u32" }}'
+                message = f"the argument `{target[0]}` is no object of this launch"
+                raise at(message, argument.span, kind="name", hint=hint).place(launch.file, launch.text)
+    return found, {name: name for name in found} | names
+
+
+def _dynamic(
+    arrays: Sequence[ptx.Variable], specs: Container[str], asked: Container[str], launch: Launch
+) -> ptx.Variable | None:
+    """The dynamic shared memory of a CTA as one variable, by the name that the launch uses for it; None if ``arrays``,
+    its names, are none."""
+    if not arrays:
+        return None
+    named = [v for v in arrays if v.name in specs or v.name in asked] or [arrays[0]]
+    if len(named) > 1:
+        first, second = (v.name for v in named[:2])
+        message = f"`{first}` and `{second}` begin at the same address: both are the dynamic shared memory"
+        span = next((item.span for item in launch.objects if item.name == second), launch.spans["condition"])
+        raise at(message, span, kind="name", hint=f"name only `{first}`").place(launch.file, launch.text)
+    types = {v.type for v in arrays}
+    type_ = named[0].type if len(types) == 1 else Type("b", 8)
+    size = launch.shared or max(v.type.bytes * (1 if v.count is None else v.count) for v in arrays)
+    alignment = max(v.alignment or v.type.bytes for v in arrays)
+    return replace(named[0], type=type_, count=size // type_.bytes, alignment=alignment)
+
+
+def _with_value(spec: ObjectSpec, space: str, launch: Launch) -> None:
+    """Refuse an object without a value where memory has always one. Raises ``PtxmmError``."""
+    if spec.initial == "unknown" and space in ("global", "const"):
+        message = f"`{spec.name}` is in .{space} memory: only .shared and .local memory may be without a value"
+        raise at(message, spec.span, kind="unsupported").place(launch.file, launch.text)
+
+
+def _of_parameter(parameter: Parameter, launch: Launch) -> Object:
+    """A parameter of the kernel as an object in ``.param``: in words of 64 bits where it holds addresses."""
+    variable, size = parameter.variable, len(parameter.bytes)
+    step = 8 if size % 8 == 0 else 4 if size % 4 == 0 else 1
+    if parameter.addresses and (step < 8 or any(offset % 8 for offset in parameter.addresses)):
+        message = f"a structure of {size} bytes with addresses, the address of which is taken, is not supported"
+        raise at(message, launch.spans["args"], kind="unsupported").place(launch.file, launch.text)
+    values: list[Initial] = []
+    for offset in range(0, size, step):
+        target = parameter.addresses.get(offset)
+        if target is not None:
+            values.append(AddressOf(NameTerm(target[0], variable.span), target[1], variable.span))
+        else:
+            number = sum(parameter.bytes[offset + i] << 8 * i for i in range(step))
+            values.append(Constant(number, variable.span, True))
+    count = size // step
+    type_ = Type("b", 8 * step)
+    return Object(variable.name, "param", type_, count if count > 1 else None, tuple(values), None, variable.span)
+
+
+def _of_module(variable: ptx.Variable, spec: ObjectSpec | None, launch: Launch) -> Object:
+    type_, count = variable.type, variable.count
+    initial = None if variable.initial is None else tuple(_value(item, variable.span) for item in variable.initial)
+    if spec is not None:
+        size = type_.bytes * (count if count is not None else 1)
+        if spec.type is not None and spec.type != type_:
+            elements = size // spec.type.bytes
+            if initial is not None and spec.initial is None:
+                initial = regrouped(initial, type_, spec.type) or initial
+            type_, count = spec.type, None if elements == 1 and spec.count is None else elements
+        _with_value(spec, variable.space, launch)
+        if spec.initial is not None:
+            initial = _initial(spec, type_, count)
+    return Object(variable.name, variable.space, type_, count, initial, variable.alignment, variable.span)
+
+
+def _value(item: int | ptx.SymbolAddress, span: Span) -> Initial:
+    if isinstance(item, int):
+        return Constant(item, span, True)
+    return AddressOf(NameTerm(item.name, item.span), item.offset, item.span)
+
+
+def _initial(spec: ObjectSpec, type_: Type, count: int | None) -> tuple[Initial, ...] | None:
+    if spec.tensormap is not None:
+        made = spec.tensormap
+        target = NameTerm(made.target, spec.span)
+        steps = made.steps if made.steps is not None else (1,) * len(made.box)
+        return (TensorMapValue(target, made.type, made.box, spec.span, made.dims, made.strides, steps),)
+    if spec.initial == "unknown":
+        return None
+    given: tuple[Scalar, ...] = spec.initial or ()
+    if len(given) == 1 and count is not None and count > 1 and spec.count is None:
+        given = given * count
+    return tuple(_scalar(value, type_, spec.span) for value in given)
+
+
+def _scalar(value: Scalar, type_: Type, span: Span) -> Initial:
+    if isinstance(value, str):
+        name, offset = place(value) or (value, 0)
+        return AddressOf(NameTerm(name, span), offset, span)
+    if isinstance(value, float):
+        return Real(repr(value), span)
+    return Constant(value, span)
