@@ -36,7 +36,7 @@ def causality(x: Frame, rf: Pairs, fsc: Pairs, met: Meeting) -> tuple[Pairs, Pai
     obs = observation(x, rf)
     sync_ra = x.ms & seq(x.relpat, obs, x.acqpat)
     if x.model == "ptx-6.0":
-        sw = sync_ra | fsc | met.barphase
+        sw = sync_ra | fsc | met.barphase | met.warpphase
         po_ = x.po | {(e, e) for e in x.E}
         bc = closure(seq(po_, sw, po_))
         return bc, bc | seq(obs, bc | (x.po & x.ovl))

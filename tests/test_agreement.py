@@ -61,7 +61,8 @@ def plain(seeds: range) -> Iterator[Item]:
         yield f"seed {seed}", seeded(seed, model).text(), model
 
 
-OLDER = ("vectors", "mixed_sizes", "warps", "grids")  # families of which ptx-7.5 covers all
+OLDER = {(name, 3): "ptx-7.5" for name in ("vectors", "mixed_sizes", "warps", "grids")} | {("warps", 11): "ptx-6.0"}
+"""Families of which an older model covers all: every sixteenth program is for it."""
 
 
 def family(name: str, seeds: range, unlike: range = range(0)) -> Iterator[Item]:
@@ -71,7 +72,7 @@ def family(name: str, seeds: range, unlike: range = range(0)) -> Iterator[Item]:
         text = random_families.seeded(name, seed).text()
         if text not in seen:
             seen.add(text)
-            model = "sc" if seed % 8 == 7 else "ptx-7.5" if seed % 16 == 3 and name in OLDER else "ptx-8.5"
+            model = "sc" if seed % 8 == 7 else OLDER.get((name, seed % 16), "ptx-8.5")
             yield f"{name} {seed}", text, model
 
 

@@ -52,6 +52,7 @@ def test_index() -> None:
         "rmw-dep",
         "sc-acqrel",
         "scploc",
+        "warpsync",
     }
     assert cat.index().undefined == {"mixed-size-race", "mbarrier-before-init"}
 
@@ -208,7 +209,7 @@ DEFINITIONS = {
     "ptx-6.0": "let same-proxy = E*E let vloc = loc let ovl = loc let vovl = loc"
     + PRELUDE
     + """
-let sw = sync-ra | fsc | barphase
+let sw = sync-ra | fsc | barphase | warpphase
 let bc = (po?; sw; po?)+
 let cause = bc | (obs; (bc | (po & loc)))
 let precedes = cause
