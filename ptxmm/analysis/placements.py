@@ -287,7 +287,8 @@ def _moved(test: Test, places: Mapping[int, Placement]) -> Test:
             inside = [i for i, cta in enumerate(ctas) if cta is not None and cta.path == item.owner]
             home = next((i for i in inside if _names(test, i, item)), inside[0])
             place = threads[home].placement
-            objects[key] = replace(item, owner=(place.gpu, place.grid, place.cluster, place.cta))
+            owner = (place.gpu, place.grid, place.cluster, place.cta)
+            objects[key] = replace(item, owner=owner, thread=home if place.cta is None else None)
     return replace(test, threads=threads, objects=objects)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import Machine, Spot, in_window
+from ptxmm.events.machine import Machine, Spot
 from ptxmm.ptx.ops import Atomic, Discard, Element, Load, Operand, Store, Type, access_bytes, elements
 
 
 def load(machine: Machine, op: Load) -> None:
     """One read for each element, or for each of its chunks."""
-    spot, addr = machine.address(op.address, access_bytes(op), shared=in_window(op.space), space=op.space)
+    spot, addr = machine.address(op.address, access_bytes(op))
     parts: list[list[tuple[Node, int, int, int]]] = [[] for _ in op.dst]
     for lane, (element, offset, size) in enumerate(_pieces(machine, op, spot)):
         cells = None if spot is None else spot.cells(offset, size)
@@ -26,7 +26,7 @@ def load(machine: Machine, op: Load) -> None:
 
 def store(machine: Machine, op: Store) -> None:
     """One write for each element, or for each of its chunks."""
-    spot, addr = machine.address(op.address, access_bytes(op), shared=in_window(op.space), space=op.space)
+    spot, addr = machine.address(op.address, access_bytes(op))
     values = [machine.stored(v, op.type) for v in op.values]
     if spot is None:
         for _ in elements(op, machine.given.readings.split):
@@ -62,7 +62,7 @@ def _pieces(machine: Machine, op: Load | Store, spot: Spot | None) -> Iterator[t
 
 def atomic(machine: Machine, op: Atomic) -> None:
     """A read and a write for each element; the read alone where a compare-and-swap fails."""
-    spot, addr = machine.address(op.address, access_bytes(op), shared=in_window(op.space), space=op.space)
+    spot, addr = machine.address(op.address, access_bytes(op))
     name = operation(op.op, op.type, spot)
     parts: list[list[tuple[Node, int, int, int]]] = [[] for _ in op.dst]
     for lane, element in enumerate(elements(op, machine.given.readings.split)):
@@ -96,9 +96,6 @@ def atomic(machine: Machine, op: Atomic) -> None:
 def discard(machine: Machine, op: Discard) -> None:
     """``discard``: a weak write of undetermined values to ``.global`` memory, one for each chunk of its bytes."""
     spot, addr = machine.address(op.address, op.size)
-    if spot is not None and spot.item.space != "global":
-        machine.undefined(f"discard of .{spot.item.space} memory")
-        spot = None
     if spot is None:
         machine.lose()
         return

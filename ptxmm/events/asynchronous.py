@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from ptxmm.events.accesses import operation, part_of
 from ptxmm.events.compute import in_cta
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import U32, Copy, Machine, Spot, in_window
+from ptxmm.events.machine import U32, Copy, Machine, Spot
 from ptxmm.events.synchronization import place
+from ptxmm.program.legality import apart
 from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import (
     AsyncCommit,
@@ -132,8 +133,8 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
         if bool(machine.decide(node, (0, 1))) is not op.ignore_negated:
             size = 0
         sizes |= node.reads
-    dst, dst_addr = machine.address(op.dst, op.size, shared=True)
-    src, src_addr = machine.address(op.src, size, alignment=op.size) if size else (None, 0)
+    dst, dst_addr = machine.address(op.dst, op.size, role="destination")
+    src, src_addr = machine.address(op.src, size, role="source", alignment=op.size) if size else (None, 0)
     this = issue(machine)
     sources = read_source(this, src, size, src_addr | sizes)
     if dst is None:
@@ -155,7 +156,7 @@ def copy_to(
 
 def copy_async_arrive(machine: Machine, op: CopyAsyncArrive) -> None:
     """``cp.async.mbarrier.arrive``: an arrival once all earlier cp.async of the thread are done."""
-    here, _ = place(machine, op.address, op.space)
+    here, _ = place(machine, op.address)
     if here is None:
         return
     copies = [*machine.alone.get("cp.async", ()), *(c for g in machine.groups.get("cp.async", ()) for c in g)]
@@ -196,21 +197,23 @@ class Target:
 def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     """``cp.async.bulk`` and ``cp.reduce.async.bulk``; their tensor forms are in ``tensors``."""
     mask, masks = cta_mask(machine, op)
-    shared_addr = op.src if op.dst_space == "global" else op.dst
-    assert op.size is not None
+    assert op.size is not None and op.src is not None and op.dst is not None
     size, sizes = machine.number(op.size, U32, "size of this copy")
     told = size  # who waits for these bytes goes on, as after an access outside every object
     if size % UNIT:
         machine.undefined(f"a bulk copy of {size} bytes, which is no multiple of {UNIT}")
         size -= size % UNIT
-    local = None if shared_addr is None else machine.address(shared_addr, size, alignment=UNIT, shared=True)
-    mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier, "shared")[0]
-    other = op.dst if op.dst_space == "global" else op.src
-    shared = in_window(op.src_space) and in_window(op.dst_space)
-    remote = None if other is None else machine.address(other, size, alignment=UNIT, shared=shared)
+    outward = op.dst_space == "global"
+    if outward:
+        src, src_addr = machine.address(op.src, size, role="source", alignment=UNIT)
+    else:
+        dst, dst_addr = machine.address(op.dst, size, role="destination", alignment=UNIT)
+    mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier)[0]
+    if outward:
+        dst, dst_addr = machine.address(op.dst, size, role="destination", alignment=UNIT)
+    else:
+        src, src_addr = machine.address(op.src, size, role="source", alignment=UNIT)
     this = issue(machine)
-    assert local is not None and remote is not None
-    (src, src_addr), (dst, dst_addr) = (local, remote) if op.dst_space == "global" else (remote, local)
     sources = read_source(this, src, size, src_addr | sizes)
     targets = destinations(machine, op, dst, mbarrier, mask)
     for k, target in enumerate(targets):
@@ -274,9 +277,14 @@ def destinations(
 def async_store(machine: Machine, op: AsyncStore) -> None:
     """``st.async`` and ``red.async``: weak stores, or a reduction, then complete_tx of their bytes."""
     size = op.type.bytes * len(op.values)
-    spot, addr = machine.address(op.address, size, shared=in_window(op.space))
+    spot, addr = machine.address(op.address, size)
     values = [machine.stored(v, op.type) for v in op.values]
-    here, _ = place(machine, op.mbarrier, op.space)
+    here, _ = place(machine, op.mbarrier)
+    if spot is not None and here is not None:
+        why = apart(op, spot.item, machine.objects[here[0]])
+        if why is not None:
+            machine.undefined(why)
+            spot = None
     this = issue(machine)
     if spot is None:
         machine.lose()

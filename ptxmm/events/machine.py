@@ -15,6 +15,7 @@ from ptxmm.events.readings import Readings
 from ptxmm.events.trace import Cell, Event, Exchange, Step, Trace
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import ControlFlow
+from ptxmm.program.legality import Role, refusal, rule
 from ptxmm.program.test import EventId, MemoryObject, Test
 from ptxmm.program.windows import outside
 from ptxmm.ptx.ops import Address, Op, Operand, Reg, Sym, Type
@@ -320,32 +321,32 @@ class Machine:
         size: int,
         what: str = "address of this access",
         *,
+        role: Role = "data",
         alignment: int = 0,
         memory: bool = True,
-        shared: bool = False,
         multimem: bool = False,
-        space: str | None = None,
     ) -> tuple[Spot | None, int]:
-        """Where ``address`` is on this path, and the reads it depends on.
+        """Where ``address``, the operand of the instruction with this ``role``, is, and the reads it depends on.
 
-        ``shared``: it is one in the window of shared memory, which has 32 bits (PTX ISA 5.1.8, 6.4.1). ``space``: the
-        state space that the instruction names, in which the object has to be.
-
-        None if outside every object, or no multiple of ``alignment`` (0: of ``size``), or, where bytes are accessed as
-        ``memory``, in an mbarrier; or if it is a ``multimem`` address against the instruction.
+        One in the window of shared memory has 32 bits (PTX ISA 5.1.8, 6.4.1). None if it is outside every object, or no
+        multiple of ``alignment`` (0: of ``size``), or where the thread or the instruction has no access to, or, where
+        bytes are accessed as ``memory``, in an mbarrier; or if it is a ``multimem`` address against the instruction.
         """
         node = self.operand(address.base, ADDRESS)
         where = self.decide(node, None, what) + address.offset
-        if shared:
+        if in_window(rule(self.op, role).form):
             where = self.program.from_window(where)
-        spot = self.spot(where, size, alignment or size, memory=memory, multimem=multimem)
-        if spot is not None and space is not None and spot.item.space != space.split("::")[0]:
-            self.undefined(f"an access in .{space} to .{spot.item.space} memory (address {where:#x})")
-            spot = None
-        return spot, node.reads
+        return self.spot(where, size, alignment or size, role=role, memory=memory, multimem=multimem), node.reads
 
     def spot(
-        self, address: int, size: int, alignment: int = 1, *, memory: bool = True, multimem: bool = False
+        self,
+        address: int,
+        size: int,
+        alignment: int = 1,
+        *,
+        role: Role = "data",
+        memory: bool = True,
+        multimem: bool = False,
     ) -> Spot | None:
         """Where an access of ``size`` bytes at ``address`` is; None, and a reason why, if it has no meaning (6.4.1).
 
@@ -356,15 +357,17 @@ class Machine:
         spot = self.program.locate(address, size)
         if spot is None:
             self.undefined(outside(self.objects, address))
-        elif address % alignment:
-            self.undefined(f"misaligned access (address {address:#x})")
             return None
-        elif memory and size and spot.item.key in self.program.mbarriers:
-            self.undefined(f"access to an mbarrier (address {address:#x})")
-            return None
-        elif size and bool(spot.item.replicas) != multimem:
+        refused = refusal(rule(self.op, role), self.program.test.threads, self.program.thread, spot.item)
+        if address % alignment:
+            refused = f"misaligned access (address {address:#x})"
+        elif refused is None and memory and size and spot.item.key in self.program.mbarriers:
+            refused = f"access to an mbarrier (address {address:#x})"
+        elif refused is None and size and bool(spot.item.replicas) != multimem:
             what = "multimem operation on another" if multimem else "access to a multimem"
-            self.undefined(f"{what} address (address {address:#x})")
+            refused = f"{what} address (address {address:#x})"
+        if refused is not None:
+            self.undefined(refused)
             return None
         return spot
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from ptxmm.events.accesses import part_of
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import ADDRESS, Copy, Machine, Spot, in_window
+from ptxmm.events.machine import ADDRESS, Copy, Machine, Spot
 from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, LoadMatrix, Operand, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
 
@@ -30,7 +30,7 @@ _ELEMENT, _FRAGMENT, _ROW = 16, Type("b", 32), Type("b", 8 * MATRIX_ROW_BYTES)
 def load_matrix(machine: Machine, op: LoadMatrix) -> None:
     """``ldmatrix``: a weak read of a row; a register gets its first two elements, or its first twice (``.trans``)."""
     _whole_warp(machine, "ldmatrix")
-    spot, addr = machine.address(op.address, MATRIX_ROW_BYTES, shared=in_window(op.space))
+    spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
     if spot is None:
         row = machine.read(None, addr)
     else:
@@ -56,7 +56,7 @@ def store_matrix(machine: Machine, op: StoreMatrix) -> None:
     _whole_warp(machine, "stmatrix")
     if len(op.values) > 1:
         raise machine.unsupported("stmatrix of more than one matrix is not supported yet")
-    spot, addr = machine.address(op.address, MATRIX_ROW_BYTES, shared=in_window(op.space))
+    spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
     value = machine.stored(op.values[0], _FRAGMENT)
     width = _ELEMENT if op.transposed else _FRAGMENT.bits
     row = machine.expressions.fields([(value, 0, width, i) for i in range(0, _ROW.bits, width)])
@@ -113,7 +113,7 @@ def _matrix(
     Gives the value of the first read and its size; ``reads`` gets the positions of all of them.
     """
     node = machine.operand(descriptor, ADDRESS)
-    spot = machine.spot(machine.decide(node, None, "descriptor of this product"), 1, _ALIGNMENT)
+    spot = machine.spot(machine.decide(node, None, "descriptor of this product"), 1, _ALIGNMENT, role="matrix")
     first = machine.expressions.constant(0), 0
     if spot is None:
         return first

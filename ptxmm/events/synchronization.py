@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import ADDRESS, U32, Machine, in_window
+from ptxmm.events.machine import ADDRESS, U32, Machine
 from ptxmm.program.test import EventId
 from ptxmm.ptx.ops import (
     Address,
@@ -89,16 +89,15 @@ def grid_control(machine: Machine, op: GridControl) -> None:
 # mbarriers.
 
 
-def place(machine: Machine, address: Address, space: str | None) -> tuple[tuple[str, int] | None, int]:
+def place(machine: Machine, address: Address) -> tuple[tuple[str, int] | None, int]:
     """The mbarrier at ``address``, as physical object and offset (None: outside), and the reads it depends on."""
-    shared = in_window(space)
-    spot, addr = machine.address(address, _WORD.bytes, "address of this mbarrier", memory=False, shared=shared)
+    spot, addr = machine.address(address, _WORD.bytes, "address of this mbarrier", role="mbarrier", memory=False)
     return (None if spot is None else (spot.item.physical, spot.offset)), addr
 
 
 def mbarrier_init(machine: Machine, op: MbarrierInit) -> None:
     """``mbarrier.init``, an event, and ``mbarrier.inval``, which is none."""
-    here, addr = place(machine, op.address, op.space)
+    here, addr = place(machine, op.address)
     count = None if op.count is None else machine.number(op.count, U32, "count of this mbarrier")[0]
     if here is None:
         return
@@ -111,7 +110,7 @@ def mbarrier_init(machine: Machine, op: MbarrierInit) -> None:
 
 def mbarrier_arrive(machine: Machine, op: MbarrierArrive) -> None:
     """``mbarrier.arrive`` and ``.arrive_drop``; what it returns is known only from the simulation."""
-    here, addr = place(machine, op.address, op.space)
+    here, addr = place(machine, op.address)
     count = 1 if op.count is None else machine.number(op.count, U32, "count of this arrival")[0]
     expect = 0 if op.expect is None else machine.number(op.expect, U32, "number of bytes of this arrival")[0]
     if here is None:
@@ -127,7 +126,7 @@ def mbarrier_arrive(machine: Machine, op: MbarrierArrive) -> None:
 
 def mbarrier_tx(machine: Machine, op: MbarrierTx) -> None:
     """``mbarrier.expect_tx`` and ``.complete_tx``."""
-    here, addr = place(machine, op.address, op.space)
+    here, addr = place(machine, op.address)
     amount, _ = machine.number(op.amount, U32, "number of bytes of this operation")
     if here is not None:
         machine.step("mb.expect" if op.kind == "expect_tx" else "mb.complete", place=here, number=amount)
@@ -136,7 +135,7 @@ def mbarrier_tx(machine: Machine, op: MbarrierTx) -> None:
 
 def mbarrier_wait(machine: Machine, op: MbarrierWait) -> None:
     """``mbarrier.test_wait`` and ``.try_wait``: each path decides what it returns; only True is an event."""
-    here, addr = place(machine, op.address, op.space)
+    here, addr = place(machine, op.address)
     state: EventId | int | None = None
     parity = None
     if op.state is not None:

@@ -88,7 +88,7 @@ def _source(machine: Machine, descriptor: Operand, size: int | None) -> tuple[Sp
     """Where a matrix in shared memory is; ``size`` None: it reaches to the end of its object."""
     node = machine.operand(descriptor, ADDRESS)
     where = machine.decide(node, None, "descriptor of this operation")
-    return machine.spot(where, size or 1, _ALIGNMENT), node.reads
+    return machine.spot(where, size or 1, _ALIGNMENT, role="matrix"), node.reads
 
 
 def _read(
@@ -160,7 +160,7 @@ def tensor_product(machine: Machine, op: TensorProduct) -> None:
 
 def tensor_commit(machine: Machine, op: TensorCommit) -> None:
     """``tcgen05.commit``: an arrival after earlier products and copies of the thread."""
-    here, addr = place(machine, op.address, op.space)
+    here, addr = place(machine, op.address)
     if here is None:
         return
     done = _performed(machine, TensorCopy, TensorProduct)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from ptxmm.events import asynchronous
 from ptxmm.events.asynchronous import UNIT, Pending, Sources, Target
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import Machine, Spot, in_window
+from ptxmm.events.machine import Machine, Spot
 from ptxmm.events.synchronization import MAP_ALIGNMENT, place
+from ptxmm.program.legality import Role
 from ptxmm.program.tensors import TENSORMAP_BYTES, Tensor, decode, field_place
 from ptxmm.program.test import DESTINATION, TENSORMAP
 from ptxmm.ptx.ops import BulkCopy, TensormapCopyFence, TensormapReplace, Type
@@ -41,30 +42,32 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
 def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
     """``cp.async.bulk.tensor`` and ``cp.reduce.async.bulk.tensor`` in tiled mode."""
     assert op.tensormap is not None
-    spot, addr = machine.address(op.tensormap, TENSORMAP_BYTES, "address of this tensor map", alignment=MAP_ALIGNMENT)
+    what = "address of this tensor map"
+    spot, addr = machine.address(op.tensormap, TENSORMAP_BYTES, what, role="tensor map", alignment=MAP_ALIGNMENT)
     coordinates = []
     for operand in op.coordinates:
         value, reads = machine.number(operand, _S32, "coordinate of this copy")
         coordinates.append(value - (value >> 31 << 32))
         addr |= reads
     mask, masks = asynchronous.cta_mask(machine, op)
-    mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier, "shared")[0]
+    mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier)[0]
     this = asynchronous.issue(machine)
     tensor, reads = (None, 0) if spot is None else _described(this, op, spot, addr)
     addr |= reads
     near = op.src if op.dst is None else op.dst
+    side: Role = "source" if op.dst is None else "destination"
     assert near is not None
     if tensor is None:
         # Without a meaning the copy may do anything; who waits for as much as there is room for has to go on.
-        local, _ = machine.address(near, 1, alignment=1, shared=True)
+        local, _ = machine.address(near, 1, role=side, alignment=1)
         room = 0 if local is None else local.item.size - local.offset
         machine.lose()
         asynchronous.finish(this, op, room, [Target(None, mbarrier)])
         return
-    local, near_addr = machine.address(near, tensor.size, alignment=UNIT, shared=True)
+    local, near_addr = machine.address(near, tensor.size, role=side, alignment=UNIT)
     places: list[tuple[_Run, Spot]] = []
     for run in _runs(tensor, coordinates):
-        far = machine.spot(run.address, run.size)
+        far = machine.spot(run.address, run.size, role="tensor")
         if far is not None:
             places.append((run, far))
     if op.dst is None:
@@ -161,7 +164,7 @@ def _store(
 
 def tensormap_replace(machine: Machine, op: TensormapReplace) -> None:
     """``tensormap.replace``: reads and writes the 128 bytes of the map, with one field changed."""
-    spot, addr = machine.address(op.address, TENSORMAP_BYTES, alignment=MAP_ALIGNMENT, shared=in_window(op.space))
+    spot, addr = machine.address(op.address, TENSORMAP_BYTES, alignment=MAP_ALIGNMENT)
     value = machine.operand(op.value, op.type)
     if spot is None:
         machine.lose()
@@ -180,8 +183,8 @@ def tensormap_replace(machine: Machine, op: TensormapReplace) -> None:
 
 def tensormap_copy_fence(machine: Machine, op: TensormapCopyFence) -> None:
     """``tensormap.cp_fenceproxy``: copies 128 bytes, then is the release fence of the tensormap proxy."""
-    src, src_addr = machine.address(op.src, TENSORMAP_BYTES, shared=True)
-    dst, dst_addr = machine.address(op.dst, TENSORMAP_BYTES)
+    src, src_addr = machine.address(op.src, TENSORMAP_BYTES, role="source")
+    dst, dst_addr = machine.address(op.dst, TENSORMAP_BYTES, role="destination")
     value = machine.expressions.constant(0)
     if src is not None:
         value = machine.read(src.cells(0, TENSORMAP_BYTES), src_addr)

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxmm.events.machine import U32, Machine, Spot, in_window
+from ptxmm.events.machine import U32, Machine, Spot
 from ptxmm.ptx.ops import Operand, Reg, Wmma, WmmaLoad, WmmaStore
-
-_SPACES = ("global", "shared")
 
 
 def load(machine: Machine, op: WmmaLoad) -> None:
@@ -67,11 +65,7 @@ def _place(machine: Machine, op: WmmaLoad | WmmaStore) -> tuple[Spot | None, int
     if stride * tile.bits % (8 * tile.fragment):
         machine.undefined(f"a stride of {stride} elements is no multiple of {tile.fragment} bytes")
         return None, reads, stride
-    shared = in_window(op.space)
-    spot, addr = machine.address(op.address, tile.span(stride), alignment=tile.fragment, shared=shared)
-    if spot is not None and spot.item.space not in _SPACES:
-        machine.undefined(f"a matrix of wmma in .{spot.item.space} memory")
-        spot = None
+    spot, addr = machine.address(op.address, tile.span(stride), alignment=tile.fragment)
     return spot, reads | addr, stride
 
 

@@ -113,13 +113,13 @@ def _instances(
         raise error(message, variable.span, kind="type", hint=hint)
     name = variable.name
 
-    def make(key: str, owner: Cta | None) -> MemoryObject:
+    def make(key: str, owner: Cta | None, thread: int | None = None) -> MemoryObject:
         count, is_array = variable.count or 1, variable.count is not None
         path = owner.path if owner is not None else None
         unknown = variable.initial is None and variable.space not in _DEFAULT_ZERO
         return MemoryObject(
             key, name, variable.space, type_, count, is_array, (), 0, key, key, path, unknown=unknown,
-            alignment=variable.alignment,
+            alignment=variable.alignment, thread=owner.thread if owner is not None else thread,
         )  # fmt: skip
 
     everyone = list(range(len(source.threads)))
@@ -130,7 +130,7 @@ def _instances(
         if not users:
             raise error(f"no thread names the .local variable {name}", variable.span)
         prefix = {i: f"{source.threads[i].name}:" if len(users) > 1 else "" for i in users}
-        return [(make(f"{prefix[i]}{name}", None), [i]) for i in users]
+        return [(make(f"{prefix[i]}{name}", None, i), [i]) for i in users]
     if variable.owner is not None:
         return [(make(name, find_cta(variable.owner, ctas)), everyone)]
     for i in users:

@@ -95,6 +95,8 @@ class MemoryObject:
     key. ``unknown``: it has no initial value that the program may rely on. ``replicas`` is empty unless this is a
     multimem address: then the physical keys of the locations it stands for, of which ``physical`` is the first.
     ``alignment``: that of its declaration in bytes, for those who write it; every object is aligned well enough.
+    ``thread``: the number of the thread that a ``.local`` object belongs to, or that is alone in the CTA without a name
+    that a ``.shared`` one lies in.
     """
 
     key: str
@@ -115,6 +117,7 @@ class MemoryObject:
     unknown: bool = False
     replicas: tuple[str, ...] = ()
     alignment: int | None = None
+    thread: int | None = None
 
     @property
     def size(self) -> int:

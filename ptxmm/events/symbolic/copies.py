@@ -26,6 +26,7 @@ from ptxmm.events.symbolic.operations import (
 )  # fmt: skip
 from ptxmm.events.symbolic.sync import SIZE, mbarriers
 from ptxmm.events.symbolic.values import Reads, Value, only
+from ptxmm.program.legality import apart
 from ptxmm.program.test import DESTINATION, EventId, MemoryObject
 from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Element, Imm, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
@@ -58,8 +59,8 @@ def copy_async(run: Executor, op: CopyAsync, here: EventId, state: State, presen
         if held == FALSE or given > op.size:
             continue
         taken = 0 if none else given
-        to = locate(run, op, dst, op.size, held)
-        frm = locate(run, op, src, taken, held, op.size) if taken else None
+        to = locate(run, op, dst, op.size, held, role="destination")
+        frm = locate(run, op, src, taken, held, op.size, "source") if taken else None
         if to is None or (taken and frm is None):
             continue
         parts = read_source(run, issued, *frm, taken, held, reading) if frm is not None else []
@@ -116,8 +117,8 @@ def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence
         bars = signal(run, op, issued, targets, length, held)
         if not _is_bulk_size(length):
             continue
-        frm = locate(run, op, src, length, held, BULK_ALIGNMENT)
-        to = [locate(run, op, address, length, held, BULK_ALIGNMENT) for address, _ in targets]
+        frm = locate(run, op, src, length, held, BULK_ALIGNMENT, "source")
+        to = [locate(run, op, address, length, held, BULK_ALIGNMENT, "destination") for address, _ in targets]
         if frm is None or None in to or None in bars:
             continue
         parts = read_source(run, issued, *frm, length, held, reading)
@@ -153,7 +154,7 @@ def signal(
     Also of a copy that is undefined: who waits for it has to come to an end for that to be seen.
     """
     signalled = [address for _, address in targets] if op.mbarrier is not None else []
-    bars = [locate(run, op, address, SIZE, presence, mbarrier=True) for address in signalled]
+    bars = [locate(run, op, address, SIZE, presence, role="mbarrier", mbarrier=True) for address in signalled]
     for k, found in enumerate(bars):
         if found is not None:
             complete_tx(run, issued, k, *found, size, presence)
@@ -204,7 +205,11 @@ def async_store(run: Executor, op: AsyncStore, here: EventId, state: State, pres
     size = width * len(values)
     for when, (dst, mbarrier) in combinations_of(run, [target, arrival]):
         held = run.formulas.both(presence, when)
-        to, bar = locate(run, op, dst, size, held), locate(run, op, mbarrier, SIZE, held, mbarrier=True)
+        to = locate(run, op, dst, size, held)
+        bar = locate(run, op, mbarrier, SIZE, held, role="mbarrier", mbarrier=True)
+        if to is not None and bar is not None and (why := apart(op, to[0], bar[0])) is not None:
+            run.misuse(op, held, why)
+            to = None
         if bar is not None and held != FALSE:
             complete_tx(run, issued, 0, *bar, size, held)
         if to is None or bar is None or held == FALSE:

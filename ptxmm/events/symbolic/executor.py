@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Sequence
 from ptxmm.events.symbolic.event import Event, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, apply, compute, merge, only
+from ptxmm.program.legality import Role, refusal, rule
 from ptxmm.program.test import EventId, MemoryObject, Thread
 from ptxmm.program.windows import expand, outside
-from ptxmm.ptx.ops import Address, Atomic, Imm, Load, Op, Operand, Reg, Store, Type
+from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 ADDRESS = Type("u", 64)
@@ -152,10 +153,12 @@ class Executor:
         size: int,
         presence: Formula,
         alignment: int | None = None,
+        role: Role = "data",
         mbarrier: bool = False,
         multimem: bool = False,
     ) -> tuple[Located, Formula]:
-        """Where ``size`` bytes at ``address`` may lie, and when that is outside every object or misaligned.
+        """Where ``size`` bytes at ``address`` may lie, and when that is outside every object, misaligned, or nothing
+        that the thread may access with the operand of ``op`` that has this ``role``.
 
         An mbarrier is opaque: what is no operation on one (``mbarrier``) must not meet it either (9.7.14.15.1).
         Operations on multimem addresses (``multimem``) are for those, and nothing else is (8.2.3).
@@ -165,26 +168,27 @@ class Executor:
         """
         found: Located = []
         wrongs: list[Formula] = []
+        held, threads = rule(op, role), self.machine.test.threads
         for number, when in address.domain.items():
             place = self.machine.test.locate(number)
             if place is None and not size and (last := self.machine.test.locate(number - 1)) is not None:
                 place = (last[0], last[1] + 1)
-            if place is not None and place[1] % (alignment or size):
-                wrong = "misaligned access"
-            elif place is None or place[1] + size > place[0].size:
-                wrong = ""
+            if place is None or place[1] + size > place[0].size:
+                why: str | None = outside(self.machine.test.objects, number)
+            elif place[1] % (alignment or size):
+                why = f"misaligned access (address {number:#x})"
+            elif (why := refusal(held, threads, self.index, place[0])) is not None:
+                pass
             elif size and not mbarrier and place[0].physical in self.machine.mbarriers:
-                wrong = "access to an mbarrier"
-            elif isinstance(op, Load | Store | Atomic) and not in_space(op.space, place[0].space):
-                wrong = f"an access in .{op.space} to .{place[0].space} memory"
+                why = f"access to an mbarrier (address {number:#x})"
             elif size and multimem != (place[0].replicas != ()):
                 wrong = "multimem operation on another address" if multimem else "access to a multimem address"
-            else:
+                why = f"{wrong} (address {number:#x})"
+            if why is None and place is not None:
                 found.append((when, *place))
                 continue
             wrongs.append(when)
-            why = f"{wrong} (address {number:#x})" if wrong else outside(self.machine.test.objects, number)
-            self.misuse(op, self.formulas.both(presence, when), why)
+            self.misuse(op, self.formulas.both(presence, when), why or "")
         return found, self.formulas.both(presence, self.formulas.any(wrongs))
 
     def misuse(self, op: Op, presence: Formula, why: str) -> None:
@@ -230,8 +234,3 @@ class Executor:
 def place_at(when: Formula, item: MemoryObject, offset: int, size: int) -> Place:
     """The place of ``size`` bytes at ``offset`` in ``item``."""
     return Place(when, item.physical, item.virtual, offset, size)
-
-
-def in_space(space: str | None, held: str) -> bool:
-    """Whether an access in the state space ``space`` (None: generic) may meet an object that lies in ``held``."""
-    return space is None or space.partition("::")[0] == held

@@ -121,7 +121,7 @@ def wgmma(
         held = run.formulas.both(presence, when)
         if held == FALSE:
             continue
-        found = [locate(run, op, number, 1, held, MATRIX_ROW_BYTES) for number in addresses]
+        found = [locate(run, op, number, 1, held, MATRIX_ROW_BYTES, "matrix") for number in addresses]
         if None in found:
             outside.append(when)
             continue

@@ -17,6 +17,7 @@ from ptxmm.events.symbolic.event import Event, Operation, SyncEvent
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, only
+from ptxmm.program.legality import Role
 from ptxmm.program.test import DESTINATION, EventId, MemoryObject
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Op, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
@@ -66,12 +67,13 @@ def locate(
     size: int,
     presence: Formula,
     alignment: int | None = None,
+    role: Role = "data",
     mbarrier: bool = False,
 ) -> tuple[MemoryObject, int] | None:
     """The place of ``size`` bytes at the address ``number``; what is outside every object is undefined behaviour, as is
     an address that is no multiple of ``alignment`` (by default ``size``) and, unless they are one (``mbarrier``), that
     of an mbarrier."""
-    where, _ = run.located(op, Value(only(number), 0, {}), size, presence, alignment, mbarrier)
+    where, _ = run.located(op, Value(only(number), 0, {}), size, presence, alignment, role, mbarrier)
     return (where[0][1], where[0][2]) if where else None
 
 

@@ -93,7 +93,7 @@ def mbarriers(
 ) -> tuple[dict[Mbarrier, Formula], Formula, Value]:
     """The mbarriers that ``address`` may be of, when it is one of them, and the address."""
     value = run.address(state, address, space)
-    where, wrong = run.located(op, value, SIZE, presence, mbarrier=True)
+    where, wrong = run.located(op, value, SIZE, presence, role="mbarrier", mbarrier=True)
     found: dict[Mbarrier, Formula] = {}
     for when, item, offset in where:
         key = item.physical, offset

@@ -127,7 +127,7 @@ def _matrix(
         held = run.formulas.both(issued.presence, when)
         if held == FALSE:
             continue
-        where = locate(run, issued.op, number, size or 1, held, MATRIX_ALIGNMENT)
+        where = locate(run, issued.op, number, size or 1, held, MATRIX_ALIGNMENT, "matrix")
         if where is not None:
             item, offset = where
             length = item.size - offset if size is None else size

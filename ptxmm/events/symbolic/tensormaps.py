@@ -54,8 +54,8 @@ def copy_fence(
 ) -> None:
     """``tensormap.cp_fenceproxy``: a generic copy of 128 bytes, then the release fence of the tensormap proxy."""
     source, target = run.address(state, op.src, "shared"), run.address(state, op.dst)
-    frm, wrong = run.located(op, source, BYTES, presence)
-    to, stray = run.located(op, target, BYTES, presence)
+    frm, wrong = run.located(op, source, BYTES, presence, role="source")
+    to, stray = run.located(op, target, BYTES, presence, role="destination")
     inside = run.formulas.all([presence, -wrong, -stray])
     _, value = read(run, op, here, _places(frm), inside, run.formulas.either(wrong, stray), source.reads, control)
     if inside != FALSE:

@@ -28,6 +28,7 @@ from ptxmm.events.symbolic.operations import (
     write_part,
 )
 from ptxmm.events.symbolic.values import Reads, Value, signed
+from ptxmm.program.legality import Role
 from ptxmm.program.tensors import TENSORMAP_BYTES, Tensor, decode
 from ptxmm.program.test import DESTINATION, TENSORMAP, EventId, MemoryObject
 from ptxmm.ptx.ops import Address, BulkCopy, Type
@@ -46,7 +47,7 @@ def tensor_copy(
     issued = issue(run, op, "bulk", here, presence, control, op.mbarrier is None)
     base = run.address(state, place)
     coordinates = [run.operand(state, c, COORDINATE) for c in op.coordinates]
-    where, wrong = run.located(op, base, TENSORMAP_BYTES, presence, BULK_ALIGNMENT)
+    where, wrong = run.located(op, base, TENSORMAP_BYTES, presence, BULK_ALIGNMENT, "tensor map")
     for when, item, offset in where:
         held = run.formulas.all([presence, when, -wrong])
         ((places,),) = pieces(run, [(TRUE, item, offset)], 0, TENSORMAP_BYTES, False)
@@ -71,6 +72,7 @@ def _described(
     """The copies that the values ``content`` of the tensor map describe; ``reads``: what they depend on."""
     loads = op.dst is not None
     side, space = (op.dst, op.dst_space) if loads else (op.src, op.src_space)
+    near_role: Role = "destination" if loads else "source"
     assert side is not None
     near = run.address(state, side, space)
     arrival, mask = completion(run, op, state)
@@ -91,7 +93,7 @@ def _described(
             continue
         bars = signal(run, op, issued, targets, tensor.size, held)
         rows = _rows(run, op, tensor, [signed(c, COORDINATE.bits) for c in start], held)
-        sides = [locate(run, op, address, tensor.size, held, BULK_ALIGNMENT) for address, _ in targets]
+        sides = [locate(run, op, address, tensor.size, held, BULK_ALIGNMENT, near_role) for address, _ in targets]
         if rows is None or None in sides or None in bars:
             continue
         known = [found for found in sides if found is not None]
@@ -128,7 +130,7 @@ def _rows(run: Executor, op: BulkCopy, tensor: Tensor, start: list[int], presenc
             found.append((number * width, address, width))
     rows: list[Row] = []
     for begin, address, size in found:
-        place = locate(run, op, address & (1 << 64) - 1, size, presence, 1)
+        place = locate(run, op, address & (1 << 64) - 1, size, presence, 1, "tensor")
         if place is not None:
             rows.append((begin, *place, size))
     return rows if len(rows) == len(found) else None

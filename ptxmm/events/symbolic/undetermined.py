@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxmm.events.symbolic.accesses import pieces
 from ptxmm.events.symbolic.event import Place
-from ptxmm.events.symbolic.executor import Executor, Located
+from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values import Reads
 from ptxmm.program.test import EventId
@@ -16,19 +16,13 @@ def discard(run: Executor, op: Discard, here: EventId, state: State, presence: F
     """``discard``: a weak write to ``.global`` memory, divided as the other accesses of the test divide it."""
     address = run.address(state, op.address)
     where, _ = run.located(op, address, op.size, presence)
-    inside: Located = []
-    for when, item, offset in where:
-        if item.space == "global":
-            inside.append((when, item, offset))
-        else:
-            run.misuse(op, run.formulas.both(presence, when), f"discard of .{item.space} memory")
-    for columns in pieces(run, inside, 0, op.size, True):
+    for columns in pieces(run, where, 0, op.size, True):
         position = 0
         for places in columns:
             held = run.formulas.both(presence, run.formulas.any([p.when for p in places]))
             write_at(run, op, op.content, (*here[:3], position), places, held, address.reads, {}, control)
             position += places[0].size
-    run.wrote(state, run.formulas.both(presence, run.formulas.any([when for when, _, _ in inside])))
+    run.wrote(state, run.formulas.both(presence, run.formulas.any([when for when, _, _ in where])))
 
 
 def write_at(

@@ -99,11 +99,7 @@ def _places(
         else:
             where: Located
             where, _ = run.located(op, Value(only(number), 0, {}), tile.span(step), held, tile.fragment)
-            for _, item, offset in where:
-                if item.space in ("global", "shared"):
-                    found.append((when, item, offset, step))
-                else:
-                    run.misuse(op, held, f"a matrix of wmma in .{item.space} memory")
+            found += [(when, item, offset, step) for _, item, offset in where]
     return run.machine.union(address.reads, stride.reads), found
 
 
