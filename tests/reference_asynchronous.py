@@ -222,6 +222,8 @@ def async_store(walker: Walker, run: Run, op: ops.AsyncStore, common: Event) -> 
     size = len(op.values) * op.type.bytes
     for first, target, at, dst in walker.places(run, op.address, size, size):
         for last, item, place, _ in walker.places(first, op.mbarrier, 8, 8):
+            if item.owner != target.owner:
+                continue  # undefined: both have to be in one CTA (9.7.10.12, 9.7.14.7)
             new = Operation(walker, run, common)
             values = [(walker.operand(run, v, op.type), 0, op.type.bytes) for v in op.values]
             event = replace(new.common, proxy="GEN", addr=reads(dst))

@@ -82,7 +82,7 @@ def product(walker: Walker, run: Run, op: ops.Wgmma, taken: Expr, common: Event)
             yield fork, new
             return
         address = walker.operand(run, left[0], B64)
-        for here, item, offset, _ in walker.at(fork, address, 1, ROW):
+        for here, item, offset, _ in walker.at(fork, address, 1, ROW, "matrix"):
             found = tuple(
                 placed(replace(common, kind="R", proxy="ASY", addr=reads(address)), item, at, size)
                 for at, size in walker.chunks.of(item.key, offset, item.size - offset)

@@ -127,7 +127,7 @@ def matrices(
         yield run, found
         return
     address = walker.operand(run, sources[k], B64)
-    for fork, item, offset, _ in walker.at(run, address, size or 1, 16):
+    for fork, item, offset, _ in walker.at(run, address, size or 1, 16, "matrix"):
         new = tuple(
             (k, placed(replace(common, kind="R", addr=reads(address)), item, at, length))
             for at, length in walker.chunks.of(item.key, offset, size or item.size - offset)

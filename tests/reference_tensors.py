@@ -190,7 +190,7 @@ def runs(walker: Walker, kind: Type, elements: list[Element]) -> list[Piece] | N
         where: Where | None = None
         if element.address is not None:
             here = walker.test.locate(element.address)
-            if here is None or here[1] + kind.bytes > here[0].size:
+            if here is None or here[1] + kind.bytes > here[0].size or here[0].space != "global":
                 return None
             where = here
         if found:

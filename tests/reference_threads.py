@@ -38,6 +38,7 @@ from tests.reference_expressions import (
     mask,
     reads,
 )
+from tests.reference_legality import may, operand_of
 
 CALCULATES = (
     ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.PendingCount,
@@ -308,15 +309,19 @@ class Walker:
         expr = self.operand(run, address.base, B64)
         if address.offset:
             expr = self.apply("add", B64, expr, const(mask(address.offset, 64)))
-        yield from self.at(run, expr, size, align, in_window(self.thread.body[run.pc], address), multimem)
+        op = self.thread.body[run.pc]
+        yield from self.at(run, expr, size, align, operand_of(op, address), in_window(op, address), multimem)
 
     def at(
-        self, run: Run, expr: Expr, size: int, align: int, window: bool = False, multimem: bool = False
+        self, run: Run, expr: Expr, size: int, align: int, operand: str, window: bool = False, multimem: bool = False
     ) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
-        """``window``: a shared byte may also be given by the low half of its address. Multimem addresses are for
-        ``multimem`` operations only."""
+        """``operand``: which one of the instruction it is; what it may not access is left out. ``window``: a shared
+        byte may also be given by the low half of its address. Multimem addresses are for ``multimem`` operations."""
+        op = self.thread.body[run.pc]
         for item in self.test.objects.values():
             if item.virtual != item.key or bool(item.replicas) != multimem:
+                continue
+            if not may(self.test, self.index, op, operand, item):
                 continue
             bases = [item.address, mask(item.address, 32)] if window and item.space == "shared" else [item.address]
             for offset in range(-item.address % align, item.size - size + 1, align):

@@ -26,16 +26,15 @@ def perform(
     common = replace(common, proxy="GEN")
     if isinstance(op, ops.Discard):
         for fork, item, offset, address in walker.places(run, op.address, op.size, op.size):
-            if item.space == "global":
-                places = walker.chunks.of(item.physical, offset, op.size)
-                events = [
-                    replace(
-                        placed(replace(common, kind="W", part=at - offset, addr=reads(address)), item, at, size),
-                        value=const(op.content.value(item.physical, at, size)),
-                    )
-                    for at, size in places
-                ]
-                yield replace(fork, pc=run.pc + 1, events=(*run.events, *events))
+            places = walker.chunks.of(item.physical, offset, op.size)
+            events = [
+                replace(
+                    placed(replace(common, kind="W", part=at - offset, addr=reads(address)), item, at, size),
+                    value=const(op.content.value(item.physical, at, size)),
+                )
+                for at, size in places
+            ]
+            yield replace(fork, pc=run.pc + 1, events=(*run.events, *events))
         return
     tile = op.tile
     if op.stride is not None and not is_const(walker.operand(run, op.stride, U32)):

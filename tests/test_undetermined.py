@@ -119,7 +119,8 @@ def test_discard_of_other_memory_is_undefined() -> None:
     threads = "P0 @ cta 0 { mov.u64 a, s; discard.L2 [a], 128; ld.global.u32 r0, [x]; }"
     found = result(f"{ARRAY} .shared .align 128 .u32 s[32] = {{0}};", threads, "exists (P0:r0 == 7)")
     assert found.status == "undefined"
-    assert any("discard of .shared memory" in note.text for note in found.notes)
+    why = "s is .shared memory, but the address has to be in .global (PTX ISA 9.7.10.16)"
+    assert any(why in note.text for note in found.notes)
 
 
 def test_discard_in_a_loop_is_refused() -> None:

@@ -358,7 +358,7 @@ class Machine:
         if spot is None:
             self.undefined(outside(self.objects, address))
             return None
-        refused = refusal(rule(self.op, role), self.program.test.threads, self.program.thread, spot.item)
+        refused = refusal(rule(self.op, role), self.thread.placement, self.program.thread, spot.item)
         if address % alignment:
             refused = f"misaligned access (address {address:#x})"
         elif refused is None and memory and size and spot.item.key in self.program.mbarriers:

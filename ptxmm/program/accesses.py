@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ptxmm.program.legality import Role, refusal, rule
 from ptxmm.program.mbarriers import MBARRIER_BYTES, mbarriers
 from ptxmm.program.naming import check_window, error
 from ptxmm.program.symbols import symbols
@@ -14,6 +15,7 @@ from ptxmm.program.test import MemoryObject, Placement, Thread
 from ptxmm.program.windows import takes_narrow_address
 from ptxmm.ptx.ops import (
     COLUMN_BYTES,
+    MATRIX_ROW_BYTES,
     Address,
     AsyncStore,
     Atomic,
@@ -23,6 +25,7 @@ from ptxmm.ptx.ops import (
     Discard,
     Imm,
     Load,
+    LoadMatrix,
     MbarrierArrive,
     MbarrierInit,
     MbarrierTx,
@@ -30,6 +33,7 @@ from ptxmm.ptx.ops import (
     Multimem,
     Op,
     Store,
+    StoreMatrix,
     Sym,
     TensorCommit,
     TensorCopy,
@@ -47,6 +51,12 @@ from ptxmm.ptx.ops import (
 _BULK_ALIGNMENT = 16
 _TENSORMAP_SPACES = ("global", "const", "param")
 _READ_ONLY = ("const", "param")
+_ROLES: dict[str, Role] = {
+    "destination": "destination",
+    "source": "source",
+    "mbarrier operand": "mbarrier",
+    "tensor map": "tensor map",
+}
 _ALIAS_HINTS = {
     "surface": "a surface is read by suld and written by sust",
     "texture": "a texture is read by tld",
@@ -115,6 +125,9 @@ def touches(op: Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
             yield Touch(op.src, TENSORMAP_BYTES, TENSORMAP_BYTES, "shared::cta", False, "source")
         case Discard():
             yield Touch(op.address, op.size, op.size, "global", True)
+        case LoadMatrix() | StoreMatrix():
+            stores = isinstance(op, StoreMatrix)
+            yield Touch(op.address, MATRIX_ROW_BYTES, MATRIX_ROW_BYTES, "shared::cta", stores, "row")
         case WmmaLoad(tile=tile) | WmmaStore(tile=tile):
             known = op.stride is None or isinstance(op.stride, Imm)
             stride = op.stride.value & 0xFFFFFFFF if isinstance(op.stride, Imm) else tile.length
@@ -165,6 +178,9 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
         _check_space(op, touch, item)
         if item.owner is not None:
             _check_owner(op, touch, item, placement)
+        refused = refusal(rule(op, _ROLES.get(touch.what, "data")), placement, None, item)
+        if refused is not None:
+            raise error(refused, op.source.span, kind="type")
         if touch.role == "mbarrier" and item.space == "shared" and item.type.bytes != MBARRIER_BYTES:
             message = f"an mbarrier has the type .b64, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.shared .b64 {item.name}`")

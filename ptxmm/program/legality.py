@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ptxmm.program.test import MemoryObject, Thread
+from ptxmm.program.test import MemoryObject, Placement
 from ptxmm.ptx.ops import (
     AsyncStore,
     Atomic,
@@ -173,21 +173,21 @@ def _spaces(space: str | None, generic: tuple[str, ...]) -> tuple[str, ...]:
     return _CTA if space == "shared" else (space.partition("::")[0] if space.startswith("param") else space,)
 
 
-def refusal(held: Rule, threads: Sequence[Thread], thread: int, item: MemoryObject) -> str | None:
-    """Why a thread, by its number, may not access ``item`` with an operand that has the rule ``held``; None if it may.
+def refusal(held: Rule, place: Placement, thread: int | None, item: MemoryObject) -> str | None:
+    """Why a thread at ``place`` may not access ``item`` with an operand that has the rule ``held``; None if it may.
 
-    Proxy aliases and multimem addresses have rules of their own.
+    ``thread``: its number, or None for one that names the variable, so that it is its own if any is. Proxy aliases and
+    multimem addresses have rules besides.
     """
-    host = threads[thread].placement.host
     where = f"{item.key} is .{item.space} memory"
-    if host and item.space in ("shared", "local"):
+    if place.host and item.space in ("shared", "local"):
         return f"{where}, which host threads have no access to (PTX ISA {_OWNED[item.space]})"
-    if item.space == "local" and item.thread not in (None, thread):
+    if item.space == "local" and thread is not None and item.thread not in (None, thread):
         return f"{where} of another thread, and private to it (PTX ISA 5.1.5)"
     if held.writes and item.space in _READ_ONLY:
         return f"{where}, which is read-only (PTX ISA {_READ_ONLY[item.space]})"
     if item.space == "shared":
-        return _shared(held, threads, thread, item, where)
+        return _shared(held, place, thread, item, where)
     if item.space not in held.spaces:
         return f"{where}, but the address has to be in {_listed(held.spaces)} (PTX ISA {held.section})"
     return None
@@ -200,12 +200,19 @@ def apart(op: Op, target: MemoryObject, mbarrier: MemoryObject) -> str | None:
     return f"{target.key} and the mbarrier {mbarrier.key} are in different CTAs (PTX ISA {rule(op).section})"
 
 
+def meets(held: Rule, space: str) -> bool:
+    """Whether an operand with the rule ``held`` may meet memory in ``space``, whosever it is."""
+    if held.writes and space in _READ_ONLY:
+        return False
+    return space in {name.partition("::")[0] for name in held.spaces}
+
+
 _OWNED = {"local": "5.1.5", "shared": "5.1.7"}
 
 
-def _shared(held: Rule, threads: Sequence[Thread], thread: int, item: MemoryObject, where: str) -> str | None:
-    near = own_cta(threads, thread, item)
-    if not near and not same_cluster(threads, thread, item):
+def _shared(held: Rule, place: Placement, thread: int | None, item: MemoryObject, where: str) -> str | None:
+    near = own_cta(place, thread, item)
+    if not near and not same_cluster(place, item):
         return f"{where} of a CTA outside the cluster of this thread (PTX ISA 5.1.7)"
     if "shared::cluster" in held.spaces:
         if held.away and near:
@@ -220,23 +227,19 @@ def _shared(held: Rule, threads: Sequence[Thread], thread: int, item: MemoryObje
     return None
 
 
-def own_cta(threads: Sequence[Thread], thread: int, item: MemoryObject) -> bool:
+def own_cta(place: Placement, thread: int | None, item: MemoryObject) -> bool:
     """Whether the shared ``item`` lies in the CTA of a thread."""
-    place = threads[thread].placement
     if item.owner is None:
         return True
     if place.host or (place.gpu, place.grid, place.cluster, place.cta) != item.owner:
         return False
-    return place.cta is not None or item.thread in (None, thread)
+    return place.cta is not None or thread is None or item.thread in (None, thread)
 
 
-def same_cluster(threads: Sequence[Thread], thread: int, item: MemoryObject) -> bool:
-    """Whether the shared ``item`` lies in a CTA of the cluster of a thread."""
-    place = threads[thread].placement
-    if item.owner is None or place.host:
-        return item.owner is None
-    if place.cluster is None:
-        return own_cta(threads, thread, item)
+def same_cluster(place: Placement, item: MemoryObject) -> bool:
+    """Whether the shared ``item`` lies in a CTA of the named cluster of a thread."""
+    if item.owner is None or place.host or place.cluster is None:
+        return False
     return (place.gpu, place.grid, place.cluster) == item.owner[:3]
 
 

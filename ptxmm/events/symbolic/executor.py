@@ -168,7 +168,7 @@ class Executor:
         """
         found: Located = []
         wrongs: list[Formula] = []
-        held, threads = rule(op, role), self.machine.test.threads
+        held = rule(op, role)
         for number, when in address.domain.items():
             place = self.machine.test.locate(number)
             if place is None and not size and (last := self.machine.test.locate(number - 1)) is not None:
@@ -177,7 +177,7 @@ class Executor:
                 why: str | None = outside(self.machine.test.objects, number)
             elif place[1] % (alignment or size):
                 why = f"misaligned access (address {number:#x})"
-            elif (why := refusal(held, threads, self.index, place[0])) is not None:
+            elif (why := refusal(held, self.thread.placement, self.index, place[0])) is not None:
                 pass
             elif size and not mbarrier and place[0].physical in self.machine.mbarriers:
                 why = f"access to an mbarrier (address {number:#x})"

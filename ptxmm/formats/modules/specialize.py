@@ -22,6 +22,7 @@ from ptxmm.formats.modules.propagate import Environment, Node, Propagation, Show
 from ptxmm.formats.text import at
 from ptxmm.program.edit import retarget
 from ptxmm.program.graph import graph_of
+from ptxmm.program.legality import Role, meets, rule
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     Address,
@@ -48,6 +49,7 @@ from ptxmm.ptx.ops import (
     access_bytes,
 )
 
+_ROLES: dict[str, Role] = {"dst": "destination", "src": "source", "mbarrier": "mbarrier", "tensormap": "tensor map"}
 _NAMES_VARIABLES = (Mapa, CtaRank, GenericAddress)
 # What finds its matrices by descriptors (PTX ISA 9.7.16.5.1.2.7).
 _BY_DESCRIPTOR = {Wgmma: "wgmma.mma_async", TensorProduct: "tcgen05.mma", TensorCopy: "tcgen05.cp"}
@@ -184,27 +186,23 @@ class _Emission:
         for field, kind in _sources(cast("Hashable", type(op))):
             old = getattr(op, field)
             new = self.replaced(old, kind, environment, named)
-            if new is not old and self.fits(op, new):
+            if new is not old and self.fits(op, new, _ROLES.get(field, "data")):
                 changes[field] = new
         return replace(op, **changes) if changes else op
 
-    def fits(self, op: Op, place: object) -> bool:
+    def fits(self, op: Op, place: object, role: Role) -> bool:
         """Whether an access of ``op`` at ``place`` can be meant. What can't is an error only if it is executed."""
         if not isinstance(place, Address) or not isinstance(place.base, Sym):
             return True
         item, start = self.variables[place.base.name], place.base.offset + place.offset
         if not 0 <= start < item.size:
             return False
+        if not meets(rule(op, role), item.space):
+            return False
         if not isinstance(op, Load | Store | Atomic):
             return True
         size = access_bytes(op)
-        reads_only = item.space in ("const", "param") and not isinstance(op, Load)
-        return (
-            start % size == 0
-            and start + size <= item.size
-            and not reads_only
-            and (op.space is None or op.space.partition("::")[0] == item.space)
-        )
+        return start % size == 0 and start + size <= item.size
 
     def replaced(self, item: object, kind: str, environment: Environment, named: bool) -> object:
         match item:
