@@ -13,6 +13,7 @@ from ptxmm.analysis.result import Result
 from ptxmm.engines.result import Limits
 from ptxmm.formats import read
 from ptxmm.program.test import Test
+from tests.alike import check_alike
 from tests.support import model_named
 
 
@@ -33,4 +34,6 @@ def decided_tests(tests: Iterable[Test], seconds: float, engine: str = "auto") -
                 continue
             result = check(test, model, engine=engine, limits=limits, expectation=HOLDS, enumerate_all=False)
             found.append(kernel.explained(test, model, result, limits))
+    for report in found:
+        check_alike(report)
     return found

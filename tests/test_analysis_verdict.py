@@ -51,10 +51,10 @@ def search(*states: bool, cut: str = "", deadlock: bool = False) -> tuple[Search
         ("forall", (), "timeout", None, None),
         # Nothing is settled of a program without meaning.
         ("exists", (True, False), "undefined", None, None),
-        # The quantifier over the empty set.
+        # Of nothing, only `exists` is settled.
         ("exists", (), "", None, False),
-        ("~exists", (), "", None, True),
-        ("forall", (), "", None, True),
+        ("~exists", (), "", None, None),
+        ("forall", (), "", None, None),
         (None, (), "", None, None),
     ],
 )

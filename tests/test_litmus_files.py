@@ -12,6 +12,7 @@ from ptxmm.analysis.expectation import expectations
 from ptxmm.analysis.outcomes import check
 from ptxmm.engines.result import Limits
 from ptxmm.program.test import Test
+from tests.alike import check_alike
 
 ROOT = Path(__file__).resolve().parent.parent / "litmus"
 FILES = sorted(ROOT.glob("**/*.litmus"))
@@ -69,3 +70,4 @@ def test_verdicts(path: Path) -> None:
     for name, expectation in expectations(test, KNOWN).items():
         result = check(test, cat.load(name), engine="both", limits=Limits(), expectation=expectation)
         assert result.conclusion == "expected", f"{name}: {result.observation} {result.status} {result.flags}"
+        check_alike(result)

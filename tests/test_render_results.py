@@ -73,7 +73,7 @@ def test_document(golden: Callable[[str, str], None]) -> None:
     assert parsed["schema"] == "ptxmm/1"
     assert list(parsed["results"][0]) == [
         "file", "test", "model", "engine", "condition", "holds", "observation", "status", "flags", "expected",
-        "outcomes", "notes", "seconds",
+        "conclusion", "outcomes", "notes", "seconds",
     ]  # fmt: skip
     assert parsed["results"][1]["outcomes_complete"] is False
 

@@ -12,7 +12,7 @@ from ptxmm.analysis.explain.chains import Reason, reason
 from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.reasons import Found, Search, applies, reasons
 from ptxmm.analysis.observe import memory_name, observed, outcome, register_name
-from ptxmm.analysis.result import Note, Observation, Outcome, Status
+from ptxmm.analysis.result import Note, Observation, Outcome, Status, told
 from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
 from ptxmm.cat import Model, index, specification
 from ptxmm.engines.result import Limits, Observed, Witness
@@ -253,7 +253,7 @@ def _result(
         file=one.test.file,
         test=one.test.name,
         model=one.model.name if versions else names[0],
-        status=_worst(one.status, two.status),
+        status=told(_worst(one.status, two.status), differ is not None),
         versions=versions,
         first=first,
         second=second,

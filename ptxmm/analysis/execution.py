@@ -8,6 +8,7 @@ from ptxmm.analysis.instruction import Instruction, instruction
 from ptxmm.engines.result import Witness
 from ptxmm.engines.witness import Rebuilt
 from ptxmm.events.execution import Layout
+from ptxmm.program.floats import real_text
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import unknown_bytes
 
@@ -17,7 +18,8 @@ INITIAL = "initial"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one event of an instruction reads or writes. ``value``: an integer, or an address as ``&x+4``.
+    """What one event of an instruction reads or writes. ``value``: an integer, an address as ``&x+4``, or a
+    floating-point number.
     ``sources``: of a read, the instructions whose writes it takes bytes from."""
 
     kind: str
@@ -91,20 +93,24 @@ def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int
     assert event.cell is not None
     where = location(test, *event.cell)
     if event.kind == "W":
-        return Access("W", where, shown(test, rebuilt.written[number], event.cell[2]))
-    value = shown(test, witness.values[event.id], event.cell[2])
+        return Access("W", where, shown(test, rebuilt.written[number], event.cell))
+    value = shown(test, witness.values[event.id], event.cell)
     algebra = layout.algebra
     sources = [w for w, r in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
     return Access("R", where, value, tuple(dict.fromkeys(place(test, layout, w) for w in sources)))
 
 
-def shown(test: Test, value: int, size: int) -> int | str:
-    """A value of ``size`` bytes: the address that it is where it is one, ``?x`` for the unknown value of ``x``, else an
-    unsigned integer."""
+def shown(test: Test, value: int, cell: tuple[str, int, int]) -> int | str:
+    """A value of the bytes ``cell`` (object, first byte, size): the address that it is where it is one, ``?x`` for the
+    unknown value of ``x``, a floating-point number where these are elements of the object, else an unsigned integer."""
+    key, _, size = cell
     bytes_ = unknown_bytes(test)
     unknown = {origin[0] for b in value.to_bytes(size, "little") if (origin := bytes_.get(b)) is not None}
     if unknown:
         return "?" + "?".join(sorted(unknown))
+    item = test.objects.get(key)
+    if item is not None and item.type.kind == "f" and item.type.bytes == size:
+        return real_text(value, item.type)
     found = test.locate(value) if size == 8 else None
     if found is None:
         return value

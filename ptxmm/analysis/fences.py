@@ -14,7 +14,7 @@ from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.observe import observed
 from ptxmm.analysis.property import Judgement, Property, Requirement, judge, requirement
-from ptxmm.analysis.result import Note, Outcome, Status
+from ptxmm.analysis.result import Note, Outcome, Status, told
 from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import bug, final_states, values
 from ptxmm.analysis.strength.changes import Change, Costs, changes, stated
@@ -150,7 +150,7 @@ def fences(
         model.name,
         words,
         search.holds,
-        search.status,
+        told(search.status, search.holds is not None),
         search.bad,
         tuple(item for _, item in sorted(search.items, key=lambda entry: (entry[0], entry[1].line))),
         tuple(search.variants),

@@ -9,7 +9,7 @@ from ptxmm.analysis.claims import RACES
 from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.instruction import instruction
 from ptxmm.analysis.outcomes import TIMEOUT
-from ptxmm.analysis.result import Conclusion, Note, Result, Status
+from ptxmm.analysis.result import Conclusion, Note, Result, Status, told
 from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits, Observed
@@ -53,17 +53,28 @@ def decide(test: Test, model: Model, claim: str, limits: Limits) -> Result:
 
 def explained(test: Test, model: Model, result: Result, limits: Limits) -> Result:
     """``result``, the verdict on the condition of a kernel, with what its reader has to know and, where the kernel is
-    undefined, an execution that misuses something. That no execution reaches its end refutes every condition."""
+    undefined, an execution that misuses something. That no execution reaches its end refutes every condition; where the
+    test leaves executions out, that a condition holds of the others is not known to be true of the kernel."""
     assert test.claims is not None
     notes = (*_remarks(test), *result.notes)
     conclusion: Conclusion = "contradicted" if "vacuous" in result.flags else result.conclusion
+    holds, observation = result.holds, result.observation
     if conclusion == "expected" and test.claims.partial:
-        conclusion = "inconclusive"
+        conclusion, holds, observation = "inconclusive", None, None
     shown = result.execution if conclusion == "contradicted" else None
     if result.status == "undefined":
         misuses, shown = _misuse(test, model, limits)
         notes = (*notes, *misuses)
-    return replace(result, notes=notes, conclusion=conclusion, execution=shown)
+    status: Status = "complete" if result.status == "inconclusive" else result.status
+    return replace(
+        result,
+        holds=holds,
+        observation=observation,
+        status=told(status, conclusion != "inconclusive"),
+        notes=notes,
+        conclusion=conclusion,
+        execution=shown,
+    )
 
 
 def _misuse(test: Test, model: Model, limits: Limits) -> tuple[list[Note], Execution | None]:
@@ -123,7 +134,7 @@ def _result(
         condition=claim,
         holds=holds,
         observation=None,
-        status=status,
+        status=told(status, holds is not None),
         flags=(),
         expected="holds",
         conclusion=conclusion,

@@ -7,6 +7,7 @@ import re
 from ptxmm.analysis.result import Outcome, Unknown, Value
 from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, Term, evaluate, terms
+from ptxmm.program.floats import real_text
 from ptxmm.program.fragments import fragments
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import Bytes, unknown_bytes
@@ -65,15 +66,17 @@ def memory_name(test: Test, term: MemoryTerm) -> str:
 
 
 def _value(test: Test, type_: Type, value: int) -> Value:
-    """An integer in the type's sign, or the address that a value inside an object is: one of 64 bits, or one of 32 in
-    the window of .shared memory where the test has such addresses."""
+    """An integer in the type's sign, a floating-point number, or the address that a value inside an object is: one of
+    64 bits, or one of 32 in the window of .shared memory where the test has such addresses."""
     value &= (1 << type_.bits) - 1
+    if type_.kind == "f":
+        return real_text(value, type_)
     if type_.bits == 64:
         for item in test.objects.values():
             # One past the end still reads best as an address of this object: nothing else lies there.
             if item.virtual == item.key and item.address <= value <= item.address + item.size:
                 return _address(item.key, value - item.address)
-    if type_.bits == BITS and type_.kind != "f":
+    if type_.bits == BITS:
         for key, low in narrow_addresses(test).items():
             if low <= value <= low + test.objects[key].size:
                 return _address(key, value - low)

@@ -10,7 +10,7 @@ from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.expectation import Expectation, conclude
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
-from ptxmm.analysis.result import Note, Result
+from ptxmm.analysis.result import Note, Result, told
 from ptxmm.analysis.search import FinalStates, bug, engine_named, final_states, rebuild
 from ptxmm.analysis.verdict import Verdict, decide
 from ptxmm.cat import Model, index
@@ -61,6 +61,7 @@ def check(
     outcomes = tuple(outcome(test, what, state) for state in states.rows)
     partial = whole and not search.exhausted
     verdict = decide(search, condition.kind if condition else None, True in satisfied, False in satisfied, partial)
+    conclusion = conclude(expectation, verdict, satisfied)
     return Result(
         file=test.file,
         test=test.name,
@@ -70,10 +71,10 @@ def check(
         condition=condition.text if condition else None,
         holds=verdict.holds,
         observation=verdict.observation,
-        status=verdict.status,
+        status=told(verdict.status, conclusion != "inconclusive"),
         flags=verdict.flags,
         expected=None if expectation is None else str(expectation),
-        conclusion=conclude(expectation, verdict, satisfied),
+        conclusion=conclusion,
         outcomes=outcomes,
         listed=whole and not partial and verdict.status not in ("bounded", "timeout"),
         notes=(*_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)),

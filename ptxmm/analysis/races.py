@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import Execution, execution, location
 from ptxmm.analysis.instruction import Instruction, bound_reached, instruction
-from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.result import Note, Status, told
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index, load
@@ -130,7 +130,7 @@ def races(test: Test, model: Model, *, limits: Limits | None = None, most: int =
         file=test.file,
         test=test.name,
         model=model.name,
-        status=status,
+        status=told(status, bool(listed) or not unknown),
         races=listed,
         listed=not (found.timeout or found.partial or found.bounded or computed or unsearched),
         race_free=False if listed else None if unknown else True,

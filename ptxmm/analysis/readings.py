@@ -68,5 +68,5 @@ def _verdict(result: Result) -> tuple[object, ...]:
 
 
 def _words(result: Result) -> str:
-    verdict = result.observation or ("none" if result.status == "complete" else result.status)
+    verdict = result.observation or ("none" if result.status in ("complete", "inconclusive") else result.status)
     return verdict + ("+deadlock" if "deadlock" in result.flags else "")

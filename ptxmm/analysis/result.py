@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ptxmm.analysis.execution import Execution
 
 Observation = Literal["never", "sometimes", "always"]
-Status = Literal["complete", "bounded", "timeout", "undefined"]
+Status = Literal["complete", "bounded", "timeout", "undefined", "inconclusive"]
 Conclusion = Literal["expected", "contradicted", "inconclusive", "unchecked"]
 
 
@@ -26,7 +26,8 @@ class Unknown:
 
 
 Value = int | str | Unknown
-"""An integer (signed where its type is), an address as ``&x+4``, or an unknown value."""
+"""An integer (signed where its type is), an address as ``&x+4``, a floating-point number as ``1.5`` or by its bits, or
+an unknown value. A condition takes them as they are printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Result:
     search could change them, where the program is undefined and, for ``observation``, where there is no final state.
     ``outcomes`` lists final states; all of them iff ``listed``. ``expected`` is the expectation as written, and
     ``conclusion`` says whether the result agrees with it (``unchecked``: there is none). Of a claim about a kernel,
-    such as freedom from data races, ``quantifier`` and ``condition`` are its name. ``execution`` refutes what is
+    such as freedom from data races, ``quantifier`` and ``condition`` are its name. ``status`` is ``inconclusive`` where
+    nothing cut the search, but ``conclusion`` is. ``execution`` refutes what is
     claimed of a kernel.
     """
 
@@ -95,3 +97,9 @@ class Failure:
 
 
 Report = Result | Failure
+
+
+def told(status: Status, known: bool) -> Status:
+    """The status of a result: ``inconclusive`` where nothing cut the search and the program has a meaning, and still
+    what was asked for is not ``known``."""
+    return "inconclusive" if status == "complete" and not known else status

@@ -10,7 +10,7 @@ from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
-from ptxmm.analysis.result import Note, Outcome, Status
+from ptxmm.analysis.result import Note, Outcome, Status, told
 from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
 from ptxmm.cat import Model, index, load
 from ptxmm.engines.result import Limits, Observed
@@ -97,7 +97,7 @@ def robust(test: Test, model: Model, *, limits: Limits | None = None, most: int 
         file=test.file,
         test=test.name,
         model=model.name,
-        status=status,
+        status=told(status, answer is not None),
         robust=answer,
         states=len(weak.rows),
         reference=len(strong.rows),

@@ -11,7 +11,7 @@ from ptxmm.analysis.instruction import Instruction, instruction
 from ptxmm.analysis.placements import LEVELS, WORDS, Placed, placed
 from ptxmm.analysis.property import Judgement, Property, Requirement, judge, requirement
 from ptxmm.analysis.races import DATA_RACE, endless_races
-from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.result import Note, Status, told
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.forms import below
@@ -177,7 +177,7 @@ def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits) -> Ro
     # Every property holds of nothing; that is no reason to call a placement or a scope good enough.
     nothing = judged.holds and not result.outcomes and (judged.vacuous or judged.deadlock)
     holds = None if nothing else judged.holds
-    return Row(place.level, words, None, holds, result.status, result.flags, together)
+    return Row(place.level, words, None, holds, told(result.status, holds is not None), result.flags, together)
 
 
 def _judged(test: Test, model: Model, wanted: Requirement, limits: Limits) -> Judgement:
@@ -300,7 +300,9 @@ def _status(work: _Work) -> Status:
         return "timeout"
     if work.rows and work.rows[0].status == "undefined":
         return "undefined"
-    return "bounded" if work.bounded or "bounded" in known else "complete"
+    if work.bounded or "bounded" in known:
+        return "bounded"
+    return "inconclusive" if "inconclusive" in known else "complete"
 
 
 def _notes(work: _Work, limits: Limits) -> Iterator[Note]:
@@ -314,7 +316,7 @@ def _notes(work: _Work, limits: Limits) -> Iterator[Note]:
         yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
     elif work.rows and work.rows[0].holds is False:
         yield Note("scopes", "the property fails as written: there are no scopes to narrow")
-    if any(row.holds is None and row.status == "complete" for row in work.rows):
+    if any(row.status == "inconclusive" for row in work.rows):
         text = "unknown: no execution reaches its end, or there may be a data race in one that never ends"
         yield Note("vacuous", text)
     if work.joint and not work.listed and not work.timeout and not work.bounded:

@@ -28,7 +28,8 @@ def decide(
     ``satisfying``, ``falsifying``: some final state found satisfies the proposition, some does not. A statement that
     a longer search could change gives None: one witness settles ``exists``, one counterexample ``forall``, and
     everything else needs a search that is neither cut by the unrolling bound nor by the deadline. A search for one
-    state that satisfies the proposition and one that does not settles as much as one for all states. ``partial``:
+    state that satisfies the proposition and one that does not settles as much as one for all states. Of no final state
+    at all, ``exists`` is false, and ``~exists`` and ``forall`` are None: that is no claim. ``partial``:
     the search stopped at ``Limits.states``, so that there may be further states.
     """
     status = _status(search)
@@ -68,8 +69,7 @@ def _observation(final: bool, satisfying: bool, falsifying: bool) -> Observation
 
 def _holds(quantifier: str, final: bool, satisfying: bool, falsifying: bool) -> bool | None:
     if quantifier == "forall":
-        return False if falsifying else (True if final else None)
-    exists = True if satisfying else (False if final else None)
-    if quantifier == "exists" or exists is None:
-        return exists
-    return not exists
+        return False if falsifying else (True if final and satisfying else None)
+    if quantifier == "~exists":
+        return False if satisfying else (True if final and falsifying else None)
+    return True if satisfying else (False if final else None)

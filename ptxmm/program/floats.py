@@ -6,7 +6,6 @@ import math
 import re
 import struct
 
-from ptxmm.errors import PtxmmError
 from ptxmm.ptx.ops import Type
 
 _HEXADECIMAL = {"f": (re.compile(r"0[fF]([0-9a-fA-F]{8})"), ">f"), "d": (re.compile(r"0[dD]([0-9a-fA-F]{16})"), ">d")}
@@ -44,10 +43,7 @@ def real_bits(text: str, type_: Type) -> int | None:
 
 
 def real_text(bits: int, type_: Type) -> str:
-    """A constant that stands for ``bits`` in ``type_`` (``.f16 .f32 .f64``): a short decimal number, or the bits.
-
-    Raises ``PtxmmError`` (kind ``unsupported``) for a not-a-number of ``.f16``, which has no spelling.
-    """
+    """A constant that stands for ``bits`` in ``type_`` (``.f16 .f32 .f64``): a short decimal number, or the bits."""
     layout = _FORMATS[type_.kind, type_.bits]
     bits &= (1 << type_.bits) - 1
     value = struct.unpack(layout, bits.to_bytes(type_.bits // 8, "big"))[0]
@@ -58,7 +54,7 @@ def real_text(bits: int, type_: Type) -> str:
         return text
     if type_.bits == 16:
         if math.isnan(value):
-            raise PtxmmError(f"the not-a-number 0x{bits:04x} of .f16 has no constant", kind="unsupported")
+            return f"0x{bits:04X}"  # an integer with a base gives the bits of every floating-point type
         return "-1e999" if value == -math.inf else "1e999" if value == math.inf else text
     return f"0f{bits:08X}" if type_.bits == 32 else f"0d{bits:016X}"
 

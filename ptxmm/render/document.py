@@ -34,6 +34,7 @@ def result(report: Result) -> dict[str, Any]:
         "status": report.status,
         "flags": list(report.flags),
         "expected": report.expected,
+        "conclusion": report.conclusion,
         "outcomes": [outcome(found) for found in report.outcomes],
         "notes": [{"kind": note.kind, "text": note.text} for note in report.notes],
         "seconds": round(report.seconds, 6),

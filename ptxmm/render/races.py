@@ -46,7 +46,7 @@ def _verdict(result: RacesResult, style: Style) -> str:
         return style.paint("Race-free", "green")
     if not result.races and result.status == "undefined":
         return style.paint("No race found, but the program has no meaning in some execution", "yellow")
-    if not result.races and result.status == "complete":
+    if not result.races and result.status == "inconclusive":
         return style.paint("No race found in the executions that reach their end", "yellow")
     if not result.races:
         return style.paint("No race found, but not all executions were searched", "yellow")

@@ -149,7 +149,7 @@ def _word(report: Result) -> str:
         return report.observation
     if report.status == "undefined":
         return "undefined"
-    if not report.outcomes and report.status == "complete":
+    if not report.outcomes and report.status in ("complete", "inconclusive"):
         return "none"
     return "unknown" if report.quantifier is not None else "listed"
 

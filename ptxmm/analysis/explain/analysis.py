@@ -17,7 +17,7 @@ from ptxmm.analysis.explain.reasons import Search as Executions
 from ptxmm.analysis.explain.synchronization import Synchronization, synchronization
 from ptxmm.analysis.explain.values import Impossible, impossible, wording
 from ptxmm.analysis.explain.words import axiom_words
-from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.result import Note, Status, told
 from ptxmm.analysis.search import bug
 from ptxmm.cat import Model, index
 from ptxmm.cat.ir import Axiom
@@ -141,7 +141,7 @@ def explain(
         test.file,
         test.name,
         model.name,
-        answer.status,
+        told(answer.status, answer.verdict != "unknown"),
         tuple(answer.notes),
         time.perf_counter() - start,
         wording(test, state),

@@ -91,7 +91,7 @@ class Views:
         action = _ACTIONS.get(event.kind, "")
         if event.kind in ("R", "W") and event.cell is not None:
             value = self.witness.values[event.id] if event.kind == "R" else self.execution.written[number]
-            where, what = location(self.test, *event.cell), shown(self.test, value, event.cell[2])
+            where, what = location(self.test, *event.cell), shown(self.test, value, event.cell)
             if number >= layout.initial_first:
                 return EventView(None, f"initial value of {where}", f"is {what}")
             action = f"{'reads' if event.kind == 'R' else 'writes'} {where}"

@@ -22,8 +22,10 @@ from ptxmm.program.condition import (
     RegisterTerm,
     State,
     Term,
+    comparison_type,
     terms,
 )
+from ptxmm.program.floats import real_text
 from ptxmm.program.test import Test
 
 MOST_VALUES = 16
@@ -146,6 +148,12 @@ def wording(test: Test, item: Proposition, inside: str = "") -> str:
     """``item`` as a litmus test writes it; ``inside``: the connective around it."""
     match item:
         case Comparison(op, left, right):
+            type_ = comparison_type(item)
+            if type_ is not None and type_.kind == "f":
+                sides = (
+                    real_text(t.value, type_) if isinstance(t, IntegerTerm) else _name(test, t) for t in (left, right)
+                )
+                return f" {op} ".join(sides)
             return f"{_name(test, left)} {op} {_name(test, right)}"
         case Conjunction(items) | Disjunction(items):
             sign = "/\\" if isinstance(item, Conjunction) else "\\/"
