@@ -121,6 +121,8 @@ def mbarriers(rng: random.Random) -> Program:
             elif kit.chance(0.2):
                 wait(kit, "b", kit.pick((1, 0)))
                 access(cta, False)
+            elif inside and kit.chance(0.1):
+                kit.add("mbarrier.inval.shared::cta.b64", " [b]")
             kit.label(over)
         else:
             access(cta, kit.chance(0.8))

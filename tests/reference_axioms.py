@@ -256,7 +256,8 @@ def flags(x: Frame, bc: Pairs, cause: Pairs) -> frozenset[str]:
         found.add("data-race")
     if race - x.loc:
         found.add("mixed-size-race")
-    initialised = {e for i, e in x.mbobj & (bc | seq(bc, x.issue_all))}
+    # not by what a wait synchronizes with itself: a poll before that found no mbarrier
+    initialised = {e for i, e in x.mbobj & (x.po | seq(bc, x.po | x.issue_all))}
     if x.MBX - initialised:
         found.add("mbarrier-before-init")
     return frozenset(found) if x.model == "ptx-8.5" else frozenset()

@@ -28,7 +28,7 @@ class Event:
     """
 
     thread: int | None
-    kind: str  # R W; FSC FAR FA FL PF AF X; BA BW CA CW MBI MBA MBW; TMREL TMACQ FMBI; ISS AW API
+    kind: str  # R W; FSC FAR FA FL PF AF X; BA BW CA CW MBI MBA MBW MBP MBV; TMREL TMACQ FMBI; ISS AW API
     scope: str | None = None  # of strong operations only
     proxy: str | None = None
     rel: bool = False

@@ -285,14 +285,15 @@ class Frame:
             if (fence := ev[f].covers) and (cell := ev[r].cell)
             if fence[0] == cell[0] and fence[1] <= cell[1] and cell[1] + cell[2] <= fence[1] + fence[2]
         }
-        self.mbobj = {(i, e) for i in self.MBI for e in self.MBA | self.MBW if ev[i].place == ev[e].place}
+        used = {e for e in self.E if ev[e].kind in ("MBA", "MBW", "MBP", "MBV")}
+        self.mbobj = {(i, e) for i in self.MBI for e in used if ev[i].place == ev[e].place}
         declared = {
             (o.key, i * o.type.bytes)
             for o in self.test.objects.values()
             for i, given in enumerate(o.mbarrier)
             if given is not None
         }
-        self.MBX = {e for e in self.MBA | self.MBW if ev[e].place not in declared}
+        self.MBX = {e for e in used if ev[e].place not in declared}
         self.api = {
             (end, start)
             for t, (_, end) in self.ends.items()

@@ -132,7 +132,7 @@ def mbarrier(
 
     match op:
         case ops.MbarrierInit(count=None):
-            yield replace(done(run), steps=step("inval", event=None))
+            yield replace(done(run, replace(common, kind="MBV", proxy=None)), steps=step("inval", event=None))
         case ops.MbarrierInit(count=count) if count is not None:
             yield replace(done(run, replace(common, kind="MBI")), steps=step("init", value(count)))
         case ops.MbarrierArrive():
@@ -151,5 +151,5 @@ def mbarrier(
             for result in (True, False):
                 registers = walker.assign(run, op.dst, const(int(result)), Type("pred", 1), taken)
                 steps = step("wait", state, parity, event=n if result else None, result=result)
-                after = done(run, event) if result else done(run)
-                yield replace(after, registers=registers, steps=steps)
+                after = event if result else replace(common, kind="MBP", proxy=None)
+                yield replace(done(run, after), registers=registers, steps=steps)

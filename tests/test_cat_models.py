@@ -267,7 +267,7 @@ let conflict = (ovl & ((W*M) | (M*W))) \\ id \\ (IW*M | M*IW)
 let race = conflict \\ (precedes | precedes^-1 | ms)
 flag ~empty (race \\ loc) as mixed-size-race
 flag ~empty race as data-race
-flag ~empty MBX \\ range(mbobj & (bc | (bc; issue-all))) as mbarrier-before-init
+flag ~empty MBX \\ range(mbobj & (po | (bc; (po | issue-all)))) as mbarrier-before-init
 """
     + COMMON,
 }

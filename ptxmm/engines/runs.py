@@ -10,7 +10,7 @@ from ptxmm.events.trace import Event, Trace
 from ptxmm.program.spinning import SPINS, Loop, Spinning
 from ptxmm.program.test import Test, Thread
 
-_UNNOTICED = ("R", "F", "PF", "MBW", "AW")
+_UNNOTICED = ("R", "F", "PF", "MBW", "MBP", "AW")
 """Events that no other thread notices."""
 
 
@@ -38,7 +38,7 @@ class Run:
             return False
         first, second = self.rounds()
         reads = {e.id for e in first if e.kind == "R"}
-        quiet = all(e.kind in ("R", "F", "MBW") or (e.kind == "W" and e.id in reads) for e in first)
+        quiet = all(e.kind in ("R", "F", "MBW", "MBP") or (e.kind == "W" and e.id in reads) for e in first)
         return quiet and [self.place(e) for e in first] == [self.place(e) for e in second]
 
     def rounds(self) -> tuple[list[Event], list[Event]]:
@@ -85,7 +85,7 @@ def idles(run: Run, found: Sequence[Loop]) -> bool:
             pc = event.id[1]
             if run.spin is not None and event.op is not None:  # not the start or the end of the thread
                 pc = -1 if pc in run.spin.first or pc in run.spin.second else run.spin.origin[pc]
-            if pc in loop.body:
+            if pc in loop.body and event.kind != "MBP":
                 quiet[event.id[2]] = quiet.get(event.id[2], True) and event.kind in ("R", "F")
         spins_here = run.spin is not None and run.spin.loop == loop
         rounds = sorted(quiet) if spins_here or run.state == "cut" else sorted(quiet)[:-1]

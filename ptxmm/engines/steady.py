@@ -142,7 +142,7 @@ class Steady:
         for run, loop in self._cut:
             rounds: dict[int, bool] = {}
             for event in run.trace.events:
-                if event.id[1] not in loop.body:
+                if event.id[1] not in loop.body or event.kind == "MBP":
                     continue
                 silent = event.kind in ("R", "F")
                 if event.kind == "W":

@@ -298,7 +298,7 @@ def _mbobj(layout: Layout) -> list[int]:
     for i, event in enumerate(layout.events):
         if event.kind == "MBI":
             for j, other in enumerate(layout.events):
-                if other.kind in ("MBA", "MBW") and other.mbarrier == event.mbarrier:
+                if other.kind != "MBI" and other.mbarrier == event.mbarrier:
                     rows[i] |= 1 << j
     return rows
 

@@ -96,13 +96,14 @@ def place(machine: Machine, address: Address) -> tuple[tuple[str, int] | None, i
 
 
 def mbarrier_init(machine: Machine, op: MbarrierInit) -> None:
-    """``mbarrier.init``, an event, and ``mbarrier.inval``, which is none."""
+    """``mbarrier.init`` and ``mbarrier.inval``."""
     here, addr = place(machine, op.address)
     count = None if op.count is None else machine.number(op.count, U32, "count of this mbarrier")[0]
     if here is None:
         return
     if count is None:
         machine.step("mb.inval", place=here)
+        machine.add("MBV", mbarrier=here, addr=addr)
     else:
         machine.step("mb.init", place=here, number=count)
         machine.add("MBI", mbarrier=here, addr=addr)
@@ -134,7 +135,8 @@ def mbarrier_tx(machine: Machine, op: MbarrierTx) -> None:
 
 
 def mbarrier_wait(machine: Machine, op: MbarrierWait) -> None:
-    """``mbarrier.test_wait`` and ``.try_wait``: each path decides what it returns; only True is an event."""
+    """``mbarrier.test_wait`` and ``.try_wait``: each path decides what it returns; what is
+    false is a poll (``MBP``), which synchronizes with nothing."""
     here, addr = place(machine, op.address)
     state: EventId | int | None = None
     parity = None
@@ -147,8 +149,7 @@ def mbarrier_wait(machine: Machine, op: MbarrierWait) -> None:
         return
     result = machine.wait_result()
     machine.step("mb.wait", place=here, number=result, state=state, parity=parity)
-    if result:
-        machine.add("MBW", mbarrier=here, addr=addr)
+    machine.add("MBW" if result else "MBP", mbarrier=here, addr=addr)
     machine.assign(op.dst, machine.expressions.result(-1, result))
 
 

@@ -48,10 +48,15 @@ _FENCES = {
 }
 _RESTRICTED = {"acquire": ("FRA",), "release": ("FRR",)}
 
+OPAQUE = ("MBP", "MBV")
+"""Operations on mbarriers that order nothing: waits that return false, and invalidations. They are in ``MBX`` alone."""
+
 
 def scope_of(event: Event) -> str | None:
     """The scope of an event, None if it has none (weak operations, barriers, proxy fences)."""
     op = event.op
+    if event.kind in OPAQUE:
+        return None
     if isinstance(op, Load | Store | Atomic | Multimem | Fence | MbarrierTx | MbarrierArrive | MbarrierWait):
         return op.scope
     if isinstance(op, TensormapFence):
@@ -84,6 +89,8 @@ def tags(event: Event) -> tuple[str, ...]:
 
 def _own(event: Event) -> tuple[str, ...]:
     kind, op = event.kind, event.op
+    if kind in OPAQUE:
+        return ()
     if kind in ("BA", "BW"):
         return (kind, "B")
     if kind in ("ISS", "AW", "API"):

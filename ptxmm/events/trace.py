@@ -16,8 +16,9 @@ Cell = tuple[str, int, int]
 class Event:
     """One event of a thread, or an initial write (``op`` None).
 
-    ``kind``: R W; F (memory and proxy fences); BA BW CA CW MBI MBA MBW (barriers, clusters, mbarriers); ISS AW PF
-    (issue, wait and implicit proxy fences of asynchronous operations); API. ``cell`` is physical, ``place`` virtual
+    ``kind``: R W; F (memory and proxy fences); BA BW CA CW MBI MBA MBW MBP MBV (barriers, clusters,
+    mbarriers; MBP: a wait that returns false, MBV: an invalidation); ISS AW PF (issue, wait and implicit proxy fences
+    of asynchronous operations); API. ``cell`` is physical, ``place`` virtual
     (a fence of the tensormap proxy has a place only). ``value``: what a W writes or an R returns; ``leaf``: the
     number of an R among the leaves of its thread. ``addr``, ``data``, ``ctrl``: the reads of the thread, as bits by
     number, that it depends on; ``left``: those on which leaving the loops before it depended. ``barrier``: id (or mask)

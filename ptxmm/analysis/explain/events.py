@@ -63,6 +63,8 @@ _ACTIONS = {
     "MBI": "initialises",
     "MBA": "arrives",
     "MBW": "has seen the phase complete",
+    "MBP": "has not seen the phase complete",
+    "MBV": "invalidates",
     "ISS": "starts",
     "AW": "goes on",
     "PF": "its own proxy fence",

@@ -124,7 +124,7 @@ def mbnext(program: Program) -> Iterator[Item]:
 def mbobj(program: Program) -> Iterator[Item]:
     """An initialisation and the operations on the same mbarrier."""
     inits = [e for e in program.events if e.kind == "MBI"]
-    others = [e for e in program.events if e.kind in ("MBA", "MBW")]
+    others = [e for e in program.events if e.mbarriers and e.kind != "MBI"]
     for a, b in product(inits, others):
         same = [program.formulas.both(f, b.mbarriers[m]) for m, f in a.mbarriers.items() if m in b.mbarriers]
         if same:
@@ -140,7 +140,7 @@ def unready_mbarriers(program: Program) -> Iterator[tuple[int, Formula]]:
         if state is not None
     }
     for event in program.events:
-        if event.kind in ("MBA", "MBW"):
+        if event.mbarriers and event.kind != "MBI":
             unready = program.formulas.any([f for m, f in event.mbarriers.items() if m not in ready])
             yield event.number, program.formulas.both(event.presence, unready)
 

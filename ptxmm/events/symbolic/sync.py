@@ -104,15 +104,15 @@ def mbarriers(
 def mbarrier_init(
     run: Executor, op: MbarrierInit, here: EventId, state: State, presence: Formula, control: Reads
 ) -> None:
-    """``mbarrier.init`` or, without an event, ``mbarrier.inval``."""
+    """``mbarrier.init`` or ``mbarrier.inval``."""
     place, presence, address = mbarriers(run, op, state, op.address, presence, op.space)
     step = run.sync(SyncEvent(here, "mb.inval", op, presence, run.machine.new_step(), place=place))
+    event = run.event("MBV" if op.count is None else "MBI", op, here, presence, control)
+    event.mbarriers, event.address = place, address.reads
     if op.count is not None:
         step.kind = "mb.init"
         count = run.operand(state, op.count, AMOUNT)
-        step.count = count.domain
-        event = run.event("MBI", op, here, presence, control)
-        event.mbarriers, event.address, event.data = place, address.reads, count.reads
+        step.count, event.data = count.domain, count.reads
     run.passes(state, step)
 
 
@@ -174,14 +174,15 @@ def mbarrier_wait(
     condition: Formula,
     control: Reads,
 ) -> None:
-    """``mbarrier.test_wait`` and ``try_wait``: an event where the phase is complete, which the simulation decides."""
+    """``mbarrier.test_wait`` and ``try_wait``: the simulation decides whether the phase is complete; where it is not,
+    it is a poll (``MBP``), which synchronizes with nothing."""
     place, inside, address = mbarriers(run, op, state, op.address, presence, op.space)
     outcome = run.formulas.variable()
     step = run.sync(SyncEvent(here, "mb.wait", op, inside, run.machine.new_step(), place=place, outcome=outcome))
     operand = _waited(run, op.state, op.parity, state, step)
     run.passes(state, step)
-    event = run.event("MBW", op, here, run.formulas.both(inside, outcome), control)
-    _acts(event, place, address, operand)
+    for kind, result in (("MBW", outcome), ("MBP", -outcome)):
+        _acts(run.event(kind, op, here, run.formulas.both(inside, result), control), place, address, operand)
     leaf = run.machine.expressions.number("outcome", here)
     domain = Domain({1: outcome, 0: -outcome})
     run.assign(state, op.dst.name, Value(domain, leaf, {}), condition, op)

@@ -67,6 +67,8 @@ def tags_of(test: Test, event: Event) -> Iterable[str]:
             yield from (event.kind, "B")
         case "CA" | "CW" | "MBA" | "MBW" | "MBI":
             yield from (event.kind, "GEN", *_synchronizes(event))
+        case "MBP" | "MBV":
+            return  # operations on an mbarrier that order nothing: in ``MBX`` only
         case _:
             yield event.kind
 
