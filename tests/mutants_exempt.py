@@ -92,6 +92,8 @@ COVERED = (
     "it covers the object, which is then in shared memory"
 )
 
+NO_EVENTS = "the model covers no instruction with such events: clusters, mbarriers and copies came later"
+
 _GROUPS: list[tuple[str, str, list[str]]] = [
     (FENCE_SC, "*", ["axiom FenceSC-order", "axiom Fence-SC"]),
     (MS_PO, "*", ["related without po"]),
@@ -110,6 +112,8 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (HALVES, "ptx-6.0", ["axiom Atomicity whatever ms", "axiom Atomicity whatever ms (2)"]),
     (HALVES, "ptx-7.5 ptx-8.5", ["axiom Atomicity-RMW whatever ms", "axiom Atomicity-RMW whatever ms (2)"]),
     (HALVES, "ptx-8.5", ["axiom MixedSizeRMW whatever amo-ms", "axiom MixedSizeRMW whatever amo-ms (2)"]),
+    (NO_EVENTS, "ptx-6.0 ptx-7.5", ["arrived without cluphase", "arrived without mbphase"]),
+    (NO_EVENTS, "ptx-6.0 ptx-7.5", ["passed without CW", "passed never (issue-all)?"]),
     # ptx-6.0
     (ALL_GENERIC, "ptx-6.0", ["related whatever same-proxy"]),
     (ACCESSES, "ptx-6.0", ["axiom CoTotalMS whatever loc"]),

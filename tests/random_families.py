@@ -140,7 +140,10 @@ def twisted(rng: random.Random, source: Program) -> Program:
         else:
             loaded = [m[1] for before in thread[:i] if (m := re.search(r"\.u32 (r[0-9]+), \[", before.tail))]
             loaded = [r for r in loaded if not any(r in before.tail for before in thread[:i] if before.guard)]
-            if loaded and "barrier" not in line.head and not line.head.startswith(("bar.", "mov", "setp")):
+            arriving = ("mbarrier.arrive", "mbarrier.expect_tx", "mbarrier.complete_tx", "bar.arrive")
+            arrives = line.head.startswith(arriving)
+            other = "barrier" in line.head or line.head.startswith(("bar.", "mov", "setp"))
+            if loaded and (arrives or not other):
                 p = f"p{90 + i}"
                 test = Line(f"setp.{rng.choice(('eq', 'ne'))}", f".u32 {p}, {rng.choice(loaded)}, 0")
                 return source.change(t, i, test, replace(line, guard=f"@{p} "))
@@ -151,6 +154,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
     """The makers of all families."""
     from tests import (
         random_addresses,
+        random_arrivals,
         random_bulk,
         random_copies,
         random_exchanges,
@@ -182,6 +186,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "restricted": random_restricted.restricted,
         "tcgen05": random_tensorcore.tcgen05,
         "undetermined": random_undetermined.undetermined,
+        "arrivals": random_arrivals.arrivals,
     }
 
 
@@ -203,6 +208,7 @@ NAMES = (
     "restricted",
     "tcgen05",
     "undetermined",
+    "arrivals",
 )
 
 

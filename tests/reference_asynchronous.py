@@ -68,11 +68,11 @@ class Operation:
             new = update(name, kind, ("read", old), joined_bytes((value, first, kind.bytes)), item)
             self.add(replace(here, kind="W", read_half=old, value=new, data=reads(new)))
 
-    def complete(self, place: Where, amount: Expr) -> Later:
-        """The complete_tx operation on the mbarrier at ``place``."""
+    def complete(self, place: Where, amount: Expr, addr: frozenset[Leaf]) -> Later:
+        """The complete_tx operation on the mbarrier at ``place``; ``addr``: what places and sizes depend on."""
         item, offset = place
         mbarrier: Place = (item.physical, offset)
-        event = replace(self.common, kind="MBA", scope="cluster", proxy="GEN", rel=True, place=mbarrier)
+        event = replace(self.common, kind="MBA", scope="cluster", proxy="GEN", rel=True, place=mbarrier, addr=addr)
         return Later(self.add(replace(event, owner=item.owner))[1], mbarrier, amount)
 
 
@@ -85,12 +85,11 @@ def perform(walker: Walker, run: Run, op: ops.Op, common: Event) -> Iterator[Run
         case ops.AsyncStore():
             yield from async_store(walker, run, op, common)
         case ops.CopyAsyncArrive():
-            for fork, item, offset, _ in walker.places(run, op.address, 8, 8):
+            for fork, item, offset, address in walker.places(run, op.address, 8, 8):
                 place = (item.physical, offset)
                 n = len(run.events)
-                arrival = replace(
-                    common, kind="MBA", scope="cta", proxy="GEN", rel=True, sync=False, place=place, fences="cp.async"
-                )
+                arrival = replace(common, kind="MBA", scope="cta", proxy="GEN", rel=True, sync=False, place=place)
+                arrival = replace(arrival, fences="cp.async", addr=reads(address))
                 later = (Later(n + 1, place, None),)
                 step = Step(walker.index, "issue", op, place=None if op.noinc else place, later=later)
                 new = replace(common, kind="ISS")
@@ -159,18 +158,18 @@ def bulk_sides(
         for second, target, at, dst in walker.places(first, op.dst, size, 16):
             if op.mbarrier is None:
                 made.events = list(events)
-                bulk_events(walker, op, made, (source, offset), [(target, at)], [], size, addr | reads(src), reads(dst))
+                bulk_events(walker, op, made, (source, offset), [(target, at)], size, addr | reads(src), reads(dst))
                 loose = (*run.loose, ("bulk", made.common.step))
                 yield replace(second, pc=run.pc + 1, events=(*run.events, *made.events), loose=loose)
                 continue
-            for last, item, place, _ in walker.places(second, op.mbarrier, 8, 8):
+            for last, item, place, barrier in walker.places(second, op.mbarrier, 8, 8):
                 made.events = list(events)
                 targets, mbarriers = multicast(walker, run, op, (target, at)), multicast(walker, run, op, (item, place))
                 if targets is None or mbarriers is None:
                     continue  # undefined: a CTA of the mask has no such variable
-                later = bulk_events(
-                    walker, op, made, (source, offset), targets, mbarriers, size, addr | reads(src), addr | reads(dst)
-                )
+                bulk_events(walker, op, made, (source, offset), targets, size, addr | reads(src), addr | reads(dst))
+                decided = addr | reads(src) | reads(dst) | reads(barrier)
+                later = [made.complete(place, const(size), decided) for place in mbarriers]
                 step = Step(walker.index, "issue", op, later=tuple(later))
                 yield replace(last, pc=run.pc + 1, events=(*run.events, *made.events), steps=(*run.steps, step))
 
@@ -198,11 +197,10 @@ def bulk_events(
     made: Operation,
     source: Where,
     targets: list[Where],
-    mbarriers: list[Where],
     size: int,
     addr_src: frozenset[Leaf],
     addr_dst: frozenset[Leaf],
-) -> list[Later]:
+) -> None:
     found = made.copy_in(walker, source, size, "ASY", addr_src)
     value = joined_bytes(*found)
     for target in targets:
@@ -214,14 +212,13 @@ def bulk_events(
             made.reduce(target, value, size, op.reduction, op.type, event)
     made.add(replace(made.common, kind="PF", fences="ASY", after="reads"))
     made.add(replace(made.common, kind="PF", fences="ASY", after="writes"))
-    return [made.complete(place, const(size)) for place in mbarriers]
 
 
 def async_store(walker: Walker, run: Run, op: ops.AsyncStore, common: Event) -> Iterator[Run]:
     """``st.async`` and ``red.async``: generic accesses, then complete_tx of their bytes."""
     size = len(op.values) * op.type.bytes
     for first, target, at, dst in walker.places(run, op.address, size, size):
-        for last, item, place, _ in walker.places(first, op.mbarrier, 8, 8):
+        for last, item, place, barrier in walker.places(first, op.mbarrier, 8, 8):
             if item.owner != target.owner:
                 continue  # undefined: both have to be in one CTA (9.7.10.12, 9.7.14.7)
             new = Operation(walker, run, common)
@@ -242,6 +239,6 @@ def async_store(walker: Walker, run: Run, op: ops.AsyncStore, common: Event) -> 
             else:
                 strong = replace(event, scope="cluster")
                 new.reduce((target, at), joined_bytes(*values), size, op.reduction, op.type, strong)
-            later = new.complete((item, place), const(size))
+            later = new.complete((item, place), const(size), reads(dst) | reads(barrier))
             step = Step(walker.index, "issue", op, later=(later,))
             yield replace(last, pc=run.pc + 1, events=(*run.events, *new.events), steps=(*run.steps, step))

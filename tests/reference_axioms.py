@@ -209,7 +209,7 @@ def final_writes(
         return None
     if x.model == "sc":
         return sequentially_consistent(x, reading, met, decide)
-    if x.dependencies and not acyclic(rf | x.dep):  # No-Thin-Air
+    if x.dependencies and not acyclic(rf | x.dep | met.phases | x.passed):  # No-Thin-Air
         return None
     bc, cause = causality(x, rf, fsc, met)
     if not acyclic(fsc):  # FenceSC-order
@@ -268,7 +268,7 @@ def sequentially_consistent(
 ) -> tuple[set[tuple[Last, ...]], frozenset[str]] | None:
     """Sequential consistency: co is total on each location; program order, barriers, rf, co and fr fit one order."""
     rf = {(w, r) for (r, _), w in reading.items()}
-    fixed = x.po | met.phases | x.api | x.issue | x.aord | x.acomp | rf
+    fixed = x.po | met.phases | x.api | x.issue | x.issue_all | x.aord | x.acomp | rf
 
     def accept(co: Pairs) -> bool:
         fr: Pairs = set()

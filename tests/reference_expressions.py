@@ -181,13 +181,13 @@ def call(function: Callable[..., int], *args: Expr) -> Expr:
 
 
 def reads(expr: Expr) -> frozenset[Leaf]:
-    """The reads that occur in ``expr``."""
+    """The reads that occur in ``expr``, and the operations on mbarriers whose results do."""
     match expr[0]:
-        case "const" | "absent" | "token":
+        case "const" | "absent":
             return NOTHING
         case "bytes":
             return NOTHING.union(*(reads(e) for e, _, _ in expr[1]))
-        case "read" | "given":
+        case "read" | "given" | "token":
             return frozenset({expr[1]})
         case "joined":
             return NOTHING.union(reads(expr[1]), expr[2])

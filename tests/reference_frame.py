@@ -131,7 +131,7 @@ class Frame:
         self.F_REL, self.F_ACQ = kind("FSC", "FAR", "FL"), kind("FSC", "FAR", "FA")  # fence.sc included
         self.F = self.F_REL | self.F_ACQ
         self.PF, self.AF = kind("PF"), kind("AF")
-        self.CA, self.CW = kind("CA"), kind("CW")
+        self.BW, self.CA, self.CW = kind("BW"), kind("CA"), kind("CW")
         self.MBA, self.MBW, self.MBI, self.FMBI = kind("MBA"), kind("MBW"), kind("MBI"), kind("FMBI")
         self.TMREL, self.TMACQ = kind("TMREL"), kind("TMACQ")
         self.FRR, self.FRA = kind("FRR"), kind("FRA")
@@ -278,6 +278,9 @@ class Frame:
         self.pfence |= {(f, m) for f, m in subs if f in pfr and m in reads}
         self.pfence |= {(f, m) for f, m in subs if f in pfw and m in reads | writes}
         self.pfl = self.pfence & self.scta
+        # what comes after a barrier, an asynchronous operation with all that belongs to it
+        started = {(a, c) for a, b in self.po if b in self.ISS for i, c in self.issue_all if i == b}
+        self.passed = {(a, b) for a, b in self.po | started if a in self.BW | self.CW}
         self.tmcov = {
             (f, r)
             for f in self.TMACQ

@@ -11,7 +11,7 @@ from ptxmm.ptx.ops import Type
 from tests import reference_exchanges
 from tests.reference_accesses import PROXIES, TENSORMAP
 from tests.reference_events import Event, Run, Step
-from tests.reference_expressions import Expr, const
+from tests.reference_expressions import Expr, const, reads
 
 if TYPE_CHECKING:
     from tests.reference_threads import Walker
@@ -87,9 +87,9 @@ def perform(walker: Walker, run: Run, op: ops.Op, taken: Expr, common: Event) ->
             )
             yield replace(done(run, half), steps=(*run.steps, step))
         case ops.MbarrierInit() | ops.MbarrierArrive() | ops.MbarrierTx() | ops.MbarrierWait():
-            for fork, item, offset, _ in walker.places(run, op.address, 8, 8):
-                place = (item.physical, offset)
-                yield from mbarrier(walker, fork, op, taken, replace(strong, place=place))
+            for fork, item, offset, address in walker.places(run, op.address, 8, 8):
+                event = replace(strong, place=(item.physical, offset), addr=reads(address))
+                yield from mbarrier(walker, fork, op, taken, event)
         case _:
             raise NotImplementedError(op)
 
@@ -110,7 +110,9 @@ def meet(
     """A barrier: its arrive half, and its wait half unless it is ``bar.arrive``."""
     n = len(run.events)
     waits = not (isinstance(op, ops.Barrier) and op.kind == "arrive")
-    halves = [replace(common, kind="BA"), replace(common, kind="BW")][: 1 + waits]
+    which, count = (*args, None)[:2]
+    arrival = replace(common, kind="BA", addr=reads(which or const(0)), data=reads(count or const(0)))
+    halves = [arrival, replace(common, kind="BW")][: 1 + waits]
     step = Step(walker.index, kind, op, event=n, wait=n + 1 if waits else None, args=args, gives=gives)
     return replace(done(run, *halves), steps=(*run.steps, step))
 
@@ -134,22 +136,27 @@ def mbarrier(
         case ops.MbarrierInit(count=None):
             yield replace(done(run, replace(common, kind="MBV", proxy=None)), steps=step("inval", event=None))
         case ops.MbarrierInit(count=count) if count is not None:
-            yield replace(done(run, replace(common, kind="MBI")), steps=step("init", value(count)))
+            event = replace(common, kind="MBI", data=reads(value(count)))
+            yield replace(done(run, event), steps=step("init", value(count)))
         case ops.MbarrierArrive():
             arrivals = const(1) if op.count is None else value(op.count)
             expect = const(0) if op.expect is None else value(op.expect)
-            event = replace(common, kind="MBA", scope=op.scope, rel=op.sem == "release")
+            decided = reads(arrivals) | reads(expect)
+            event = replace(common, kind="MBA", scope=op.scope, rel=op.sem == "release", data=decided)
             registers = walker.assign(run, op.dst, ("token", (walker.index, n)), B64, taken)
             yield replace(done(run, event), registers=registers, steps=step("arrive", arrivals, expect))
         case ops.MbarrierTx(amount=amount, scope=scope):
-            event = replace(common, kind="MBA", scope=scope)
+            event = replace(common, kind="MBA", scope=scope, data=reads(value(amount)))
             yield replace(done(run, event), steps=step("tx", value(amount)))
         case ops.MbarrierWait():
             state = None if op.state is None else value(op.state, B64)
             parity = None if op.parity is None else value(op.parity)
-            event = replace(common, kind="MBW", scope=op.scope, acq=op.sem == "acquire")
+            asked = reads(state or const(0)) | reads(parity or const(0))
+            event = replace(common, kind="MBW", scope=op.scope, acq=op.sem == "acquire", data=asked)
             for result in (True, False):
-                registers = walker.assign(run, op.dst, const(int(result)), Type("pred", 1), taken)
+                # a value that depends on the wait
+                returned = ("joined", const(int(result)), frozenset({(walker.index, n)}), ("wait", n))
+                registers = walker.assign(run, op.dst, returned, Type("pred", 1), taken)
                 steps = step("wait", state, parity, event=n if result else None, result=result)
-                after = event if result else replace(common, kind="MBP", proxy=None)
+                after = event if result else replace(common, kind="MBP", proxy=None, data=asked)
                 yield replace(done(run, after), registers=registers, steps=steps)

@@ -168,13 +168,14 @@ def sides(
             loose = (*run.loose, ("bulk", made.common.step))
             yield replace(second, pc=run.pc + 1, events=(*run.events, *made.events), loose=loose)
             continue
-        for last, barrier, at, _ in walker.places(second, op.mbarrier, 8, 8):
+        for last, barrier, at, where in walker.places(second, op.mbarrier, 8, 8):
             made.events = list(events)
             targets, mbarriers = multicast(walker, run, op, (item, offset)), multicast(walker, run, op, (barrier, at))
             if targets is None or mbarriers is None:
                 continue
             fill(walker, made, targets, far, size, known, reads(address))
-            later = [made.complete(mbarrier, const(size)) for mbarrier in mbarriers]
+            decided = known | reads(address) | reads(where)
+            later = [made.complete(mbarrier, const(size), decided) for mbarrier in mbarriers]
             step = Step(walker.index, "issue", op, later=tuple(later))
             yield replace(last, pc=run.pc + 1, events=(*run.events, *made.events), steps=(*run.steps, step))
 

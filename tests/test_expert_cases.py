@@ -347,7 +347,6 @@ def test_exit_after_a_spin_does_not_release_a_barrier(model: str) -> None:
     assert verdict(text, model).observation is None
 
 
-@pytest.mark.xfail(strict=True, reason="what comes after a barrier does not depend on what its arrivals depend on")
 def test_arrival_does_not_justify_itself() -> None:
     """P0 arrives only if it reads 1; P1 stores y only after that arrival; P2 copies y to x: 1 out of
     thin air (8.10.4)."""

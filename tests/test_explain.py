@@ -75,6 +75,8 @@ def lines_of(result: ExplainResult) -> str:
         ("barriers/BAR-MP", "ptx-8.5"),
         ("lb/LB+datas", "ptx-8.5"),
         ("cp-async/wait-and-barrier", "ptx-8.5"),
+        ("thin-air/arrival-guarded", "ptx-6.0"),
+        ("thin-air/mbarrier-count", "ptx-8.5"),
     ],
 )
 def test_text(golden: Golden, name: str, model: str) -> None:

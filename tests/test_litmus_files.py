@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent / "litmus"
 FILES = sorted(ROOT.glob("**/*.litmus"))
 FAMILIES = {
     "mp", "sb", "lb", "coherence", "iriw", "wrc", "isa2", "2+2w", "rmw", "fences", "scopes", "barriers", "aliases",
-    "locks",
+    "locks", "thin-air",
 }  # fmt: skip
 KNOWN = tuple(cat.index().models)
 files = pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

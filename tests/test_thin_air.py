@@ -21,7 +21,7 @@ from tests.tally import Tally
 from tests.test_reference import litmus
 
 PTX = ("ptx-6.0", "ptx-7.5", "ptx-8.5")
-AXIOM = "acyclic (rf | dep) as No-Thin-Air"
+AXIOM = "acyclic (rf | dep | arrived | passed) as No-Thin-Air"
 DEPENDENCIES = 'let dep = addr | data | ctrl | (if "rmw-dep=on" then rmw else 0)'
 NONE: frozenset[str] = frozenset()
 ALL = reference.ALL_DEPENDENCIES

@@ -110,11 +110,12 @@ def _reduce(
         write_bytes(this, spot, base, offset, type_.bytes, new, addr)
 
 
-def complete(this: Pending, k: int, here: tuple[str, int], size: int, after: Iterable[int]) -> None:
-    """The complete_tx of destination ``k``."""
+def complete(this: Pending, k: int, here: tuple[str, int], size: int, after: Iterable[int], addr: int) -> None:
+    """The complete_tx of destination ``k``; ``addr``: what the places and sizes of the operation depend on."""
     part = k * DESTINATION
     this.machine.step("mb.complete", part, place=here, number=size, asynchronous=True)
-    this.machine.add("MBA", part, mbarrier=here, asynchronous=True, issuer=this.issuer, after=tuple(after))
+    fields = {"asynchronous": True, "issuer": this.issuer, "after": tuple(after), "addr": addr}
+    this.machine.add("MBA", part, mbarrier=here, **fields)
 
 
 # cp.async and its groups.
@@ -156,7 +157,7 @@ def copy_to(
 
 def copy_async_arrive(machine: Machine, op: CopyAsyncArrive) -> None:
     """``cp.async.mbarrier.arrive``: an arrival once all earlier cp.async of the thread are done."""
-    here, _ = place(machine, op.address)
+    here, addr = place(machine, op.address)
     if here is None:
         return
     copies = [*machine.alone.get("cp.async", ()), *(c for g in machine.groups.get("cp.async", ()) for c in g)]
@@ -165,7 +166,7 @@ def copy_async_arrive(machine: Machine, op: CopyAsyncArrive) -> None:
         machine.step("mb.increment", place=here, number=1)
     machine.step("mb.arrive", place=here, number=1, asynchronous=True)
     after = tuple(i for c in copies for i in c.done)
-    machine.add("MBA", mbarrier=here, asynchronous=True, issuer=this.issuer, after=after)
+    machine.add("MBA", mbarrier=here, addr=addr, asynchronous=True, issuer=this.issuer, after=after)
 
 
 def commit(machine: Machine, op: AsyncCommit) -> None:
@@ -208,7 +209,7 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
         src, src_addr = machine.address(op.src, size, role="source", alignment=UNIT)
     else:
         dst, dst_addr = machine.address(op.dst, size, role="destination", alignment=UNIT)
-    mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier)[0]
+    mbarrier, barriers = (None, 0) if op.mbarrier is None else place(machine, op.mbarrier)
     if outward:
         dst, dst_addr = machine.address(op.dst, size, role="destination", alignment=UNIT)
     else:
@@ -228,7 +229,7 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
             name = "add.ftz" if op.reduction == "add" and type_.name == "f32" else op.reduction
             values = [(i, bytes_of(machine, sources, i, type_.bytes)) for i in range(0, size, type_.bytes)]
             _reduce(this, target.spot, base, name, type_, values, dst_addr | sizes)
-    finish(this, op, told, targets)
+    finish(this, op, told, targets, sizes | src_addr | dst_addr | barriers | masks)
 
 
 def cta_mask(machine: Machine, op: BulkCopy) -> tuple[int | None, int]:
@@ -236,8 +237,8 @@ def cta_mask(machine: Machine, op: BulkCopy) -> tuple[int | None, int]:
     return (None, 0) if op.mask is None else machine.number(op.mask, Type("u", 16), "CTA mask of this copy")
 
 
-def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target]) -> None:
-    """The implicit proxy fences, and how the completion is told."""
+def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target], addr: int) -> None:
+    """The implicit proxy fences, and how the completion is told; ``addr`` as in ``complete``."""
     machine = this.machine
     reads, everything = (*this.maps, *this.reads), (*this.maps, *this.reads, *this.writes)
     read_done, done = this.next, this.next + 1
@@ -247,7 +248,7 @@ def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target]) ->
         machine.alone.setdefault("bulk", []).append(Copy((read_done,), (done,)))
     for k, target in enumerate(targets):
         if target.mbarrier is not None:
-            complete(this, k, target.mbarrier, size, (done,))
+            complete(this, k, target.mbarrier, size, (done,), addr)
 
 
 def destinations(
@@ -279,7 +280,7 @@ def async_store(machine: Machine, op: AsyncStore) -> None:
     size = op.type.bytes * len(op.values)
     spot, addr = machine.address(op.address, size)
     values = [machine.stored(v, op.type) for v in op.values]
-    here, _ = place(machine, op.mbarrier)
+    here, barriers = place(machine, op.mbarrier)
     if spot is not None and here is not None:
         why = apart(op, spot.item, machine.objects[here[0]])
         if why is not None:
@@ -295,7 +296,7 @@ def async_store(machine: Machine, op: AsyncStore) -> None:
         for i, value in enumerate(values):
             _store_element(this, op, spot, i * op.type.bytes, value, addr)
     if here is not None:
-        complete(this, 0, here, size, this.writes)
+        complete(this, 0, here, size, this.writes, addr | barriers)
 
 
 def _store_element(this: Pending, op: AsyncStore, spot: Spot, offset: int, value: Node, addr: int) -> None:

@@ -97,8 +97,8 @@ class Layout:
     ``threads`` gives each thread's events in program order. Numbers go through the threads in order, then come the
     initial writes, one for each of ``cells``, the coarsest parts that all accesses are made of. ``made_of[i]`` are the
     cells of access i, ``writes`` the writes that cover a cell, the initial one first. ``leaves[t][i]`` is the number of
-    the read that thread t calls i, or -1; ``links``: the results that are made of values of several threads.
-    ``simple``: no two accesses overlap partially. ``places[i]``: where event i counts as performed. Raises
+    the event that returns what thread t calls i, or -1; ``links``: the results that are made of values of several
+    threads. ``simple``: no two accesses overlap partially. ``places[i]``: where event i counts as performed. Raises
     ``PtxmmError`` (kind ``unsupported``) where the events are too many.
     """
 
@@ -299,12 +299,16 @@ class Layout:
         return lookup
 
 
+_RETURNING = ("R", "MBA", "MBW", "MBP")
+"""Events that return values."""
+
+
 def _leaves(events: Sequence[Event], first: int, last: int) -> list[int]:
-    """For each leaf of a thread, to ``last`` at least, the number of its read, or -1 for what is no read of this
-    execution."""
+    """For each leaf of a thread, to ``last`` at least, the number of the read, arrival or wait that returns it, or -1
+    for what is no event of this execution."""
     found = [-1] * (max([last, *(e.leaf for e in events)]) + 1)
     for i, e in enumerate(events):
-        if e.kind == "R" and e.leaf >= 0:
+        if e.kind in _RETURNING and e.leaf >= 0:
             found[e.leaf] = first + i
     return found
 

@@ -61,13 +61,6 @@ class Expressions:
         node.number = number
         return node
 
-    def result(self, number: int, value: int | None) -> Node:
-        """What an operation that is no read returns (a token of an mbarrier, the result of a wait): no read is in it,
-        and it is no constant to the rewrites either."""
-        node = Node("leaf", None, (), 0, value)
-        node.number = number
-        return node
-
     def fields(self, parts: Sequence[tuple[Node, int, int, int]]) -> Node:
         """Bits of expressions put together: (expression, its lowest bit, how many bits, lowest bit in the result)."""
         if all(node.constant for node, _, _, _ in parts):

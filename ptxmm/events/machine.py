@@ -390,10 +390,15 @@ class Machine:
 
     def token(self, event: Event) -> Node:
         """What the arrival ``event`` returns: a state that the simulation of barriers gives."""
+        node = self.returned_by(event, self._value(event.id))
+        self.trace.tokens[event.id] = event.leaf
+        return node
+
+    def returned_by(self, event: Event, value: int | None) -> Node:
+        """What an operation on an mbarrier returns: a value that depends on it, as on a read (None: still open)."""
         number = event.leaf = len(self.trace.reads)
         self.trace.reads.append(event)
-        self.trace.tokens[event.id] = number
-        return self.expressions.result(number, self._value(event.id))
+        return self.expressions.leaf(number, value)
 
     def exchange(self, results: Sequence[bool], **fields: Any) -> list[Node]:
         """Give a value to other threads, after the step for it; ``results``: which of value and predicate are wanted.

@@ -13,6 +13,7 @@ from ptxmm.program.test import EventId
 from ptxmm.ptx.ops import (
     Address,
     Barrier,
+    BarrierReduction,
     ClusterBarrier,
     Fence,
     GenericToAsyncFence,
@@ -56,21 +57,28 @@ def tensormap_fence(machine: Machine, op: TensormapFence) -> None:
 
 def barrier(machine: Machine, op: Barrier) -> None:
     """A barrier of the CTA: arrival and, for ``sync``, wait."""
-    number = machine.decide(machine.operand(op.barrier, U32), None, "number of this barrier")
-    count = None
-    if op.count is not None:
-        count = machine.decide(machine.operand(op.count, U32), None, "count of this barrier")
+    number, addr, count, data = barrier_operands(machine, op)
     machine.step(f"bar.{op.kind}", number=number, count=count, instance=op.instance)
-    machine.add("BA", barrier=(number, count))
+    machine.add("BA", barrier=(number, count), addr=addr, data=data)
     if op.kind == "sync":
         machine.add("BW", barrier=(number, count), stage=1)
 
 
+def barrier_operands(machine: Machine, op: Barrier | BarrierReduction) -> tuple[int, int, int | None, int]:
+    """The number of a barrier and how many threads it is for (None: all), each with the reads that it depends on."""
+    node = machine.operand(op.barrier, U32)
+    number = machine.decide(node, None, "number of this barrier")
+    if op.count is None:
+        return number, node.reads, None, 0
+    counted = machine.operand(op.count, U32)
+    return number, node.reads, machine.decide(counted, None, "count of this barrier"), counted.reads
+
+
 def warp_barrier(machine: Machine, op: WarpBarrier) -> None:
     """``bar.warp.sync``."""
-    mask, _ = machine.number(op.mask, U32, "mask of this barrier")
+    mask, addr = machine.number(op.mask, U32, "mask of this barrier")
     machine.step("warp.sync", number=mask)
-    machine.add("BA", barrier=(mask, None))
+    machine.add("BA", barrier=(mask, None), addr=addr)
     machine.add("BW", barrier=(mask, None), stage=1)
 
 
@@ -98,7 +106,7 @@ def place(machine: Machine, address: Address) -> tuple[tuple[str, int] | None, i
 def mbarrier_init(machine: Machine, op: MbarrierInit) -> None:
     """``mbarrier.init`` and ``mbarrier.inval``."""
     here, addr = place(machine, op.address)
-    count = None if op.count is None else machine.number(op.count, U32, "count of this mbarrier")[0]
+    count, data = (None, 0) if op.count is None else machine.number(op.count, U32, "count of this mbarrier")
     if here is None:
         return
     if count is None:
@@ -106,21 +114,21 @@ def mbarrier_init(machine: Machine, op: MbarrierInit) -> None:
         machine.add("MBV", mbarrier=here, addr=addr)
     else:
         machine.step("mb.init", place=here, number=count)
-        machine.add("MBI", mbarrier=here, addr=addr)
+        machine.add("MBI", mbarrier=here, addr=addr, data=data)
 
 
 def mbarrier_arrive(machine: Machine, op: MbarrierArrive) -> None:
     """``mbarrier.arrive`` and ``.arrive_drop``; what it returns is known only from the simulation."""
     here, addr = place(machine, op.address)
-    count = 1 if op.count is None else machine.number(op.count, U32, "count of this arrival")[0]
-    expect = 0 if op.expect is None else machine.number(op.expect, U32, "number of bytes of this arrival")[0]
+    count, data = (1, 0) if op.count is None else machine.number(op.count, U32, "count of this arrival")
+    expect, bytes_ = (0, 0) if op.expect is None else machine.number(op.expect, U32, "number of bytes of this arrival")
     if here is None:
         if op.dst is not None:
             machine.assign(op.dst, machine.expressions.constant(0))
         return
     fields: dict[str, Any] = {"place": here, "expect": expect, "no_complete": op.no_complete}
     machine.step("mb.drop" if op.drop else "mb.arrive", number=count, **fields)
-    event = machine.add("MBA", mbarrier=here, addr=addr)
+    event = machine.add("MBA", mbarrier=here, addr=addr, data=data | bytes_)
     if op.dst is not None:
         machine.assign(op.dst, machine.token(event))
 
@@ -128,10 +136,10 @@ def mbarrier_arrive(machine: Machine, op: MbarrierArrive) -> None:
 def mbarrier_tx(machine: Machine, op: MbarrierTx) -> None:
     """``mbarrier.expect_tx`` and ``.complete_tx``."""
     here, addr = place(machine, op.address)
-    amount, _ = machine.number(op.amount, U32, "number of bytes of this operation")
+    amount, data = machine.number(op.amount, U32, "number of bytes of this operation")
     if here is not None:
         machine.step("mb.expect" if op.kind == "expect_tx" else "mb.complete", place=here, number=amount)
-        machine.add("MBA", mbarrier=here, addr=addr)
+        machine.add("MBA", mbarrier=here, addr=addr, data=data)
 
 
 def mbarrier_wait(machine: Machine, op: MbarrierWait) -> None:
@@ -139,18 +147,18 @@ def mbarrier_wait(machine: Machine, op: MbarrierWait) -> None:
     false is a poll (``MBP``), which synchronizes with nothing."""
     here, addr = place(machine, op.address)
     state: EventId | int | None = None
-    parity = None
+    parity, data = None, 0
     if op.state is not None:
-        state = _state(machine, op.state)
+        state, data = _state(machine, op.state), machine.operand(op.state, ADDRESS).reads
     elif op.parity is not None:
-        parity, _ = machine.number(op.parity, U32, "parity of this wait")
+        parity, data = machine.number(op.parity, U32, "parity of this wait")
     if here is None:
         machine.assign(op.dst, machine.expressions.constant(0))
         return
     result = machine.wait_result()
     machine.step("mb.wait", place=here, number=result, state=state, parity=parity)
-    machine.add("MBW" if result else "MBP", mbarrier=here, addr=addr)
-    machine.assign(op.dst, machine.expressions.result(-1, result))
+    event = machine.add("MBW" if result else "MBP", mbarrier=here, addr=addr, data=data)
+    machine.assign(op.dst, machine.returned_by(event, result))
 
 
 def _state(machine: Machine, operand: Operand) -> EventId | int:

@@ -50,7 +50,7 @@ def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
         coordinates.append(value - (value >> 31 << 32))
         addr |= reads
     mask, masks = asynchronous.cta_mask(machine, op)
-    mbarrier = None if op.mbarrier is None else place(machine, op.mbarrier)[0]
+    mbarrier, barriers = (None, 0) if op.mbarrier is None else place(machine, op.mbarrier)
     this = asynchronous.issue(machine)
     tensor, reads = (None, 0) if spot is None else _described(this, op, spot, addr)
     addr |= reads
@@ -59,10 +59,10 @@ def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
     assert near is not None
     if tensor is None:
         # Without a meaning the copy may do anything; who waits for as much as there is room for has to go on.
-        local, _ = machine.address(near, 1, role=side, alignment=1)
+        local, near_addr = machine.address(near, 1, role=side, alignment=1)
         room = 0 if local is None else local.item.size - local.offset
         machine.lose()
-        asynchronous.finish(this, op, room, [Target(None, mbarrier)])
+        asynchronous.finish(this, op, room, [Target(None, mbarrier)], addr | near_addr | barriers | masks)
         return
     local, near_addr = machine.address(near, tensor.size, role=side, alignment=UNIT)
     places: list[tuple[_Run, Spot]] = []
@@ -84,7 +84,7 @@ def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
             else:
                 base = (1 + k) * DESTINATION
                 asynchronous.copy_to(this, target.spot, base, sources, tensor.size, addr | near_addr | masks)
-    asynchronous.finish(this, op, tensor.size, targets)
+    asynchronous.finish(this, op, tensor.size, targets, addr | near_addr | barriers | masks)
 
 
 def _described(this: Pending, op: BulkCopy, spot: Spot, addr: int) -> tuple[Tensor | None, int]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import PRED, U32, Machine
+from ptxmm.events.synchronization import barrier_operands
 from ptxmm.ptx.ops import BarrierReduction, Operand, WarpExchange
 
 _LANE = 31
@@ -13,8 +14,7 @@ _LANE = 31
 
 def barrier_reduction(machine: Machine, op: BarrierReduction) -> None:
     """``barrier.red``: a barrier of the CTA that gives a reduction of the predicates of all its threads."""
-    number, _ = machine.number(op.barrier, U32, "number of this barrier")
-    count = None if op.count is None else machine.number(op.count, U32, "count of this barrier")[0]
+    number, addr, count, data = barrier_operands(machine, op)
     operand = _predicate(machine, op.predicate, op.negated)
     name = f"red.{op.op}"
     machine.step("bar.red", number=number, count=count, operation=name)
@@ -28,7 +28,7 @@ def barrier_reduction(machine: Machine, op: BarrierReduction) -> None:
         threads=mates,
         lane=dict(mates)[machine.program.thread],
     )
-    machine.add("BA", barrier=(number, count))
+    machine.add("BA", barrier=(number, count), addr=addr, data=data)
     machine.add("BW", barrier=(number, count), stage=1)
     machine.assign(op.dst, value)
 

@@ -109,12 +109,13 @@ def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence
     arrival, mask = completion(run, op, state)
     union = run.machine.union
     reading, writing = union(size.reads, source.reads), union(union(size.reads, target.reads), mask.reads)
+    deciding = union(union(reading, writing), arrival.reads)
     for when, (src, dst, length, mbarrier, ranks) in combinations_of(run, [source, target, size, arrival, mask]):
         held = run.formulas.both(presence, when)
         if held == FALSE:
             continue
         targets = destinations(run, op, dst, mbarrier, ranks)
-        bars = signal(run, op, issued, targets, length, held)
+        bars = signal(run, op, issued, targets, length, held, deciding)
         if not _is_bulk_size(length):
             continue
         frm = locate(run, op, src, length, held, BULK_ALIGNMENT, "source")
@@ -147,9 +148,16 @@ def destinations(run: Executor, op: BulkCopy, dst: int, mbarrier: int, ranks: in
 
 
 def signal(
-    run: Executor, op: BulkCopy, issued: Issued, targets: list[tuple[int, int]], size: int, presence: Formula
+    run: Executor,
+    op: BulkCopy,
+    issued: Issued,
+    targets: list[tuple[int, int]],
+    size: int,
+    presence: Formula,
+    address: Reads,
 ) -> list[tuple[MemoryObject, int] | None]:
-    """``complete_tx`` of ``size`` bytes for each destination; the mbarriers (None: where there is none).
+    """``complete_tx`` of ``size`` bytes for each destination; the mbarriers (None: where there is none). ``address`` as
+    in ``complete_tx``.
 
     Also of a copy that is undefined: who waits for it has to come to an end for that to be seen.
     """
@@ -157,7 +165,7 @@ def signal(
     bars = [locate(run, op, address, SIZE, presence, role="mbarrier", mbarrier=True) for address in signalled]
     for k, found in enumerate(bars):
         if found is not None:
-            complete_tx(run, issued, k, *found, size, presence)
+            complete_tx(run, issued, k, *found, size, presence, address)
     return bars
 
 
@@ -211,7 +219,7 @@ def async_store(run: Executor, op: AsyncStore, here: EventId, state: State, pres
             run.misuse(op, held, why)
             to = None
         if bar is not None and held != FALSE:
-            complete_tx(run, issued, 0, *bar, size, held)
+            complete_tx(run, issued, 0, *bar, size, held, reads_of(run, target, arrival))
         if to is None or bar is None or held == FALSE:
             continue
         item, offset = to

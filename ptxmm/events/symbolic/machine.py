@@ -150,8 +150,11 @@ class Machine:
         return result
 
     def either_way(self, condition: Formula, reads: Reads) -> Formula:
-        """``condition``, or where it depends on ``reads`` and guards are free, a new variable."""
-        if not self.free or not reads:
+        """``condition``, or where it depends on ``reads`` and guards are free, a new variable.
+
+        What arrivals and waits at mbarriers return is free anyway.
+        """
+        if not self.free or not any(read < 0 or self.events[read].kind == "R" for read in reads):
             return condition
         self.freed = True
         return self.formulas.variable()

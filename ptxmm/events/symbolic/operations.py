@@ -176,11 +176,12 @@ def reduce_element(
 
 
 def complete_tx(
-    run: Executor, issued: Issued, k: int, item: MemoryObject, offset: int, size: int, presence: Formula
+    run: Executor, issued: Issued, k: int, item: MemoryObject, offset: int, size: int, presence: Formula, address: Reads
 ) -> None:
-    """``complete_tx`` of ``size`` bytes on the mbarrier at ``offset`` of ``item``."""
+    """``complete_tx`` of ``size`` bytes on the mbarrier at ``offset`` of ``item``; ``address``: what the places and the
+    size of the operation depend on."""
     event = member(run, issued, "MBA", k * DESTINATION, presence)
-    event.mbarriers = {(item.physical, offset): TRUE}
+    event.mbarriers, event.address = {(item.physical, offset): TRUE}, address
     event.home = item.owner
     step = SyncEvent(event.id, "mb.complete", issued.op, presence, run.machine.new_step(), amount=only(size))
     step.place, step.asynchronous = event.mbarriers, True

@@ -21,9 +21,10 @@ from ptxmm.ptx.ops import (
     Op,
     Operand,
     Reg,
+    Type,
     WarpBarrier,
 )
-from ptxmm.relations.formula import Formula
+from ptxmm.relations.formula import TRUE, Formula
 
 SIZE = 8
 """The bytes of an mbarrier object."""
@@ -32,15 +33,35 @@ SIZE = 8
 def barrier(run: Executor, op: Barrier, here: EventId, state: State, presence: Formula, control: Reads) -> None:
     """A barrier of a CTA: it arrives and, but for ``arrive``, waits."""
     type_ = ADDRESS if run.machine.test.dialect else AMOUNT
-    identifier = run.operand(state, op.barrier, type_).domain
-    count = None if op.count is None else run.operand(state, op.count, type_).domain
-    run.event("BA", op, here, presence, control)
+    identifier, count = _barrier_operands(run, op, type_, state)
+    _arrives(run, op, here, presence, control, identifier, count)
     kind = "bar.sync" if op.kind == "sync" else "bar.arrive"
     number = run.machine.new_step()
-    step = run.sync(SyncEvent(here, kind, op, presence, number, identifier, count, op.instance))
+    step = run.sync(SyncEvent(here, kind, op, presence, number, identifier.domain, _of(count), op.instance))
     presence = run.passes(state, step)
     if op.kind == "sync":
         run.event("BW", op, here, presence, control)
+
+
+def _barrier_operands(
+    run: Executor, op: Barrier | BarrierReduction, type_: Type, state: State
+) -> tuple[Value, Value | None]:
+    """Which barrier, and how many threads it is for (None: all of the CTA)."""
+    return run.operand(state, op.barrier, type_), None if op.count is None else run.operand(state, op.count, type_)
+
+
+def _of(count: Value | None) -> Domain | None:
+    return None if count is None else count.domain
+
+
+def _arrives(
+    run: Executor, op: Op, here: EventId, presence: Formula, control: Reads, identifier: Value, count: Value | None
+) -> None:
+    """The arrival at a barrier of a CTA or a warp, which depends on what decides which barrier that is."""
+    event = run.event("BA", op, here, presence, control)
+    event.address = identifier.reads
+    if count is not None:
+        event.data = count.reads
 
 
 def barrier_reduction(
@@ -53,13 +74,12 @@ def barrier_reduction(
     control: Reads,
 ) -> None:
     """``barrier.red``: a barrier whose threads get the reduction of what each gives."""
-    identifier = run.operand(state, op.barrier, AMOUNT).domain
-    count = None if op.count is None else run.operand(state, op.count, AMOUNT).domain
+    identifier, count = _barrier_operands(run, op, AMOUNT, state)
     source = state.registers[op.predicate.name]
     if op.negated:
         source = run.operation("xor", PREDICATE, [source, run.operand(state, Imm(1), PREDICATE)])
-    run.event("BA", op, here, presence, control)
-    step = SyncEvent(here, "bar.red", op, presence, run.machine.new_step(), identifier, count)
+    _arrives(run, op, here, presence, control, identifier, count)
+    step = SyncEvent(here, "bar.red", op, presence, run.machine.new_step(), identifier.domain, _of(count))
     step.operation, step.source = op.op, source
     result = run.exchanged(step, [])
     run.event("BW", op, here, run.passes(state, run.sync(step)), control)
@@ -70,9 +90,9 @@ def warp_barrier(
     run: Executor, op: WarpBarrier, here: EventId, state: State, presence: Formula, control: Reads
 ) -> None:
     """``bar.warp.sync``: a barrier of the lanes in a mask."""
-    mask = run.operand(state, op.mask, AMOUNT).domain
-    run.event("BA", op, here, presence, control)
-    step = run.sync(SyncEvent(here, "warp.sync", op, presence, run.machine.new_step(), mask=mask))
+    mask = run.operand(state, op.mask, AMOUNT)
+    _arrives(run, op, here, presence, control, mask, None)
+    step = run.sync(SyncEvent(here, "warp.sync", op, presence, run.machine.new_step(), mask=mask.domain))
     run.event("BW", op, here, run.passes(state, step), control)
 
 
@@ -131,11 +151,14 @@ def mbarrier_arrive(
     kind = "mb.drop" if op.drop else "mb.arrive"
     step = SyncEvent(here, kind, op, inside, run.machine.new_step(), count=count.domain, place=place)
     step.no_complete = op.no_complete
+    decided = count.reads
     if op.expect is not None:
-        step.amount = run.operand(state, op.expect, AMOUNT).domain
+        expected = run.operand(state, op.expect, AMOUNT)
+        step.amount, decided = expected.domain, run.machine.union(decided, expected.reads)
     run.sync(step)
     run.passes(state, step)
-    _acts(run.event("MBA", op, here, inside, control), place, address, count)
+    event = run.event("MBA", op, here, inside, control)
+    _acts(event, place, address, decided)
     if op.dst is None:
         return
     choice = run.machine.new_choice()
@@ -143,7 +166,7 @@ def mbarrier_arrive(
     step.tokens = only(known[0]) if len(known) == 1 else Domain({v: run.formulas.variable(choice) for v in known})
     step.counted = (run.index, op.dst.name) in run.machine.shown or _looked_at(run, op.dst.name)
     leaf = run.machine.expressions.number("token", here)
-    run.assign(state, op.dst.name, Value(step.tokens, leaf, {}), condition, op)
+    run.assign(state, op.dst.name, Value(step.tokens, leaf, {event.number: TRUE}), condition, op)
 
 
 def _looked_at(run: Executor, register: str) -> bool:
@@ -162,7 +185,7 @@ def mbarrier_tx(run: Executor, op: MbarrierTx, here: EventId, state: State, pres
     kind = "mb.expect" if op.kind == "expect_tx" else "mb.complete"
     step = run.sync(SyncEvent(here, kind, op, presence, run.machine.new_step(), place=place, amount=amount.domain))
     run.passes(state, step)
-    _acts(run.event("MBA", op, here, presence, control), place, address, amount)
+    _acts(run.event("MBA", op, here, presence, control), place, address, amount.reads)
 
 
 def mbarrier_wait(
@@ -181,11 +204,14 @@ def mbarrier_wait(
     step = run.sync(SyncEvent(here, "mb.wait", op, inside, run.machine.new_step(), place=place, outcome=outcome))
     operand = _waited(run, op.state, op.parity, state, step)
     run.passes(state, step)
+    reads: Reads = {}
     for kind, result in (("MBW", outcome), ("MBP", -outcome)):
-        _acts(run.event(kind, op, here, run.formulas.both(inside, result), control), place, address, operand)
+        event = run.event(kind, op, here, run.formulas.both(inside, result), control)
+        _acts(event, place, address, operand.reads)
+        reads[event.number] = TRUE
     leaf = run.machine.expressions.number("outcome", here)
     domain = Domain({1: outcome, 0: -outcome})
-    run.assign(state, op.dst.name, Value(domain, leaf, {}), condition, op)
+    run.assign(state, op.dst.name, Value(domain, leaf, reads), condition, op)
 
 
 def _waited(run: Executor, token: Operand | None, parity: Operand | None, state: State, step: SyncEvent) -> Value:
@@ -203,8 +229,8 @@ def _waited(run: Executor, token: Operand | None, parity: Operand | None, state:
     return value
 
 
-def _acts(event: Event, place: dict[Mbarrier, Formula], address: Value, operand: Value) -> None:
-    event.mbarriers, event.address, event.data = place, address.reads, operand.reads
+def _acts(event: Event, place: dict[Mbarrier, Formula], address: Value, data: Reads) -> None:
+    event.mbarriers, event.address, event.data = place, address.reads, data
 
 
 __all__ = [

@@ -78,6 +78,7 @@ def _described(
     arrival, mask = completion(run, op, state)
     both = reads_of(run, near, mask)
     both = run.machine.union(reads, both)
+    deciding = run.machine.union(both, arrival.reads)
     values = [content, near, arrival, mask, *coordinates]
     for when, (map_, local, mbarrier, ranks, *start) in combinations_of(run, values):
         held = run.formulas.both(presence, when)
@@ -89,9 +90,9 @@ def _described(
             run.misuse(op, held, tensor)
             # That it is seen, who waits for the bytes of a destination that fits has to come to an end.
             found = run.machine.test.locate(local)
-            signal(run, op, issued, targets, found[0].size - found[1] if found is not None else 0, held)
+            signal(run, op, issued, targets, found[0].size - found[1] if found is not None else 0, held, deciding)
             continue
-        bars = signal(run, op, issued, targets, tensor.size, held)
+        bars = signal(run, op, issued, targets, tensor.size, held, deciding)
         rows = _rows(run, op, tensor, [signed(c, COORDINATE.bits) for c in start], held)
         sides = [locate(run, op, address, tensor.size, held, BULK_ALIGNMENT, near_role) for address, _ in targets]
         if rows is None or None in sides or None in bars:
