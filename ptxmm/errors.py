@@ -18,7 +18,8 @@ class PtxmmError(Exception):
     """An error of the input or of its use, with its place.
 
     ``kind`` is a short stable word for JSON (``syntax``, ``isa``, ``name``, ``type``, ``condition``, ``model``,
-    ``format``, ``io``, ``unsupported``, ``usage``, ``timeout``, ``internal``); ``line`` and ``column`` are 1-based;
+    ``format``, ``io``, ``unsupported``, ``usage``, ``timeout``, ``memory``, ``killed``, ``internal``);
+    ``line`` and ``column`` are 1-based;
     ``source`` is the text of that line; ``width`` is the number of characters the caret underlines.
     """
 

@@ -223,10 +223,12 @@ def test_a_timeout_is_a_result() -> None:
     assert found.notes[0].text.startswith("the time limit of 7 s")
 
 
-def test_the_watchdog_ends_an_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "GRACE", 0.1)
-    (found,) = tasks.run_here(Analysis("endless", _endless), iter([_job()]), Settings(timeout=0.1))
-    assert isinstance(found, Expired)
+def test_an_analysis_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxmm.cli.workers.GRACE", 0.1)
+    path = tmp_path / "racy.litmus"
+    path.write_text(RACY)
+    found = [e for e in tasks.run_all(Analysis("endless", _endless), [path], Settings(timeout=0.3), 1) if e]
+    assert [e.report for e in found] == [Expired(str(path), "racy", "ptx-8.5", 0.3)]
 
 
 def test_a_bug_is_told() -> None:

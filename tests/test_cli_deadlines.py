@@ -16,50 +16,20 @@ import pytest
 import ptxmm.cli.tasks as tasks
 from ptxmm import parse
 from ptxmm.analysis.result import Result
-from ptxmm.cli.app import take_interrupt
 from ptxmm.cli.checking import Checking
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine, Settings
-from ptxmm.cli.watchdog import watched
+from ptxmm.cli.workers import GRACE
 from ptxmm.engines.result import Limits
 from ptxmm.engines.sat import Solver
-from ptxmm.errors import Timeout
 from ptxmm.relations.formula import TRUE, Formulas
-from tests.benchmarks.programs import counter, readers
+from tests.benchmarks.programs import readers
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
 def settings(timeout: float) -> Settings:
     return Settings(timeout=timeout)
-
-
-def test_python_code_that_never_looks_at_the_clock_is_ended() -> None:
-    start = time.monotonic()
-    with pytest.raises(Timeout), watched(0.2):
-        while True:
-            pass
-    assert time.monotonic() - start < 2
-
-
-def test_a_solver_that_never_looks_at_the_clock_is_interrupted() -> None:
-    import z3
-
-    # A pigeonhole principle too hard to refute.
-    solver = z3.SolverFor("QF_FD")
-    holes = 14
-    pigeons = [[z3.Bool(f"p{i}_{j}") for j in range(holes)] for i in range(holes + 1)]
-    for row in pigeons:
-        solver.add(z3.Or(row))
-    for j in range(holes):
-        for i in range(holes + 1):
-            solver.add(*(z3.Or(z3.Not(pigeons[i][j]), z3.Not(pigeons[k][j])) for k in range(i)))
-    start = time.monotonic()
-    # The alarm is delivered once the solver has returned.
-    with pytest.raises(Timeout), watched(0.3):
-        assert solver.check() == z3.unknown
-        time.sleep(0.01)
-    assert time.monotonic() - start < 5
 
 
 def test_the_solver_gives_up_at_an_interrupt() -> None:
@@ -75,7 +45,7 @@ def test_the_solver_gives_up_at_an_interrupt() -> None:
     alarm = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     alarm.start()
     start = time.monotonic()
-    before = signal.signal(signal.SIGINT, take_interrupt)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             solver.satisfiable(TRUE)
@@ -85,23 +55,6 @@ def test_the_solver_gives_up_at_an_interrupt() -> None:
     assert time.monotonic() - start < 5
 
 
-def test_the_block_goes_on_after_a_watched_one() -> None:
-    with watched(0.1):
-        pass
-    time.sleep(0.2)
-    assert signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, None)
-
-
-def test_the_pool_ends_a_worker_that_passes_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "GRACE", 0.0)
-    (test,) = parse(counter(8))
-    job = Job(test, "ptx-8.5", None, False)
-    # Less time than it takes a worker to load the engine, so that it cannot notice by itself.
-    reports = list(tasks.run_parallel(Checking(Engine.auto, False, "all"), iter([job, job]), settings(0.02), 2))
-    assert [r.status for r in reports if isinstance(r, Result)] == ["timeout", "timeout"]
-    assert all(isinstance(r, Result) and r.test == "counter-8" and not r.listed for r in reports)
-
-
 @pytest.mark.parametrize("engine", [Engine.z3, Engine.enumerate])
 def test_engines_notice_their_deadline(engine: Engine) -> None:
     (test,) = parse(readers(12))
@@ -109,7 +62,7 @@ def test_engines_notice_their_deadline(engine: Engine) -> None:
     report = tasks.run(Checking(engine, False, "all"), Job(test, "ptx-8.5", None, False), settings(1.0))
     assert isinstance(report, Result)
     assert report.status == "timeout"
-    assert time.monotonic() - start < 1.0 + tasks.GRACE
+    assert time.monotonic() - start < 1.0 + GRACE
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 
 import pytest
 
 from ptxmm.errors import PtxmmError
-from ptxmm.formats import read
+from ptxmm.formats import Compiling, read
 from tests.support import ROOT
 
 NAME = "mp_release_acquire_gpu"
@@ -57,7 +59,7 @@ def test_the_command(bench: Bench) -> None:
     (test,) = read(bench.source)
     asked = bench.asked()
     assert asked[:3] == ["-ptx", "-lineinfo", "-arch=sm_90"]
-    assert asked[-1] == f"{NAME}.cu"
+    assert asked[-1] == f"./{NAME}.cu"
     assert test.file == str(bench.source) and test.claims is not None and test.claims.remarks == ()
     lines = {op.source.span.line for thread in test.threads for op in thread.body}
     assert lines <= set(range(1, SOURCE.count("\n") + 1)) and len(lines) > 3
@@ -68,7 +70,7 @@ def test_the_command(bench: Bench) -> None:
     [
         ("// nvcc: -std=c++20 -DN='a b'", ["-arch=sm_90", "-std=c++20", "-DN=a", "b"]),
         ("// nvcc: -arch=sm_90a", ["-arch=sm_90a"]),
-        ("  //nvcc:-gencode arch=compute_90,code=sm_90", ["-gencode", "arch=compute_90,code=sm_90"]),
+        ("  //nvcc:-gencode arch=compute_90,code=sm_90", ["-gencode=arch=compute_90,code=sm_90"]),
     ],
 )
 def test_flags_of_the_source(bench: Bench, comment: str, flags: list[str]) -> None:
@@ -85,8 +87,58 @@ def test_flags_that_are_none(bench: Bench) -> None:
     error = bench.refused()
     line = SOURCE.count("\n") + 1
     assert (error.kind, error.line) == ("format", line)
-    message = "these flags of nvcc can't be read: no closing quotation"
-    assert str(error).startswith(f"{bench.source}:{line}:1: error: {message}")
+    message = "these options of nvcc can't be read: no closing quotation"
+    assert str(error).startswith(f"{bench.source}:{line}:10: error: {message}")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "-ccbin=./evil", "-ccbin ./evil", "--compiler-bindir=./evil", "-Xcompiler -fplugin=x", "-run", "-optf args",
+        "--options-file=args", "-D'A=$(touch x)'", "-D'A=`touch x`'", "-I';touch x'", "-arch='sm_90;x'", "-o out",
+        "-include other.h", "-keep-dir=x", "-dryrun", "other.cu", "-MD", "-D'A=\"x\"'", "-odir x", "-Wl,x",
+    ],
+)  # fmt: skip
+def test_options_that_a_source_may_not_ask_for(bench: Bench, option: str) -> None:
+    """They could run a program or write a file: nvcc hands what it is given to a shell."""
+    bench.install(f"cat {PRINTED} > $2")
+    bench.source.write_text(f"// nvcc: -std=c++17 {option}\n{SOURCE}")
+    error = bench.refused()
+    assert (error.kind, error.line) == ("usage", 1)
+    assert error.message.startswith("a source may not ask nvcc for `")
+    assert error.hint is not None and "--nvcc-option=" in error.hint
+    assert not (bench.folder / "bin" / "nvcc.asked").exists()
+
+
+def test_options_that_a_source_may_ask_for(bench: Bench) -> None:
+    options = (
+        "-arch=sm_90a -std=c++20 -Iinclude -I ../other -DN=4 -D M -UX --expt-relaxed-constexpr --expt-extended-lambda "
+        "-O2 -O 1 -G -g -lineinfo --use_fast_math -ftz=true -maxrregcount=64 -rdc=true -w"
+    )
+    bench.install(f"cat {PRINTED} > $2")
+    bench.source.write_text(f"// nvcc: {options}\n{SOURCE}")
+    read(bench.source)
+    joined = re.sub(r"(-[IDO]) ", r"\1", options)
+    assert " ".join(bench.asked()[2:]).startswith(joined)
+
+
+def test_options_of_the_user(bench: Bench) -> None:
+    bench.install(f"cat {PRINTED} > $2")
+    read(bench.source, compiling=Compiling(("-ccbin=/opt/gcc",)))
+    assert bench.asked()[2:5] == ["-arch=sm_90", "-ccbin=/opt/gcc", "-o"]
+
+
+def test_a_name_that_a_shell_would_run(bench: Bench) -> None:
+    bench.install(f"cat {PRINTED} > $2")
+    path = bench.folder / "$(touch x).cu"
+    path.write_text(SOURCE)
+    with pytest.raises(PtxmmError, match="nvcc would take a part of this name for a command") as caught:
+        read(path)
+    assert caught.value.kind == "usage"
+    dashed = bench.folder / "-run.cu"
+    dashed.write_text(SOURCE)
+    read(dashed)
+    assert bench.asked()[-1] == "./-run.cu"
 
 
 def test_an_error_of_nvcc(bench: Bench) -> None:
@@ -103,10 +155,15 @@ def test_an_error_of_nvcc(bench: Bench) -> None:
     assert bench.refused().message == "nvcc failed: no message"
 
 
-def test_an_nvcc_that_never_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptxmm.formats.modules.read._SECONDS", 0.2)
-    bench.install("exec sleep 30")
-    assert (bench.refused().kind, bench.refused().message) == ("timeout", "nvcc took more than 0.2 s")
+def test_an_nvcc_that_never_ends(bench: Bench) -> None:
+    bench.install("sleep 30 & echo $! > pid; wait")
+    with pytest.raises(PtxmmError, match="nvcc took more than") as caught:
+        read(bench.source, compiling=Compiling(seconds=0.5))
+    assert caught.value.kind == "timeout"
+    child = int((bench.folder / "pid").read_text())
+    time.sleep(0.2)
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"
 
 
 def test_an_nvcc_that_is_no_program(bench: Bench) -> None:

@@ -76,7 +76,7 @@ def test_what_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     code, out, err = lint(capsys, "missing.cu", "a.cu", "empty")
     assert code == 2
     assert "a.cu:3:3" in out
-    assert "missing.cu: error: No such file or directory" in err
+    assert "missing.cu: error: the file can't be read: No such file or directory" in err
     assert "empty: error: no CUDA or C++ source in this folder" in err
 
 
@@ -238,14 +238,16 @@ def test_sarif_of_files_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) 
     assert code == 2
     (invocation,) = json.loads(out)["runs"][0]["invocations"]
     assert invocation["executionSuccessful"] is False
-    assert invocation["toolExecutionNotifications"][0]["message"]["text"] == "missing.cu: No such file or directory"
+    text = invocation["toolExecutionNotifications"][0]["message"]["text"]
+    assert text == "missing.cu: the file can't be read: No such file or directory"
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.cu").write_text(WRONG)
     document = json.loads(lint(capsys, "a.cu", "missing.cu", "--output-format", "json")[1])
     assert document["schema"] == "ptxmm-lint/1"
-    assert document["errors"] == [{"file": "missing.cu", "message": "No such file or directory"}]
+    message = "the file can't be read: No such file or directory"
+    assert document["errors"] == [{"file": "missing.cu", "message": message}]
     (file,) = document["files"]
     assert (file["file"], file["statements"], file["suppressed"]) == ("a.cu", 1, 0)
     first = file["findings"][0]

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 
 from ptxmm.analysis.compare import model_names
@@ -185,13 +186,15 @@ def separations(
     *,
     limits: Limits | None = None,
     run: Callable[[Divisions], Iterator[Tried]] | None = None,
+    present: Callable[[Skeleton], Test] | None = None,
 ) -> Iterator[Step]:
     """The steps of ``separate``; those that the time limit leaves out are missing.
 
     ``run`` may try the programs with threads of these sizes elsewhere, several at once; it gives the results in their
-    order, and may raise ``Timeout``.
+    order, and may raise ``Timeout``. ``present`` may do elsewhere what the function of that name does.
     """
     limits = limits or Limits()
+    presented_by = present or partial(presented, words=words, one=one, other=other, limits=limits)
     total, number, compared = count_steps(words, most), 0, 0
     for size in range(1, most + 1):
         divisions = thread_sizes(size, words.threads)
@@ -203,7 +206,7 @@ def separations(
             try:
                 tried = next(tries)
                 compared += tried.compared
-                program = None if tried.found is None else _presented(tried.found, words, one, other, limits)
+                program = None if tried.found is None else presented_by(tried.found)
             except Timeout:
                 return
             searched = size if sizes == divisions[-1] and program is None else size - 1
@@ -223,7 +226,7 @@ def try_(one: Model, other: Model, words: Vocabulary, sizes: tuple[int, ...], li
     return Tried(None, compared)
 
 
-def _presented(skeleton: Skeleton, words: Vocabulary, one: Model, other: Model, limits: Limits) -> Test:
+def presented(skeleton: Skeleton, words: Vocabulary, one: Model, other: Model, limits: Limits) -> Test:
     """The program with the weakest instructions that still separates the models, with a condition that does."""
     skeleton = canonical(skeleton)
     try:

@@ -15,6 +15,7 @@ from ptxmm.cat.ir import Coverage, Model
 from ptxmm.cat.parser import MAX_CHARACTERS, parse
 from ptxmm.cat.syntax import Include
 from ptxmm.errors import PtxmmError
+from ptxmm.files import read_bytes
 
 ALL_SCOPES = ("cta", "cluster", "gpu", "sys")
 ALL_PROXIES = ("generic", "surface", "texture", "constant", "async", "tensormap")
@@ -212,14 +213,7 @@ def _read_shipped(file: str) -> check.Source:
 def _read(path: Path) -> check.Source:
     file = str(path)
     try:
-        with path.open("rb") as stream:
-            data = stream.read(4 * MAX_CHARACTERS + 1)
-    except OSError as error:
-        raise PtxmmError(f"can't read the model: {error.strerror or error}", kind="io", file=file) from None
-    try:
-        text = data.decode("utf-8-sig")
+        text = read_bytes(path, 4 * MAX_CHARACTERS).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if len(data) <= 4 * MAX_CHARACTERS:
-            raise PtxmmError(f"not UTF-8 text (byte {error.start})", kind="io", file=file) from None
-        text = " " * (MAX_CHARACTERS + 1)  # too long whatever it says
+        raise PtxmmError(f"not UTF-8 text (byte {error.start})", kind="io", file=file) from None
     return check.Source(file, text, parse(text, file))

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+
 
 def main() -> None:
     """Run the command line and exit (the console script; workers import this module, so nothing is loaded here)."""
+    signal.signal(signal.SIGINT, _interrupted)  # until the commands are loaded, which take care of it themselves
     from ptxmm.cli.app import run
 
-    run()
+    try:
+        run()
+    except SystemExit as end:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _leave(end.code)
+    except KeyboardInterrupt:  # while another end was being told
+        _interrupted(signal.SIGINT, None)
+
+
+def _interrupted(number: int, frame: object) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(130)
+
+
+def _leave(code: object) -> None:
+    """Exit at once: taking the interpreter to pieces takes a while, in which an interrupt would be a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            code = code or 2
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)

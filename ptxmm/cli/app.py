@@ -17,7 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from ptxmm.cli.console import complain
-from ptxmm.cli.exits import Exit, error_code
+from ptxmm.cli.exits import Exit, Terminated, error_code
+from ptxmm.cli.memory import is_shortage
 from ptxmm.errors import PtxmmError
 
 COMMANDS = (
@@ -57,22 +58,22 @@ def run(arguments: list[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files need not be text
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, take_interrupt)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         # typer itself turns a usage error into exit code 2, which is also ours.
         application(sys.argv[1:] if arguments is None else arguments)(arguments, prog_name="ptxmm")
+    except SystemExit as end:
+        # The help of a command is written by typer, for which a closed pipe is an exit code of 1.
+        if isinstance(end.__context__, BrokenPipeError):
+            sys.exit(_report(end.__context__))
+        raise
     except (Exception, KeyboardInterrupt) as error:
         sys.exit(_report(error))
 
 
-def take_interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise ``KeyboardInterrupt``, but not inside Z3's Python layer, where ctypes or a finalizer would lose it."""
-    if frame is not None and str(frame.f_globals.get("__name__", "")).startswith("z3"):
-        retry = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
-        retry.daemon = True
-        retry.start()
-        return
-    raise KeyboardInterrupt
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -101,9 +102,15 @@ def _report(error: BaseException) -> int:
         case BrokenPipeError():
             _discard_output()
             return Exit.BROKEN_PIPE
+        case Terminated():
+            print("terminated", file=sys.stderr)
+            return Exit.TERMINATED
         case KeyboardInterrupt():
             print("interrupted", file=sys.stderr)
             return Exit.INTERRUPTED
+        case _ if is_shortage(error):
+            print("error: there is not enough memory", file=sys.stderr)
+            return Exit.INCONCLUSIVE
         case OSError():
             # Files of the input are read elsewhere: this is standard output on a full disk, or the like.
             with suppress(OSError):

@@ -21,7 +21,9 @@ from ptxmm.cli.options import (
     Jobs,
     Json,
     Launch,
+    Memory,
     Models,
+    NvccOptions,
     Readings,
     Timeout,
     Unroll,
@@ -39,18 +41,20 @@ def check(
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
     jobs: Jobs = None,
+    memory: Memory = None,
     json: Json = False,
     all_state: AllState = False,
     all_readings: AllReadings = False,
     isa: Isa = None,
     launch: Launch = None,
+    nvcc_option: NvccOptions = None,
 ) -> None:
     """Decide the condition of each litmus test and compare with what the test expects.
 
     Exit code: 0 all as expected, 1 an expectation contradicted, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
     start = time.perf_counter()
-    chosen = settings(model, reading, isa, unroll, timeout, launch)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
     work = Checking(engine, all_state, "some" if json else "none", all_readings)
     run = session(work, files, bundled, chosen, jobs)
     if json:

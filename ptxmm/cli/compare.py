@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,8 +15,22 @@ from ptxmm.analysis.result import Failure
 from ptxmm.cli.analyses import Analysis, Expired, analyse, exit_of
 from ptxmm.cli.console import complain, style
 from ptxmm.cli.exits import worst
-from ptxmm.cli.options import AllState, Bundled, Files, Isa, Jobs, Json, Models, Readings, Settings, Unroll, settings
+from ptxmm.cli.options import (
+    AllState,
+    Bundled,
+    Files,
+    Isa,
+    Jobs,
+    Json,
+    Memory,
+    Models,
+    Readings,
+    Settings,
+    Unroll,
+    settings,
+)
 from ptxmm.cli.session import session
+from ptxmm.cli.tasks import once
 from ptxmm.errors import PtxmmError
 
 if TYPE_CHECKING:
@@ -75,6 +90,7 @@ def compare(
         ),
     ] = None,
     jobs: Jobs = None,
+    memory: Memory = None,
     json: Json = False,
     isa: Isa = None,
 ) -> None:  # fmt: skip
@@ -88,7 +104,7 @@ def compare(
         raise PtxmmError("--generate needs two models", kind="usage", hint="--models A B")
     if models is not None and model:
         raise PtxmmError("--models and --model exclude each other", kind="usage", hint="two models: --models A B")
-    chosen = settings(list(models) if models is not None else model, reading, isa, unroll, seconds)
+    chosen = settings(list(models) if models is not None else model, reading, isa, unroll, seconds, memory=memory)
     if models is None:
         _compare_versions(files, bundled, chosen, most, all_state, json)
     elif generate is None:
@@ -119,7 +135,7 @@ def _compare_models(
     from ptxmm.render import compare as render
 
     many = bundled or len(files or ()) > 1 or any(path.is_dir() for path in files or ())
-    first = Settings(models[:1], chosen.readings, chosen.isa, chosen.unroll, chosen.timeout)
+    first = replace(chosen, models=models[:1])
     work = Analysis("compare", partial(_models, names=models, readings=chosen.readings, most=most, skip=many))
     if json or not many:
         analyse(work, render.text, render.document, files, bundled, first, jobs, json)
@@ -173,7 +189,6 @@ def _models(
 def _compare_versions(
     files: list[Path] | None, bundled: bool, chosen: Settings, most: int, all_state: bool, json: bool
 ) -> None:
-    from ptxmm.formats import read
     from ptxmm.render import compare as render
 
     if bundled or len(files or ()) != 2 or any(path.is_dir() for path in files or ()):
@@ -181,12 +196,20 @@ def _compare_versions(
         raise PtxmmError("compare what? give two models, or two files", kind="usage", hint=hint)
     assert files is not None
     old, new = files
-    tests = read(new, chosen.isa)
-    for path, count in ((old, len(read(old, chosen.isa))), (new, len(tests))):
+    test = once(partial(_pair, old, new, chosen.isa), str(new), chosen)
+    work = Analysis("compare", partial(_versions, new=test, most=most, all_state=all_state))
+    analyse(work, render.text, render.document, [old], False, chosen, 1, json)
+
+
+def _pair(old: Path, new: Path, isa: tuple[int, int] | None) -> Test:
+    """The test in ``new``, where each of the files has one."""
+    from ptxmm.formats import read
+
+    tests = read(new, isa)
+    for path, count in ((old, len(read(old, isa))), (new, len(tests))):
         if count != 1:
             raise PtxmmError(f"{path} has {count} tests; versions are compared one by one", kind="usage")
-    work = Analysis("compare", partial(_versions, new=tests[0], most=most, all_state=all_state))
-    analyse(work, render.text, render.document, [old], False, chosen, 1, json)
+    return tests[0]
 
 
 def _versions(test: Test, model: Model, limits: Limits, *, new: Test, most: int, all_state: bool) -> CompareResult:

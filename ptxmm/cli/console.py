@@ -18,10 +18,11 @@ def style(stream: TextIO) -> Style:
     return Style(stream.isatty() and not plain)
 
 
-def progress(items: Iterable[T], total: int) -> Iterator[T]:
-    """``items``, with a bar on stderr while they come if it is a terminal and there are several."""
+def progress(items: Iterable[T | None], total: int) -> Iterator[T]:
+    """The ``items`` that are not None, with a bar on stderr if it is a terminal and ``total``, the number of those that
+    are, is more than one."""
     if total < 2 or not sys.stderr.isatty():
-        yield from items
+        yield from (item for item in items if item is not None)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -40,11 +41,13 @@ def progress(items: Iterable[T], total: int) -> Iterator[T]:
     with bar:
         task = bar.add_task("checking", total=total)
         for item in items:
+            if item is None:
+                bar.advance(task)
+                continue
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
             yield item
             sys.stdout.flush()
-            bar.advance(task)
             bar.refresh()
 
 

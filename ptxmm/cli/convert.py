@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ptxmm.cli.files import write_file
-from ptxmm.cli.options import Isa, version
+from ptxmm.cli.options import Isa, Memory, Settings, Timeout, settings
+from ptxmm.cli.tasks import once
 from ptxmm.errors import PtxmmError
 
 
@@ -40,19 +42,12 @@ def convert(
         ),
     ] = None,
     isa: Isa = None,
+    timeout: Timeout = 60.0,
+    memory: Memory = None,
 ) -> None:
     """Write a litmus test in another format, or say which part of it cannot be expressed there."""
-    from ptxmm.formats import read
-    from ptxmm.formats.convert import convert as converted
-
-    try:
-        tests = read(file, version(isa))
-        texts = [(test.name, converted(test, to.value)) for test in tests]
-    except PtxmmError as error:
-        error.file = error.file or str(file)
-        raise
-    except OSError as error:
-        raise PtxmmError(error.strerror or type(error).__name__, kind="io", file=str(file)) from error
+    chosen = settings(None, None, isa, 0, timeout, memory=memory)
+    texts = once(partial(_converted, file, to.value, chosen), str(file), chosen)
     if len(texts) == 1:
         if output is None:
             sys.stdout.write(texts[0][1])
@@ -72,3 +67,15 @@ def convert(
             unique, number = f"{stem}-{number}", number + 1
         taken.add(unique.lower())
         write_file(output / (unique + suffix), text)
+
+
+def _converted(file: Path, to: str, chosen: Settings) -> list[tuple[str, str]]:
+    """The name of each test in ``file`` and its text. Raises ``PtxmmError``."""
+    from ptxmm.formats import read
+    from ptxmm.formats.convert import convert as converted
+
+    try:
+        return [(test.name, converted(test, to)) for test in read(file, chosen.isa)]
+    except PtxmmError as error:
+        error.file = error.file or str(file)
+        raise

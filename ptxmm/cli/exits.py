@@ -21,6 +21,11 @@ class Exit(IntEnum):
     BUG = 4
     INTERRUPTED = 130
     BROKEN_PIPE = 141
+    TERMINATED = 143
+
+
+class Terminated(KeyboardInterrupt):
+    """Somebody asked the process to end (``SIGTERM``)."""
 
 
 def exit_code(reports: Iterable[Report], whole: bool = False) -> Exit:
@@ -38,7 +43,9 @@ def exit_code(reports: Iterable[Report], whole: bool = False) -> Exit:
 
 def error_code(kind: str) -> Exit:
     """The exit code for an error of this kind."""
-    return {"internal": Exit.BUG, "timeout": Exit.INCONCLUSIVE}.get(kind, Exit.BAD_INPUT)
+    if kind == "internal":
+        return Exit.BUG
+    return Exit.INCONCLUSIVE if kind in ("timeout", "memory", "killed") else Exit.BAD_INPUT
 
 
 def worst(found: Iterable[Exit]) -> Exit:

@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, OwnModel, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import (
+    Bundled,
+    Files,
+    Isa,
+    Jobs,
+    Json,
+    Launch,
+    Memory,
+    NvccOptions,
+    OwnModel,
+    Readings,
+    Timeout,
+    Unroll,
+    settings,
+)
 
 if TYPE_CHECKING:
     from ptxmm.analysis.explain import ExplainResult
@@ -35,9 +49,11 @@ def explain(
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
     jobs: Jobs = None,
+    memory: Memory = None,
     json: Json = False,
     isa: Isa = None,
     launch: Launch = None,
+    nvcc_option: NvccOptions = None,
 ) -> None:
     """Explain why a final state is allowed, by an execution, or why not, by the reason for each execution.
 
@@ -46,7 +62,7 @@ def explain(
     from ptxmm.render import explain as render
 
     work = Analysis("explain", partial(_explain, state=state, misses=misses))
-    chosen = settings(model, reading, isa, unroll, timeout, launch)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

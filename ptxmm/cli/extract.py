@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ptxmm.cli.files import write_file
-from ptxmm.cli.options import Isa, Launch, version
+from ptxmm.cli.options import Isa, Launch, Memory, NvccOptions, Settings, Timeout, settings
+from ptxmm.cli.tasks import once
 from ptxmm.errors import PtxmmError
 
 
@@ -38,23 +40,14 @@ def extract(
         ),
     ] = None,
     isa: Isa = None,
+    nvcc_option: NvccOptions = None,
+    timeout: Timeout = 60.0,
+    memory: Memory = None,
 ) -> None:
     """Write what the chosen threads of a kernel do to memory as a litmus test: their accesses, fences and barriers and
     the instructions that these depend on, with everything the launch decides put in."""
-    from ptxmm.formats import read
-    from ptxmm.formats.modules.extract import file_name, skeleton
-
-    try:
-        tests = read(file, version(isa), None if launch is None else str(launch), threads)
-        if any(test.claims is None for test in tests):
-            message = "this is a litmus test already"
-            raise PtxmmError(message, kind="usage", hint="ptxmm convert writes it in another format")
-        texts: dict[str, str] = {}
-        for test in tests:
-            texts[file_name(test, texts)] = skeleton(test)
-    except PtxmmError as error:
-        error.file = error.file or str(file)
-        raise
+    chosen = settings(None, None, isa, 0, timeout, launch, memory, nvcc_option)
+    texts = once(partial(_extracted, file, chosen, threads), str(file), chosen)
     if len(texts) == 1 and (output is None or not output.is_dir()):
         (text,) = texts.values()
         if output is None:
@@ -67,3 +60,22 @@ def extract(
         raise PtxmmError(message, kind="usage", file=str(file), hint="give a folder to write them to: -o FOLDER")
     for name, text in texts.items():
         write_file(output / name, text)
+
+
+def _extracted(file: Path, chosen: Settings, threads: str | None) -> dict[str, str]:
+    """The litmus tests, by the names of their files. Raises ``PtxmmError``."""
+    from ptxmm.formats import Compiling, read
+    from ptxmm.formats.modules.extract import file_name, skeleton
+
+    try:
+        tests = read(file, chosen.isa, chosen.launch, threads, Compiling(chosen.nvcc, chosen.timeout))
+        if any(test.claims is None for test in tests):
+            message = "this is a litmus test already"
+            raise PtxmmError(message, kind="usage", hint="ptxmm convert writes it in another format")
+        texts: dict[str, str] = {}
+        for test in tests:
+            texts[file_name(test, texts)] = skeleton(test)
+    except PtxmmError as error:
+        error.file = error.file or str(file)
+        raise
+    return texts

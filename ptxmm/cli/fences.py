@@ -9,7 +9,21 @@ import typer
 
 from ptxmm.analysis.property import Property
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, OwnModel, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import (
+    Bundled,
+    Files,
+    Isa,
+    Jobs,
+    Json,
+    Launch,
+    Memory,
+    NvccOptions,
+    OwnModel,
+    Readings,
+    Timeout,
+    Unroll,
+    settings,
+)
 
 if TYPE_CHECKING:
     from ptxmm.analysis.fences import FencesResult
@@ -39,9 +53,11 @@ def fences(
     reading: Readings = None,
     isa: Isa = None,
     launch: Launch = None,
+    nvcc_option: NvccOptions = None,
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
     jobs: Jobs = None,
+    memory: Memory = None,
     json: Json = False,
 ) -> None:
     """Judge each fence, order and scope of a program: needed, removable, or too strong. Where the property fails, find
@@ -53,7 +69,7 @@ def fences(
     from ptxmm.render import fences as render
 
     work = Analysis("fences", partial(_work, wanted=wanted, costs=costs(cost or ()), most=most or None))
-    chosen = settings(model, reading, isa, unroll, timeout, launch)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

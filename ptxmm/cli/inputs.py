@@ -15,6 +15,7 @@ from ptxmm.analysis.result import Failure
 from ptxmm.cat import Model, index, load, split_specification
 from ptxmm.cli.options import Settings
 from ptxmm.errors import PtxmmError
+from ptxmm.files import read_bytes
 from ptxmm.program.test import Test
 
 SUFFIXES = (".litmus", ".test")
@@ -77,10 +78,11 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
     if isinstance(entry, Failure):
         yield entry
         return
-    from ptxmm.formats import read  # the parsers are not needed to answer --help
+    from ptxmm.formats import Compiling, read  # the parsers are not needed to answer --help
 
     try:
-        tests = read(entry, settings.isa, settings.launch)
+        compiling = Compiling(settings.nvcc, settings.timeout)
+        tests = read(entry, settings.isa, settings.launch, compiling=compiling)
     except PtxmmError as error:
         yield failure(error, str(entry))
         return
@@ -164,6 +166,6 @@ def _launched(path: Path) -> bool:
     if path.suffix == ".ptx" and path.with_suffix(".cu").exists():
         return False
     try:
-        return path.with_suffix(".toml").is_file() or has_comments(path.read_text("utf-8", errors="replace"))
-    except OSError:
+        return path.with_suffix(".toml").is_file() or has_comments(read_bytes(path).decode("utf-8", "replace"))
+    except PtxmmError:
         return True  # the error is told where it is read

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from ptxmm.cli.console import complain, style
-from ptxmm.cli.exits import Exit
+from ptxmm.cli.exits import Exit, worst
+from ptxmm.cli.files import replace_bytes
 from ptxmm.cli.options import Jobs, processes, version
 from ptxmm.errors import PtxmmError
+from ptxmm.files import MAX_BYTES
 
 if TYPE_CHECKING:
     from ptxmm.analysis.lint import LintResult, Options
@@ -88,10 +91,9 @@ def lint(
     _show(results, work, output, verbose, fixed)
     for error in work.errors:
         complain(f"{error['file']}: error: {error['message']}")
-    if work.errors:
-        raise typer.Exit(Exit.BAD_INPUT)
     if any(result.findings for result in results):
-        raise typer.Exit(Exit.FOUND)
+        work.codes.add(Exit.FOUND)
+    raise typer.Exit(worst(work.codes))
 
 
 def architecture(text: str | None) -> int | None:
@@ -114,25 +116,35 @@ class _Item:
 
 @dataclass(slots=True)
 class _Work:
-    """The sources to look at, and what could not be read."""
+    """The sources to look at, what could not be, and the exit codes that ask for."""
 
-    items: list[_Item]
-    errors: list[dict[str, Any]]
+    items: list[_Item] = field(default_factory=list)
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    codes: set[Exit] = field(default_factory=set)
+
+    def fail(self, file: str, message: str, code: Exit = Exit.BAD_INPUT) -> None:
+        """Something about ``file`` that keeps it from being looked at, or mended."""
+        self.errors.append({"file": file, "message": message})
+        self.codes.add(code)
 
 
 def _collect(paths: list[Path], excluded: tuple[str, ...]) -> _Work:
     """Read every file once: in the order given, sorted inside folders."""
     from ptxmm.analysis.lint.analysis import read_source
 
-    work = _Work([], [])
+    work = _Work()
     seen: set[Path] = set()
     for path in paths:
         if str(path) == "-":
-            work.items.append(_Item("<stdin>", sys.stdin.buffer.read().decode("utf-8", "replace")))
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+            if len(data) > MAX_BYTES:
+                work.fail("<stdin>", f"the input has more than {MAX_BYTES} bytes")
+            else:
+                work.items.append(_Item("<stdin>", data.decode("utf-8", "replace")))
             continue
         inside = _search(path) if path.is_dir() else [path]
         if path.is_dir() and not inside:
-            work.errors.append({"file": str(path), "message": "no CUDA or C++ source in this folder"})
+            work.fail(str(path), "no CUDA or C++ source in this folder")
         for file in inside:
             if file in seen or (path.is_dir() and any(file.match(pattern) for pattern in excluded)):
                 continue
@@ -140,7 +152,7 @@ def _collect(paths: list[Path], excluded: tuple[str, ...]) -> _Work:
             try:
                 work.items.append(_Item(str(file), read_source(file)))
             except PtxmmError as error:
-                work.errors.append({"file": str(file), "message": error.message})
+                work.fail(str(file), error.message)
     return work
 
 
@@ -160,17 +172,29 @@ def _results(work: _Work, options: Options, jobs: int | None) -> Iterator[LintRe
         for item in work.items:
             yield lint_text(item.text, item.file, options)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from ptxmm.cli.workers import Bounds, Lost, events
 
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        texts, names = zip(*((item.text, item.file) for item in work.items), strict=True)
-        yield from pool.map(lint_text, texts, names, [options] * len(texts), chunksize=max(1, len(texts) // 64))
+    for number, index, message in events(partial(_linted, options), work.items, workers, Bounds(), lambda _: False):
+        if isinstance(message, Lost):
+            ended = f"the process that read this file ended ({message.detail or 'not enough memory'})"
+            code = Exit.BUG if message.reason == "crashed" else Exit.INCONCLUSIVE
+            work.fail(work.items[number].file, ended, code)
+        elif index:
+            yield cast("LintResult", message)
+
+
+def _linted(options: Options, item: _Item, done: int) -> Generator[LintResult | Sequence[Any], bool, None]:
+    """The findings in a source. See ``workers.Step``."""
+    from ptxmm.analysis.lint import lint_text
+
+    yield (None,)
+    yield lint_text(item.text, item.file, options)
 
 
 def _fix(work: _Work, options: Options) -> int:
     """Mend the files; how many findings are mended."""
     from ptxmm.analysis.lint import lint_text
+    from ptxmm.analysis.lint.analysis import read_source
     from ptxmm.analysis.lint.fix import mended
 
     total = 0
@@ -179,11 +203,14 @@ def _fix(work: _Work, options: Options) -> int:
         if not count:
             continue
         try:
-            if Path(item.file).read_bytes().decode("utf-8", "replace") != item.text or "\ufffd" in item.text:
-                raise OSError(0, "not mended: it is not UTF-8, or it changed meanwhile")
-            Path(item.file).write_bytes(text.encode())
+            if read_source(Path(item.file)) != item.text or "\ufffd" in item.text:
+                raise OSError(0, "it is not UTF-8, or it changed meanwhile")
+            replace_bytes(Path(item.file), text.encode())
+        except PtxmmError as error:
+            work.fail(item.file, error.message)
+            continue
         except OSError as error:
-            work.errors.append({"file": item.file, "message": error.strerror or type(error).__name__})
+            work.fail(item.file, f"not mended: {error.strerror or type(error).__name__}")
             continue
         work.items[number] = _Item(item.file, text)
         total += count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from ptxmm.analysis.lint.analysis import Options, chosen, rule_ids
 from ptxmm.cli.options import version
 from ptxmm.errors import PtxmmError
+from ptxmm.files import NotToml, read_bytes, toml
 
 _KEYS = ("select", "enable", "disable", "isa", "arch", "exclude")
 
@@ -57,8 +57,8 @@ def _settings(folder: Path) -> tuple[Path | None, Mapping[str, Any]]:
             if not file.is_file():
                 continue
             try:
-                table: Any = tomllib.loads(file.read_text(encoding="utf-8"))
-            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+                table: Any = toml(read_bytes(file).decode("utf-8"))
+            except (UnicodeDecodeError, NotToml) as error:
                 raise PtxmmError(f"not read: {error}", kind="format", file=str(file)) from error
             for key in keys:
                 table = table.get(key) if isinstance(table, dict) else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ptxmm.files import read_bytes
 
 
 def models(
@@ -19,7 +20,7 @@ def models(
     from ptxmm.cat import index, load
 
     if name is not None:
-        sys.stdout.write(Path(load(name).path).read_text(encoding="utf-8"))
+        sys.stdout.write(read_bytes(load(name).path).decode("utf-8-sig"))
         return
     for known, shipped in index().models.items():
         covered = shipped.coverage

@@ -55,7 +55,24 @@ Unroll = Annotated[
     int, typer.Option("--unroll", min=0, max=1000, metavar="N", help="Take each backward branch at most N times.")
 ]
 Timeout = Annotated[
-    float, typer.Option("--timeout", min=0.001, metavar="S", help="Seconds for one test under one model.")
+    float,
+    typer.Option("--timeout", min=0.001, metavar="S", help="Seconds to read a file, and for a test under a model."),
+]
+NvccOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nvcc-option", metavar="OPTION", help="An option of nvcc for .cu files, such as -Ipath; may be repeated."
+    ),
+]
+Memory = Annotated[
+    int | None,
+    typer.Option(
+        "--memory",
+        min=1,
+        max=1 << 30,
+        metavar="MB",
+        help="Megabytes for each process. [default: its share of the machine's]",
+    ),
 ]
 Jobs = Annotated[
     int | None,
@@ -89,7 +106,8 @@ AllState = Annotated[
 class Settings:
     """Which models each test is run under, and how far: what every command that runs tests is asked for.
 
-    ``models``: none for those that a test names itself. ``timeout``: seconds for one test under one model.
+    ``models``: none for those that a test names itself. ``timeout``: seconds for reading a file, and for one test under
+    one model. ``memory``: megabytes for each process, None: its share of the machine's.
     """
 
     models: tuple[str, ...] = ()
@@ -98,6 +116,8 @@ class Settings:
     unroll: int = 3
     timeout: float = 60.0
     launch: str | None = None
+    memory: int | None = None
+    nvcc: tuple[str, ...] = ()
 
 
 LONGEST = 10**8
@@ -111,6 +131,8 @@ def settings(
     unroll: int,
     timeout: float,
     launch: Path | None = None,
+    memory: int | None = None,
+    nvcc: list[str] | None = None,
 ) -> Settings:
     """Check the options that can be wrong for every test alike. Raises ``PtxmmError`` (kinds ``usage``, ``model``)."""
     if not timeout <= LONGEST:  # nor is it nan
@@ -133,7 +155,8 @@ def settings(
                     raise PtxmmError(f"--reading {key}={pairs[key]}, but --model {name}", kind="usage")
             load(name, pairs)
     chosen = tuple(sorted(pairs.items()))
-    return Settings(names, chosen, version(isa), unroll, timeout, None if launch is None else str(launch))
+    specified = None if launch is None else str(launch)
+    return Settings(names, chosen, version(isa), unroll, timeout, specified, memory, tuple(nvcc or ()))
 
 
 def version(isa: str | None) -> tuple[int, int] | None:

@@ -19,7 +19,9 @@ from ptxmm.cli.options import (
     Jobs,
     Json,
     Launch,
+    Memory,
     Models,
+    NvccOptions,
     Readings,
     Timeout,
     Unroll,
@@ -37,16 +39,18 @@ def outcomes(
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
     jobs: Jobs = None,
+    memory: Memory = None,
     json: Json = False,
     all_state: AllState = False,
     isa: Isa = None,
     launch: Launch = None,
+    nvcc_option: NvccOptions = None,
 ) -> None:
     """List every final state that the model allows; those that satisfy the test's condition are marked with *.
 
     Exit code: as for check; 3 also where the list may be incomplete.
     """
-    chosen = settings(model, reading, isa, unroll, timeout, launch)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
     run = session(Checking(engine, all_state, "all"), files, bundled, chosen, jobs)
     if json:
         from ptxmm.render.document import document

@@ -9,7 +9,21 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, Models, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import (
+    Bundled,
+    Files,
+    Isa,
+    Jobs,
+    Json,
+    Launch,
+    Memory,
+    Models,
+    NvccOptions,
+    Readings,
+    Timeout,
+    Unroll,
+    settings,
+)
 
 if TYPE_CHECKING:
     from ptxmm.analysis.progress import ProgressResult
@@ -63,9 +77,11 @@ def progress(
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
     jobs: Jobs = None,
+    memory: Memory = None,
     json: Json = False,
     isa: Isa = None,
     launch: Launch = None,
+    nvcc_option: NvccOptions = None,
 ) -> None:
     """Can a loop spin, or a barrier wait, for ever? Shows an execution that does, and why nothing will end it.
 
@@ -76,7 +92,7 @@ def progress(
     work = Analysis(
         "progress", partial(_progress, fairness=fairness.value, visibility=visibility.value, engine=engine.value)
     )
-    chosen = settings(model, reading, isa, unroll, timeout, launch)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

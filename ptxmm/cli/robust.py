@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, OwnModel, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import (
+    Bundled,
+    Files,
+    Isa,
+    Jobs,
+    Json,
+    Launch,
+    Memory,
+    NvccOptions,
+    OwnModel,
+    Readings,
+    Timeout,
+    Unroll,
+    settings,
+)
 
 if TYPE_CHECKING:
     from ptxmm.analysis.robust import RobustResult
@@ -26,9 +40,11 @@ def robust(
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
     jobs: Jobs = None,
+    memory: Memory = None,
     json: Json = False,
     isa: Isa = None,
     launch: Launch = None,
+    nvcc_option: NvccOptions = None,
 ) -> None:
     """Compare the final states of each litmus test with those under sequential consistency (the model sc).
 
@@ -37,7 +53,7 @@ def robust(
     from ptxmm.render import robust as render
 
     work = Analysis("robust", partial(_robust, most=most))
-    chosen = settings(model, reading, isa, unroll, timeout, launch)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

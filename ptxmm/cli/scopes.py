@@ -9,7 +9,21 @@ import typer
 
 from ptxmm.analysis.property import Property
 from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import Bundled, Files, Isa, Jobs, Json, Launch, OwnModel, Readings, Timeout, Unroll, settings
+from ptxmm.cli.options import (
+    Bundled,
+    Files,
+    Isa,
+    Jobs,
+    Json,
+    Launch,
+    Memory,
+    NvccOptions,
+    OwnModel,
+    Readings,
+    Timeout,
+    Unroll,
+    settings,
+)
 
 if TYPE_CHECKING:
     from ptxmm.analysis.scopes import ScopesResult
@@ -35,9 +49,11 @@ def scopes(
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
     jobs: Jobs = None,
+    memory: Memory = None,
     json: Json = False,
     isa: Isa = None,
     launch: Launch = None,
+    nvcc_option: NvccOptions = None,
 ) -> None:
     """Keep the code and move the threads: a table of placements, from one warp to a GPU for each thread, with the
     verdict of each, and the narrowest scopes that keep the property.
@@ -47,7 +63,7 @@ def scopes(
     from ptxmm.render import scopes as render
 
     work = Analysis("scopes", partial(_scopes, wanted=wanted, most=most))
-    chosen = settings(model, reading, isa, unroll, timeout, launch)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import typer
 
-from ptxmm.analysis.compare import compare
+from ptxmm.analysis.compare import CompareResult, compare
 from ptxmm.analysis.separate import (
     Divisions,
     Step,
@@ -18,6 +18,7 @@ from ptxmm.analysis.separate import (
     common_vocabulary,
     conclude,
     count_steps,
+    presented,
     separations,
     try_,
 )
@@ -25,18 +26,20 @@ from ptxmm.cli.analyses import exit_of
 from ptxmm.cli.console import progress, style
 from ptxmm.cli.inputs import model_named
 from ptxmm.cli.options import Settings, processes
-from ptxmm.cli.tasks import GRACE
-from ptxmm.cli.watchdog import watched
+from ptxmm.cli.tasks import bounds, lost, once
+from ptxmm.cli.workers import Lost, events
 from ptxmm.engines.result import Limits
-from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.errors import Timeout
 from ptxmm.formats import parse
 from ptxmm.formats.writer import write
+from ptxmm.generate.skeleton import Skeleton
 from ptxmm.generate.vocabulary import Vocabulary
+from ptxmm.program.test import Test
 from ptxmm.render import compare as render
 from ptxmm.render.document import whole
 
 _ALONE = 4
-"""Programs of so many instructions are tried in this process: starting others takes longer."""
+"""Programs of so many instructions are tried in one process: starting several takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +67,11 @@ def generate(models: tuple[str, str], chosen: Settings, size: int, words: Words,
     )
     total = count_steps(vocabulary, size)
     start = time.perf_counter()
-    limits = Limits(deadline=time.monotonic() + chosen.timeout)
-    run = partial(_divisions, models, chosen, vocabulary, limits, processes(jobs))
+    search = _Search(models, chosen, vocabulary, time.monotonic() + chosen.timeout, processes(jobs))
     steps: list[Step] = []
-    try:
-        with watched(chosen.timeout + GRACE):
-            for step in progress(separations(one, other, vocabulary, size, limits=limits, run=run), total):
-                steps.append(step)
-    except Timeout:
-        pass  # what was searched before is known
+    found = separations(one, other, vocabulary, size, run=search.divisions, present=search.present)
+    for step in progress(_marked(found), total):
+        steps.append(step)
     result = replace(conclude(one, other, vocabulary, size, start, steps), model=models[0], other=models[1])
     program = None if result.program is None else write(result.program)
     code = exit_of(result)
@@ -84,61 +83,88 @@ def generate(models: tuple[str, str], chosen: Settings, size: int, words: Words,
     if program is not None:
         (test,) = parse(program, f"{result.test}.litmus")
         print()
-        print("\n".join(render.text(compare(test, one, other, most=1, names=models), out)))
+        print("\n".join(render.text(search.compared(test), out)))
     raise typer.Exit(code)
 
 
-def _divisions(
-    models: tuple[str, str],
-    chosen: Settings,
-    words: Vocabulary,
-    limits: Limits,
-    workers: int,
-    divisions: Divisions,
-) -> Iterator[Tried]:
-    """Try the programs of one size, in this process or in a pool. Raises ``Timeout``."""
-    work = partial(_try, models, chosen.readings, words)
-    if workers == 1 or sum(divisions[0]) <= _ALONE:
-        yield from (work(sizes, limits) for sizes in divisions)
-    else:
-        yield from _parallel(work, divisions, limits, min(workers, len(divisions)))
+def _marked(steps: Iterator[Step]) -> Iterator[Step | None]:
+    """Each step, and that it is over."""
+    for step in steps:
+        yield step
+        yield None
 
 
-def _try(
-    models: tuple[str, str],
-    readings: tuple[tuple[str, str], ...],
-    words: Vocabulary,
-    sizes: tuple[int, ...],
-    limits: Limits,
-) -> Tried:
-    one, other = (model_named(name, readings) for name in models)
-    return try_(one, other, words, sizes, limits)
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A search that is over at ``deadline``; all its work is done in other processes."""
+
+    models: tuple[str, str]
+    chosen: Settings
+    words: Vocabulary
+    deadline: float
+    workers: int
+
+    def divisions(self, divisions: Divisions) -> Iterator[Tried]:
+        """Try the programs of one size. Raises ``Timeout``."""
+        few = sum(divisions[0]) <= _ALONE
+        workers = 1 if few else min(self.workers, len(divisions))
+        settings = self._left()
+        step = partial(_tried, self.models, settings, self.words)
+        for _, number, message in events(step, divisions, workers, bounds(settings, workers), _never):
+            if isinstance(message, Lost):
+                if message.reason == "time":
+                    raise Timeout
+                raise lost(message, "this part of the search", settings, workers, "<generated>")
+            if isinstance(message, Timeout):
+                raise message
+            if number:
+                assert isinstance(message, Tried)
+                yield message
+
+    def present(self, found: Skeleton) -> Test:
+        """``presented`` of what was found."""
+        settings = replace(self.chosen, timeout=self._left().timeout + _AFTER)
+        return once(partial(_present, self.models, self._left(), self.words, found), "<generated>", settings)
+
+    def compared(self, test: Test) -> CompareResult:
+        """The comparison of the models on the program found."""
+        settings = replace(self.chosen, timeout=_AFTER)
+        return once(partial(_compare, self.models, settings, test), test.file, settings)
+
+    def _left(self) -> Settings:
+        return replace(self.chosen, timeout=max(0.001, self.deadline - time.monotonic()))
 
 
-def _try_for(work: Callable[[tuple[int, ...], Limits], Tried], sizes: tuple[int, ...], seconds: float) -> Tried:
-    """``work`` in a process with a clock of its own."""
-    return work(sizes, Limits(deadline=time.monotonic() + seconds))
+_AFTER = 60.0
+"""Seconds for showing a program that was found, beyond the time for finding it."""
 
 
-def _parallel(
-    work: Callable[[tuple[int, ...], Limits], Tried], divisions: Divisions, limits: Limits, workers: int
-) -> Iterator[Tried]:
-    import multiprocessing
-
-    from pebble import ProcessExpired, ProcessPool
-
-    assert limits.deadline is not None
-    left = max(0.001, limits.deadline - time.monotonic())
-    pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context("spawn"))
+def _tried(
+    models: tuple[str, str], settings: Settings, words: Vocabulary, sizes: tuple[int, ...], done: int
+) -> Generator[Tried | Timeout | Sequence[None], bool, None]:
+    """Try the programs with threads of these sizes. See ``workers.Step``."""
+    yield (None,)
+    one, other = (model_named(name, settings.readings) for name in models)
     try:
-        futures = [pool.schedule(_try_for, args=[work, sizes, left]) for sizes in divisions]
-        for future in futures:
-            yield future.result(timeout=max(0.001, limits.deadline + GRACE - time.monotonic()))
-    except TimeoutError:
-        raise Timeout from None
-    except ProcessExpired as error:
-        message = f"a process of the search ended (exit code {error.exitcode})"
-        raise PtxmmError(message, kind="internal", hint="it may have run out of memory: try --jobs 1") from None
-    finally:
-        pool.stop()  # type: ignore[no-untyped-call]
-        pool.join()
+        yield try_(one, other, words, sizes, _limits(settings))
+    except Timeout as error:
+        yield error
+
+
+def _never(message: object) -> bool:
+    return False
+
+
+def _present(models: tuple[str, str], settings: Settings, words: Vocabulary, found: Skeleton) -> Test:
+    one, other = (model_named(name, settings.readings) for name in models)
+    return presented(found, words, one, other, _limits(settings))
+
+
+def _compare(models: tuple[str, str], settings: Settings, test: Test) -> CompareResult:
+    one, other = (model_named(name, settings.readings) for name in models)
+    return compare(test, one, other, limits=_limits(settings), most=1, names=models)
+
+
+def _limits(settings: Settings) -> Limits:
+    """A clock that began in this process."""
+    return Limits(deadline=time.monotonic() + settings.timeout)

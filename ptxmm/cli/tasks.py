@@ -1,28 +1,27 @@
-"""Work on one test under one model, in this process or in a worker of a pool; each ends by its deadline."""
+"""Work on the tests of files, each file read and worked on in a process of its own time and memory."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from ptxmm.analysis.claims import limits_of
 from ptxmm.analysis.result import Failure
-from ptxmm.cat import Model
-from ptxmm.cli.inputs import Job, bug, failure, model_named
+from ptxmm.cli.inputs import Job, bug, failure, jobs, model_named
+from ptxmm.cli.memory import MEGABYTE, is_shortage, share
 from ptxmm.cli.options import Settings
-from ptxmm.cli.watchdog import watched
-from ptxmm.engines.result import Limits
+from ptxmm.cli.workers import Bounds, Lost, events
 from ptxmm.errors import PtxmmError, Timeout
 
 if TYPE_CHECKING:
-    from pebble import ProcessFuture
+    from ptxmm.cat import Model
+    from ptxmm.engines.result import Limits
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
-
-GRACE = 2.0
-"""Seconds that a worker has to notice its deadline by itself before the parent ends it."""
 
 
 class Work(Protocol[T_co]):
@@ -43,8 +42,30 @@ class Work(Protocol[T_co]):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Planned(Generic[T]):
+    """A test under a model to come. ``expired``: its report if its time is over before it has given one."""
+
+    file: str
+    test: str
+    model: str
+    several: bool
+    expired: T
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[T]):
+    """A result or an error; ``several``: its file holds more tests than this one."""
+
+    report: T | Failure
+    several: bool
+
+
 def run(work: Work[T], job: Job, settings: Settings) -> T | Failure:
-    """The result of ``work`` for ``job``, or the error that it ended in."""
+    """The result of ``work`` for ``job``, or the error that it ended in; in this process, as long as it takes."""
+    from ptxmm.analysis.claims import limits_of
+    from ptxmm.engines.result import Limits
+
     limits = limits_of(job.test, Limits(unroll=settings.unroll, deadline=time.monotonic() + settings.timeout))
     try:
         return work.run(job, model_named(job.model, settings.readings), limits)
@@ -53,58 +74,133 @@ def run(work: Work[T], job: Job, settings: Settings) -> T | Failure:
     except PtxmmError as error:
         return failure(error.place(job.test.file, job.test.text), job.test.file, job.test.name, job.model)
     except Exception as error:
+        if is_shortage(error):
+            raise
         return failure(bug(error), job.test.file, job.test.name, job.model)
 
 
-def run_here(work: Work[T], entries: Iterator[Job | Failure], settings: Settings) -> Iterator[T | Failure]:
-    """Each entry in this process. A watchdog ends what does not notice its deadline."""
-    for entry in entries:
-        if isinstance(entry, Failure):
-            yield entry
+def run_all(
+    work: Work[T], files: Sequence[Path | Failure], settings: Settings, processes: int
+) -> Iterator[Entry[T] | None]:
+    """What ``work`` gives for every test of ``files``, in order, and None after each file.
+
+    Each file is read and worked on in one of ``processes`` others; the time limit holds for the reading, and for each
+    test under each model. A process that passes it, or its share of the memory, costs one report at most.
+    """
+    paths = [file for file in files if isinstance(file, Path)]
+    step = partial(_file, work, settings)
+    coming = events(step, paths, processes, bounds(settings, processes), is_timeout)
+    upcoming = next(coming, None)
+    position = -1
+    for file in files:
+        if isinstance(file, Failure):
+            yield Entry(file, False)
+        else:
+            position += 1
+            plan: Sequence[Planned[T] | Failure] = ()
+            while upcoming is not None and upcoming[0] == position:
+                _, number, message = upcoming
+                if number > 0:
+                    yield _entry(plan[number - 1], message, settings, processes)
+                elif isinstance(message, Lost):
+                    yield Entry(_unread(str(file), message, settings, processes), False)
+                else:
+                    plan = cast("Sequence[Planned[T] | Failure]", message)
+                upcoming = next(coming, None)
+        yield None
+
+
+def once(function: Callable[[], T], file: str, settings: Settings) -> T:
+    """What ``function``, which reads ``file``, gives, in another process with the limits of ``settings``.
+
+    Raises ``PtxmmError``: as the function does, and where the process ends before it.
+    """
+    for _, number, message in events(_call, [function], 1, bounds(settings, 1), is_timeout):
+        if isinstance(message, Lost):
+            raise lost(message, "the work on this file", settings, 1, file)
+        if number == 0:
             continue
+        if isinstance(message, PtxmmError):
+            raise message
+        (value,) = cast("tuple[T]", message)
+        return value
+    raise AssertionError("a process ended without a word")
+
+
+def bounds(settings: Settings, processes: int) -> Bounds:
+    """The limits of each of ``processes``."""
+    memory = share(processes) if settings.memory is None else settings.memory * MEGABYTE
+    return Bounds(settings.timeout, memory)
+
+
+def is_timeout(report: object) -> bool:
+    """Whether a report says that the time limit was reached."""
+    if isinstance(report, Timeout):
+        return True
+    return (report.kind if isinstance(report, Failure) else getattr(report, "status", None)) == "timeout"
+
+
+def _file(
+    work: Work[T], settings: Settings, file: Path, done: int
+) -> Generator[T | Failure | Sequence[Any], bool, None]:
+    """Read a file and work on its tests. See ``workers.Step``."""
+    found = list(jobs(file, settings, work.stated_models))
+    plan: list[Planned[T] | Failure] = []
+    for item in found:
+        if isinstance(item, Failure):
+            plan.append(item)
+        else:
+            stand_in = work.expired(item, settings.timeout)
+            plan.append(Planned(item.test.file, item.test.name, item.model, item.several, stand_in))
+    yield plan
+    for item in found[done:]:
+        report = item if isinstance(item, Failure) else run(work, item, settings)
+        while (yield report):
+            assert isinstance(item, Job)
+            report = run(work, item, settings)
+
+
+def _call(function: Callable[[], T], done: int) -> Generator[object, bool, None]:
+    """The result of ``function``, or the error that it raises. See ``workers.Step``."""
+    yield (None,)
+    again = True
+    while again:
         try:
-            with watched(settings.timeout + GRACE):
-                report = run(work, entry, settings)
-        except Timeout:
-            report = work.expired(entry, settings.timeout)
-        yield report
+            again = yield (function(),)
+        except PtxmmError as error:
+            again = yield error
 
 
-def run_parallel(
-    work: Work[T], entries: Iterator[Job | Failure], settings: Settings, workers: int
-) -> Iterator[T | Failure]:
-    """Each entry in a pool of ``workers`` new processes, in order; the pool ends a worker that passes its deadline."""
-    import multiprocessing
-
-    from pebble import ProcessExpired, ProcessPool
-
-    pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context("spawn"))
-    try:
-        scheduled: list[Failure | tuple[Job, ProcessFuture[T | Failure]]] = [
-            e
-            if isinstance(e, Failure)
-            else (e, pool.schedule(run, args=[work, e, settings], timeout=settings.timeout + GRACE))
-            for e in entries
-        ]
-        for entry in scheduled:
-            if isinstance(entry, Failure):
-                yield entry
-                continue
-            job, future = entry
-            try:
-                yield future.result()
-            except TimeoutError:
-                yield work.expired(job, settings.timeout)
-            except ProcessExpired as error:
-                yield failure(_died(error.exitcode), job.test.file, job.test.name, job.model)
-    finally:
-        pool.stop()  # type: ignore[no-untyped-call]
-        pool.join()
+def _entry(planned: Planned[T] | Failure, message: object, settings: Settings, processes: int) -> Entry[T]:
+    if isinstance(planned, Failure):
+        return Entry(planned, False)
+    if not isinstance(message, Lost):
+        return Entry(cast("T | Failure", message), planned.several)
+    if message.reason == "time":
+        return Entry(planned.expired, planned.several)
+    error = lost(message, "this test", settings, processes, planned.file)
+    return Entry(failure(error, planned.file, planned.test, planned.model), planned.several)
 
 
-def _died(code: int | None) -> PtxmmError:
-    return PtxmmError(
-        f"the process that ran this test ended (exit code {code})",
-        kind="internal",
-        hint="it may have run out of memory: try --jobs 1, or a lower --unroll",
-    )
+def _unread(file: str, found: Lost, settings: Settings, processes: int) -> Failure:
+    return failure(lost(found, "the reading of this file", settings, processes, file), file)
+
+
+def lost(found: Lost, what: str, settings: Settings, processes: int, file: str) -> PtxmmError:
+    """The error to tell where a process ended before it was done with ``what``."""
+    match found.reason:
+        case "time":
+            message = f"the time limit of {settings.timeout:g} s ended {what}"
+            return PtxmmError(message, kind="timeout", file=file, hint="--timeout takes a higher one")
+        case "memory":
+            size = bounds(settings, processes).memory
+            limit = "the memory of this machine" if size is None else f"the memory limit of {size // MEGABYTE} MB"
+            hint = "--memory takes a higher one" + ("; --jobs 1 leaves more to each process" if processes > 1 else "")
+            return PtxmmError(f"{limit} ended {what}", kind="memory", file=file, hint=hint)
+        case "killed":
+            message = f"the process that did {what} was killed ({found.detail})"
+            hint = "the machine may be short of memory: try --jobs 1, or a lower --memory or --unroll"
+            return PtxmmError(message, kind="killed", file=file, hint=hint)
+        case _:
+            message = f"internal error: the process that did {what} ended ({found.detail})"
+            return PtxmmError(message, kind="internal", file=file, hint="this is a bug in ptxmm; please report it")

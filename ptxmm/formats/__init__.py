@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 import os
-import stat
+from dataclasses import dataclass
 from pathlib import Path
 
+from ptxmm import files
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.text import MAX_BYTES, decode
 from ptxmm.program.test import Test
 
-MAX_SOURCE = 1 << 26
+MAX_SOURCE = files.MAX_BYTES
 """The most bytes of a module or a CUDA source."""
 
 SUFFIXES = {".litmus": "litmus", ".test": "nvlitmus", ".ptx": "ptx", ".cu": "cuda"}
 
-__all__ = ["SUFFIXES", "parse", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiling:
+    """How nvcc compiles a CUDA source. ``options``: after those of the source; ``seconds``: its time."""
+
+    options: tuple[str, ...] = ()
+    seconds: float = 300.0
+
+
+__all__ = ["SUFFIXES", "Compiling", "parse", "read"]
 
 
 def read(
-    path: str | Path, isa: tuple[int, int] | None = None, launch: str | None = None, threads: str | None = None
+    path: str | Path,
+    isa: tuple[int, int] | None = None,
+    launch: str | None = None,
+    threads: str | None = None,
+    compiling: Compiling | None = None,
 ) -> list[Test]:
     """The tests in a file: one of a ``.litmus`` file, one per row of its table of a ``.test`` file, one per launch of a
     ``.ptx`` module or a ``.cu`` source.
 
     ``isa``: the version of the PTX ISA; None: what the file says, or 8.5. ``launch``: the file that specifies the
     launches of a kernel; None: what is said beside it (docs/modules.md). ``threads``: which threads of it run, in
-    place of those that the launch says.
+    place of those that the launch says. ``compiling``: how nvcc compiles a ``.cu`` source.
 
     Raises ``PtxmmError``: kind ``io`` if it can't be read, ``format`` if it is no text, else as the format says.
     """
     file = os.fspath(path)
     most = MAX_SOURCE if SUFFIXES.get(Path(file).suffix.lower()) in ("ptx", "cuda") else MAX_BYTES
-    try:
-        mode = os.stat(path).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe or a device may never end
-            raise PtxmmError("the file can't be read: Not a regular file", kind="io", file=file)
-        with open(path, "rb") as stream:
-            data = stream.read(most + 1)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise PtxmmError(f"the file can't be read: {reason}", kind="io", file=file) from None
-    if len(data) > most:
-        raise PtxmmError(f"the file has more than {most} bytes", kind="format", file=file)
-    return parse(decode(data, file), file, isa=isa, launch=launch, threads=threads)
+    text = decode(files.read_bytes(path, most), file)
+    return parse(text, file, isa=isa, launch=launch, threads=threads, compiling=compiling)
 
 
 def parse(
@@ -53,6 +58,7 @@ def parse(
     isa: tuple[int, int] | None = None,
     launch: str | None = None,
     threads: str | None = None,
+    compiling: Compiling | None = None,
 ) -> list[Test]:
     """The tests in ``text``. ``format`` is one of ``SUFFIXES``; None takes it from the suffix of ``file``.
     The rest as in ``read``.
@@ -74,7 +80,9 @@ def parse(
     if chosen in ("ptx", "cuda"):
         from ptxmm.formats.modules import read as modules
 
-        return (modules.parse_ptx if chosen == "ptx" else modules.parse_cuda)(text, file, isa, launch, threads)
+        if chosen == "ptx":
+            return modules.parse_ptx(text, file, isa, launch, threads)
+        return modules.parse_cuda(text, file, isa, launch, threads, compiling)
     name = f"`{format}`" if format else f"`{suffix}` files"
     known = ", ".join(SUFFIXES)
     raise PtxmmError(f"{name} are not litmus tests", kind="usage", file=file, hint=f"ptxmm reads {known} files")

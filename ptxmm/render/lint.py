@@ -105,5 +105,5 @@ def github(reports: Iterable[Report]) -> Iterable[str]:
 
 
 def _escape(value: str, data: bool = False) -> str:
-    value = value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    value = clean(value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
     return value if data else value.replace(":", "%3A").replace(",", "%2C")

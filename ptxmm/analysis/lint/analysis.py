@@ -28,6 +28,7 @@ from ptxmm.analysis.lint.finding import Edit, Facts, Finding, Rule, Site
 from ptxmm.analysis.lint.names import words
 from ptxmm.cuda import Body, Reader, Unit, scan
 from ptxmm.errors import PtxmmError
+from ptxmm.files import read_bytes
 
 RULES: tuple[Rule, ...] = tuple(
     sorted(
@@ -172,10 +173,7 @@ def lint(path_or_text: Path | str, options: Options | None = None, *, file: str 
 
 def read_source(path: Path) -> str:
     """The text of a C++ source; bytes that are no UTF-8 are replaced. Raises ``PtxmmError`` (kind ``io``)."""
-    try:
-        return path.read_bytes().decode("utf-8", "replace")
-    except OSError as error:
-        raise PtxmmError(error.strerror or type(error).__name__, kind="io", file=str(path)) from error
+    return read_bytes(path).decode("utf-8", "replace")
 
 
 def _findings(unit: Unit, options: Options) -> Iterator[Finding]:

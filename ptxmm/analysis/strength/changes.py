@@ -87,7 +87,7 @@ def costs(items: Iterable[str]) -> Costs:
     chosen: dict[str, int] = {}
     for item in items:
         name, sign, value = item.partition("=")
-        if not sign or name not in names or not value.isdecimal() or not 1 <= int(value) <= 10**6:
+        if not sign or name not in names or not re.fullmatch("[0-9]{1,7}", value) or not 1 <= int(value) <= 10**6:
             message = f"--cost {item}: expected NAME=N with N from 1 to 1000000"
             raise PtxmmError(message, kind="usage", hint=f"names: {', '.join(names)}")
         chosen[name] = int(value)

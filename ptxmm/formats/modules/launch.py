@@ -6,12 +6,12 @@ It is a TOML document: a file of its own, or the comments of a source that begin
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ptxmm.errors import PtxmmError, Span
+from ptxmm.files import NotToml, toml
 from ptxmm.formats import MAX_SOURCE
 from ptxmm.formats.conditions import parse_final
 from ptxmm.formats.initializers import MAX_ELEMENTS, TYPES
@@ -127,8 +127,8 @@ def parse_launches(text: str, file: str) -> tuple[Launch, ...]:
     document = opened.characters if file.lower().endswith(".toml") else _comments(opened.characters)
     try:
         try:
-            data = tomllib.loads(document)
-        except tomllib.TOMLDecodeError as error:
+            data = toml(document)
+        except NotToml as error:
             raise _decode_error(opened, str(error)) from None
         whole = _Table(opened, document, data, 0, len(document))
         tables = whole.launches()
