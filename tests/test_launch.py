@@ -186,7 +186,7 @@ SPECIFICATION = [
     ("objects.x.type = 3", "format", 1, 1, 15, "`3` is not a type of a variable", "as in u32, s64, f32, b8"),
     (
         "[objects.x]\nsize = 3", "format", 1, 1, 11, "an object has no `size`",
-        "it has type, count, init or tensormap",
+        "it has type, count, init, align or tensormap",
     ),
     (
         '[objects]\nx = "u32"\ny = { type = "u32", count = 0 }', "format", 3, 1, 2,

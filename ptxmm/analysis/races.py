@@ -19,6 +19,7 @@ from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.tags import scope_of
+from ptxmm.program.positions import position_uses
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import assignments, computed_with
 
@@ -120,7 +121,7 @@ def races(test: Test, model: Model, *, limits: Limits | None = None, most: int =
         found.timeout = True
     listed = tuple(race for _, race in sorted(found.races.items()))
     status = _status(found)
-    computed = computed_with(test)
+    computed = computed_with(test) + position_uses(test)
     if computed and status == "complete":
         status = "bounded"
     found.endless -= set(found.races)

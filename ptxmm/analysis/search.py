@@ -12,6 +12,7 @@ from ptxmm.engines.result import Limits, Observed, Search, Witness
 from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Proposition, State, evaluate
+from ptxmm.program.positions import position_uses
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import Assignment, assignments, computed_with, unknown_bytes
 
@@ -28,6 +29,7 @@ class FinalStates:
     unknown initial value only; ``satisfied``: for each final state, those left out of ``rows`` too, whether it
     satisfies the proposition of the condition (None: there is no condition). ``depends``: that differs within a row.
     ``computed``: where the program computes with unknown values, so that not all values that matter may be known.
+    ``positions``: where it computes with the positions of variables, which another layout may change.
     ``unrolled``: some execution goes on beyond the bound of a loop. ``test``: the one whose executions ``search`` has;
     in it, unknown values that do not matter are 0 (``unread``).
     """
@@ -39,6 +41,7 @@ class FinalStates:
     depends: bool = False
     computed: list[str] = field(default_factory=list)
     unrolled: bool = False
+    positions: list[str] = field(default_factory=list)
 
 
 def final_states(
@@ -58,7 +61,7 @@ def final_states(
         test = without_unread(test, model, limits, what)
     except Timeout:
         return FinalStates(Search(timeout=True), test)
-    result = FinalStates(Search(exhausted=True), test, computed=computed_with(test))
+    result = FinalStates(Search(exhausted=True), test, computed=computed_with(test), positions=position_uses(test))
     condition = None if test.condition is None else test.condition.proposition
     general: list[tuple[State, bool | None]] = []
     listed: set[tuple[int, ...]] = set()
@@ -85,7 +88,7 @@ def final_states(
         if len(result.rows) == limits.states:
             break
     result.unrolled = result.search.bounded
-    if result.computed:
+    if result.computed or result.positions:
         result.search.exhausted = False
         result.search.bounded = True
     return result

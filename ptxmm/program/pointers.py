@@ -21,7 +21,7 @@ def known_addresses(thread: Thread, objects: Mapping[str, MemoryObject]) -> dict
             makers.setdefault(name, []).append(op)
     for name, value in thread.initial.items():
         bits = thread.registers[name].bits
-        place = _locate(value if bits == 64 else expand(objects, value), objects)
+        place = locate(value if bits == 64 else expand(objects, value), objects)
         if name not in makers and place is not None and bits in _WIDTHS:
             found[name] = place
     changed = True
@@ -35,7 +35,8 @@ def known_addresses(thread: Thread, objects: Mapping[str, MemoryObject]) -> dict
     return found
 
 
-def _locate(address: int, objects: Mapping[str, MemoryObject]) -> Sym | None:
+def locate(address: int, objects: Mapping[str, MemoryObject]) -> Sym | None:
+    """The variable that has a byte at the 64-bit ``address``, with the offset there."""
     for item in objects.values():
         if item.virtual == item.key and item.address <= address < item.address + item.size:
             return Sym(item.key, address - item.address)

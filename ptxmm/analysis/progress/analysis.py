@@ -20,6 +20,7 @@ from ptxmm.engines.fairness import FAIRNESS, MEANING, Fairness, State
 from ptxmm.engines.hangs import Answer, Visibility, search
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.program.positions import position_uses
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import assignments, computed_with
 
@@ -138,7 +139,7 @@ def progress(
                 break
     except Timeout:
         timeout = True
-    computed = computed_with(test)
+    computed = computed_with(test) + position_uses(test)
     status: Status = "complete"
     if undefined is not None:
         status = "undefined"

@@ -5,9 +5,11 @@ The arithmetic is that of the interpreter (``events.arithmetic``).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 
 from ptxmm.events import arithmetic
+from ptxmm.formats.modules.objects import Object
 from ptxmm.ptx.ops import (
     Alu,
     AluPair,
@@ -25,23 +27,26 @@ from ptxmm.ptx.ops import (
 )
 from ptxmm.ptx.signatures import source_types
 
+_ORDERS = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
+"""Of addresses in one variable: their order is that of the offsets."""
+
 Known = int | Sym
 """The value of a register: an unsigned number of its width, or the address of a variable plus an offset in bytes."""
 
-_ALIGNMENT = 1 << 24
-"""Every variable starts at a multiple of this (``program.layout``)."""
-_LOW = _ALIGNMENT - 1
 
-
-def evaluate(op: Op, value: Callable[[Operand], Known | None], spaces: Mapping[str, str]) -> dict[str, Known] | None:
+def evaluate(
+    op: Op, value: Callable[[Operand], Known | None], variables: Mapping[str, Object]
+) -> dict[str, Known] | None:
     """The registers that ``op`` writes with what it gives them; None where that is not known before it is executed.
 
-    ``value`` gives the value of an operand as it is held in its register, None if it is not known. ``spaces``: the
-    state space of every variable. The guard of ``op`` plays no part.
+    ``value`` gives the value of an operand as it is held in its register, None if it is not known. ``variables``:
+    all that have addresses; what depends on where they lie is not known. The guard of ``op`` plays no part.
     """
     match op:
         case Alu():
-            return _alu(op, value)
+            return _alu(op, value, variables)
         case AluPair(name, second, type_, dst, predicate, sources):
             count = len(source_types(name, type_))
             first = _computed(name, type_, [value(source) for source in sources[:count]])
@@ -54,15 +59,17 @@ def evaluate(op: Op, value: Callable[[Operand], Known | None], spaces: Mapping[s
             if isinstance(item, int):
                 return {dst.name: arithmetic.convert(item & _mask(frm), to, frm, saturate, op.rounding, op.flush)}
             # The low half of an address is the one in the window; the other way round it is cvta that counts.
-            kept = item is not None and not saturate and to.bits in (32, 64) and frm.bits in (to.bits, 64)
-            return {dst.name: item} if kept and item is not None else None
+            if item is None or saturate or to.bits not in (32, 64) or frm.bits not in (to.bits, 64):
+                return None
+            window = variables[item.name].space in ("shared", "local")
+            return {dst.name: item} if window or to.bits == frm.bits else None
         case GenericAddress(dst, _, source):
             item = value(source)
             return {dst.name: item} if isinstance(item, Sym) else None
         case IsSpace(dst, space, source):
             item = value(source)
             # The variables that a thread can name are those of its own CTA.
-            inside = isinstance(item, Sym) and spaces.get(item.name) == space.partition("::")[0]
+            inside = isinstance(item, Sym) and variables[item.name].space == space.partition("::")[0]
             return {dst.name: int(inside)} if isinstance(item, Sym) else None
         case SetPredicate():
             return _set_predicate(op, value)
@@ -90,7 +97,9 @@ def _mask(type_: Type) -> int:
     return (1 << type_.bits) - 1
 
 
-def _alu(op: Alu, value: Callable[[Operand], Known | None]) -> dict[str, Known] | None:
+def _alu(
+    op: Alu, value: Callable[[Operand], Known | None], variables: Mapping[str, Object]
+) -> dict[str, Known] | None:
     sources = [value(source) for source in op.sources]
     if op.op == "mov":
         item = sources[0]
@@ -100,7 +109,7 @@ def _alu(op: Alu, value: Callable[[Operand], Known | None]) -> dict[str, Known] 
         return {op.dst.name: result}
     if op.op == "mul.lo" and 0 in sources:
         return {op.dst.name: 0}
-    found = _address(op, sources)
+    found = _address(op, sources, variables)
     return None if found is None else {op.dst.name: found}
 
 
@@ -116,7 +125,7 @@ def _computed(op: str, type_: Type, sources: list[Known | None]) -> int | None:
         return None
 
 
-def _address(op: Alu, sources: list[Known | None]) -> Known | None:
+def _address(op: Alu, sources: list[Known | None], variables: Mapping[str, Object]) -> Known | None:
     """Arithmetic on an address of a variable, where the result does not depend on where the variable lies."""
     if op.op in ("mad.lo", "mad.wide") and isinstance(start := sources[2], Sym):
         product = _computed(op.op.replace("mad", "mul"), op.type, sources[:2])
@@ -136,15 +145,22 @@ def _address(op: Alu, sources: list[Known | None]) -> Known | None:
             return Sym(name, offset - arithmetic.as_signed(number, op.type.bits))
         case "sub", Sym(name, offset), Sym(other, start) if name == other:
             return (offset - start) & _mask(op.type)
-        case "and", Sym(_, offset), int(number) if number <= _LOW and offset >= 0:
-            return offset & number
-        case "and", int(number), Sym(_, offset) if number <= _LOW and offset >= 0:
-            return offset & number
-        case "and", Sym(name, offset), int(number) if number | _LOW == _mask(op.type) and 0 <= offset <= _LOW:
-            return Sym(name, offset & number & _LOW)
-        case "or" | "xor", Sym(name, offset), int(number) if number <= _LOW and 0 <= offset <= _LOW:
-            return Sym(name, offset | number if op.op == "or" else offset ^ number)
+        case "and" | "or" | "xor", int(number), Sym() as start:
+            return _masked(op, start, number, variables[start.name].aligned)
+        case "and" | "or" | "xor", Sym() as start, int(number):
+            return _masked(op, start, number, variables[start.name].aligned)
     return None
+
+
+def _masked(op: Alu, start: Sym, number: int, aligned: int) -> Known | None:
+    """``start`` and, or, xor ``number``, where the alignment of the variable tells the bits."""
+    if op.op == "and" and number < aligned:
+        return start.offset & number
+    changed = number if op.op != "and" else number ^ _mask(op.type)
+    if changed >= aligned:
+        return None
+    offset = start.offset
+    return Sym(start.name, {"and": offset & ~changed, "or": offset | changed, "xor": offset ^ changed}[op.op])
 
 
 def _set_predicate(op: SetPredicate, value: Callable[[Operand], Known | None]) -> dict[str, Known] | None:
@@ -154,10 +170,10 @@ def _set_predicate(op: SetPredicate, value: Callable[[Operand], Known | None]) -
             result = arithmetic.compute(op.cmp, op.type, a & _mask(op.type), b & _mask(op.type))
         except KeyError:
             return None
-    elif op.cmp in ("eq", "ne") and isinstance(a, Sym) and isinstance(b, Sym) and a.name == b.name:
-        result = int((a == b) == (op.cmp == "eq"))
-    elif op.cmp in ("eq", "ne") and {type(a), type(b)} == {int, Sym} and 0 in (a, b):
-        result = int(op.cmp == "ne")  # no variable lies at address 0
+    elif op.cmp in _ORDERS and isinstance(a, Sym) and isinstance(b, Sym) and a.name == b.name:
+        result = int(_ORDERS[op.cmp](a.offset, b.offset))
+    elif op.cmp in ("eq", "ne") and {type(a), type(b)} == {int, Sym} and 0 in (a, b) and op.type.bits == 64:
+        result = int(op.cmp == "ne")  # no variable lies at the null pointer
     else:
         return None
     results = [result] if op.complement is None else [result, 1 - result]

@@ -68,7 +68,8 @@ class TensorMapSpec:
 class ObjectSpec:
     """An object of global memory, or what is said of a variable of the module: ``type`` and ``count`` are None then.
 
-    ``initial``: the values of its elements, None where nothing is said, ``unknown`` for no value.
+    ``initial``: the values of its elements, None where nothing is said, ``unknown`` for no value. ``alignment``: a
+    multiple of this is where it begins, None for no more than its type or its declaration says.
     """
 
     name: str
@@ -77,6 +78,7 @@ class ObjectSpec:
     count: int | None
     initial: tuple[Scalar, ...] | Literal["unknown"] | None
     tensormap: TensorMapSpec | None = None
+    alignment: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,8 +412,16 @@ def _object(table: _Table, name: str, value: object) -> ObjectSpec:
     if not isinstance(value, dict):
         raise table.error(name, "an object is a type or a table", 'as in data = { type = "u32", count = 2 }')
     for key in value:
-        if key not in ("type", "count", "init", "tensormap"):
-            raise table.error(name, f"an object has no `{key}`", "it has type, count, init or tensormap")
+        if key not in ("type", "count", "init", "align", "tensormap"):
+            raise table.error(name, f"an object has no `{key}`", "it has type, count, init, align or tensormap")
+    found = _described(table, name, value, span)
+    alignment = _number(table, value, "align", 1, 1 << 20, name)
+    if alignment is not None and alignment & (alignment - 1):
+        raise table.error(name, f"`align` is a power of two, not {alignment}")
+    return replace(found, alignment=alignment)
+
+
+def _described(table: _Table, name: str, value: Mapping[str, Any], span: Span) -> ObjectSpec:
     if "tensormap" in value:
         return ObjectSpec(name, span, Type("b", 8), 128, None, _tensormap(table, name, value["tensormap"]))
     type_ = _type(table, name, value["type"]) if "type" in value else None

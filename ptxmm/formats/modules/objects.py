@@ -27,6 +27,11 @@ class Object:
     span: Span
 
     @property
+    def aligned(self) -> int:
+        """A multiple of this is where it begins (PTX ISA 5.4.5)."""
+        return self.alignment or self.type.bytes
+
+    @property
     def size(self) -> int:
         """The size in bytes."""
         return self.type.bytes * (1 if self.count is None else self.count)
@@ -55,7 +60,9 @@ def viewed(variables: Mapping[str, Object], bodies: Sequence[Sequence[Op]], laun
             initial = None if item.initial is None else regrouped(item.initial, _BYTE, type_)
             if item.initial is None or initial is not None:
                 count = item.count // width
-                found[name] = replace(item, type=type_, count=count if count > 1 else None, initial=initial)
+                found[name] = replace(
+                    item, type=type_, count=count if count > 1 else None, initial=initial, alignment=item.aligned
+                )
     return found
 
 

@@ -17,6 +17,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.evaluate import Known, evaluate
 from ptxmm.formats.modules.flow import Flow
 from ptxmm.formats.modules.lower import Code
+from ptxmm.formats.modules.objects import Object
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (
     Alu,
@@ -60,8 +61,8 @@ _FACTS = "=?^"
 class Propagation:
     """The fixed point. ``entry``: the environment of each node; ``back``: branches that stay in their round."""
 
-    def __init__(self, code: Code, flow: Flow, known: Mapping[str, int], spaces: Mapping[str, str]) -> None:
-        self.code, self.flow, self.spaces = code, flow, spaces
+    def __init__(self, code: Code, flow: Flow, known: Mapping[str, int], variables: Mapping[str, Object]) -> None:
+        self.code, self.flow, self.variables = code, flow, variables
         self.known = known
         self.most: dict[int, int] = {}
         self.rounds = MAX_ROUNDS
@@ -169,7 +170,7 @@ class Propagation:
         wide = None
         if pc not in self.code.refused:
             shown = isinstance(op, SetPredicate)
-            found = evaluate(op, lambda operand: self.value(environment, operand, shown), self.spaces)
+            found = evaluate(op, lambda operand: self.value(environment, operand, shown), self.variables)
             wide = self.extended(op, environment)
             if found is None and wide is not None and isinstance(op, Convert | GenericAddress) and not _widens(op):
                 found, wide = {op.dst.name: wide}, None
@@ -200,7 +201,7 @@ class Propagation:
         match op:
             case Convert() if _widens(op):
                 item = self.value(environment, op.value)
-                return item if isinstance(item, Sym) and self.spaces.get(item.name) == "shared" else None
+                return item if isinstance(item, Sym) and self.variables[item.name].space == "shared" else None
             case Convert(value=source, to=to, frm=frm, saturate=False) if to.bits == 32 and frm.bits == 64:
                 pass
             case GenericAddress(space=space, value=source) if space is not None and space.startswith("shared"):

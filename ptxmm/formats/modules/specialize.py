@@ -72,7 +72,7 @@ def specialize(
     kernel may name. Raises ``PtxmmError`` (kind ``unsupported``) where an instruction that can't be modelled is left,
     or more than ``MAX_INSTRUCTIONS``.
     """
-    analysis = Propagation(code, flow, known, {name: item.space for name, item in variables.items()})
+    analysis = Propagation(code, flow, known, variables)
     analysis.run()
     chunks = _Emission(analysis, observed, variables).run()
     return _checked(code, _trimmed(chunks, observed, code), known)

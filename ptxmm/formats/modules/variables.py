@@ -48,7 +48,7 @@ def variables_of(
         initial = _initial(spec, type_, count)
         space = "param" if name in flat.by_value else "global"
         _with_value(spec, space, launch)
-        found[name] = Object(name, space, type_, count, initial, None, spec.span)
+        found[name] = Object(name, space, type_, count, initial, spec.alignment, spec.span)
     for argument in launch.args:
         for piece in argument.pieces:
             target = place(piece.value) if isinstance(piece.value, str) else None
@@ -119,7 +119,12 @@ def _of_module(variable: ptx.Variable, spec: ObjectSpec | None, launch: Launch) 
         _with_value(spec, variable.space, launch)
         if spec.initial is not None:
             initial = _initial(spec, type_, count)
-    return Object(variable.name, variable.space, type_, count, initial, variable.alignment, variable.span)
+    alignment = variable.alignment
+    if alignment is None and type_ != variable.type:
+        alignment = variable.type.bytes
+    if spec is not None and spec.alignment is not None:
+        alignment = max(alignment or 1, spec.alignment)
+    return Object(variable.name, variable.space, type_, count, initial, alignment, variable.span)
 
 
 def _value(item: int | ptx.SymbolAddress, span: Span) -> Initial:
