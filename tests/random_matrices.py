@@ -51,17 +51,20 @@ def matrices(rng: random.Random) -> Program:
             descriptors.append(kit.fresh("d"))
             kit.add("mov", f".u64 {descriptors[-1]}, {name}")
         results = ", ".join(kit.fresh("t") for _ in range(4))
+        parts = [kit.fresh("k") for _ in range(4)] if len(descriptors) == 1 else []
+        late = kit.chance(0.05)  # then the product uses what no fence has been issued for
+        for part in parts[late:]:
+            kit.add("mov", f".b32 {part}, 0")
         roll = kit.rng.random()
         if roll < 0.75:
             kit.async_fence(("", "", "", ".shared::cta", ".global"))
-        if not 0.6 < roll < 0.7:
+        if not 0.6 < roll < 0.65:
             kit.add("wgmma.fence.sync.aligned")
         if kit.chance(0.15):
             word(kit.chance(0.6))
-        if len(descriptors) == 1:
-            parts = [kit.fresh("k") for _ in range(4)]
-            for part in parts:
-                kit.add("mov", f".b32 {part}, 0")
+        if parts:
+            if late:
+                kit.add("mov", f".b32 {parts[0]}, 0")
             kit.add(PRODUCT, f" {{{results}}}, {{{', '.join(parts)}}}, {descriptors[0]}, 0, 1, 1, 0")
         else:
             kit.add(PRODUCT, f" {{{results}}}, {descriptors[0]}, {descriptors[1]}, 0, 1, 1, 0, 0")

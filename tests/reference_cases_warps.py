@@ -186,10 +186,10 @@ CASES: dict[str, str] = {
           ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {r3}, [s]; }
         P1 @ cta 0 { st.shared.u64 [s], 4294967301; st.shared.u8 [s+1], 7; st.relaxed.cta.shared.u16 [s+2], 8; }
         exists (s[0] == 1)""",
-    "products under a predicate and without a fence": """
+    "products under a predicate and a fence of their own proxy only": """
         { .shared .align 16 .u32 s[4] @ cta 0 = {1, 0, 0, 0}; .shared .u32 f @ cta 0 = 0; }
-        P0 @ cta 0 { ld.acquire.cta.shared.u32 r1, [f]; setp.ne.u32 p1, r1, 0; mov.u64 d1, s;
-          mov.b32 k1, 0; mov.b32 k2, 0; mov.b32 k3, 0; mov.b32 k4, 0; mov.b32 t1, 0; fence.proxy.async;
+        P0 @ cta 0 { mov.b32 k1, 0; mov.b32 k2, 0; mov.b32 k3, 0; mov.b32 k4, 0; mov.b32 t1, 0; mov.u64 d1, s;
+          wgmma.fence.sync.aligned; ld.acquire.cta.shared.u32 r1, [f]; setp.ne.u32 p1, r1, 0; fence.proxy.async;
           @p1 wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {t1, t2, t3, t4}, {k1, k2, k3, k4}, d1, 0, 1, 1, 0;
           wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; st.shared.u32 [s], 3; }
         P1 @ cta 0 { st.shared.u32 [s], 2; fence.proxy.async; st.release.cta.shared.u32 [f], 1; }

@@ -124,4 +124,5 @@ class Run:
     steps: tuple[Step, ...] = ()
     groups: tuple[tuple[str, frozenset[int]], ...] = ()
     loose: tuple[tuple[str, int], ...] = ()
+    executed: tuple[tuple[ops.Op, tuple[Event, ...]], ...] = ()  # in threads with products
     left: frozenset[Leaf] = NOTHING  # the reads on which leaving the loops so far has depended

@@ -20,6 +20,7 @@ from tests import (
     reference_floats,
     reference_matrices,
     reference_multimem,
+    reference_products,
     reference_synchronization,
     reference_tensorcore,
     reference_undetermined,
@@ -57,6 +58,7 @@ class Walker:
         self.thread = test.threads[thread]
         self.flow: ControlFlow = control_flow(self.thread)
         self.chunks = Chunks(test)
+        self.products = any(isinstance(op, ops.Wgmma) for op in self.thread.body)
 
     def paths(self) -> Iterator[Path]:
         """All paths to the end; none for executions that are cut at the unrolling bound or spin."""
@@ -69,7 +71,25 @@ class Walker:
             else:
                 writes = sum(e.kind == "W" for e in run.events)
                 run = replace(run, writes_at={**run.writes_at, run.pc: writes})
-                stack.extend(self.step(run))
+                stack.extend(self.allowed(run))
+
+    def allowed(self, run: Run) -> Iterator[Run]:
+        """The runs after one more instruction that do not misuse the registers of a product."""
+        if not self.products:
+            yield from self.step(run)
+            return
+        op = self.thread.body[run.pc]
+        taken = self.predicate(run, op)
+        calculates = isinstance(op, CALCULATES)
+        if calculates and not is_const(taken):
+            raise NotImplementedError(op)
+        for after in self.step(run):
+            events = after.events[len(run.events) :]
+            executed = bool(taken[1]) if calculates else bool(events)
+            if executed:
+                after = replace(after, executed=(*run.executed, (op, events)))
+            if not executed or not reference_products.misused(after.executed):
+                yield after
 
     def close_guards(self, run: Run) -> Run:
         registers, still_open = dict(run.registers), []

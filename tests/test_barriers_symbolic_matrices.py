@@ -54,9 +54,13 @@ def test_a_product_needs_the_proxy_fence() -> None:
     assert values(result, "P0:d0") == {(0,), (7,)} and result.flags == {"data-race"}
 
 
-def test_a_proxy_fence_alone_issues_too() -> None:
-    assert values(product("fence.proxy.async;"), "P0:d0") == {(7,)}
-    assert values(product("fence.proxy.async.shared::cta;"), "P0:d0") == {(7,)}
+@pytest.mark.parametrize("space", ["", ".shared::cta"])
+def test_a_proxy_fence_alone_issues_too(space: str) -> None:
+    store = f"st.shared.u32 [s], 7; fence.proxy.async{space};"
+    assert values(solved(f"wgmma.fence.sync.aligned; {store} {PRODUCT % 'ds'}; {DONE}"), "P0:d0") == {(7,)}
+
+
+def test_a_proxy_fence_for_other_memory_does_not_help() -> None:
     assert values(product("fence.proxy.async.global; wgmma.fence.sync.aligned;"), "P0:d0") == {(0,), (7,)}
 
 
@@ -64,7 +68,7 @@ def test_what_comes_after_the_last_fence_does_not_order_a_product() -> None:
     fenced = f"wgmma.fence.sync.aligned; st.shared.u32 [s], 7; {PRODUCT % 'ds'}; {DONE}"
     result = solved(fenced)
     assert values(result, "P0:d0") == {(0,), (7,)}
-    none = solved(f"{PRODUCT % 'ds'}; {DONE}", "st.shared.u32 [s], 7;")
+    none = solved(f"wgmma.fence.sync.aligned; {PRODUCT % 'ds'}; {DONE}", "st.shared.u32 [s], 7;")
     assert values(none, "P0:d0") == {(0,), (7,)}
 
 

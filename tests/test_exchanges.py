@@ -156,15 +156,15 @@ def test_random_programs(share: int) -> None:
 
 def product(before: str, after: str = "", registers: str = "mov.u64 ra, s; mov.u64 rb, g") -> list[int]:
     """What a product sees of the first word of its matrix B, which is written before it."""
-    body = f"{registers}; {before}; {PRODUCT}; {after}mov.b32 r, f0"
-    return sorted({end["0:r"] for end in ends(body, warp=False)})
+    body = f"{registers}; {before}; {PRODUCT}; {after}mov.b32 r, 0"
+    return sorted({end["0:f0"] for end in ends(body, warp=False)})
 
 
 def test_a_product_reads_in_the_async_proxy() -> None:
     write = "st.shared.u32 [g], 9"
     assert product(f"{write}; wgmma.fence.sync.aligned") == [5, 9]
     assert product(f"{write}; fence.proxy.async; wgmma.fence.sync.aligned") == [9]
-    assert product(f"{write}; fence.proxy.async") == [9]
+    assert product(f"wgmma.fence.sync.aligned; {write}; fence.proxy.async") == [9]
     assert product(f"fence.proxy.async; wgmma.fence.sync.aligned; {write}") == [5, 9]
     done = "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; st.shared.u32 [g], 9; "
     assert product("wgmma.fence.sync.aligned", done) == [5]
@@ -172,7 +172,10 @@ def test_a_product_reads_in_the_async_proxy() -> None:
 
 
 def test_descriptors_are_multiples_of_16() -> None:
-    assert answer(f"mov.u64 ra, s; mov.u64 rb, g; add.u64 rb, rb, 8; {PRODUCT}", warp=False).undefined
+    for offset in (0, 8):
+        registers = f"mov.u64 ra, s; mov.u64 rb, g; add.u64 rb, rb, {offset}"
+        found = answer(f"{registers}; wgmma.fence.sync.aligned; {PRODUCT}", warp=False)
+        assert found.undefined == (offset == 8)
     assert answer(f"mov.u64 ra, s; mov.u64 rb, 64; {PRODUCT}", warp=False).undefined
 
 

@@ -311,7 +311,7 @@ def test_products_read_in_the_async_proxy() -> None:
     for fences, seen in (
         ("wgmma.fence.sync.aligned", {(1,), (9,)}),
         ("fence.proxy.async; wgmma.fence.sync.aligned", {(9,)}),
-        ("fence.proxy.async", {(9,)}),
+        ("fence.proxy.async", set()),  # without wgmma.fence it is undefined
     ):
         text = lanes(1, f"{zero}; st.shared.u32 [s], 9; {fences}; {product}").replace("warp 0, ", "")
         assert ends(text, "t1") == seen

@@ -13,6 +13,8 @@ from ptxmm.events.compute import in_cta
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import U32, Copy, Machine, Spot
 from ptxmm.events.synchronization import place
+from ptxmm.events.trace import Cell
+from ptxmm.program.groups import same_group
 from ptxmm.program.legality import apart
 from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import (
@@ -141,8 +143,23 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
     if dst is None:
         machine.lose()
     else:
+        _check_group(machine, dst.cells(0, op.size)[0])
         copy_to(this, dst, DESTINATION, sources, op.size, dst_addr | sizes)
     machine.alone.setdefault("cp.async", []).append(Copy(tuple(this.writes), tuple(this.writes)))
+
+
+def _check_group(machine: Machine, cell: Cell) -> None:
+    """Copies of one group are in no order: two of them to the same location are undefined (9.7.10.24.4)."""
+    key, first, size = cell
+    for copy in machine.alone.get("cp.async", ()):
+        for position in copy.done:
+            event = machine.trace.events[position]
+            other = event.cell
+            if event.op is None or other is None or other[0] != key:
+                continue
+            if first < other[1] + other[2] and other[1] < first + size:
+                machine.undefined(same_group(event.op))
+                return
 
 
 def copy_to(
@@ -181,7 +198,10 @@ def wait(machine: Machine, op: AsyncWait) -> None:
         done = [*groups, machine.alone.get(op.kind, [])]
     else:
         done = groups[: max(0, len(groups) - op.pending)]
-    machine.add("AW", completes=tuple(i for g in done for c in g for i in (c.read if op.read else c.done)))
+    completes = tuple(i for g in done for c in g for i in (c.read if op.read else c.done))
+    if op.kind == "wgmma" and machine.products is not None:
+        machine.products.finish(completes)
+    machine.add("AW", completes=completes)
 
 
 # Bulk copies and reductions.

@@ -86,7 +86,8 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
             if other.cta == where[i].cta
         )
         flow = control_flow(t, quiet[i])
-        found.append(Program(test, i, flow, around(t), objects, chunks, api, lanes, mates, hidden))
+        products = any(isinstance(op, ops.Wgmma) for op in t.body)
+        found.append(Program(test, i, flow, around(t), objects, chunks, api, lanes, mates, hidden, products))
     return tuple(found)
 
 
@@ -171,6 +172,11 @@ def _execute(machine: Machine, op: ops.Op) -> None:
             return
         guard = None
     machine.guard = guard
+    products = machine.products
+    if products is not None and products.concerns(op) and (guard is None or machine.decide(guard, (0, 1))):
+        wrong = products.execute(op)
+        if wrong is not None:
+            machine.undefined(wrong)
     compute_ = _COMPUTE.get(type(op))
     if compute_ is not None:
         compute_(machine, op)

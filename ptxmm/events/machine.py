@@ -11,6 +11,7 @@ from typing import Any
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.expressions import Expressions, Node
+from ptxmm.events.products import products
 from ptxmm.events.readings import Readings
 from ptxmm.events.trace import Cell, Event, Exchange, Step, Trace
 from ptxmm.program.chunks import Chunks
@@ -75,7 +76,7 @@ class Program:
     """A thread ready to run: its number, its control flow (``around``: which backward branches are around each
     instruction), where addresses lie, how copies are divided, and whether its start and its end are events. ``lanes``
     and ``mates``: the threads of its warp in order, and those of its CTA, each with the number of threads it counts as;
-    ``mbarriers``: the keys of the objects that are mbarriers.
+    ``mbarriers``: the keys of the objects that are mbarriers. ``products``: the thread has products of a warpgroup.
     """
 
     test: Test
@@ -88,6 +89,7 @@ class Program:
     lanes: tuple[int, ...] = ()
     mates: tuple[tuple[int, int], ...] = ()
     mbarriers: frozenset[str] = frozenset()
+    products: bool = False
 
     def from_window(self, address: int) -> int:
         """The virtual address for one in shared memory: of 32 bits it is the low half of that of the same byte."""
@@ -146,6 +148,7 @@ class Machine:
         "left",
         "objects",
         "pc",
+        "products",
         "program",
         "registers",
         "round",
@@ -183,6 +186,7 @@ class Machine:
         # Asynchronous operations by kind: those in no group yet, and the groups in order.
         self.alone: dict[str, list[Copy]] = {}
         self.groups: dict[str, list[list[Copy]]] = {}
+        self.products = products(thread.body) if program.products else None
         # Of the instruction that is being executed:
         self.guard: Node | None = None
         self.control = 0

@@ -94,6 +94,8 @@ def wgmma(machine: Machine, op: Wgmma) -> None:
     done = len(machine.trace.events)
     machine.add("PF", _PROXY_FENCE, asynchronous=True, issuers=issuers, after=tuple(reads), covers=tuple(reads))
     machine.alone.setdefault("wgmma", []).append(Copy((done,), (done,)))
+    if machine.products is not None:
+        machine.products.start(op, done)
     for register in op.dst:
         node, size = first
         bits = machine.thread.registers[register.name].bits

@@ -26,6 +26,7 @@ from ptxmm.events.symbolic.operations import (
 )  # fmt: skip
 from ptxmm.events.symbolic.sync import SIZE, mbarriers
 from ptxmm.events.symbolic.values import Reads, Value, only
+from ptxmm.program.groups import same_group
 from ptxmm.program.legality import apart
 from ptxmm.program.test import DESTINATION, EventId, MemoryObject
 from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Element, Imm, Type
@@ -63,10 +64,24 @@ def copy_async(run: Executor, op: CopyAsync, here: EventId, state: State, presen
         frm = locate(run, op, src, taken, held, op.size, "source") if taken else None
         if to is None or (taken and frm is None):
             continue
+        _check_group(run, op, state, to[0].physical, to[1], held)
         parts = read_source(run, issued, *frm, taken, held, reading) if frm is not None else []
         write_part(run, issued, 0, *to, op.size, parts, held, writing)
     run.wrote(state, presence)
     enqueue(state, issued)
+
+
+def _check_group(run: Executor, op: CopyAsync, state: State, key: str, offset: int, presence: Formula) -> None:
+    """Two copies of one group to the same location are undefined: nothing orders them (9.7.10.24.4)."""
+    machine = run.machine
+    _, open_ = state.queues.get("cp.async", ((), ()))
+    for number in open_:
+        writes = [machine.events[e] for e in machine.operations[number].events if machine.events[e].kind == "W"]
+        for event in writes:
+            for p in event.places:
+                if p.physical == key and offset < p.offset + p.size and p.offset < offset + op.size:
+                    both = run.formulas.all([presence, event.presence, p.when])
+                    run.misuse(op, both, same_group(event.op))
 
 
 def copy_async_arrive(

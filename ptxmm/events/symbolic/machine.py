@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.values import Domain, Expressions, Reads, Value, only
 from ptxmm.program.mbarriers import opaque
 from ptxmm.program.test import EventId, Test
-from ptxmm.ptx.ops import GridControl
+from ptxmm.ptx.ops import GridControl, Wgmma
 from ptxmm.relations.formula import Formula, Formulas
+
+if TYPE_CHECKING:
+    from ptxmm.events.symbolic.products import Products
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Reading:
 @dataclass(slots=True)
 class State:
     """One path: when it is taken, what it knows. ``queues``: for each kind its groups of asynchronous operations.
-    ``left``: the reads that decided that the loops so far were left."""
+    ``left``: the reads that decided that the loops so far were left. ``products``: in threads with ``wgmma``."""
 
     guard: Formula
     registers: dict[str, Value]
@@ -69,6 +73,7 @@ class State:
     wrote: dict[int, Formula] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
     left: Reads = field(default_factory=dict)
+    products: Products | None = None
 
 
 class Machine:
@@ -111,6 +116,7 @@ class Machine:
         self.mbarriers = frozenset(test.objects[key].physical for key in opaque(test.threads, test.objects))
         self.events: list[Event] = []
         self.operations: list[Operation] = []
+        self.products: dict[int, Wgmma] = {}
         self.read_cells: dict[int, dict[tuple[str, int, int], Domain]] = {}
         self.misuses: list[tuple[Formula, str]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}

@@ -112,6 +112,7 @@ def wgmma(
     fences = [e.number for e in machine.events if e.thread == run.index and _orders(e.op) and not e.asynchronous]
     operation = Operation("wgmma", run.index, fences, True)
     issued = Issued(op, here, presence, control, len(machine.operations), operation, {})
+    machine.products[issued.number] = op
     machine.operations.append(operation)
     matrices = [op.b] if isinstance(op.a, tuple) else [op.b, op.a]
     descriptors = [run.operand(state, d, ADDRESS) for d in matrices]

@@ -199,11 +199,7 @@ def commit(op: AsyncCommit, state: State) -> None:
 
 def wait(run: Executor, op: AsyncWait, here: EventId, state: State, presence: Formula, control: Reads) -> None:
     """``wait_group`` and ``wait_all``: an event after what completes the groups that it waits for."""
-    groups, open_ = state.queues.get(op.kind, ((), ()))
-    if op.pending is None:
-        done = [n for group in (*groups, open_) for n in group]
-    else:
-        done = [n for group in groups[: max(0, len(groups) - op.pending)] for n in group]
+    done = waited(op, state)
     kind, part = ("W", None) if op.kind == "cp.async" else ("PF", 0 if op.read else 1)
     event = run.event("AW", op, here, presence, control)
     events = run.machine.events
@@ -213,6 +209,14 @@ def wait(run: Executor, op: AsyncWait, here: EventId, state: State, presence: Fo
         for e in run.machine.operations[n].events
         if events[e].kind == kind and part in (None, events[e].id[3])
     ]
+
+
+def waited(op: AsyncWait, state: State) -> list[int]:
+    """The operations that ``op`` waits for."""
+    groups, open_ = state.queues.get(op.kind, ((), ()))
+    if op.pending is None:
+        return [n for group in (*groups, open_) for n in group]
+    return [n for group in groups[: max(0, len(groups) - op.pending)] for n in group]
 
 
 def enqueue(state: State, issued: Issued) -> None:

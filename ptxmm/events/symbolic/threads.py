@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.events.symbolic.event import ThreadEvents
@@ -16,9 +17,13 @@ from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, State
 from ptxmm.events.symbolic.values import Reads, Value, merge, only
 from ptxmm.program.control import SPINS, ControlFlow, around, components, control_flow, live_operands
+from ptxmm.program.products import registers
 from ptxmm.program.test import EventId, Thread
-from ptxmm.ptx.ops import AsyncCommit, Branch, Exit, MbarrierWait, Source
+from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
 from ptxmm.relations.formula import FALSE, TRUE, Formula
+
+if TYPE_CHECKING:
+    from ptxmm.events.symbolic.products import Products
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,7 @@ class Outline:
     """What the control flow of a thread gives to every execution of it; see ``program.control``.
 
     ``idle``: the branches of spin loops that only wait at mbarriers. A round of theirs in which the wait fails has no
-    event, so that none need be taken to see a data race or a stray access.
+    event but a poll, and neither has the round in which it succeeds, so that none need be taken to see more.
     """
 
     flow: ControlFlow
@@ -82,6 +87,7 @@ class _Run:
         self.executor = Executor(machine, index, self.thread, self.headers, self.flow.silent)
         self.operands = known.operands
         self.idle = known.idle
+        self.products = registers(self.thread.body)
 
     def run(self) -> ThreadEvents:
         zero = self.machine.zero
@@ -199,7 +205,15 @@ class _Run:
             for header in self.headers
         }
         left = self._under([(s.guard, s.left) for s in states])
-        return State(formulas.any([s.guard for s in states]), registers, controls, wrote, first.queues, left)
+        guard = formulas.any([s.guard for s in states])
+        return State(guard, registers, controls, wrote, first.queues, left, self._merge_products(states))
+
+    def _merge_products(self, states: list[State]) -> Products | None:
+        if not self.products:
+            return None
+        from ptxmm.events.symbolic.products import Products, merged
+
+        return merged(self.formulas, [(s.guard, s.products or Products()) for s in states])
 
     def _under(self, arms: list[tuple[Formula, Reads]]) -> Reads:
         found: dict[int, list[Formula]] = {}
@@ -247,6 +261,8 @@ class _Run:
             return [(pc + 1, counts, self._open(pc, stays, reads, known))]
         if isinstance(op, AsyncCommit):
             return [(pc + 1, counts, s) for s in self._commit(op, state, condition)]
+        if self.products:
+            self._use_products(op, state, condition)
         try:
             execute(self.executor, op, here, state, condition, reads)
         except PtxmmError as error:
@@ -254,6 +270,16 @@ class _Run:
                 error.line, error.column = op.source.span.line, op.source.span.column
             raise error.place(self.machine.test.file, self.machine.test.text) from None
         return [(pc + 1, counts, state)]
+
+    def _use_products(self, op: Op, state: State, condition: Formula) -> None:
+        from ptxmm.events.symbolic import products
+        from ptxmm.events.symbolic.operations import waited
+
+        presence = self.formulas.both(state.guard, condition)
+        now = products.execute(self.executor, op, state.products or products.Products(), presence, self.products)
+        if isinstance(op, AsyncWait) and op.kind == "wgmma":
+            now = products.finished(self.formulas, now, waited(op, state), presence)
+        state.products = now
 
     def _commit(self, op: AsyncCommit, state: State, condition: Formula) -> list[State]:
         """Where a commit is predicated, the paths with it and without it go on apart."""
