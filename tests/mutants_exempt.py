@@ -56,6 +56,11 @@ OVERLAP = (
     "or is read before it overlap; observation order keeps to one range of bytes; Coherence and `conflict` ask for it"
 )
 SYMMETRIC = "a race is symmetric, and the flags only ask whether there is one: the other order of the pair is there"
+COMPLETE = "implied: morally strong operations overlap completely, and only what overlaps partially is asked for"
+WHOLE_INITIAL = (
+    "implied: only what overlaps partially is asked for. An access overlaps itself completely, and an initial write is "
+    "of the same location as every access of its bytes"
+)
 ASYNC_LEAVES = (
     "an asynchronous access, or the read of a tensor map, comes before anything in base causality order through the "
     "implicit proxy fence of its own completion only (`aord`), or through the end of its thread (`acomp` to an API "
@@ -138,7 +143,10 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     ),
     (ACCESSES, "ptx-8.5", ["ppbc whatever [api-end]", "axiom CoTotalMS whatever ovl"]),
     (OVERLAP, "ptx-8.5", ["ppbc whatever ovl", "ppbc whatever ovl (2)", "axiom Coherence whatever ovl"]),
-    (SYMMETRIC, "ptx-8.5", ["conflict without (W * M)", "conflict without (M * W)"]),
+    (SYMMETRIC, "*", ["conflict without (W * M)", "conflict without (M * W)"]),
+    (COMPLETE, "ptx-6.0 ptx-7.5", ["flag mixed-size-race without ms"]),
+    (WHOLE_INITIAL, "ptx-6.0 ptx-7.5", ["conflict with id", "conflict with ((IW * M) | (M * IW))"]),
+    (WHOLE_INITIAL, "ptx-6.0 ptx-7.5", ["conflict without (IW * M)", "conflict without (M * IW)"]),
     (TYPED, "ptx-8.5", ["cluster whatever [CA]", "cluster whatever CW", "sync-cluster whatever CA"]),
     (TYPED, "ptx-8.5", ["sync-cluster whatever [CA]", "mb-release whatever MBA", "mb-release whatever [MBA]"]),
     (TYPED, "ptx-8.5", ["mb-acquire whatever MBW", "enter-tensormap whatever [TMACQ]"]),

@@ -234,7 +234,7 @@ def final_writes(
         if not found:
             return None
         each.append(found)
-    return set(itertools.product(*each)) if decide else set(), flags(x, bc, cause) if decide else frozenset()
+    return set(itertools.product(*each)) if decide else set(), flags(x, rf, bc, cause) if decide else frozenset()
 
 
 def precedes(x: Frame, cause: Pairs) -> Pairs:
@@ -242,10 +242,12 @@ def precedes(x: Frame, cause: Pairs) -> Pairs:
     return cause | seq(x.rmw, cause) if x.model == "ptx-8.5" else cause
 
 
-def flags(x: Frame, bc: Pairs, cause: Pairs) -> frozenset[str]:
+def flags(x: Frame, rf: Pairs, bc: Pairs, cause: Pairs) -> frozenset[str]:
     """Data races and the use of mbarriers that are not ordered after their initialisation (8.7.1, 6.4)."""
     found = set()
     cause = precedes(x, cause)
+    if x.model == "ptx-6.0":  # bare program order is no cause, but what follows in it does not race
+        cause = cause | x.po | seq(observation(x, rf), x.po)
     race = {
         (a, b)
         for a, b in x.ovl
@@ -260,7 +262,10 @@ def flags(x: Frame, bc: Pairs, cause: Pairs) -> frozenset[str]:
     initialised = {e for i, e in x.mbobj & (x.po | seq(bc, x.po | x.issue_all))}
     if x.MBX - initialised:
         found.add("mbarrier-before-init")
-    return frozenset(found) if x.model == "ptx-8.5" else frozenset()
+    if x.model == "ptx-8.5":
+        return frozenset(found)
+    partial = {(a, b) for a, b in x.ovl - x.loc if not {a, b} & x.IW and {a, b} & x.W}
+    return frozenset(found & {"mixed-size-race"} | ({"mixed-sizes"} if partial else set()))
 
 
 def sequentially_consistent(

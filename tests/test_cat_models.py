@@ -24,7 +24,9 @@ def test_axioms() -> None:
         assert set(common) <= set(axioms)
     flags = [axiom.name for axiom in cat.load("ptx-8.5").axioms if axiom.flag]
     assert flags == ["mixed-size-race", "data-race", "mbarrier-before-init"]
-    assert all(not axiom.flag for name in ("ptx-6.0", "ptx-7.5", "sc") for axiom in cat.load(name).axioms)
+    for name in ("ptx-6.0", "ptx-7.5"):
+        assert [axiom.name for axiom in cat.load(name).axioms if axiom.flag] == ["mixed-size-race", "mixed-sizes"]
+    assert not any(axiom.flag for axiom in cat.load("sc").axioms)
 
 
 def test_index() -> None:
@@ -55,6 +57,7 @@ def test_index() -> None:
         "warpsync",
     }
     assert cat.index().undefined == {"mixed-size-race", "mbarrier-before-init"}
+    assert cat.index().uncovered.keys() == {"mixed-sizes"}
 
 
 def test_every_reading_is_read_somewhere() -> None:
@@ -205,8 +208,10 @@ empty (([W]; ms; [W]) & ovl) \\ (co | co^-1) as CoTotalMS
 acyclic (com-ms | (po & vovl & same-proxy)) as SC-per-Location
 irreflexive ((rf | fr); precedes) as Causality
 """
+PARTIAL = "let partial = (ovl & ((W*M) | (M*W))) \\ id \\ (IW*M | M*IW) \\ loc "
 DEFINITIONS = {
-    "ptx-6.0": "let same-proxy = E*E let vloc = loc let ovl = loc let vovl = loc"
+    "ptx-6.0": PARTIAL
+    + "let same-proxy = E*E let vloc = loc let ovl = loc let vovl = loc"
     + PRELUDE
     + """
 let sw = sync-ra | fsc | barphase | warpphase
@@ -215,9 +220,13 @@ let cause = bc | (obs; (bc | (po & loc)))
 let precedes = cause
 irreflexive (fsc; cause) as Fence-SC
 empty ((ms & fr); (ms & co)) & rmw as Atomicity
+let follows = cause | po | (obs; po)
+flag ~empty partial \\ (follows | follows^-1 | ms) as mixed-size-race
+flag ~empty partial as mixed-sizes
 """
     + COMMON,
-    "ptx-7.5": "let same-proxy = GEN*GEN | SUR*SUR | TEX*TEX | CON*CON"
+    "ptx-7.5": PARTIAL
+    + "let same-proxy = GEN*GEN | SUR*SUR | TEX*TEX | CON*CON"
     + PRELUDE
     + """
 let bc = (po | sync-ra | fsc | barphase | warpphase | api)+
@@ -228,6 +237,8 @@ let ppbc = ([M & GEN]; (bc & vovl); [M & GEN]) | ([M]; (bc & vovl & same-proxy &
   | (vovl & (xit; bc; ent)) | (ovl & (xit; bc; [AF]; bc; ent))
 let cause = ppbc | (obs; ppbc)
 let precedes = cause
+flag ~empty partial \\ (precedes | precedes^-1 | ms) as mixed-size-race
+flag ~empty partial as mixed-sizes
 empty (([FSC]; bc; [FSC]) & ms) \\ fsc as Fence-SC
 empty ((ms & fr); (ms & co)) & rmw as Atomicity-RMW
 """

@@ -240,7 +240,7 @@ EQUIVALENT = {
         "let cause = ppbc | (obs; ppbc)", "let step = (ms & rf) | rmw\nlet cause = ppbc | (step; ppbc)"
     ),
     "A20 Causality with co": lambda: changed(
-        "irreflexive ((rf | fr); operation(cause))", "irreflexive ((rf | co | fr)?; cause)"
+        "irreflexive ((rf | fr); precedes)", "irreflexive ((rf | co | fr)?; cause)"
     ),
     "A22 base causality without program order": lambda: load("ptx-6.0"),
 }

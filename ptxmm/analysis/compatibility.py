@@ -1,17 +1,22 @@
-"""Whether a model covers what a test uses: scopes, proxies and aliases."""
+"""Whether a model covers what a test uses: scopes, proxies and aliases, and what its executions do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxmm.cat import Model, index
+from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Coverage
+from ptxmm.engines.result import Search
 from ptxmm.errors import PtxmmError
+from ptxmm.program.pointers import known_addresses
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import FAMILIES, Atomic, Fence, Load, ProxyFence, Source, Store
+from ptxmm.ptx.ops import FAMILIES, Atomic, Fence, Load, ProxyFence, Reg, Source, Store, Sym, elements
 
 _EVERYWHERE = ("CTA barrier", "warp", "matrix")
 """Families that every model has, or that are weak accesses to it."""
+
+MIXED_SIZES = "mixed-sizes"
+"""The flag of a model for operations that overlap partially, which it does not cover."""
 
 
 def check_compatible(test: Test, model: Model) -> None:
@@ -22,13 +27,52 @@ def check_compatible(test: Test, model: Model) -> None:
     for kind, word, source in _uses(test):
         if _covers(model.coverage, kind, word):
             continue
-        error = PtxmmError(
-            f"{model.name} has no {_name(kind, word)}", kind="unsupported", file=test.file, hint=_mend(kind, word)
-        )
-        if source is not None:
-            error.line, error.column = source.span.line, source.span.column
-            error.width = max(1, source.span.end_column - source.span.column)
-        raise error.place(test.file, test.text)
+        able = [name for name, shipped in index().models.items() if _covers(shipped.coverage, kind, word)]
+        raise _error(test, f"{model.name} has no {_name(kind, word)}", able, source)
+
+
+def check_covered(test: Test, model: Model, search: Search) -> None:
+    """Raise ``PtxmmError`` (kind ``unsupported``) if ``search`` found an execution that does what ``model`` says
+    nothing about, and none that leaves the program without meaning."""
+    known = index()
+    if search.undefined is not None or search.flags & known.undefined:
+        return
+    for flag, what in known.uncovered.items():
+        if flag in search.flags:
+            able = [name for name in known.models if all(axiom.name != flag for axiom in load(name).axioms)]
+            source = _mixed(test) if flag == MIXED_SIZES else None
+            raise _error(test, f"{model.name} does not cover {what}", able, source)
+
+
+def _error(test: Test, message: str, able: list[str], source: Source | None) -> PtxmmError:
+    """``able``: the models that could be asked instead."""
+    hint = "use --model " + " or --model ".join(able) if able else None
+    error = PtxmmError(message, kind="unsupported", file=test.file, hint=hint)
+    if source is not None:
+        error.line, error.column = source.span.line, source.span.column
+        error.width = max(1, source.span.end_column - source.span.column)
+    return error.place(test.file, test.text)
+
+
+def _mixed(test: Test) -> Source | None:
+    """The first instruction that accesses some bytes otherwise than one before it, where both name their variable."""
+    seen: set[tuple[str, int, int]] = set()
+    for thread in test.threads:
+        known = known_addresses(thread, test.objects)
+        for op in thread.body:
+            if not isinstance(op, Load | Store | Atomic):
+                continue
+            base = op.address.base
+            named = known.get(base.name) if isinstance(base, Reg) else base
+            if not isinstance(named, Sym):
+                continue
+            key = test.objects[named.name].physical
+            for part in elements(op):
+                begin, size = named.offset + op.address.offset + part.offset, part.type.bytes
+                if any(k == key and (b, n) != (begin, size) and b < begin + size and begin < b + n for k, b, n in seen):
+                    return op.source
+                seen.add((key, begin, size))
+    return None
 
 
 def _uses(test: Test) -> Iterator[tuple[str, str, Source | None]]:
@@ -65,8 +109,3 @@ def _name(kind: str, word: str) -> str:
     if kind == "instructions":
         return "order between grids" if word == "grid" else f"{word} instructions"
     return "virtual aliases of an address" if word == "alias" else f"{word} proxy"
-
-
-def _mend(kind: str, word: str) -> str | None:
-    able = [name for name, shipped in index().models.items() if _covers(shipped.coverage, kind, word)]
-    return "use --model " + " or --model ".join(able) if able else None

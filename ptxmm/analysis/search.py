@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ptxmm.analysis.compatibility import check_covered
 from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed, Search, Witness
@@ -55,7 +56,8 @@ def final_states(
     """The final states of ``test`` from the engines ``names``, which must agree.
 
     With ``proposition`` only as many as decide it. Raises ``PtxmmError``: kind ``internal`` where a witness is not
-    confirmed or the engines disagree, and what the engines raise.
+    confirmed or the engines disagree, ``unsupported`` where an execution does what ``model`` does not cover, and what
+    the engines raise.
     """
     try:
         test = without_unread(test, model, limits, what)
@@ -87,6 +89,7 @@ def final_states(
             break
         if len(result.rows) == limits.states:
             break
+    check_covered(test, model, result.search)
     result.unrolled = result.search.bounded
     if result.computed or result.positions:
         result.search.exhausted = False

@@ -35,7 +35,7 @@ def decide(
     status = _status(search)
     final = status == "complete" and not partial
     states = satisfying or falsifying or bool(search.found)
-    flags = set(search.flags)
+    flags = search.flags - index().uncovered.keys()
     if search.deadlock:
         flags.add("deadlock")
     if final and not states and not search.deadlock:

@@ -46,11 +46,13 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """``models/index.toml``: the shipped models, the readings by key, and the flags that leave a program undefined."""
+    """``models/index.toml``: the shipped models, the readings by key, the flags that leave a program undefined, and
+    those of what a model does not cover, each with what that is."""
 
     models: Mapping[str, Shipped]
     readings: Mapping[str, Reading]
     undefined: frozenset[str]
+    uncovered: Mapping[str, str]
 
 
 @cache
@@ -76,7 +78,7 @@ def index() -> Index:
         key: Reading(tuple(entry["values"]), entry["section"], entry["text"], entry["about"])
         for key, entry in data["readings"].items()
     }
-    return Index(models, readings, frozenset(data["undefined"]))
+    return Index(models, readings, frozenset(data["undefined"]), data["uncovered"])
 
 
 def specification(name: str, readings: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.compatibility import check_compatible, check_covered
 from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.explain.chains import Reason, reason
 from ptxmm.analysis.explain.events import Views
@@ -261,6 +261,7 @@ def _settled(
         answer.status = "undefined"
         answer.notes.append(Note("undefined", f"the program has no meaning: {found.undefined or flags}"))
         return True
+    check_covered(test, model, found)
     if found.bounded:
         answer.status = "bounded"
     for item in found.found:

@@ -93,7 +93,7 @@ def allows(test: Test, model: Model, question: Question, limits: Limits) -> Foun
     """A confirmed execution of ``test`` that ends in a state asked for; None if there is none, or if the program has
     no meaning. Raises ``Timeout``."""
     answer = search(test, model, question.observed, limits, question.proposition)
-    if answer.undefined is not None or answer.flags & index().undefined:
+    if answer.undefined is not None or answer.flags & (index().undefined | index().uncovered.keys()):
         return None
     for found in answer.found:
         if evaluate(question.proposition, found.state):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ptxmm.analysis.compatibility import check_compatible
+from ptxmm.analysis.compatibility import check_compatible, check_covered
 from ptxmm.analysis.execution import Step
 from ptxmm.analysis.instruction import Instruction
 from ptxmm.analysis.result import Note, Status
@@ -182,6 +182,7 @@ def _undefined(test: Test, model: Model, limits: Limits) -> str | None:
     found = final_states(test, model, Observed((), ()), limits)
     if found.undefined is not None:
         return found.undefined
+    check_covered(test, model, found)
     flags = sorted(found.flags & index().undefined)
     return f"some execution has a {flags[0]}" if flags else None
 
