@@ -169,10 +169,7 @@ def _unknown_notes(test: Test, states: FinalStates) -> list[Note]:
     if states.computed:
         text = f"{described(test)} is computed with ({'; '.join(states.computed)}): only the values"
         notes.append(Note("unknown", f"{text} of the constants in the test were tried for it"))
-    if states.positions:
-        text = f"where variables lie is left open, but matters ({'; '.join(states.positions)}): one layout was tried"
-        notes.append(Note("layout", text))
-    return notes
+    return notes + [Note("open", text) for text in states.left_open]
 
 
 def timed_out(test: Test, model: str, engine: str, expectation: Expectation | None, seconds: float) -> Result:

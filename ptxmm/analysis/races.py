@@ -19,7 +19,7 @@ from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.tags import scope_of
-from ptxmm.program.positions import position_uses
+from ptxmm.program.left_open import left_open
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import assignments, computed_with
 
@@ -121,7 +121,7 @@ def races(test: Test, model: Model, *, limits: Limits | None = None, most: int =
         found.timeout = True
     listed = tuple(race for _, race in sorted(found.races.items()))
     status = _status(found)
-    computed = computed_with(test) + position_uses(test)
+    computed = computed_with(test) + left_open(test)
     if computed and status == "complete":
         status = "bounded"
     found.endless -= set(found.races)
@@ -315,4 +315,4 @@ def _notes(test: Test, found: _Found, limits: Limits, computed: list[str]) -> It
     if not (found.ends or found.timeout or found.bounded or found.undefined):
         yield Note("vacuous", "no execution reaches its end" + (" and meets the filter" if test.filter else ""))
     if computed:
-        yield Note("unknown", f"the program computes with unknown values ({'; '.join(computed)})")
+        yield Note("unknown", f"not all values that matter were tried: {'; '.join(computed)}")

@@ -13,7 +13,7 @@ from ptxmm.engines.result import Limits, Observed, Search, Witness
 from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Proposition, State, evaluate
-from ptxmm.program.positions import position_uses
+from ptxmm.program.left_open import left_open
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import Assignment, assignments, computed_with, unknown_bytes
 
@@ -30,7 +30,7 @@ class FinalStates:
     unknown initial value only; ``satisfied``: for each final state, those left out of ``rows`` too, whether it
     satisfies the proposition of the condition (None: there is no condition). ``depends``: that differs within a row.
     ``computed``: where the program computes with unknown values, so that not all values that matter may be known.
-    ``positions``: where it computes with the positions of variables, which another layout may change.
+    ``left_open``: what the language leaves open that was not tried in full.
     ``unrolled``: some execution goes on beyond the bound of a loop. ``test``: the one whose executions ``search`` has;
     in it, unknown values that do not matter are 0 (``unread``).
     """
@@ -42,7 +42,7 @@ class FinalStates:
     depends: bool = False
     computed: list[str] = field(default_factory=list)
     unrolled: bool = False
-    positions: list[str] = field(default_factory=list)
+    left_open: list[str] = field(default_factory=list)
 
 
 def final_states(
@@ -63,7 +63,7 @@ def final_states(
         test = without_unread(test, model, limits, what)
     except Timeout:
         return FinalStates(Search(timeout=True), test)
-    result = FinalStates(Search(exhausted=True), test, computed=computed_with(test), positions=position_uses(test))
+    result = FinalStates(Search(exhausted=True), test, computed=computed_with(test), left_open=left_open(test))
     condition = None if test.condition is None else test.condition.proposition
     general: list[tuple[State, bool | None]] = []
     listed: set[tuple[int, ...]] = set()
@@ -91,7 +91,7 @@ def final_states(
             break
     check_covered(test, model, result.search)
     result.unrolled = result.search.bounded
-    if result.computed or result.positions:
+    if result.computed or result.left_open:
         result.search.exhausted = False
         result.search.bounded = True
     return result

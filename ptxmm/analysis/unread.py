@@ -17,6 +17,7 @@ from dataclasses import replace
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError
+from ptxmm.program.active import with_masks
 from ptxmm.program.condition import MemoryTerm, terms
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import assignments, computed_with, unknown_bytes
@@ -37,7 +38,8 @@ def without_unread(test: Test, model: Model, limits: Limits, what: Observed | No
     candidates = {item.physical for item in test.objects.values() if item.unknown}
     if not candidates or not _matters(test):
         return test
-    unread = candidates - _seen(test, model, limits, shown)
+    seen = set[str]().union(*(_seen(chosen, model, limits, shown) for chosen in with_masks(test)))
+    unread = candidates - seen
     return _zero(test, unread) if unread else test
 
 

@@ -39,6 +39,7 @@ def exchange(machine: Machine, op: WarpExchange) -> None:
     if op.op == "activemask":
         named = machine.thread.placement.warp is not None
         shown = (1 << len(lanes)) - 1 if named else (1 << _LANE + 1) - 1
+        shown = machine.number(op.operands[0], U32, "mask")[0] if op.operands else shown
         if op.dst is not None:
             machine.assign(op.dst, machine.expressions.constant(shown))
         return

@@ -14,6 +14,7 @@ from itertools import product
 from math import prod
 
 from ptxmm.errors import PtxmmError
+from ptxmm.program.active import with_masks
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.condition import (
     Comparison,
@@ -186,8 +187,14 @@ class Assignment:
 
 
 def assignments(test: Test) -> Iterator[Assignment]:
-    """``test`` with its unknown values kept apart from all others, then with the values that comparisons tell apart:
+    """``test``, for each choice of the lanes that are active together (see ``active``), with its unknown values kept
+    apart from all others, then with the values that comparisons tell apart:
     all combinations, or where these are more than ``MOST_ASSIGNMENTS`` one value at a time (see ``computed_with``)."""
+    for chosen in with_masks(test):
+        yield from _assignments(chosen)
+
+
+def _assignments(test: Test) -> Iterator[Assignment]:
     yield Assignment(test, {})
     if not has_unknown(test):
         return

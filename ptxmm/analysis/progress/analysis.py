@@ -20,7 +20,7 @@ from ptxmm.engines.fairness import FAIRNESS, MEANING, Fairness, State
 from ptxmm.engines.hangs import Answer, Visibility, search
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.program.positions import position_uses
+from ptxmm.program.left_open import left_open
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import assignments, computed_with
 
@@ -139,7 +139,7 @@ def progress(
                 break
     except Timeout:
         timeout = True
-    computed = computed_with(test) + position_uses(test)
+    computed = computed_with(test) + left_open(test)
     status: Status = "complete"
     if undefined is not None:
         status = "undefined"
@@ -196,7 +196,7 @@ def _notes(
         text = f"a loop with effects goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
         yield Note("bound", text)
     if status == "bounded" and computed:
-        yield Note("unknown", f"an unknown value is computed with ({'; '.join(computed)})")
+        yield Note("unknown", f"not all values that matter were tried: {'; '.join(computed)}")
     if status == "timeout":
         yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
     if test.filter is not None:

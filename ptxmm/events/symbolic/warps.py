@@ -27,7 +27,8 @@ def exchange(
     name, _, mode = op.op.partition(".")
     if name == "activemask":
         shown = (1 << len(lanes)) - 1 if run.machine.members.named(run.index) else _EVERYONE
-        _assign(run, op, state, condition, run.constant(shown), None)
+        active = run.operand(state, op.operands[0], AMOUNT) if op.operands else run.constant(shown)
+        _assign(run, op, state, condition, active, None)
         return
     mask = run.operand(state, op.operands[-1], AMOUNT)
     step = SyncEvent(here, "warp.exchange", op, presence, run.machine.new_step(), mask=mask.domain)

@@ -14,8 +14,8 @@ class WarpExchange:
 
     ``op``: shfl.up shfl.down shfl.bfly shfl.idx vote.all vote.any vote.uni vote.ballot match.any match.all redux.OP
     activemask elect. ``dst`` and ``predicate`` (the ``|p``) are what it writes; ``operands`` as in the text, membermask
-    last (none for activemask); ``negated``: the source predicate of a vote is ``!p``. ``type`` is that in the text
-    (of the source); pred for elect, which has none.
+    last (for activemask none, or the mask that it gives: ``program.active``); ``negated``: the source predicate of a
+    vote is ``!p``. ``type`` is that in the text (of the source); pred for elect, which has none.
     """
 
     op: str

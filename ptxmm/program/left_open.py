@@ -1,0 +1,20 @@
+"""What the language leaves open and the analyses do not try in full, so that a verdict may rest on it."""
+
+from __future__ import annotations
+
+from ptxmm.program.active import untried_masks
+from ptxmm.program.positions import position_uses
+from ptxmm.program.test import Test
+
+
+def left_open(test: Test) -> list[str]:
+    """In words, for each such matter of ``test`` where it decides something; then only refutations are certain."""
+    found = []
+    positions, masks = position_uses(test), untried_masks(test)
+    if positions:
+        found.append(f"where variables lie is left open, but matters ({'; '.join(positions)}): one layout was tried")
+    if masks:
+        found.append(f"which lanes are active together is left open ({'; '.join(masks)}): not all ways were tried")
+    if test.claims is not None and test.claims.partial:
+        found.append("a clock decides what is executed: no execution in which time passes was tried")
+    return found

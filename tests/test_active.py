@@ -1,0 +1,117 @@
+"""``activemask`` names lanes that came to the instruction, in any groups of them (PTX ISA 9.7.14.10)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.races import races
+from ptxmm.engines.result import Limits
+from ptxmm.formats import parse
+from ptxmm.program.active import untried_masks, with_masks
+from ptxmm.ptx.ops import Imm, WarpExchange
+from tests.decided import decided_tests
+from tests.support import model_named, parse_one
+
+HEAD = """// ptxmm: block = {block}
+// ptxmm: args = ["x", "out"]
+// ptxmm: [objects]
+// ptxmm: x = {{ type = "u32", count = 4 }}
+// ptxmm: out = {{ type = "u32", count = 4 }}
+// ptxmm: [check]
+// ptxmm: condition = '{condition}'
+.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p0, .param .u64 p1)
+{{
+  .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<8>;
+  ld.param.u64 %rd0, [p0]; cvta.to.global.u64 %rd0, %rd0;
+  ld.param.u64 %rd1, [p1]; cvta.to.global.u64 %rd1, %rd1;
+  mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; setp.eq.u32 %p1, %r1, 0;
+  {body}
+  ret;
+}}
+"""
+STORE = "st.global.u32 [%rd3], %r2;"
+DYNAMIC = "ld.global.u32 %r3, [%rd0]; setp.ne.u32 %p2, %r3, 0;"
+
+
+def conclusions(body: str, condition: str, block: int = 2) -> set[str]:
+    tests = parse(HEAD.format(body=body, condition=condition, block=block), "k.ptx")
+    return {found.conclusion for found in decided_tests(tests, 100, "both")}
+
+
+# What a lane may see, where the lanes that come to the instruction are known.
+KNOWN = [
+    ("activemask.b32 %r2;" + STORE, "forall (out[0] == 3 /\\ out[1] == 3)", "contradicted"),
+    ("activemask.b32 %r2;" + STORE, "exists (out[0] == 1 /\\ out[1] == 2)", "expected"),
+    ("activemask.b32 %r2;" + STORE, "~exists (out[0] == 1 /\\ out[1] == 3)", "expected"),
+    ("activemask.b32 %r2;" + STORE, "forall (out[0] == 3 \\/ out[0] == 1)", "expected"),
+    ("@!%p1 bra E; activemask.b32 %r2;" + STORE + "\nE:", "forall (out[0] == 1 /\\ out[1] == 0)", "expected"),
+    ("@!%p1 bra E; activemask.b32 %r2;" + STORE + "\nE:", "forall (out[0] == 3)", "contradicted"),
+    ("@%p1 bra A; activemask.b32 %r2; bra B;\nA: activemask.b32 %r2;\nB: " + STORE,
+     "forall (out[0] == 1 /\\ out[1] == 2)", "expected"),
+    ("@%p1 activemask.b32 %r2; @!%p1 mov.u32 %r2, 7;" + STORE, "forall (out[0] == 1)", "expected"),
+    # A leader adds for its group: right in every grouping.
+    ("activemask.b32 %r2; popc.b32 %r4, %r2; mov.u32 %r5, %lanemask_lt; and.b32 %r5, %r5, %r2; setp.eq.u32 %p2, %r5, 0;"
+     " @%p2 red.global.add.u32 [%rd0], %r4;", "forall (x[0] == 2)", "expected"),
+    # As if the whole warp were there: the leader is lane 0, which adds for itself only where it is alone.
+    ("activemask.b32 %r2; popc.b32 %r4, %r2; @%p1 red.global.add.u32 [%rd0], %r4;", "forall (x[0] == 2)",
+     "contradicted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "condition", "wanted"), KNOWN)
+def test_lanes_that_are_known(body: str, condition: str, wanted: str) -> None:
+    assert conclusions(body, condition) == {wanted}
+
+
+def test_a_shuffle_from_a_lane_that_may_not_be_there() -> None:
+    body = "activemask.b32 %r2; shfl.sync.idx.b32 %r3, %r1, 1, 31, %r2;" + STORE
+    assert "expected" not in conclusions(body, "exists (out[0] == 3)")
+
+
+def test_three_lanes_in_five_ways() -> None:
+    body = "activemask.b32 %r2;" + STORE
+    (test,) = parse(HEAD.format(body=body, condition="forall (out[0] == 7)", block=3), "k.ptx")
+    masks = {
+        tuple(
+            op.operands[0].value
+            for thread in chosen.threads
+            for op in thread.body
+            if isinstance(op, WarpExchange) and isinstance(op.operands[0], Imm)
+        )
+        for chosen in with_masks(test)
+    }
+    assert masks == {(7, 7, 7), (1, 6, 6), (5, 2, 5), (3, 3, 4), (1, 2, 4)}
+    assert untried_masks(test) == []
+
+
+@pytest.mark.parametrize("body", [
+    f"{DYNAMIC} @%p2 bra E; activemask.b32 %r2; {STORE}\nE:",
+    f"{DYNAMIC} @!%p2 activemask.b32 %r2; @!%p2 {STORE}",
+    "mov.u32 %r4, 0;\nL: activemask.b32 %r2; ld.relaxed.gpu.global.u32 %r3, [%rd0];"
+    f" st.relaxed.gpu.global.u32 [%rd0], 1; setp.eq.u32 %p2, %r3, 0; @%p2 bra L; {STORE}",
+])  # fmt: skip
+def test_where_memory_decides_nothing_is_certain(body: str) -> None:
+    assert conclusions(body, "forall (out[0] == 3 \\/ out[0] == 1)") == {"inconclusive"}
+    assert conclusions(body, "forall (out[0] == 3)") == {"contradicted"}
+
+
+def test_races_and_litmus_tests() -> None:
+    text = """PTX t
+{{ .global .u32 x = 0; }}
+ P0 @ cta 0, warp 0 | P1 @ cta 0, warp 0 ;
+ activemask.b32 r0 | {} ;
+ setp.eq.u32 p0, r0, 3 | {} ;
+ @p0 st.global.u32 [x], 1 | st.global.u32 [x], 2 ;
+exists (x == 1)
+"""
+    model = model_named("ptx-8.5")
+    alone = parse_one(text.format("mov.u32 r0, 0", "mov.u32 r1, 0"))
+    assert [o.satisfies for o in check(alone, model, engine="both").outcomes] == [False]
+    assert races(alone, model, limits=Limits()).race_free is True
+    both = parse_one(text.format("activemask.b32 r0", "mov.u32 r1, r0"))
+    assert {o.satisfies for o in check(both, model, engine="both").outcomes} == {False, True}
+    assert races(both, model, limits=Limits()).race_free is False
