@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from ptxmm.analysis.readings import effective
 from ptxmm.analysis.result import Conclusion
 from ptxmm.analysis.verdict import Verdict
 from ptxmm.cat import load, specification, split_specification
@@ -125,9 +126,12 @@ def _model(test: Test, item: str, text: str, known: Collection[str]) -> str:
         raise _error(test, item, f"unknown model {model!r} in `Expect=`", hint)
     if readings:
         try:
-            load(model, readings)
+            loaded = load(model, readings)
         except PtxmmError as error:
             raise _error(test, item, error.message, error.hint) from None
+        for key in readings:
+            if not effective(loaded, key):
+                raise _error(test, item, f"the reading {key} has no effect on {model}", None)
     return specification(model, readings)
 
 

@@ -10,10 +10,11 @@ from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.expectation import Expectation, conclude
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
+from ptxmm.analysis.readings import basis
 from ptxmm.analysis.result import Note, Result, told
 from ptxmm.analysis.search import FinalStates, bug, engine_named, final_states, rebuild
 from ptxmm.analysis.verdict import Verdict, decide
-from ptxmm.cat import Model, index
+from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Search
 from ptxmm.errors import PtxmmError
 from ptxmm.program.condition import evaluate
@@ -136,17 +137,9 @@ def _refuting(test: Test, model: Model, states: FinalStates) -> Execution | None
     return None
 
 
-def _chosen_readings(model: Model) -> list[tuple[str, str]]:
-    """The readings of ``model`` that are not the default."""
-    shipped = index().models.get(model.name)
-    default = {key: reading.values[0] for key, reading in index().readings.items()}
-    default |= shipped.readings if shipped else {}
-    return sorted((key, value) for key, value in model.readings.items() if default.get(key) != value)
-
-
 def _notes(test: Test, model: Model, states: FinalStates, verdict: Verdict, limits: Limits) -> tuple[Note, ...]:
     search = states.search
-    notes = [Note("reading", f"reading {key}={value}") for key, value in _chosen_readings(model)]
+    notes = basis(model)
     if search.undefined is not None:
         notes.append(Note("undefined", search.undefined))
     if states.unrolled:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from ptxmm.analysis.result import Note, Result
 from ptxmm.cat import Model, index
+from ptxmm.cat.load import WITHOUT
 
 EVENT_LEVEL = frozenset(("b128", "cas-failure", "co", "dep", "tear"))
 """The readings that the events of an execution take, whatever the text of the model."""
+_DEPENDENCIES = frozenset(("addr", "data", "ctrl"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +23,30 @@ class Variation:
     result: Result
 
 
+def effective(model: Model, key: str) -> bool:
+    """Whether the text of ``model``, or the events of an execution, ask for this reading."""
+    if key == "dep" and not any(_DEPENDENCIES & axiom.body.depends for axiom in model.axioms):
+        return False
+    return key in model.reading_keys or key in EVENT_LEVEL
+
+
+def basis(model: Model) -> list[Note]:
+    """What a verdict under ``model`` rests on beside its text: the readings that are not the default, with those that
+    make no difference, what is left out, and what is defined in vain."""
+    notes = []
+    for key, value in sorted(model.readings.items()):
+        if model.defaults.get(key) != value and key != WITHOUT:
+            idle = "" if effective(model, key) else f" has no effect on {model.name}"
+            notes.append(Note("reading", f"reading {key}={value}{idle}"))
+    if model.left_out:
+        notes.append(Note("model", f"without {', '.join(model.left_out)}"))
+    return notes + [Note("model", warning.split("\n")[0]) for warning in model.warnings]
+
+
 def alternatives(model: Model) -> Iterator[tuple[str, str]]:
     """Every (key, value) that differs from the readings of ``model`` and that ``model`` or its events take."""
     for key, reading in index().readings.items():
-        if key in model.reading_keys or (key in EVENT_LEVEL and model.reading_keys):
+        if model.reading_keys and effective(model, key):
             yield from [(key, value) for value in reading.values if value != model.readings[key]]
 
 

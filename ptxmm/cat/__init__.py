@@ -1,6 +1,17 @@
 """The model language: a subset of herd's cat, with one evaluator over either carrier of the relation algebra."""
 
 from ptxmm.cat.ir import Axiom, Model, Node
-from ptxmm.cat.load import index, load, parse_model, specification, split_specification
+from ptxmm.cat.load import index, left_out_of, load, parse_model, specification, split_specification, text_of
 
-__all__ = ["Axiom", "Model", "Node", "index", "load", "parse_model", "specification", "split_specification"]
+__all__ = [
+    "Axiom",
+    "Model",
+    "Node",
+    "index",
+    "left_out_of",
+    "load",
+    "parse_model",
+    "specification",
+    "split_specification",
+    "text_of",
+]

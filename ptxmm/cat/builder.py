@@ -40,6 +40,9 @@ class Builder:
     def let(self, items: list[syntax.Definition]) -> syntax.Let:
         return syntax.Let(tuple(items), False, items[0].span)
 
+    def override(self, items: list[syntax.Definition]) -> syntax.Let:
+        return syntax.Let(tuple(items), False, items[0].span, override=True)
+
     def let_rec(self, items: list[Any]) -> syntax.Let:
         return syntax.Let(tuple(items[1:]), True, items[1].span)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ptxmm.cat import names, recursion, syntax
 from ptxmm.cat.builder import MAX_NESTING, error_at
 from ptxmm.cat.ir import Axiom, Graph, Node
+from ptxmm.cat.uses import Uses
 from ptxmm.errors import PtxmmError, Span
 
 MAX_EXPRESSIONS = 20_000
@@ -27,12 +28,22 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a model text comes to under the chosen readings."""
+    """What a model text comes to under the chosen readings; ``warnings``: definitions that change nothing."""
 
     definitions: Mapping[str, Node]
     axioms: tuple[Axiom, ...]
     nodes: tuple[Node, ...]
     reading_keys: frozenset[str]
+    warnings: tuple[PtxmmError, ...]
+
+
+@dataclass(slots=True)
+class _Override:
+    """A definition that takes the place of those of its name in included files; ``met``: there was one."""
+
+    definition: syntax.Definition
+    source: Source
+    met: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,8 @@ class _State:
     axioms: list[Axiom] = field(default_factory=list)
     axiom_names: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
+    overrides: dict[str, list[_Override]] = field(default_factory=dict)
+    uses: Uses = field(default_factory=Uses)
     expressions: int = 0
     includes: int = 0
 
@@ -71,19 +84,32 @@ def resolve(
     state = _State(readings, legal, include)
     _file(state, source, ())
     definitions = {name: value for name, value in state.scope.items() if isinstance(value, Node)}
-    return Resolved(definitions, tuple(state.axioms), tuple(state.graph.nodes), frozenset(state.keys))
+    warnings = tuple(state.uses.warnings(source.path))
+    return Resolved(definitions, tuple(state.axioms), tuple(state.graph.nodes), frozenset(state.keys), warnings)
 
 
 def _file(state: _State, source: Source, chain: tuple[str, ...]) -> None:
     chain = (*chain, source.path)
+    own: list[_Override] = []
     for statement in source.file.statements:
         if isinstance(statement, syntax.Include):
+            for item in own:
+                state.overrides.setdefault(item.definition.name, []).append(item)
             _include(state, statement, source, chain)
+            for item in own:
+                state.overrides[item.definition.name].remove(item)
             continue
         try:
-            _statement(state, statement, source)
+            if isinstance(statement, syntax.Let) and statement.override:
+                _distinct(statement.definitions)
+                own += [_Override(definition, source) for definition in statement.definitions]
+            else:
+                _statement(state, statement, source)
         except PtxmmError as error:
             raise error.place(source.path, source.text) from None
+    for item in own:
+        if not item.met:
+            raise _overrides_nothing(state, item).place(source.path, source.text)
 
 
 def _include(state: _State, statement: syntax.Include, source: Source, chain: tuple[str, ...]) -> None:
@@ -106,11 +132,14 @@ def _include(state: _State, statement: syntax.Include, source: Source, chain: tu
 def _statement(state: _State, statement: syntax.Statement, source: Source) -> None:
     if isinstance(statement, syntax.Let):
         (_let_rec if statement.recursive else _let)(state, statement, source)
+        state.uses.define(statement, source.path, source.text)
+        _override(state, statement)
     elif isinstance(statement, syntax.Check):
         _check(state, statement, source)
     elif isinstance(statement, syntax.Show):
         for body in statement.bodies:
             _expression(state, body, state.scope, source, 0)
+        state.uses.show(statement)
 
 
 def _let(state: _State, statement: syntax.Let, source: Source) -> None:
@@ -148,6 +177,39 @@ def _let_rec(state: _State, statement: syntax.Let, source: Source) -> None:
         state.scope[definition.name] = node
 
 
+def _override(state: _State, statement: syntax.Let) -> None:
+    """Put what overrides the definitions of ``statement`` in their place; there, a name stands for what it replaces.
+    Of several, that of the innermost file comes first."""
+    for definition in statement.definitions:
+        for item in reversed(state.overrides.get(definition.name, ())):
+            item.met = True
+            old, new = state.scope[definition.name], item.definition
+            given, wanted = (len(d.parameters) if d.parameters is not None else None for d in (new, definition))
+            try:
+                if given != wanted:
+                    words = "a function" if wanted is not None else "no function"
+                    count = f" of {wanted} argument{'' if wanted == 1 else 's'}" if wanted is not None else ""
+                    raise error_at(new.span, f"the `{new.name}` that this overrides is {words}{count}")
+                made = syntax.Let((new,), False, new.span)
+                _let(state, made, item.source)
+                value = state.scope[new.name]
+                if isinstance(old, Node) and isinstance(value, Node) and old.is_set != value.is_set:
+                    was, now = ("a set" if node.is_set else "a relation" for node in (old, value))
+                    raise error_at(new.span, f"the `{new.name}` that this overrides is {was}, this is {now}")
+            except PtxmmError as error:
+                raise error.place(item.source.path, item.source.text) from None
+            state.uses.define(made, item.source.path, item.source.text)
+
+
+def _overrides_nothing(state: _State, item: _Override) -> PtxmmError:
+    name = item.definition.name
+    if name in state.scope:
+        hint: str | None = "write it before the include: it is for the files that are included after it"
+    else:
+        hint = _close(name, state.scope, value_only=item.definition.parameters is None)
+    return error_at(item.definition.span, f"this overrides nothing: no file included after it defines `{name}`", hint)
+
+
 def _distinct(definitions: tuple[syntax.Definition, ...]) -> None:
     seen: set[str] = set()
     for definition in definitions:
@@ -174,6 +236,7 @@ def _check(state: _State, statement: syntax.Check, source: Source) -> None:
     if name in state.axiom_names:
         raise error_at(statement.name_span or statement.span, f"two checks are named `{name}`")
     state.axiom_names.add(name)
+    state.uses.check(statement, name, source.path)
     state.axioms.append(
         Axiom(name, statement.kind, statement.negated, statement.flag, body, source.path, statement.span)
     )

@@ -81,6 +81,9 @@ class Model:
 
     ``definitions`` gives the last definition of each name (a base name that is not redefined is not in it).
     ``readings`` gives every reading key its value; ``reading_keys`` are those that the text itself asks about.
+    ``defaults``: the value of each where none is chosen.
+    ``left_out``: the checks and disjuncts that its text has and the model has not. ``warnings``: what a text of the
+    user's own defines in vain, each a message with its place.
     """
 
     name: str
@@ -92,6 +95,9 @@ class Model:
     readings: Mapping[str, str]
     reading_keys: frozenset[str]
     coverage: Coverage
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Model({self.name!r})"  # its graph has far more paths than nodes

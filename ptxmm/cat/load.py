@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ptxmm.cat import check
+from ptxmm.cat import check, leave_out
 from ptxmm.cat.ir import Coverage, Model
 from ptxmm.cat.parser import MAX_CHARACTERS, parse
 from ptxmm.cat.syntax import Include
@@ -19,6 +19,8 @@ from ptxmm.files import read_bytes
 
 ALL_SCOPES = ("cta", "cluster", "gpu", "sys")
 ALL_PROXIES = ("generic", "surface", "texture", "constant", "async", "tensormap")
+WITHOUT = "without"
+"""The key that stands among the readings of a model for what it leaves out: ``ptx-8.5[without=Causality+sync:2]``."""
 _SHIPPED = Path(__file__).parent.parent / "models"
 
 
@@ -106,7 +108,8 @@ def split_specification(text: str) -> tuple[str, dict[str, str]]:
 def load(name_or_path: str | Path, readings: Mapping[str, str] | None = None) -> Model:
     """The model of that name (``ptx-8.5``), or the one in a file whose name ends in ``.cat``.
 
-    The name may have readings (``ptx-8.5[dep=syn]``). ``readings`` overrides those and the defaults. Raises
+    The name may have readings (``ptx-8.5[dep=syn]``). ``readings`` overrides those and the defaults. Among them
+    ``without`` names checks and disjuncts to leave out, as far as the model has them (``Model.left_out``). Raises
     ``PtxmmError``: kind ``usage`` for an unknown model, reading key or value, ``io`` for a file that can't be read,
     ``model`` for a wrong text.
     """
@@ -139,21 +142,10 @@ def parse_model(text: str, file: str = "<text>", readings: Mapping[str, str] | N
 
 def _included_defaults(source: check.Source) -> dict[str, str]:
     """The readings of which a shipped model that ``source`` includes changes the default: they are its defaults too."""
-    found: dict[str, str] = {}
     shipped = {str(_SHIPPED / model.file): model.readings for model in index().models.values()}
-    todo, done = [source], {source.path}
-    while todo:
-        item = todo.pop()
-        found |= shipped.get(item.path, {})
-        for statement in item.file.statements:
-            if isinstance(statement, Include):
-                try:
-                    included = _include(statement.file, item.path)
-                except PtxmmError:
-                    continue  # reported, with its place, where the names of the model are resolved
-                if included.path not in done and len(done) <= check.MAX_INCLUDES:
-                    done.add(included.path)
-                    todo.append(included)
+    found: dict[str, str] = {}
+    for path in texts_of(source):
+        found |= shipped.get(path, {})
     return found
 
 
@@ -174,8 +166,12 @@ def _build(
             raise PtxmmError(f"reading `{key}` has no value `{value}`", kind="usage", hint=hint)
     readings = {key: values[0] for key, values in legal.items()} | dict(own) | chosen
     resolved = check.resolve(source, readings, legal, _include)
+    left_out, texts = _leave_out(source, chosen.get(WITHOUT), resolved)
+    if left_out:
+        changed = texts[source.path]
+        resolved = check.resolve(changed, readings, legal, lambda name, path: _of(texts, _include(name, path)))
     for key in chosen:
-        if key not in legal and key not in resolved.reading_keys:
+        if key != WITHOUT and key not in legal and key not in resolved.reading_keys:
             keys = sorted({*legal, *resolved.reading_keys})
             close = difflib.get_close_matches(key, keys, 1)
             hint = (f"did you mean `{close[0]}`? " if close else "") + f"readings: {', '.join(keys)}"
@@ -190,7 +186,96 @@ def _build(
         readings=readings,
         reading_keys=resolved.reading_keys,
         coverage=coverage,
+        defaults={key: values[0] for key, values in legal.items()} | dict(own),
+        left_out=left_out,
+        warnings=tuple(_warning(w) for w in resolved.warnings if Path(w.file or "").parent != _SHIPPED),
     )
+
+
+def _warning(found: PtxmmError) -> str:
+    return str(found).replace(": error: ", ": warning: ", 1)
+
+
+def texts_of(source: check.Source) -> dict[str, check.Source]:
+    """``source`` and all that it includes, by their paths; what can't be read is left out."""
+    found, todo = {source.path: source}, [source]
+    while todo:
+        item = todo.pop()
+        for statement in item.file.statements:
+            if isinstance(statement, Include):
+                try:
+                    included = _include(statement.file, item.path)
+                except PtxmmError:
+                    continue  # reported, with its place, where the names of the model are resolved
+                if included.path not in found and len(found) <= check.MAX_INCLUDES:
+                    found[included.path] = included
+                    todo.append(included)
+    return found
+
+
+def _of(texts: Mapping[str, check.Source], source: check.Source) -> check.Source:
+    return texts.get(source.path, source)
+
+
+def _leave_out(
+    source: check.Source, wanted: str | None, resolved: check.Resolved
+) -> tuple[tuple[str, ...], dict[str, check.Source]]:
+    """What is left out of ``wanted``, and the texts without it, by their paths."""
+    texts = texts_of(source)
+    if wanted is None:
+        return (), texts
+    is_set = {name: node.is_set for name, node in resolved.definitions.items()}
+    done: list[str] = []
+    for path, item in list(texts.items()):
+        known = leave_out.parts(item.text)
+        found = [part for item_ in wanted.split(leave_out.SEPARATOR) for part in leave_out.found_in(item_, known)]
+        here = list(dict.fromkeys(found))
+        if here:
+            text = leave_out.changed(item.text, here, is_set)
+            texts[path] = check.Source(path, text, parse(text, path))
+            done += here
+    return tuple(done), texts
+
+
+def left_out_of(name_or_path: str, items: Sequence[str], strict: bool = True) -> str:
+    """The model without ``items`` (``NAME`` of a check, ``NAME:DISJUNCT`` of a definition, by its number or its text),
+    in one text as ``load`` takes it. Raises ``PtxmmError``: kind ``usage`` for an item that is not there, which makes
+    no difference if not ``strict``; and what ``load`` raises."""
+    name, readings = split_specification(name_or_path)
+    load(name)
+    known = [leave_out.parts(item.text) for item in texts_of(_source(name)).values()]
+    canonical = []
+    for item in items:
+        found = [part for text in known for part in leave_out.found_in(item, text)]
+        if not found and strict:
+            raise leave_out.missing(item, name, known)
+        canonical += found
+    before = [readings[WITHOUT]] if WITHOUT in readings else []
+    joined = leave_out.SEPARATOR.join(dict.fromkeys([*before, *canonical]))
+    return specification(name, readings | {WITHOUT: joined}) if joined else name_or_path
+
+
+def text_of(name_or_path: str) -> str:
+    """The text of a model. Where something is left out of it, an included file that this changes stands in the place
+    of its ``include``. Raises as ``load`` does."""
+    name, readings = split_specification(name_or_path)
+    model = load(name_or_path)
+    source = _source(name)
+    if not model.left_out:
+        return source.text
+    before = texts_of(source)
+    texts = _leave_out(source, readings[WITHOUT], check.resolve(source, model.readings, {}, _include))[1]
+    text = texts[source.path].text
+    for path, item in texts.items():
+        if path != source.path and item.text != before[path].text:
+            include = re.compile(rf'(?m)^include "{re.escape(Path(path).name)}"$')
+            text = include.sub(lambda _, item=item: item.text.rstrip("\n"), text)  # type: ignore[misc]
+    return f"(* without {', '.join(model.left_out)} *)\n{text}"
+
+
+def _source(name: str) -> check.Source:
+    shipped = index().models.get(name)
+    return _read(Path(name)) if shipped is None else _read_shipped(shipped.file)
 
 
 def _include(name: str, from_path: str) -> check.Source:

@@ -23,10 +23,18 @@ def parse(text: str, file: str) -> syntax.File:
     if len(text) > MAX_CHARACTERS:
         raise PtxmmError(f"a model has at most {MAX_CHARACTERS // 1024} KiB of text", kind="model", file=file)
     try:
-        title, clean = _take_title(_blank_comments(text))
+        title, clean = without_comments(text)
         return syntax.File(title, _parse_statements(clean))
     except PtxmmError as error:
         raise error.place(file, text) from None
+
+
+def without_comments(text: str) -> tuple[str | None, str]:
+    """The title of a model, if it has one, and its text with title and comments blank, every position as it was.
+
+    Raises ``PtxmmError`` (kind ``model``) at a comment without an end, and at a title that is a misspelt statement.
+    """
+    return _take_title(_blank_comments(text))
 
 
 def _blank_comments(text: str) -> str:

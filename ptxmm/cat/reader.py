@@ -16,7 +16,7 @@ from ptxmm.cat.builder import Builder
 from ptxmm.errors import PtxmmError
 
 T = TypeVar("T")
-STATEMENT_WORDS = ("let", "acyclic", "irreflexive", "empty", "flag", "include", "show", "unshow")
+STATEMENT_WORDS = ("let", "acyclic", "irreflexive", "empty", "flag", "include", "show", "unshow", "override")
 
 _TOKEN = re.compile(
     r"""(?P<LETREC>let[ \t\r\n\f]+rec(?![A-Za-z0-9_.-]))
@@ -29,7 +29,7 @@ _TOKEN = re.compile(
     |(?P<mark>[]|;\\&*~[0()=,])""",
     re.VERBOSE,
 )
-_WORDS = frozenset(("let", "and", "flag", "as", "include", "if", "then", "else"))
+_WORDS = frozenset(("let", "and", "flag", "as", "include", "if", "then", "else", "override"))
 _OPERANDS = frozenset(("NAME", "0", "(", "[", "~"))
 _DEEPEST = 40
 _END = "$END"
@@ -54,6 +54,14 @@ def read(text: str) -> tuple[syntax.Statement, ...] | None:
     try:
         return _Reader(_tokens(text)).statements()
     except (_Unexpected, PtxmmError):
+        return None
+
+
+def tokens(text: str) -> list[Token] | None:
+    """The tokens of a text without comments and title, or None where some of it is of no token."""
+    try:
+        return _tokens(text)
+    except _Unexpected:
         return None
 
 
@@ -111,6 +119,10 @@ class _Reader:
             case "let":
                 self.take("let")
                 return self.build.let(self.several(self.definition, "and"))
+            case "override":
+                self.take("override")
+                self.take("let")
+                return self.build.override(self.several(self.definition, "and"))
             case "LETREC":
                 return self.build.let_rec([self.take("LETREC"), *self.several(self.definition, "and")])
             case "FLAG" | "CHECK":

@@ -66,11 +66,12 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """``let d and d ...`` or ``let rec d and d ...``."""
+    """``let d and d ...`` or ``let rec d and d ...``; ``override``: in place of those in files included after it."""
 
     definitions: tuple[Definition, ...]
     recursive: bool
     span: Span
+    override: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def _unexpected_token(error: UnexpectedToken, whole: str) -> PtxmmError:
         line, column = token.end_line or 1, token.end_column or 1
         span = Span(line, column, column + 1)
         return error_at(span, "the model ends in the middle of a statement", _expectation(expected))
-    text = str(token).split("\n")[0]
+    text = str(token).split("\n")[0].strip()  # a check may come with the blanks before it
     hint = _expectation(expected)
     if text in (")", "]") and "BRACKET" not in expected:
         hint = f"there is no `{'(' if text == ')' else '['}` for it"
@@ -64,7 +64,8 @@ def _unexpected_token(error: UnexpectedToken, whole: str) -> PtxmmError:
         hint = f"did you mean `{close[0]}`?"
     elif token.type == "NAME" and not whole[: token.start_pos].strip():
         hint = "a title that is more than plain words goes in quotes"
-    return error_at(span_of(token), f"unexpected `{text}`", hint)
+    end = span_of(token).end_column
+    return error_at(Span(token.line or 1, end - len(text), end), f"unexpected `{text}`", hint)
 
 
 def _expectation(expected: set[str]) -> str:
@@ -76,5 +77,7 @@ def _expectation(expected: set[str]) -> str:
         "NAME": "a name", "EQUAL": "`=`", "STRING": "a string", "THEN": "`then`", "ELSE": "`else`", "AS": "`as`",
         "LPAR": "`(`", "RPAR": "`)`", "RSQB": "`]`", "COMMA": "`,`",
     }  # fmt: skip
+    if "LET" in expected and "INCLUDE" not in expected:
+        return "`let` is expected here"
     known = [word for terminal, word in words.items() if terminal in expected]
     return " or ".join(known) + " is expected here" if known else "a statement is expected here"

@@ -86,7 +86,10 @@ class Analysis(Generic[R]):
 
     def run(self, job: Job, model: Model, limits: Limits) -> R | Expired:
         """The result for one test, under the name that the user gave to the model."""
-        return replace(self.function(job.test, model, limits), model=job.model)
+        from ptxmm.analysis.readings import basis
+
+        found = self.function(job.test, model, limits)
+        return replace(found, model=job.model, notes=(*basis(model), *found.notes))
 
     def expired(self, job: Job, seconds: float) -> R | Expired:
         """What stands for a result that did not come in time."""

@@ -27,6 +27,7 @@ from ptxmm.cli.options import (
     Readings,
     Timeout,
     Unroll,
+    Without,
     settings,
 )
 from ptxmm.cli.session import session
@@ -37,6 +38,7 @@ def check(
     bundled: Bundled = False,
     model: Models = None,
     reading: Readings = None,
+    without: Without = None,
     engine: EngineOption = Engine.auto,
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
@@ -54,7 +56,7 @@ def check(
     Exit code: 0 all as expected, 1 an expectation contradicted, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
     start = time.perf_counter()
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     work = Checking(engine, all_state, "some" if json else "none", all_readings)
     run = session(work, files, bundled, chosen, jobs)
     if json:

@@ -29,9 +29,11 @@ class Checking:
         """The verdict on ``job``, as ``analysis.outcomes.check`` gives it."""
         from ptxmm.analysis import kernel
         from ptxmm.analysis.outcomes import check, check_listed
+        from ptxmm.analysis.readings import basis
 
         if job.claim is not None:
-            return replace(kernel.decide(job.test, model, job.claim, limits), model=job.model)
+            found = kernel.decide(job.test, model, job.claim, limits)
+            return replace(found, model=job.model, notes=(*basis(model), *found.notes))
         engine = self.engine.value
         if self.listing == "some":
             result = check_listed(

@@ -21,6 +21,7 @@ from ptxmm.cli.options import (
     Readings,
     Timeout,
     Unroll,
+    Without,
     settings,
 )
 
@@ -37,6 +38,7 @@ def explain(
     bundled: Bundled = False,
     model: OwnModel = None,
     reading: Readings = None,
+    without: Without = None,
     state: Annotated[
         str | None,
         typer.Option(
@@ -62,7 +64,7 @@ def explain(
     from ptxmm.render import explain as render
 
     work = Analysis("explain", partial(_explain, state=state, misses=misses))
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

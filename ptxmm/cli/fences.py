@@ -22,6 +22,7 @@ from ptxmm.cli.options import (
     Readings,
     Timeout,
     Unroll,
+    Without,
     settings,
 )
 
@@ -51,6 +52,7 @@ def fences(
     ] = None,
     model: OwnModel = None,
     reading: Readings = None,
+    without: Without = None,
     isa: Isa = None,
     launch: Launch = None,
     nvcc_option: NvccOptions = None,
@@ -69,7 +71,7 @@ def fences(
     from ptxmm.render import fences as render
 
     work = Analysis("fences", partial(_work, wanted=wanted, costs=costs(cost or ()), most=most or None))
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

@@ -12,7 +12,7 @@ import ptxmm
 from ptxmm.analysis.claims import HOLDS, claimed
 from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
 from ptxmm.analysis.result import Failure
-from ptxmm.cat import Model, index, load, split_specification
+from ptxmm.cat import Model, index, left_out_of, load, split_specification
 from ptxmm.cli.options import Settings
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
@@ -108,6 +108,8 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
         named = settings.models or (tuple(models) if stated_models else ())
         for model in named or (test.default_model,):
             expectation = expectation_for(test, model, stated, readings)
+            if settings.without:
+                model = left_out_of(model, settings.without, strict=False)
             if test.claims is not None and expectation is not None:
                 expectation = HOLDS
             wanted = claimed(test) if stated_models else (None,)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ptxmm.files import read_bytes
+from ptxmm.cli.console import complain
+from ptxmm.cli.options import Without
 
 
 def models(
@@ -15,12 +16,20 @@ def models(
         str | None,
         typer.Argument(metavar="[NAME]", help="Print the text of this model.", show_default=False),
     ] = None,
+    without: Without = None,
 ) -> None:
-    """List the models, or print one."""
-    from ptxmm.cat import index, load
+    """List the models, or print one.
 
+    With --without and no name, it is ptx-8.5.
+    """
+    from ptxmm.cat import index, left_out_of, load, text_of
+
+    if without:
+        name = left_out_of(name or "ptx-8.5", without)
     if name is not None:
-        sys.stdout.write(read_bytes(load(name).path).decode("utf-8-sig"))
+        for warning in load(name).warnings:
+            complain(warning)
+        sys.stdout.write(text_of(name))
         return
     for known, shipped in index().models.items():
         covered = shipped.coverage

@@ -7,11 +7,14 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ptxmm.errors import PtxmmError
+
+if TYPE_CHECKING:
+    from ptxmm.cat import Model
 
 
 class Engine(StrEnum):
@@ -47,6 +50,14 @@ OwnModel = Annotated[
 Readings = Annotated[
     list[str] | None,
     typer.Option("--reading", metavar="KEY=VALUE", help="Choose a reading of the model's text; may be repeated."),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        metavar="NAME[:DISJUNCT]",
+        help="Leave out a check of the model, or a disjunct of a definition, by its number or text; may be repeated.",
+    ),
 ]
 EngineOption = Annotated[
     Engine, typer.Option("--engine", help="How to search; auto is z3, both compares the two.", show_default=True)
@@ -108,6 +119,7 @@ class Settings:
 
     ``models``: none for those that a test names itself. ``timeout``: seconds for reading a file, and for one test under
     one model. ``memory``: megabytes for each process, None: its share of the machine's.
+    ``without``: what every model leaves out.
     """
 
     models: tuple[str, ...] = ()
@@ -118,6 +130,7 @@ class Settings:
     launch: str | None = None
     memory: int | None = None
     nvcc: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 LONGEST = 10**8
@@ -133,8 +146,13 @@ def settings(
     launch: Path | None = None,
     memory: int | None = None,
     nvcc: list[str] | None = None,
+    without: list[str] | None = None,
 ) -> Settings:
-    """Check the options that can be wrong for every test alike. Raises ``PtxmmError`` (kinds ``usage``, ``model``)."""
+    """Check the options that can be wrong for every test alike. Warn of models that define something in vain.
+
+    Raises ``PtxmmError`` (kinds ``usage``, ``model``), also for a reading that has no effect on any model named, or on
+    one that names it itself, and for what no model has to leave out.
+    """
     if not timeout <= LONGEST:  # nor is it nan
         raise PtxmmError(f"--timeout {timeout:g}: at most {LONGEST} seconds", kind="usage")
     pairs: dict[str, str] = {}
@@ -147,16 +165,62 @@ def settings(
     names = tuple(dict.fromkeys(models or ()))
     if names:
         # A wrong model is one error of the command line, not one of each test.
-        from ptxmm.cat import load, split_specification
-
-        for name in names:
-            for key, value in split_specification(name)[1].items():
-                if pairs.get(key, value) != value:
-                    raise PtxmmError(f"--reading {key}={pairs[key]}, but --model {name}", kind="usage")
-            load(name, pairs)
+        _check_models(names, pairs)
+    if without:
+        _check_left_out(names, without)
     chosen = tuple(sorted(pairs.items()))
     specified = None if launch is None else str(launch)
-    return Settings(names, chosen, version(isa), unroll, timeout, specified, memory, tuple(nvcc or ()))
+    lists = tuple(nvcc or ()), tuple(without or ())
+    return Settings(names, chosen, version(isa), unroll, timeout, specified, memory, *lists)
+
+
+def _check_models(names: tuple[str, ...], pairs: dict[str, str]) -> None:
+    from ptxmm.analysis.readings import effective
+    from ptxmm.cat import left_out_of, load, split_specification
+    from ptxmm.cat.load import WITHOUT
+    from ptxmm.cli.console import complain
+
+    models = {name: load(name, pairs) for name in names}
+    for name, model in models.items():
+        for warning in model.warnings:
+            complain(warning)
+        plain, own = split_specification(name)
+        if WITHOUT in own:
+            left_out_of(plain, own[WITHOUT].split("+"))
+        for key, value in own.items():
+            if pairs.get(key, value) != value:
+                raise PtxmmError(f"--reading {key}={pairs[key]}, but --model {name}", kind="usage")
+            if key != WITHOUT and not effective(model, key):
+                raise PtxmmError(f"the reading {key} has no effect on {plain}", kind="usage", hint=_readings_of(model))
+    for key in pairs:
+        if not any(effective(model, key) for model in models.values()):
+            message = f"--reading {key}={pairs[key]} has no effect on {' and '.join(names)}"
+            hint = _readings_of(next(iter(models.values()))) if len(models) == 1 else None
+            raise PtxmmError(message, kind="usage", hint=hint)
+
+
+def _readings_of(model: Model) -> str:
+    from ptxmm.analysis.readings import effective
+    from ptxmm.cat import index
+
+    keys = [key for key in index().readings if effective(model, key)]
+    return f"readings of {model.name}: {', '.join(keys)}"
+
+
+def _check_left_out(names: tuple[str, ...], without: list[str]) -> None:
+    """Each is in one of the models named, or of those that come with ptxmm."""
+    from ptxmm.cat import index, left_out_of
+
+    for item in without:
+        errors = []
+        for name in names or ("ptx-8.5", *index().models):
+            try:
+                left_out_of(name, [item])
+                break
+            except PtxmmError as error:
+                errors.append(error)
+        else:
+            raise errors[0]
 
 
 def version(isa: str | None) -> tuple[int, int] | None:

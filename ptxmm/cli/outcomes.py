@@ -25,6 +25,7 @@ from ptxmm.cli.options import (
     Readings,
     Timeout,
     Unroll,
+    Without,
     settings,
 )
 from ptxmm.cli.session import session
@@ -35,6 +36,7 @@ def outcomes(
     bundled: Bundled = False,
     model: Models = None,
     reading: Readings = None,
+    without: Without = None,
     engine: EngineOption = Engine.auto,
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
@@ -50,7 +52,7 @@ def outcomes(
 
     Exit code: as for check; 3 also where the list may be incomplete.
     """
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     run = session(Checking(engine, all_state, "all"), files, bundled, chosen, jobs)
     if json:
         from ptxmm.render.document import document

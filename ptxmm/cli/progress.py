@@ -22,6 +22,7 @@ from ptxmm.cli.options import (
     Readings,
     Timeout,
     Unroll,
+    Without,
     settings,
 )
 
@@ -64,6 +65,7 @@ def progress(
     bundled: Bundled = False,
     model: Models = None,
     reading: Readings = None,
+    without: Without = None,
     fairness: Annotated[
         Scheduler, typer.Option("--fairness", help="Which threads the scheduler must let go on.", show_default=True)
     ] = Scheduler.fair,
@@ -92,7 +94,7 @@ def progress(
     work = Analysis(
         "progress", partial(_progress, fairness=fairness.value, visibility=visibility.value, engine=engine.value)
     )
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

@@ -20,6 +20,7 @@ from ptxmm.cli.options import (
     Readings,
     Timeout,
     Unroll,
+    Without,
     settings,
 )
 
@@ -41,6 +42,7 @@ def races(
         typer.Option("--model", "-m", metavar="NAME|FILE.cat", help=f"A model; may be repeated. [default: {_MODEL}]"),
     ] = None,
     reading: Readings = None,
+    without: Without = None,
     most: Annotated[int, typer.Option("--most", min=1, metavar="N", help="Report at most N races of a test.")] = 100,
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
@@ -58,7 +60,7 @@ def races(
     from ptxmm.render import races as render
 
     work = Analysis("races", partial(_races, most=most))
-    chosen = settings(model or [_MODEL], reading, isa, unroll, timeout, launch, memory, nvcc_option)
+    chosen = settings(model or [_MODEL], reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

@@ -21,6 +21,7 @@ from ptxmm.cli.options import (
     Readings,
     Timeout,
     Unroll,
+    Without,
     settings,
 )
 
@@ -36,6 +37,7 @@ def robust(
     bundled: Bundled = False,
     model: OwnModel = None,
     reading: Readings = None,
+    without: Without = None,
     most: Annotated[int, typer.Option("--most", min=0, metavar="N", help="Show at most N executions of a test.")] = 20,
     unroll: Unroll = 3,
     timeout: Timeout = 60.0,
@@ -53,7 +55,7 @@ def robust(
     from ptxmm.render import robust as render
 
     work = Analysis("robust", partial(_robust, most=most))
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 

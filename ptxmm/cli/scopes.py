@@ -22,6 +22,7 @@ from ptxmm.cli.options import (
     Readings,
     Timeout,
     Unroll,
+    Without,
     settings,
 )
 
@@ -37,6 +38,7 @@ def scopes(
     bundled: Bundled = False,
     model: OwnModel = None,
     reading: Readings = None,
+    without: Without = None,
     wanted: Annotated[
         Property | None,
         typer.Option(
@@ -63,7 +65,7 @@ def scopes(
     from ptxmm.render import scopes as render
 
     work = Analysis("scopes", partial(_scopes, wanted=wanted, most=most))
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option)
+    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
 
