@@ -66,6 +66,10 @@ class Maker:
                 [f"and.b32 {r}, {a}, {k}"],
                 [f"or.b32 {r}, {a}, {rng.choice((1, 4294967295))}"],
                 [f"min.u32 {r}, {a}, 1"],
+                [f"min.u32 {r}, {a}, 0", f"or.b32 {r}, {r}, {v}"],
+                [f"and.b32 {r}, {a}, {rng.choice((12, 14))}", f"and.b32 {r}, {r}, 3", f"add.u32 {r}, {r}, {v}"],
+                [f"xor.b32 {r}, {a}, {rng.choice(self.loaded)}", f"xor.b32 {r}, {r}, {a}", f"or.b32 {r}, {r}, {k}"],
+                [f"setp.ge.u32 {p}, {a}, {k}", f"selp.u32 {r}, {v}, 1, {p}"],
                 [f"setp.eq.u32 {p}, {a}, {k}", f"selp.u32 {r}, {v}, {rng.choice((0, 1))}, {p}"],
                 [f"mov.u32 {r}, 0", f"setp.ne.u32 {p}, {a}, {k}", f"@{p} mov.u32 {r}, {v}"],
             )
@@ -110,7 +114,7 @@ class Maker:
         end = self.fresh("L")
         lines = [*before, f"{rng.choice(('@', '@!'))}{p} bra {end}", *body]
         if rng.random() < 0.3:
-            other, _ = self.access((0, 2, 1, 0, 0))
+            other, _ = self.access((0, 2, 1, 0, 0)) if rng.random() < 0.7 else (body, None)
             last = self.fresh("L")
             return [*lines, f"bra {last}", f"{end}:", *other, f"{last}:"], loaded
         return [*lines, f"{end}:"], loaded
@@ -120,7 +124,9 @@ class Maker:
         if roll < 0.3:
             lines, loaded = self.access((2, 10, 4, 2, 2))
             before, p = self.test(rng.choice(self.loaded))
-            return [*before, *lines[:-1], f"{rng.choice(('@', '@!'))}{p} {lines[-1]}"], loaded
+            guard, opposite = rng.choice((("@", "@!"), ("@!", "@")))
+            again = [f"{opposite}{p} {lines[-1]}"] if rng.random() < 0.2 else []
+            return [*before, *lines[:-1], f"{guard}{p} {lines[-1]}", *again], loaded
         if roll < 0.62:
             return self.branch()
         if roll < 0.68:

@@ -21,6 +21,7 @@ from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import Barrier, BarrierReduction, WarpExchange
 from tests import reference_barriers
 from tests.reference_axioms import Last, Reading, final_writes
+from tests.reference_dependencies import TooSlow
 from tests.reference_events import Cell, Path, Place
 from tests.reference_exchanges import resolved
 from tests.reference_expressions import Expr, Impossible, Leaf, const, is_const
@@ -34,10 +35,6 @@ from tests.reference_values import values as values_of
 
 Final = tuple[int, ...]
 ALL_DEPENDENCIES = frozenset(("addr", "data", "ctrl", "rmw"))
-
-
-class TooSlow(Exception):
-    """The reference gave up: the program is not a small one."""
 
 
 # ---- all executions --------------------------------------------------------------------------------------------------
@@ -294,7 +291,7 @@ def executions(
     *,
     unroll: int = 3,
     tear: bool | None = None,
-    sem: bool = True,
+    dep: str = "value",
     dependencies: frozenset[str] = ALL_DEPENDENCIES,
     seconds: float = 60,
     spins: int = 1,
@@ -303,7 +300,7 @@ def executions(
     a spin loop is taken without a write, which changes no final state, but a race may be in such a round only."""
     deadline = time.monotonic() + seconds
     tear = model == "ptx-8.5" if tear is None else tear
-    paths = [list(Walker(test, t, unroll, sem, spins).paths()) for t in range(len(test.threads))]
+    paths = [list(Walker(test, t, unroll, dep, spins).paths()) for t in range(len(test.threads))]
     for combination in itertools.product(*paths):
         for x, run in frames(test, model, combination, dependencies):
             for values, lasts, found, met in consistent(x, tear, deadline, run):
@@ -319,14 +316,14 @@ def states(
     *,
     unroll: int = 3,
     tear: bool | None = None,
-    sem: bool = True,
+    dep: str = "value",
     dependencies: frozenset[str] = ALL_DEPENDENCIES,
     seconds: float = 60,
 ) -> Iterator[State]:
     """Every final state, some more than once. ``dependencies``: what ``dep`` of No-Thin-Air is made of; empty: there is
     no such axiom. ``TooSlow`` after ``seconds``."""
     found = executions(
-        test, model, unroll=unroll, tear=tear, sem=sem, dependencies=dependencies, seconds=seconds, spins=0
+        test, model, unroll=unroll, tear=tear, dep=dep, dependencies=dependencies, seconds=seconds, spins=0
     )
     for state, _ in found:
         yield state
@@ -338,6 +335,7 @@ def outcomes(
     observed: Observed | None = None,
     *,
     unroll: int = 3,
+    dep: str = "value",
     dependencies: frozenset[str] = ALL_DEPENDENCIES,
     seconds: float = 60,
 ) -> set[Final]:
@@ -348,7 +346,7 @@ def outcomes(
     a barrier or access what no object has.
     """
     observed = observed or everything(test)
-    found = states(test, model, unroll=unroll, dependencies=dependencies, seconds=seconds)
+    found = states(test, model, unroll=unroll, dep=dep, dependencies=dependencies, seconds=seconds)
     return {restrict(s, observed) for s in found}
 
 

@@ -83,8 +83,8 @@ def exchange(walker: Walker, run: Run, op: ops.WarpExchange, taken: Expr) -> Ite
             value: Expr = operand if source == own else ("given", (*name, 0))
             # which lane it is depends on the operands b and c
             which = reads(b) | reads(c)
-            mark = ("shfl", name)
-            value, flag = (("joined", v, which, mark) if which else v for v in (value, const(int(in_range))))
+            results = ((value, 32), (const(int(in_range)), 1))
+            value, flag = (("joined", v, which, ("shfl", name, bits)) if which else v for v, bits in results)
             yield finish(walker, fork, op, taken, value, flag)
 
 

@@ -25,6 +25,7 @@ from tests import (
     reference_tensorcore,
     reference_undetermined,
 )
+from tests.reference_dependencies import settled
 from tests.reference_events import Event, Open, Path, Run
 from tests.reference_expressions import (
     Expr,
@@ -38,6 +39,7 @@ from tests.reference_expressions import (
     joined_bytes,
     mask,
     reads,
+    result_bits,
 )
 from tests.reference_legality import may, operand_of
 
@@ -47,14 +49,17 @@ CALCULATES = (
 )  # fmt: skip
 PRED = Type("pred", 1)
 U32 = Type("u", 32)
+TRUTHS = ("and", "or", "vote.all", "vote.any", "vote.uni")
+"""Exchanges that give a predicate."""
 B64 = Type("b", 64)
 
 
 class Walker:
     """Enumerates the paths of one thread of a test."""
 
-    def __init__(self, test: Test, thread: int, unroll: int, sem: bool, spins: int = 0) -> None:
-        self.test, self.index, self.unroll, self.sem, self.spins = test, thread, unroll, sem, spins
+    def __init__(self, test: Test, thread: int, unroll: int, dep: str, spins: int = 0) -> None:
+        self.test, self.index, self.unroll, self.spins = test, thread, unroll, spins
+        self.sem, self.values = dep != "syn", dep == "value"
         self.thread = test.threads[thread]
         self.flow: ControlFlow = control_flow(self.thread)
         self.chunks = Chunks(test)
@@ -98,7 +103,7 @@ class Walker:
                 still_open.append(guard)
             elif guard.reads:
                 for r in guard.assigned:
-                    registers[r] = ("joined", registers[r], guard.reads, (r, guard.mark))
+                    registers[r] = ("joined", self.settled(run, registers[r]), guard.reads, (r, guard.mark))
         return replace(run, registers=registers, guards=tuple(reversed(still_open)))
 
     # -- operands
@@ -111,7 +116,32 @@ class Walker:
             case Sym(name, offset):
                 return const(mask(self.test.objects[name].address + offset, kind.bits))
         expr, bits = run.registers[item.name], self.thread.registers[item.name].bits
-        return expr if bits <= kind.bits else self.resize(expr, Type("u", bits), kind.bits)
+        return self.settled(run, expr if bits <= kind.bits else self.resize(expr, Type("u", bits), kind.bits))
+
+    def settled(self, run: Run, expr: Expr) -> Expr:
+        """``expr`` without the reads that make no difference to it."""
+        return settled(expr, lambda source: self.width(run, source)) if self.values else expr
+
+    def width(self, run: Run, source: Expr) -> int:
+        """How many bits a source of an expression has."""
+        match source[0]:
+            case "read":
+                cell = run.events[source[1][1]].cell
+                return 8 * cell[2] if cell else 64
+            case "absent":
+                return int(source[1])
+            case "joined":
+                what, *rest = source[3]
+                if what == "wait":
+                    return 1
+                return self.thread.registers[what].bits if what in self.thread.registers else int(rest[1])
+            case "given":
+                op = run.steps[source[1][1]].op
+                truth = source[1][2] == 1 or getattr(op, "op", "") in TRUTHS
+                return 1 if truth else 32
+            case "token" | "call":
+                return 64
+        return result_bits(source[0], source[1])
 
     def resize(self, expr: Expr, frm: Type, bits: int) -> Expr:
         """``expr`` of type ``frm``, truncated or extended by its sign or zeros to ``bits``."""
@@ -123,7 +153,7 @@ class Walker:
         """The registers after ``dst = expr`` under the guard value ``taken``."""
         if dst is None:
             return run.registers
-        new = self.resize(expr, kind, self.thread.registers[dst.name].bits) if expr != ("absent",) else expr
+        new = self.resize(expr, kind, self.thread.registers[dst.name].bits) if expr[0] != "absent" else expr
         width = self.thread.registers[dst.name]
         return {**run.registers, dst.name: self.apply("select", width, taken, new, run.registers[dst.name])}
 
@@ -134,13 +164,13 @@ class Walker:
         """The truth value of the guard ``@p`` (and of the condition of a dialect branch)."""
         expr = const(1)
         if op.guard is not None:
-            expr = run.registers[op.guard.register]
+            expr = self.settled(run, run.registers[op.guard.register])
             expr = self.apply("not", PRED, expr) if op.guard.negated else expr
         if isinstance(op, ops.Branch) and op.condition is not None:
             c = op.condition
             other = self.apply(c.cmp, c.type, self.operand(run, c.a, c.type), self.operand(run, c.b, c.type))
             expr = other if expr == const(1) else self.apply("and", PRED, expr, other)
-        return expr
+        return self.settled(run, expr)
 
     # -- steps
 
@@ -158,11 +188,21 @@ class Walker:
             if isinstance(op, ops.Branch | ops.Exit):
                 yield from self.jump(fork, op, taken, value)
             elif value:
-                yield from self.perform(fork, op, taken)
+                yield from (self.without(len(run.events), done) for done in self.perform(fork, op, taken))
             else:
                 for dst in written(op):
-                    fork = replace(fork, registers=self.assign(fork, dst, ("absent",), PRED, taken))
+                    nothing = ("absent", 0 if dst is None else self.thread.registers[dst.name].bits)
+                    fork = replace(fork, registers=self.assign(fork, dst, nothing, PRED, taken))
                 yield replace(fork, pc=run.pc + 1)
+
+    def without(self, first: int, run: Run) -> Run:
+        """The run in which the writes from the event ``first`` on have no value in them that makes no difference."""
+        events = list(run.events)
+        for k, event in enumerate(events[first:], first):
+            if event.kind == "W" and event.value is not None and event.data == reads(event.value):
+                value = self.settled(run, event.value)
+                events[k] = replace(event, value=value, data=reads(value))
+        return replace(run, events=tuple(events))
 
     def jump(self, run: Run, op: ops.Branch | ops.Exit, taken: Expr, value: bool) -> Iterator[Run]:
         if run.pc in self.flow.join:
@@ -356,7 +396,9 @@ class Walker:
 
     def perform(self, run: Run, op: ops.Op, taken: Expr) -> Iterator[Run]:
         """Instructions that make events, once for each cell that the address may name and each way a cas may go."""
-        ctrl = reads(taken).union(*(g.reads for g in run.guards))
+        twin = self.flow.twins.get(run.pc) if self.values else None
+        own = frozenset() if twin == run.pc else reads(taken)
+        ctrl = own.union(*(g.reads for g in run.guards if g.mark[0] != twin))
         common = Event(self.index, "", ctrl=ctrl, left=run.left, step=len(run.events))
         match op:
             case ops.Load() | ops.Store() | ops.Atomic():

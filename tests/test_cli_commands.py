@@ -204,7 +204,7 @@ def test_bad_files(ptxmm: Run, tmp_path: Path, golden: Golden) -> None:
         ),
         (
             ("check", "mp.litmus", "--model", "sc", "--reading", "dep=sin"),
-            "error: reading `dep` has no value `sin`\n  hint: values: sem, syn\n",
+            "error: reading `dep` has no value `sin`\n  hint: values: value, sem, syn\n",
         ),
         (("check", "mp.litmus", "--timeout", "nan"), "error: --timeout nan: at most 100000000 seconds\n"),
     ],

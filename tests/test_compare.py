@@ -365,7 +365,7 @@ def test_a_model_that_names_scopes_gets_all_of_them() -> None:
 def test_names_of_models() -> None:
     assert model_names(load("ptx-6.0"), load("sc")) == ("ptx-6.0", "sc")
     one, other = load("ptx-8.5[dep=syn,red=read]"), load("ptx-8.5[red=read]")
-    assert model_names(one, other) == ("ptx-8.5[dep=syn]", "ptx-8.5[dep=sem]")
+    assert model_names(one, other) == ("ptx-8.5[dep=syn]", "ptx-8.5[dep=value]")
 
 
 # -- the command --

@@ -95,7 +95,7 @@ def test_conversion(to: Type, frm: Type, value: int, saturate: bool, result: int
 def test_rewrites_break_dependencies_only_if_asked() -> None:
     for simplify in (True, False):
         e = Expressions(simplify)
-        leaf, other = e.leaf(0, None), e.leaf(1, None)
+        leaf, other = e.leaf(0, None, 32), e.leaf(1, None, 32)
         broken = [
             e.operation("xor", B32, leaf, leaf),
             e.operation("sub", U32, leaf, leaf),
@@ -112,7 +112,7 @@ def test_rewrites_break_dependencies_only_if_asked() -> None:
         kept = [
             e.operation("shr", S32, leaf, e.constant(33)),
             e.operation("or", B32, leaf, e.constant(1)),
-            e.operation("xor", B32, leaf, e.joined(leaf, 0)),
+            e.operation("xor", B32, leaf, e.joined(leaf, 0, 32)),
             e.operation("add", U32, leaf, e.constant(0)),
         ]
         assert all(n.reads == 1 for n in kept)

@@ -69,6 +69,7 @@ class Problem:
             unroll=limits.unroll,
             tear=model.readings.get("tear") == "on",
             simplify=model.readings.get("dep") != "syn",
+            values=model.readings.get("dep") == "value",
             split128=model.readings.get("b128") == "split",
             cas_writes=model.readings.get("cas-failure") == "write",
             direct=model.readings.get("co") == "direct",

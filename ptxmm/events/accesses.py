@@ -124,7 +124,7 @@ def _new_value(machine: Machine, name: str, type_: Type, old: Node, operands: li
         return operands[0], 0
     if name != "cas":
         return expressions.operation(name, type_, old, *operands), 0
-    equal = expressions.operation("eq", type_, old, operands[0])
+    equal = expressions.settled(expressions.operation("eq", type_, old, operands[0]))
     if machine.decide(equal, (0, 1)):
         return operands[1], equal.reads
     return (old if machine.given.readings.failing_writes else None), equal.reads

@@ -132,7 +132,7 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
             machine.undefined(f"cp.async reads {given} bytes of {size}")
         size = min(size, given)
     if op.ignore is not None:
-        node = machine.register(op.ignore.name)
+        node = machine.expressions.settled(machine.register(op.ignore.name))
         if bool(machine.decide(node, (0, 1))) is not op.ignore_negated:
             size = 0
         sizes |= node.reads

@@ -218,7 +218,7 @@ def _virtual(machine: Machine, address: int, op: Mapa | CtaRank) -> int:
 
 
 def _known(machine: Machine, operand: Operand, type_: Type, what: str) -> tuple[int, Node]:
-    node = machine.operand(operand, type_)
+    node = machine.expressions.settled(machine.operand(operand, type_))
     return machine.decide(node, None, what), node
 
 
@@ -230,5 +230,5 @@ def _given(machine: Machine, op: Mapa | CtaRank | IsSpace | GenericAddress, resu
         reads = 0
         for s in sources:
             reads |= s.reads
-        node = expressions.joined(node, reads)
+        node = expressions.joined(node, reads, machine.width(op.dst.name))
     machine.assign(op.dst, node)

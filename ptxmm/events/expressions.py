@@ -1,7 +1,8 @@
 """What registers hold while a thread runs: expressions over the values of its reads, which may still be open.
 
 Equal expressions are one object, so syntactic equality is identity. ``reads`` of an expression are the reads that
-occur in it after the rewrites of semantics A21; they make the dependencies.
+occur in it after the rewrites of semantics A21; they make the dependencies. Where these are of values (dep=value),
+``Expressions.settled`` first takes out what makes no difference (see ``essence``).
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from ptxmm.events.arithmetic import COMPARISONS, compute, convert
+from ptxmm.events.arithmetic import COMPARISONS, compute, convert, result_bits
 from ptxmm.ptx.ops import Type
+
+
+class Undecidable(Exception):
+    """Whether a value makes a difference to an expression takes too much work to tell."""
 
 
 class Node:
@@ -19,11 +24,14 @@ class Node:
     ``fields`` (bits of its operands put together; ``fields`` gives for each its lowest bit there, how many, and its
     lowest bit in the result) or an operation.
 
+    ``absent`` is what an instruction would have given that was not executed. ``bits``: the width of a ``leaf``,
+    ``joined`` or ``absent`` expression and of the result of a floating-point operation.
+
     ``reads``: a bit for each read (by number) that occurs in it. ``value``: its value where it is known without the
     values of open reads, else None. ``constant``: no read occurs in it and no join went into it.
     """
 
-    __slots__ = ("args", "constant", "fields", "modes", "number", "op", "reads", "type", "value")
+    __slots__ = ("args", "bits", "constant", "fields", "modes", "number", "op", "reads", "type", "value")
 
     def __init__(self, op: str, type_: Type | None, args: tuple[Node, ...], reads: int, value: int | None) -> None:
         self.op = op
@@ -33,17 +41,21 @@ class Node:
         self.value = value
         self.constant = False
         self.number = -1
+        self.bits = 64
         self.modes: tuple[Type, bool, str | None, bool] | None = None
         self.fields: tuple[tuple[int, int, int], ...] = ()
 
 
 class Expressions:
-    """The expressions of one run of a thread. ``simplify``: apply the rewrites that break dependencies (dep=sem)."""
+    """The expressions of one run of a thread. ``simplify``: apply the rewrites that break dependencies (not dep=syn).
+    ``essential``: leave out what makes no difference (dep=value)."""
 
-    __slots__ = ("_constants", "_nodes", "simplify")
+    __slots__ = ("_constants", "_nodes", "_settled", "essential", "simplify")
 
-    def __init__(self, simplify: bool = True) -> None:
+    def __init__(self, simplify: bool = True, essential: bool = False) -> None:
         self.simplify = simplify
+        self.essential = essential
+        self._settled: dict[int, tuple[Node, Node]] = {}
         self._constants: dict[int, Node] = {}
         self._nodes: dict[tuple[object, ...], Node] = {}
 
@@ -55,11 +67,45 @@ class Expressions:
             node.constant = True
         return node
 
-    def leaf(self, number: int, value: int | None) -> Node:
-        """What the read with ``number`` returns; ``value`` None leaves it open."""
+    def leaf(self, number: int, value: int | None, bits: int) -> Node:
+        """What the read with ``number`` returns, of ``bits`` bits; ``value`` None leaves it open."""
         node = Node("leaf", None, (), 1 << number, value)
-        node.number = number
+        node.number, node.bits = number, bits
         return node
+
+    def absent(self, bits: int) -> Node:
+        """What an instruction that was not executed would have given: nothing is known of it, nor looks at it."""
+        node = Node("absent", None, (), 0, 0)
+        node.bits = bits
+        return node
+
+    def settled(self, node: Node) -> Node:
+        """``node``, of which only those reads are left that the dependencies are to have.
+
+        Raises ``Undecidable``.
+        """
+        if not self.essential or node.constant or node.op in ("leaf", "joined"):
+            return node
+        known = self._settled.get(id(node))
+        if known is None:
+            from ptxmm.events.essence import reduced
+
+            known = self._settled[id(node)] = node, reduced(self, node)
+        return known[1]
+
+    def again(self, node: Node, args: Sequence[Node]) -> Node:
+        """The operation of ``node`` on other operands."""
+        if all(a is b for a, b in zip(node.args, args, strict=True)):
+            return node
+        if node.op == "select":
+            return self.select(*args)
+        if node.op == "fields":
+            return self.fields([(a, *field) for a, field in zip(args, node.fields, strict=True)])
+        assert node.type is not None
+        if node.op == "cvt":
+            assert node.modes is not None
+            return self.convert(args[0], node.type, *node.modes)
+        return self.operation(node.op, node.type, *args)
 
     def fields(self, parts: Sequence[tuple[Node, int, int, int]]) -> Node:
         """Bits of expressions put together: (expression, its lowest bit, how many bits, lowest bit in the result)."""
@@ -76,12 +122,17 @@ class Expressions:
             result.value = apply(result, [p[0].value for p in parts])
         return result
 
-    def joined(self, node: Node, reads: int) -> Node:
+    def joined(self, node: Node, reads: int, bits: int) -> Node:
         """The value of ``node``, which control flow made depend on ``reads`` too; equal only to itself."""
-        return Node("joined", None, (node,), node.reads | reads, node.value)
+        node = self.settled(node)
+        joined = Node("joined", None, (node,), node.reads | reads, node.value)
+        joined.bits = bits
+        return joined
 
     def operation(self, op: str, type_: Type, *args: Node) -> Node:
         """``op`` (see ``arithmetic.compute``) in ``type_``, after the rewrites of A21."""
+        if self.essential and type_.kind in ("f", "bf"):
+            args = tuple(map(self.settled, args))
         if all(a.constant for a in args):
             return self.constant(compute(op, type_, *(a.value or 0 for a in args)))
         if self.simplify:
@@ -95,6 +146,7 @@ class Expressions:
             for a in args:
                 reads |= a.reads
             node = self._nodes[key] = Node(op, type_, args, reads, None)
+            node.bits = result_bits(op, type_)
             node.value = apply(node, [a.value for a in args])
         return node
 
@@ -116,6 +168,8 @@ class Expressions:
         self, node: Node, to: Type, frm: Type, saturate: bool = False, rounding: str | None = None, flush: bool = False
     ) -> Node:
         """``cvt`` of ``node`` (see ``arithmetic.convert``)."""
+        if self.essential and (to.kind in ("f", "bf") or frm.kind in ("f", "bf")):
+            node = self.settled(node)
         modes = (frm, saturate, rounding, flush)
         if node.constant:
             return self.constant(convert(node.value or 0, to, *modes))
@@ -123,7 +177,7 @@ class Expressions:
         result = self._nodes.get(key)
         if result is None:
             result = self._nodes[key] = Node("cvt", to, (node,), node.reads, None)
-            result.modes = modes
+            result.modes, result.bits = modes, to.bits
             result.value = apply(result, [node.value])
         return result
 

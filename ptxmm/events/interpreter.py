@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ptxmm.events import accesses, compute, synchronization
-from ptxmm.events.expressions import Node
+from ptxmm.events.expressions import Node, Undecidable
 from ptxmm.events.machine import PRED, Domain, Given, Impossible, Machine, Missing, Program, Undecided, Unmet
 from ptxmm.events.readings import Readings
 from ptxmm.events.scopes import places
@@ -131,6 +131,9 @@ def run(
         trace.end = "impossible"
     except Unmet:
         trace.end = "exchange"
+    except Undecidable:
+        message = "whether this instruction depends on every value that goes into its operands is too much to decide"
+        raise machine.unsupported(message, hint="--reading dep=sem takes it to") from None
     trace.registers = {name: machine.register(name) for name in machine.thread.registers}
     return trace
 
@@ -187,10 +190,24 @@ def _execute(machine: Machine, op: ops.Op) -> None:
     if guard is not None and not machine.decide(guard, (0, 1)):
         _skip(machine, op, guard)
         return
-    machine.control = machine.ctrl | (0 if guard is None else guard.reads)
+    machine.control = _control(machine, guard)
     counts = (machine.rounds.get(b, 0) + machine.spins.get(b, 0) for b in machine.program.around[machine.pc])
     machine.round = sum(counts)
     effect(machine, op)
+
+
+def _control(machine: Machine, guard: Node | None) -> int:
+    """The reads that decide whether the instruction is executed; a store that both ways have depends on neither."""
+    own = 0 if guard is None else guard.reads
+    twin = machine.program.control.twins.get(machine.pc) if machine.expressions.essential else None
+    if twin is None:
+        return machine.ctrl | own
+    if twin == machine.pc:
+        return machine.ctrl
+    for _, reads, branch in machine.guards:
+        if branch != twin:
+            own |= reads
+    return own
 
 
 def _further_effect(kind: type) -> Callable[[Machine, Any], None] | None:
@@ -204,7 +221,8 @@ def _skip(machine: Machine, op: ops.Op, guard: Node) -> None:
     """An instruction that does not happen here still makes what it would write depend on its guard."""
     if guard.reads:
         for name, _ in definitions(op):
-            machine.registers[name] = machine.expressions.joined(machine.register(name), guard.reads)
+            absent = machine.expressions.absent(machine.width(name))
+            machine.registers[name] = machine.expressions.select(guard, absent, machine.register(name))
 
 
 # Control.
@@ -213,7 +231,7 @@ def _skip(machine: Machine, op: ops.Op, guard: Node) -> None:
 def _guard(machine: Machine, op: ops.Op) -> Node | None:
     if op.guard is None:
         return None
-    node = machine.register(op.guard.register)
+    node = machine.expressions.settled(machine.register(op.guard.register))
     return machine.expressions.operation("not", PRED, node) if op.guard.negated else node
 
 
@@ -228,7 +246,7 @@ def _close_guards(machine: Machine) -> None:
         for name in machine.program.control.assigned[branch]:
             added[name] = added.get(name, 0) | reads
     for name, reads in added.items():
-        machine.registers[name] = machine.expressions.joined(machine.register(name), reads)
+        machine.registers[name] = machine.expressions.joined(machine.register(name), reads, machine.width(name))
     machine.ctrl = 0
     for _, reads, _ in machine.guards:
         machine.ctrl |= reads
@@ -242,6 +260,7 @@ def _jump(machine: Machine, op: ops.Branch | ops.Exit) -> bool:
         operands = machine.operand(c.a, c.type), machine.operand(c.b, c.type)
         test = machine.expressions.operation(c.cmp, c.type, *operands)
         node = test if node is None else machine.expressions.operation("and", PRED, node, test)
+        node = machine.expressions.settled(node)
     taken = node is None or machine.decide(node, (0, 1)) != 0
     if node is not None and node.reads:
         machine.guards.append((machine.program.control.join[machine.pc], node.reads, machine.pc))

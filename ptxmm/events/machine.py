@@ -23,6 +23,7 @@ from ptxmm.ptx.ops import Address, Op, Operand, Reg, Sym, Type
 
 PRED = Type("pred", 1)
 ADDRESS = Type("u", 64)
+_TRUTHS = ("red.and", "red.or", "vote.all", "vote.any", "vote.uni")
 U32 = Type("u", 32)
 _WINDOW = (1 << 32) - 1
 
@@ -168,7 +169,7 @@ class Machine:
         self.objects = program.test.objects
         self.decisions = decisions
         self.given = given
-        self.expressions = Expressions(given.readings.simplify)
+        self.expressions = Expressions(given.readings.simplify, given.readings.essential)
         self.trace = Trace(program.thread)
         self.registers: dict[str, Node] = {n: self.expressions.constant(v) for n, v in thread.initial.items()}
         self.taken: list[int] = []
@@ -199,6 +200,11 @@ class Machine:
         node = self.registers.get(name)
         return self.expressions.constant(0) if node is None else node
 
+    def width(self, name: str) -> int:
+        """How many bits the register ``name`` has."""
+        type_ = self.thread.registers.get(name)
+        return 1 if type_ is None else type_.bits
+
     def operand(self, operand: Operand, type_: Type) -> Node:
         """The value of an operand of ``type_``."""
         if isinstance(operand, Reg):
@@ -225,7 +231,8 @@ class Machine:
         if isinstance(operand, Reg):
             held = self.thread.registers[operand.name]
             if held.bits > type_.bits:
-                return self.expressions.convert(node, type_, held)
+                node = self.expressions.convert(node, type_, held)
+            return self.expressions.settled(node)
         elif node.value is not None and node.value >> type_.bits:
             return self.expressions.constant(node.value & ((1 << type_.bits) - 1))
         return node
@@ -234,6 +241,7 @@ class Machine:
 
     def decide(self, node: Node, choices: Sequence[int] | None, what: str = "") -> int:
         """The value of ``node`` on this path; ``choices`` None: its domain."""
+        node = self.expressions.settled(node)
         if node.value is not None:
             return node.value
         if node.op == "not" and node.type == PRED:
@@ -291,11 +299,11 @@ class Machine:
         """The instruction that is being executed."""
         return self.thread.body[self.pc]
 
-    def unsupported(self, message: str) -> PtxmmError:
+    def unsupported(self, message: str, hint: str | None = None) -> PtxmmError:
         """An error about the instruction that is being executed."""
         test, span = self.program.test, self.op.source.span
         width = max(1, span.end_column - span.column)
-        error = PtxmmError(message, kind="unsupported", line=span.line, column=span.column, width=width)
+        error = PtxmmError(message, kind="unsupported", hint=hint, line=span.line, column=span.column, width=width)
         return error.place(test.file, test.text)
 
     def identity(self, part: int = 0) -> EventId:
@@ -336,7 +344,7 @@ class Machine:
         multiple of ``alignment`` (0: of ``size``), or where the thread or the instruction has no access to, or, where
         bytes are accessed as ``memory``, in an mbarrier; or if it is a ``multimem`` address against the instruction.
         """
-        node = self.operand(address.base, ADDRESS)
+        node = self.expressions.settled(self.operand(address.base, ADDRESS))
         where = self.decide(node, None, what) + address.offset
         if in_window(rule(self.op, role).form):
             where = self.program.from_window(where)
@@ -380,7 +388,8 @@ class Machine:
         if cells is None and (self.given.prune or not addr):
             return self.expressions.constant(0)
         number = len(self.trace.reads)
-        leaf = self.expressions.leaf(number, self._value(self.identity(part)))
+        bits = 8 * cells[0][2] if cells is not None else 64
+        leaf = self.expressions.leaf(number, self._value(self.identity(part)), bits)
         if cells is not None:
             event = self.add("R", part, cell=cells[0], place=cells[1], value=leaf, leaf=number, addr=addr, **fields)
         else:
@@ -390,6 +399,7 @@ class Machine:
 
     def write(self, cells: tuple[Cell, Cell], value: Node, addr: int, part: int = 0, **fields: Any) -> Event:
         """Add a write."""
+        value = self.expressions.settled(value)
         return self.add("W", part, cell=cells[0], place=cells[1], value=value, addr=addr, data=value.reads, **fields)
 
     def token(self, event: Event) -> Node:
@@ -402,7 +412,7 @@ class Machine:
         """What an operation on an mbarrier returns: a value that depends on it, as on a read (None: still open)."""
         number = event.leaf = len(self.trace.reads)
         self.trace.reads.append(event)
-        return self.expressions.leaf(number, value)
+        return self.expressions.leaf(number, value, 64 if event.kind == "MBA" else 1)
 
     def exchange(self, results: Sequence[bool], **fields: Any) -> list[Node]:
         """Give a value to other threads, after the step for it; ``results``: which of value and predicate are wanted.
@@ -411,10 +421,12 @@ class Machine:
         """
         numbers, nodes, identity = [], [], self.identity()
         given = self.given.exchanged.get(identity)
-        for value, wanted in zip(given or (None, None), results, strict=True):
+        fields["operand"] = self.expressions.settled(fields["operand"])
+        widths = (1 if fields["name"] in _TRUTHS else 32), 1
+        for value, wanted, bits in zip(given or (None, None), results, widths, strict=True):
             number = len(self.trace.reads) if wanted else -1
             numbers.append(number)
-            nodes.append(self.expressions.leaf(number, value) if wanted else self.expressions.constant(0))
+            nodes.append(self.expressions.leaf(number, value, bits) if wanted else self.expressions.constant(0))
             if wanted:
                 self.trace.reads.append(Event(identity, "X", self.op, leaf=number))
                 if value is not None:

@@ -114,7 +114,7 @@ def _matrix(
 
     Gives the value of the first read and its size; ``reads`` gets the positions of all of them.
     """
-    node = machine.operand(descriptor, ADDRESS)
+    node = machine.expressions.settled(machine.operand(descriptor, ADDRESS))
     spot = machine.spot(machine.decide(node, None, "descriptor of this product"), 1, _ALIGNMENT, role="matrix")
     first = machine.expressions.constant(0), 0
     if spot is None:

@@ -8,23 +8,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """``simplify``: dep=sem, false dependencies are broken (A21). ``tear``: tear=on, a racy read may mix the bytes of
-    several writes (A11). ``split``: b128=split (A13). ``failing_writes``: cas-failure=write, a compare-and-swap that
-    fails writes the old value (A14). ``transitive``: co=transitive, coherence order is closed (A5)."""
+    """``simplify``: not dep=syn, false dependencies are broken (A21). ``essential``: dep=value, and so are those on
+    values that make no difference (A55). ``tear``: tear=on, a racy read may mix the bytes of several writes (A11).
+    ``split``: b128=split (A13). ``failing_writes``: cas-failure=write, a compare-and-swap that fails writes the old
+    value (A14). ``transitive``: co=transitive, coherence order is closed (A5)."""
 
     simplify: bool = True
     tear: bool = False
     split: bool = False
     failing_writes: bool = False
     transitive: bool = True
+    essential: bool = False
 
 
 def readings(given: Mapping[str, str]) -> Readings:
     """The event-level readings among those of a model."""
     return Readings(
-        given.get("dep", "sem") == "sem",
+        given.get("dep") != "syn",
         given.get("tear", "off") == "on",
         given.get("b128", "scalar") == "split",
         given.get("cas-failure", "none") == "write",
         given.get("co", "transitive") == "transitive",
+        given.get("dep") == "value",
     )

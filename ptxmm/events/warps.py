@@ -84,7 +84,9 @@ def exchange(machine: Machine, op: WarpExchange) -> None:
         results[1] = expressions.constant(int(in_range))
     for register, node in zip((op.dst, op.predicate), results, strict=True):
         if register is not None:
-            machine.assign(register, expressions.joined(node, selectors) if selectors else node)
+            machine.assign(
+                register, expressions.joined(node, selectors, machine.width(register.name)) if selectors else node
+            )
 
 
 def _source(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:

@@ -22,7 +22,7 @@ def load(machine: Machine, op: WmmaLoad) -> None:
             found |= machine.read(spot.cells(offset, size), addr, offset, lane=lane).reads
     for register in op.dst:
         if register is not None:
-            machine.assign(register, machine.expressions.joined(machine.expressions.constant(0), found))
+            _assign(machine, register, found)
 
 
 def store(machine: Machine, op: WmmaStore) -> None:
@@ -42,14 +42,20 @@ def multiply(machine: Machine, op: Wmma) -> None:
     """``wmma.mma``: D depends on all of A, B and C."""
     found = _reads(machine, (*op.a, *op.b, *op.c))
     for register in op.dst:
-        machine.assign(register, machine.expressions.joined(machine.expressions.constant(0), found))
+        _assign(machine, register, found)
+
+
+def _assign(machine: Machine, register: Reg, reads: int) -> None:
+    """A fragment is not looked into: it depends on ``reads``."""
+    zero = machine.expressions.constant(0)
+    machine.assign(register, machine.expressions.joined(zero, reads, machine.width(register.name)))
 
 
 def _reads(machine: Machine, operands: Sequence[Operand]) -> int:
     found = 0
     for operand in operands:
         if isinstance(operand, Reg):
-            found |= machine.register(operand.name).reads
+            found |= machine.expressions.settled(machine.register(operand.name)).reads
     return found
 
 

@@ -5,7 +5,8 @@ A straight-line thread needs nothing of this and costs nothing: networkx is impo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ptxmm.program.graph import (
     Graph,
@@ -20,6 +21,7 @@ from ptxmm.program.graph import (
     strong_components,
 )
 from ptxmm.program.test import Thread
+from ptxmm.program.twins import twins
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     COMPUTING,
@@ -58,6 +60,7 @@ class ControlFlow:
     ``spin``: for each backward branch that closes a spin loop (see ``control_flow``), the header of that loop.
     ``silent``: atomics in these loops that count as writes only where they change what they read.
     ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
+    ``twins``: stores that are made whichever way a branch or their own guard goes (see ``program.twins``).
     """
 
     join: dict[int, int]
@@ -66,6 +69,7 @@ class ControlFlow:
     spin: dict[int, int]
     silent: frozenset[int] = frozenset()
     leaving: frozenset[int] = frozenset()
+    twins: Mapping[int, int] = field(default_factory=dict)
 
 
 def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> ControlFlow:
@@ -118,7 +122,7 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
     """
     body = thread.body
     if not any(isinstance(op, Branch | Exit) for op in body):
-        return ControlFlow({}, {}, frozenset(), {})
+        return ControlFlow({}, {}, frozenset(), {}, twins=twins(body, {}))
     graph = graph_of(body)
     parent = post_dominators(graph)
     written = [frozenset(name for name, _ in definitions(op)) for op in body]
@@ -134,7 +138,8 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
                 leaving.add(pc)
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, backward, written, silent) if backward else {}
-    return ControlFlow(join, assigned, backward, spin, silent if spin else frozenset(), frozenset(leaving))
+    quiet = silent if spin else frozenset()
+    return ControlFlow(join, assigned, backward, spin, quiet, frozenset(leaving), twins(body, join))
 
 
 def around(thread: Thread) -> list[tuple[int, ...]]:

@@ -74,12 +74,14 @@ def _result(run: Executor, type_: Type, name: str, parts: list[tuple[Element, Va
     """What a register gets from the accesses of its item."""
     result = parts[0][1]
     for element, value in parts[1:]:
-        shift = element.shift
-        result = run.function(("pack", shift), lambda low, high, shift=shift: low | high << shift, [result, value])
+        result = run.join(result, value, element.shift)
     bits = run.thread.registers[name].bits
     if bits > type_.bits and len(parts) == 1:
-        domain = apply(run.formulas, lambda v: extend(v, type_, bits), result.domain)
-        return Value(domain, result.expression, result.reads)
+        if run.machine.expressions.values and type_.signed:
+            return run.function(
+                ("extend", type_, bits), lambda v: extend(v, type_, bits), [result], "extend", type_, type_, bits
+            )
+        return result.holding(apply(run.formulas, lambda v: extend(v, type_, bits), result.domain))
     return result
 
 
@@ -139,7 +141,7 @@ def read(
     event = run.event("R", op, here, presence, control)
     event.places, event.address = places, address
     event.value = _returned(run, event, places, wrong)
-    leaf = run.machine.expressions.number("read", event.number)
+    leaf = run.machine.expressions.leaf(8 * places[0].size if places else 64, "read", event.number)
     return event, Value(event.value, leaf, {event.number: TRUE})
 
 
@@ -158,10 +160,7 @@ def load(run: Executor, common: Access, element: Element, divided: bool) -> Valu
             id_ = (*common.here[:3], element.offset + shift // 8)
             wrong = common.wrong if len(ways) == 1 else FALSE
             _, value = read(run, common.op, id_, places, presence, wrong, common.address, common.control)
-            if whole is None:
-                whole = value
-            else:
-                whole = run.function(("pack", shift), lambda a, b, shift=shift: a | b << shift, [whole, value])
+            whole = value if whole is None else run.join(whole, value, shift)
             shift += 8 * places[0].size if places else 0
         assert whole is not None
         arms.append((when, whole))
@@ -225,7 +224,8 @@ def updated(run: Executor, op: str, type_: Type, where: Located, old: Value, ope
         return _updated_float(run, op, type_, where, old, operand)
     if op not in ("inc", "dec"):
         return run.operation(op, type_, [old, operand])
-    expression = run.machine.expressions.number(op, old.expression, operand.expression)
+    operands = [old.expression, operand.expression]
+    expression = run.machine.expressions.made((op, type_), operands, op, type_, lambda a, b: update(op, type_, a, b))
     domain = apply(run.formulas, lambda a, b: update(op, type_, a, b), old.domain, operand.domain)
     return run.value(domain, expression, [old, operand])
 

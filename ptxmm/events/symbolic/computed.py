@@ -31,7 +31,7 @@ from ptxmm.ptx.ops import (
 from ptxmm.ptx.signatures import source_types
 from ptxmm.relations.formula import FALSE
 
-PENDING = (1 << 20) - 1
+PENDING_BITS = 20
 """The part of an mbarrier's state token that is the pending count; the phase is above it."""
 
 _LAST_BIT = 31
@@ -66,7 +66,7 @@ def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
             result = run.operation("select", type_, values)
             if known is not None:
                 arm = values[0] if known else values[1]
-                result = Value(Domain(result.domain, arm.domain.support), arm.expression, arm.reads)
+                result = arm.holding(Domain(result.domain, arm.domain.support))
             return [(dst.name, result)]
         case Pack(dst, type_, parts):
             return [(dst.name, _packed(run, state, type_, parts))]
@@ -74,7 +74,7 @@ def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
             return _unpacked(run, state, targets, type_, source)
         case PendingCount(dst, token):
             value = run.operand(state, token, ADDRESS)
-            return [(dst.name, run.function(("pending_count",), lambda v: v & PENDING, [value]))]
+            return [(dst.name, run.cut(value, 0, PENDING_BITS))]
         case Wmma():
             from ptxmm.events.symbolic import wmma  # few programs have one
 
@@ -95,7 +95,8 @@ def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
             test, index = run.machine.test, run.index
             value = run.operand(state, source, ADDRESS)
             key = ("isspacep", space, index)
-            return [(dst.name, run.function(key, lambda a: int(in_space(test, index, a, space)), [value]))]
+            result = run.function(key, lambda a: int(in_space(test, index, a, space)), [value], "", PREDICATE)
+            return [(dst.name, result)]
     raise PtxmmError(f"the symbolic engine does not know {type(op).__name__}", kind="internal")
 
 
@@ -110,7 +111,12 @@ def _converted(run: Executor, value: Value, op: Convert) -> Value:
     to, frm = op.to, op.frm
     bits = max(to.bits, run.thread.registers[op.dst.name].bits)
     modes = (op.saturate, op.rounding, op.flush)
-    return run.function(("cvt", to, frm, *modes), lambda v: extend(convert(v, to, frm, *modes), to, bits), [value])
+    kind = "" if "f" in to.kind or "f" in frm.kind else "cvt"
+    name = ("cvt", to, frm, *modes)
+    result = run.function(name, lambda v: convert(v, to, frm, *modes), [value], kind, to, to, frm, op.saturate)
+    if bits == to.bits or not to.signed:
+        return result
+    return run.function(("extend", to, bits), lambda v: extend(v, to, bits), [result], "extend", to, to, bits)
 
 
 def _check_defined(run: Executor, op: Alu, state: State, values: list[Value]) -> None:
@@ -151,9 +157,7 @@ def _packed(run: Executor, state: State, type_: Type, parts: tuple[Operand, ...]
     values = [run.operand(state, part, Type("b", width)) for part in parts]
     result = values[0]
     for i, value in enumerate(values[1:], 1):
-        result = run.function(
-            ("pack", i * width), lambda low, high, shift=i * width: low | high << shift, [result, value]
-        )
+        result = run.join(result, value, i * width)
     return result
 
 
@@ -169,10 +173,9 @@ def _unpacked(
 
 def field(run: Executor, value: Value, shift: int, width: int) -> Value:
     """The ``width`` bits of ``value`` from bit ``shift`` on."""
-    mask = (1 << width) - 1
-    if shift == 0 and all(v <= mask for v in value.domain):
+    if shift == 0 and not run.machine.expressions.values and all(v < 1 << width for v in value.domain):
         return value
-    return run.function(("field", shift, width), lambda v: v >> shift & mask, [value])
+    return run.cut(value, shift, width)
 
 
 __all__ = ["computed", "field"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ptxmm.events.symbolic.event import Event, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
@@ -23,7 +23,7 @@ Located = list[tuple[Formula, MemoryObject, int]]
 
 class Executor:
     """Makes events of one thread. ``headers``: pcs where an iteration of a spin loop begins; ``left``: the reads that
-    decided that the loops before the instruction were left."""
+    decided that the loops before the instruction were left; ``twin``: as in ``ControlFlow.twins``, for it."""
 
     def __init__(
         self, machine: Machine, index: int, thread: Thread, headers: Collection[int], silent: Collection[int] = ()
@@ -36,6 +36,7 @@ class Executor:
         self.silent = silent
         self.barriers: list[SyncEvent] = []
         self.left: Reads = {}
+        self.twin: int | None = None
 
     # -- values --
 
@@ -44,14 +45,32 @@ class Executor:
         mask = (1 << type_.bits) - 1
         if isinstance(operand, Reg):
             value = state.registers[operand.name]
+            if self.machine.expressions.values and self.width(operand.name) > type_.bits:
+                return self.cut(value, 0, type_.bits)
             if all(v <= mask for v in value.domain):
                 return value
-            return Value(apply(self.formulas, lambda v: v & mask, value.domain), value.expression, value.reads)
+            return value.holding(apply(self.formulas, lambda v: v & mask, value.domain))
         if isinstance(operand, Imm):
             number = operand.value & mask
         else:
             number = (self.machine.test.objects[operand.name].address + operand.offset) & mask
         return self.constant(number)
+
+    def width(self, name: str) -> int:
+        """How many bits the register ``name`` has."""
+        type_ = self.thread.registers.get(name)
+        return 1 if type_ is None else type_.bits
+
+    def cut(self, value: Value, shift: int, width: int) -> Value:
+        """The ``width`` bits of ``value`` from bit ``shift`` on."""
+        mask = (1 << width) - 1
+        name = ("field", shift, width)
+        return self.function(name, lambda v: v >> shift & mask, [value], "cut", Type("b", width), shift, width)
+
+    def join(self, low: Value, high: Value, shift: int) -> Value:
+        """``high`` put above the lower ``shift`` bits, which are ``low``."""
+        name = ("pack", shift)
+        return self.function(name, lambda a, b: a | b << shift, [low, high], "join", Type("b", 128), shift)
 
     def constant(self, number: int) -> Value:
         """The value of a constant."""
@@ -63,34 +82,65 @@ class Executor:
         domain = apply(self.formulas, lambda *vs: compute(op, type_, list(vs)), *(v.domain for v in values))
         return self.value(domain, expression, values)
 
-    def function(self, name: Sequence[object], function: Callable[..., int], values: list[Value]) -> Value:
-        """``function`` of ``values``; ``name`` identifies it among expressions. Of constants it is a constant."""
+    def function(
+        self,
+        name: Sequence[object],
+        function: Callable[..., int],
+        values: list[Value],
+        kind: str = "",
+        type_: Type = ADDRESS,
+        *arguments: object,
+    ) -> Value:
+        """``function`` of ``values``; ``name`` identifies it among expressions. Of constants it is a constant.
+
+        ``kind``: the name of an ``essential.Operation`` with these ``arguments``; without, nothing is known of it but
+        that its result has the width of ``type_``.
+        """
         expressions = self.machine.expressions
         domain = apply(self.formulas, function, *(v.domain for v in values))
         known = [expressions.value_of(v.expression) for v in values]
         if None not in known:
             expression = expressions.constant(function(*known))
         else:
-            expression = expressions.number(*name, *(v.expression for v in values))
+            operands = [v.expression for v in values]
+            if kind:
+                expression = expressions.made(tuple(name), operands, kind, type_, function, *arguments)
+            else:
+                expression = expressions.leaf(type_.bits, *name, *operands)
         return self.value(domain, expression, values)
 
     def value(self, domain: Domain, expression: int, values: list[Value]) -> Value:
         """The value of ``expression`` over ``values``, with the reads that occur in it."""
         if self.machine.expressions.value_of(expression) is not None:
             return Value(Domain(domain), expression, {})
-        reads: Reads = {}
         for value in values:
             if value.expression == expression:
-                return Value(Domain(domain, value.domain.support), expression, value.reads)
-            reads = self.machine.union(reads, value.reads)
-        return Value(domain, expression, reads)
+                return value.holding(Domain(domain, value.domain.support))
+        if self.machine.expressions.transparent(expression):
+            sources: dict[int, Reads] = {}
+            for value in values:
+                for leaf, reads in value.sources.items():
+                    sources[leaf] = self.machine.union(sources[leaf], reads) if leaf in sources else reads
+            return self.made_of(domain, expression, sources)
+        return Value(domain, expression, self.machine.all_reads(v.reads for v in values))
+
+    def made_of(self, domain: Domain, expression: int, sources: Mapping[int, Reads]) -> Value:
+        """The value of ``expression``, in whose leaves are the reads ``sources``."""
+        return Value(domain, expression, lambda: self._depends(expression, sources), sources)
+
+    def _depends(self, expression: int, sources: Mapping[int, Reads]) -> Reads:
+        """The reads in those leaves of an expression that make a difference to it."""
+        if not sources:
+            return {}
+        kept = self.machine.expressions.essential(expression)
+        return self.machine.all_reads(reads for leaf, reads in sources.items() if leaf in kept)
 
     def one_of(self, arms: list[tuple[Formula, Value]]) -> Value:
         """The value that is that of each arm where the arm's formula holds."""
         if len(arms) == 1:
             return arms[0][1]
         domain = merge(self.formulas, [(when, value.domain) for when, value in arms])
-        leaf = self.machine.expressions.number("one of", *(value.expression for _, value in arms))
+        leaf = self.machine.expressions.leaf(64, "one of", *(value.expression for _, value in arms))
         return self.value(domain, leaf, [value for _, value in arms])
 
     def address(self, state: State, address: Address, space: str | None = None) -> Value:
@@ -105,7 +155,7 @@ class Executor:
         if all(v >> 32 for v in value.domain):
             return value
         objects = self.machine.test.objects
-        return Value(apply(self.formulas, lambda v: expand(objects, v), value.domain), value.expression, value.reads)
+        return value.holding(apply(self.formulas, lambda v: expand(objects, v), value.domain))
 
     def assign(self, state: State, name: str, value: Value, condition: Formula, op: Op) -> None:
         """Write a register, under the instruction's own guard."""
@@ -117,7 +167,7 @@ class Executor:
         domain = merge(self.formulas, [(condition, value.domain), (-condition, old.domain)])
         if known is not None:
             arm = value if bool(known) != op.guard.negated else old
-            state.registers[name] = Value(domain, arm.expression, arm.reads)
+            state.registers[name] = arm.holding(domain)
             return
         arms = [old, value] if op.guard.negated else [value, old]
         expression = self.machine.expressions.operation(
@@ -128,15 +178,17 @@ class Executor:
     def absent(self, state: State, name: str, here: EventId, op: Op) -> None:
         """A result that no execution gives here still makes its register depend on the guard."""
         if op.guard is not None:
-            leaf = self.machine.expressions.number("absent", here)
+            leaf = self.machine.expressions.leaf(self.width(name), "absent", here)
             self.assign(state, name, Value(only(0), leaf, {}), FALSE, op)
 
     # -- events --
 
     def control(self, state: State, reads: Reads) -> Reads:
-        """``reads`` of the guard and those of the branches that are open."""
+        """``reads`` of the guard and those of the branches that are open, but of no ``twin`` of the instruction."""
         for control in state.controls.values():
-            reads = self.machine.union(reads, control.reads)
+            for branch, decided in control.reads.items():
+                if branch != self.twin:
+                    reads = self.machine.union(reads, decided)
         return reads
 
     def event(self, kind: str, op: Op, here: EventId, presence: Formula, control: Reads) -> Event:
@@ -205,7 +257,7 @@ class Executor:
         self.barriers.append(step)
         return step
 
-    def exchanged(self, step: SyncEvent, operands: list[Value]) -> Value:
+    def exchanged(self, step: SyncEvent, operands: list[Value], bits: int) -> Value:
         """What ``step`` gets from the threads that it meets, by the scenario; ``operands`` occur in it too.
 
         It depends on the reads in what they give. These are not known yet; the number of the step, below 0, stands for
@@ -215,7 +267,7 @@ class Executor:
         choice = self.machine.new_choice()
         one = len(known) == 1
         step.result = Domain({v: TRUE if one else self.formulas.variable(choice) for v in known}, known)
-        leaf = self.machine.expressions.number("exchange", step.id, *(v.expression for v in operands))
+        leaf = self.machine.expressions.leaf(bits, "exchange", step.id, *(v.expression for v in operands))
         reads: Reads = {-step.number: TRUE}
         for value in operands:
             reads = self.machine.union(reads, value.reads)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Open branches with one join, where the registers ``assigned`` come to depend on ``reads``."""
+    """Open branches with one join, where the registers ``assigned`` come to depend on ``reads``, by branch."""
 
     assigned: frozenset[str]
-    reads: Reads
+    reads: Mapping[int, Reads]
 
 
 Queue = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
@@ -49,9 +50,10 @@ class Assumed:
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How a program is read: ``unroll`` bounds loops, ``tear`` splits accesses into bytes where that may be seen (A11),
-    ``simplify`` drops dependencies (A21), ``split128`` makes two accesses of 16 bytes (A13), by ``cas_writes`` a
-    compare-and-swap that fails writes the old value (A14), by ``direct`` coherence order is not transitive (A5),
-    ``ordered`` tells executions apart by the order of the operations on an mbarrier (A31)."""
+    ``simplify`` drops dependencies (A21), ``values`` those on values that make no difference too (A55), ``split128``
+    makes two accesses of 16 bytes (A13), by ``cas_writes`` a compare-and-swap that fails writes the old value (A14), by
+    ``direct`` coherence order is not transitive (A5), ``ordered`` tells executions apart by the order of the operations
+    on an mbarrier (A31)."""
 
     unroll: int
     tear: bool
@@ -60,6 +62,7 @@ class Reading:
     cas_writes: bool = False
     direct: bool = False
     ordered: bool = False
+    values: bool = False
 
 
 @dataclass(slots=True)
@@ -103,7 +106,7 @@ class Machine:
         self.cas_writes = reading.cas_writes
         self.direct = reading.direct
         self.api = _several_grids(test)
-        self.expressions = Expressions(reading.simplify)
+        self.expressions = Expressions(reading.simplify, reading.values)
         self.possible = possible
         self.free = free
         self.borders = assumed.borders
@@ -154,6 +157,10 @@ class Machine:
         for read, when in b.items():
             result[read] = self.formulas.either(result[read], when) if read in result else when
         return result
+
+    def all_reads(self, parts: Iterable[Reads]) -> Reads:
+        """The reads of all ``parts``."""
+        return reduce(self.union, parts, {})
 
     def either_way(self, condition: Formula, reads: Reads) -> Formula:
         """``condition``, or where it depends on ``reads`` and guards are free, a new variable.

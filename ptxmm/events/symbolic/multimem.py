@@ -72,7 +72,7 @@ def _either(run: Executor, arms: list[tuple[Formula, Value]], wrong: Formula) ->
 
 def _above(run: Executor, low: Value, high: Value, shift: int) -> Value:
     """Both values, the second one from bit ``shift`` on."""
-    return run.function(("pack", shift), lambda a, b: a | b << shift, [low, high])
+    return run.join(low, high, shift)
 
 
 def _operand(run: Executor, state: State, op: Multimem, element: Element) -> Value:

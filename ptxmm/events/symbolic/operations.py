@@ -126,7 +126,7 @@ def bytes_of(run: Executor, parts: list[Part], offset: int, size: int) -> Value:
             result = value
             continue
         before = result or run.constant(0)
-        result = run.function(("pack", shift), lambda a, b, shift=shift: a | b << shift, [before, value])
+        result = run.join(before, value, shift)
     return result or run.constant(0)
 
 

@@ -81,7 +81,7 @@ def barrier_reduction(
     _arrives(run, op, here, presence, control, identifier, count)
     step = SyncEvent(here, "bar.red", op, presence, run.machine.new_step(), identifier.domain, _of(count))
     step.operation, step.source = op.op, source
-    result = run.exchanged(step, [])
+    result = run.exchanged(step, [], run.width(op.dst.name))
     run.event("BW", op, here, run.passes(state, run.sync(step)), control)
     run.assign(state, op.dst.name, result, condition, op)
 
@@ -165,7 +165,7 @@ def mbarrier_arrive(
     known = run.machine.tokens.get(here) or (0,)  # the simulation needs some token for what comes after
     step.tokens = only(known[0]) if len(known) == 1 else Domain({v: run.formulas.variable(choice) for v in known})
     step.counted = (run.index, op.dst.name) in run.machine.shown or _looked_at(run, op.dst.name)
-    leaf = run.machine.expressions.number("token", here)
+    leaf = run.machine.expressions.leaf(64, "token", here)
     run.assign(state, op.dst.name, Value(step.tokens, leaf, {event.number: TRUE}), condition, op)
 
 
@@ -209,7 +209,7 @@ def mbarrier_wait(
         event = run.event(kind, op, here, run.formulas.both(inside, result), control)
         _acts(event, place, address, operand.reads)
         reads[event.number] = TRUE
-    leaf = run.machine.expressions.number("outcome", here)
+    leaf = run.machine.expressions.leaf(1, "outcome", here)
     domain = Domain({1: outcome, 0: -outcome})
     run.assign(state, op.dst.name, Value(domain, leaf, reads), condition, op)
 

@@ -6,6 +6,7 @@ as variables over the possible values of their locations; ``choices`` ties them 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -168,10 +169,11 @@ class _Run:
             if closing is None:
                 continue
             state.controls = {join: c for join, c in state.controls.items() if join != pc}
+            reads = self.machine.all_reads(closing.reads.values())
             for name in closing.assigned:
                 value = state.registers[name]
-                leaf = self.machine.expressions.number("join", pc, counts, name)
-                state.registers[name] = Value(value.domain, leaf, self.machine.union(value.reads, closing.reads))
+                leaf = self.machine.expressions.leaf(self.executor.width(name), "join", pc, counts, name)
+                state.registers[name] = Value(value.domain, leaf, self.machine.union(value.reads, reads))
         if len(states) == 1:
             return states
         groups: dict[object, list[State]] = {}
@@ -194,10 +196,16 @@ class _Run:
                 registers[name] = value
                 continue
             domain = merge(formulas, [(s.guard, v.domain) for s, v in zip(states, values, strict=True)])
-            reads = self._under([(s.guard, v.reads) for s, v in zip(states, values, strict=True)])
-            registers[name] = Value(domain, value.expression, reads)
+            arms = [(s.guard, v) for s, v in zip(states, values, strict=True)]
+            if self.machine.expressions.transparent(value.expression):
+                leaves = dict.fromkeys(leaf for v in values for leaf in v.sources)
+                sources = {n: self._under([(when, v.sources.get(n, {})) for when, v in arms]) for n in leaves}
+                registers[name] = self.executor.made_of(domain, value.expression, sources)
+            else:
+                reads = self._under([(when, v.reads) for when, v in arms])
+                registers[name] = Value(domain, value.expression, reads)
         controls = {
-            join: Control(c.assigned, self._under([(s.guard, s.controls[join].reads) for s in states]))
+            join: Control(c.assigned, self._decided([(s.guard, s.controls[join].reads) for s in states]))
             for join, c in first.controls.items()
         }
         wrote = {
@@ -214,6 +222,10 @@ class _Run:
         from ptxmm.events.symbolic.products import Products, merged
 
         return merged(self.formulas, [(s.guard, s.products or Products()) for s in states])
+
+    def _decided(self, arms: list[tuple[Formula, Mapping[int, Reads]]]) -> dict[int, Reads]:
+        branches = dict.fromkeys(branch for _, reads in arms for branch in reads)
+        return {b: self._under([(when, reads.get(b, {})) for when, reads in arms]) for b in branches}
 
     def _under(self, arms: list[tuple[Formula, Reads]]) -> Reads:
         found: dict[int, list[Formula]] = {}
@@ -237,6 +249,9 @@ class _Run:
             condition = self.machine.either_way(condition, reads)
         here: EventId = (self.index, pc, self._round(pc, counts), 0)
         self.executor.left = state.left
+        self.executor.twin = self.flow.twins.get(pc) if self.machine.expressions.values else None
+        if self.executor.twin == pc:
+            reads = {}
         if isinstance(op, Branch):
             if op.condition is not None:
                 compared = self.executor.operation(
@@ -301,9 +316,11 @@ class _Run:
             return state
         join, assigned = self.flow.join[pc], self.flow.assigned[pc]
         left = self.machine.union(state.left, reads) if pc in self.flow.leaving else state.left
+        decided: dict[int, Reads] = {pc: reads}
         if (already := state.controls.get(join)) is not None:
-            assigned, reads = assigned | already.assigned, self.machine.union(already.reads, reads)
-        return replace(state, controls={**state.controls, join: Control(assigned, reads)}, left=left)
+            assigned = assigned | already.assigned
+            decided = {**already.reads, pc: self.machine.union(already.reads.get(pc, {}), reads)}
+        return replace(state, controls={**state.controls, join: Control(assigned, decided)}, left=left)
 
     def _branch(
         self,

@@ -7,11 +7,11 @@ becomes a propositional problem. An expression number stands beside each value f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.essential import Operation, essential
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
@@ -40,26 +40,84 @@ Reads = dict[int, Formula]
 LIMIT = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
 class Value:
-    """What a register holds: its domain, the number of its expression and the reads that occur in it."""
+    """What a register holds: its domain, the number of its expression and the reads that it depends on.
 
-    domain: Domain
-    expression: int
-    reads: Reads
+    ``sources``: the reads in each leaf of the expression; by default it is one leaf itself. ``reads`` given as a
+    function are worked out when they are first asked for.
+    """
+
+    __slots__ = ("_reads", "domain", "expression", "sources")
+
+    def __init__(
+        self,
+        domain: Domain,
+        expression: int,
+        reads: Reads | Callable[[], Reads],
+        sources: Mapping[int, Reads] | None = None,
+    ) -> None:
+        self.domain = domain
+        self.expression = expression
+        self._reads = reads
+        if sources is None:
+            sources = {expression: reads} if reads and not callable(reads) else {}
+        self.sources = sources
+
+    @property
+    def reads(self) -> Reads:
+        """The reads that it depends on."""
+        if callable(self._reads):
+            self._reads = self._reads()
+        return self._reads
+
+    def holding(self, domain: Domain) -> Value:
+        """The same with another domain."""
+        return Value(domain, self.expression, self._reads, self.sources)
 
 
 class Expressions:
-    """Expressions by number: equal numbers are syntactically equal expressions."""
+    """Expressions by number: equal numbers are syntactically equal expressions. ``simplify``: make the rewrites that
+    drop dependencies; ``values``: drop those on values that make no difference as well."""
 
-    def __init__(self, simplify: bool) -> None:
+    def __init__(self, simplify: bool, values: bool = False) -> None:
         self.simplify = simplify
+        self.values = values
         self._numbers: dict[tuple[object, ...], int] = {}
         self._constants: dict[int, int] = {}
+        self._made: dict[int, Operation] = {}
+        self._widths: dict[int, int] = {}
+        self._essential: dict[int, frozenset[int]] = {}
 
     def number(self, *key: object) -> int:
         """The number of the expression (or leaf) ``key``."""
         return self._numbers.setdefault(key, len(self._numbers))
+
+    def leaf(self, bits: int, *key: object) -> int:
+        """The number of the leaf ``key`` of ``bits`` bits."""
+        number = self.number(*key)
+        self._widths[number] = bits
+        return number
+
+    def made(
+        self, key: tuple[object, ...], operands: list[int], name: str, type_: Type, function: Callable[..., int],
+        *arguments: object
+    ) -> int:
+        """The number of the expression ``key`` of ``operands``, made as ``essential.Operation`` says."""
+        number = self.number(*key, *operands)
+        if self.values:
+            self._made[number] = Operation(name, type_, tuple(operands), function, arguments)
+        return number
+
+    def transparent(self, number: int) -> bool:
+        """Whether it is known how the expression is made, and this is asked for."""
+        return number in self._made
+
+    def essential(self, number: int) -> frozenset[int]:
+        """The leaves of an expression that make a difference to it."""
+        found = self._essential.get(number)
+        if found is None:
+            found = self._essential[number] = essential(number, self._made, self._constants, self._widths)
+        return found
 
     def constant(self, value: int) -> int:
         """The number of the constant ``value``."""
@@ -81,8 +139,10 @@ class Expressions:
             values = [self._constants.get(o) for o in operands]
             if None not in values:
                 return self.constant(compute(op, type_, [v for v in values if v is not None]))
-            if type_.kind in ("f", "bf") and op != "select":
-                return self.number(op, type_, *operands)  # a number may differ from itself
+            if type_.kind in ("f", "bf") and op not in ("select", "slct.s32"):
+                return self.leaf(_result_bits(op, type_), op, type_, *operands)  # a number may differ from itself
+            if op.startswith("slct.") and op != "slct.s32":
+                return self.leaf(type_.bits, op, type_, *operands)
             mask = (1 << type_.bits) - 1
             if op in ("xor", "sub") and operands[0] == operands[1]:
                 return self.constant(0)
@@ -98,7 +158,13 @@ class Expressions:
                 return self.constant(int(op in ("eq", "le", "ge")))
             if op == "select" and operands[0] == operands[1]:
                 return operands[0]
-        return self.number(op, type_, *operands)
+        return self.made((op, type_), operands, op, type_, lambda *given: compute(op, type_, list(given)))
+
+
+def _result_bits(op: str, type_: Type) -> int:
+    """The width of what an operation on floating-point numbers gives."""
+    first = op.partition(".")[0]
+    return 1 if first not in _REAL_RESULTS else 32 if first == "set" else type_.bits
 
 
 def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) -> Domain:
@@ -145,6 +211,9 @@ def _domain(formulas: Formulas, found: dict[int, list[Formula]], support: dict[i
     return Domain({v: formulas.any(when) if len(when) > 1 else when[0] for v, when in found.items()}, support)
 
 
+_REAL_RESULTS = (
+    "add", "sub", "mul", "fma", "div", "rcp", "sqrt", "neg", "abs", "min", "max", "copysign", "mov", "set", "slct",
+)  # fmt: skip
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _TWO_STEPS = ("mad.lo", "mad.hi", "mad.wide")
 _BOOLEANS = ("and", "or", "xor")

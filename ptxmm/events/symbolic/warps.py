@@ -38,14 +38,15 @@ def exchange(
     predicate: Value | None = None
     if name == "elect":
         result = run.function(("elect",), lambda m: (m & -m).bit_length() - 1 if m else 0, [mask])
-        predicate = run.function(("elected", lane), lambda m: int(m & -m == 1 << lane), [mask])
+        predicate = run.function(("elected", lane), lambda m: int(m & -m == 1 << lane), [mask], "", PREDICATE)
     else:
         step.source = _source(run, op, state)
-        result = run.exchanged(step, [*given, mask])
+        result = run.exchanged(step, [*given, mask], 1 if name == "vote" and mode != "ballot" else 32)
     if name == "shfl":
-        predicate = run.function(("in range", mode, lane), lambda b, c: int(source_lane(mode, lane, b, c)[1]), given)
+        name_, in_range = ("in range", mode, lane), lambda b, c: int(source_lane(mode, lane, b, c)[1])
+        predicate = run.function(name_, in_range, given, "", PREDICATE)
     elif name == "match":
-        predicate = run.function(("matched",), lambda v: int(v != 0), [result])
+        predicate = run.function(("matched",), lambda v: int(v != 0), [result], "", PREDICATE)
     run.passes(state, run.sync(step))
     _assign(run, op, state, condition, result, predicate)
 

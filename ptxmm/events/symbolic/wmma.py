@@ -37,7 +37,7 @@ def load(
             id_ = (*here[:3], offset)
             _, value = read(run, op, id_, at, run.formulas.both(presence, when), FALSE, found, control)
             reads = run.machine.union(reads, value.reads)
-    part = Value(only(0), run.machine.expressions.number("fragment", here), reads)
+    part = Value(only(0), run.machine.expressions.leaf(32, "fragment", here), reads)
     for register in op.dst:
         if register is not None:
             run.assign(state, register.name, part, condition, op)
@@ -65,7 +65,7 @@ def product(run: Executor, op: Wmma, state: State) -> list[tuple[str, Value]]:
     reads: Reads = {}
     for value in operands:
         reads = run.machine.union(reads, value.reads)
-    expression = run.machine.expressions.number("wmma", *(value.expression for value in operands))
+    expression = run.machine.expressions.leaf(32, "wmma", *(value.expression for value in operands))
     return [(register.name, Value(only(0), expression, reads)) for register in op.dst]
 
 

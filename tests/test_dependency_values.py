@@ -1,0 +1,275 @@
+"""Reading dep=value (PTX ISA 8.10.4): which reads make a difference to what is stored, where, and whether it is.
+
+Each case is derived by hand. A load can return what its own thread stores, by way of another thread, iff the store does
+not depend on it.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from ptxmm.analysis.outcomes import check
+from ptxmm.cat import load
+from ptxmm.errors import PtxmmError
+from ptxmm.events.essence import reduced
+from ptxmm.events.expressions import Expressions, Node, Undecidable
+from ptxmm.events.expressions import evaluate as value_of
+from ptxmm.events.symbolic.values import Expressions as Numbers
+from ptxmm.program.condition import evaluate
+from ptxmm.program.control import control_flow
+from ptxmm.ptx.ops import Type
+from tests import reference
+from tests.reference_dependencies import settled as reference_settled
+from tests.reference_expressions import Expr, apply, const, reads
+from tests.support import ask, parse_one
+
+U32, S32, PRED = Type("u", 32), Type("s", 32), Type("pred", 1)
+LOAD, STORE = "ld.relaxed.gpu.global.u32", "st.relaxed.gpu.global.u32"
+
+# name; which of r0 and r1 the store of r2 depends on; how r2 is made of r0 and r1. Where what is to be stored may be 0,
+# an `or` sets the lowest bit that no part of the case is about.
+VALUES = (
+    ("an unsigned number is not negative", "", "setp.lt.u32 p, r0, 0; selp.u32 r2, 5, 7, p"),
+    ("minimum with the least", "", "min.u32 r2, r0, 0; add.u32 r2, r2, 1"),
+    ("maximum with the greatest", "", "max.u32 r2, r0, 0xffffffff"),
+    ("minimum with the least, signed", "", "min.s32 r2, r0, 0x80000000"),
+    ("minimum with another", "0", "min.u32 r2, r0, 1; add.u32 r2, r2, 1"),
+    ("disjoint masks", "", "and.b32 r2, r0, 0xf0; and.b32 r2, r2, 0x0f; add.u32 r2, r2, 1"),
+    ("a mask of a mask", "0", "and.b32 r2, r0, 0xf0; and.b32 r2, r2, 0x1f; add.u32 r2, r2, 1"),
+    ("shifted out after a mask", "", "and.b32 r2, r0, 15; shr.u32 r2, r2, 4; add.u32 r2, r2, 1"),
+    ("shifted, but not out", "0", "and.b32 r2, r0, 15; shr.u32 r2, r2, 3; add.u32 r2, r2, 1"),
+    ("shifted out in two steps", "", "shr.u32 r2, r0, 31; shr.u32 r2, r2, 1; add.u32 r2, r2, 1"),
+    ("the sign goes on", "0", "shr.s32 r2, r0, 31; shr.s32 r2, r2, 1; add.u32 r2, r2, 1"),
+    ("a number with a bit set is not 0", "", "or.b32 r2, r0, 1; setp.ne.u32 p, r2, 0; selp.u32 r2, 5, 7, p"),
+    ("the lowest bit of the double", "", "mul.lo.u32 r2, r0, 2; and.b32 r2, r2, 1; add.u32 r2, r2, 1"),
+    ("the next bit of the double", "0", "mul.lo.u32 r2, r0, 2; and.b32 r2, r2, 2; add.u32 r2, r2, 1"),
+    ("a number and its negative", "", "neg.s32 r2, r0; add.u32 r2, r2, r0; add.u32 r2, r2, 1"),
+    ("a number and its complement", "", "not.b32 r2, r0; or.b32 r2, r2, r0"),
+    ("the difference of a number and a copy", "", "mov.u32 r3, r0; sub.u32 r2, r3, r0; add.u32 r2, r2, 1"),
+    ("a difference by a detour", "", "add.u32 r3, r0, 1; sub.u32 r2, r3, r0"),
+    ("a quotient by more than there is", "", "and.b32 r2, r0, 7; div.u32 r2, r2, 8; add.u32 r2, r2, 1"),
+    ("a remainder of 1", "", "rem.u32 r2, r0, 1; add.u32 r2, r2, 1"),
+    ("a bit that no remainder of 2 has", "", "rem.u32 r2, r0, 2; and.b32 r2, r2, 2; add.u32 r2, r2, 1"),
+    ("a remainder of 3", "0", "rem.u32 r2, r0, 3; add.u32 r2, r2, 1"),
+    ("equal arms", "", "setp.eq.u32 p, r0, 3; selp.u32 r2, 5, 5, p"),
+    ("arms that are equal by another way", "", "setp.eq.u32 p, r0, 3; add.u32 r3, r1, r1; shl.b32 r2, r1, 1;"
+     " selp.u32 r2, r2, r3, p; and.b32 r2, r2, 0; or.b32 r2, r2, 1"),
+    ("which of two equal values", "1", "setp.eq.u32 p, r0, 3; add.u32 r3, r1, r1; shl.b32 r2, r1, 1;"
+     " selp.u32 r2, r2, r3, p; or.b32 r2, r2, 1"),
+    ("p or not p", "", "setp.eq.u32 p, r0, 3; setp.ne.u32 q, r0, 3; or.pred p, p, q; selp.u32 r2, 5, 7, p"),
+    ("p and not p", "", "setp.eq.u32 p, r0, 3; not.pred q, p; and.pred p, p, q; selp.u32 r2, 5, 7, p"),
+    ("p or another", "01", "setp.eq.u32 p, r0, 3; setp.ne.u32 q, r1, 3; or.pred p, p, q; selp.u32 r2, 5, 7, p"),
+    ("one of two, the other twice", "1", "xor.b32 r2, r0, r1; xor.b32 r2, r2, r0; or.b32 r2, r2, 1"),
+    ("both", "01", "xor.b32 r2, r0, r1; or.b32 r2, r2, 1"),
+    ("neither", "", "xor.b32 r2, r0, r1; xor.b32 r3, r1, r0; xor.b32 r2, r2, r3; or.b32 r2, r2, 1"),
+    ("a sum without one of its parts", "1", "add.u32 r2, r0, r1; sub.u32 r2, r2, r0; or.b32 r2, r2, 1"),
+    ("narrowed and widened", "", "and.b32 r2, r0, 0xff00; cvt.u8.u32 rs1, r2; cvt.u32.u8 r2, rs1; or.b32 r2, r2, 1"),
+    ("narrowed with what is left", "0",
+     "and.b32 r2, r0, 0xff0; cvt.u8.u32 rs1, r2; cvt.u32.u8 r2, rs1; or.b32 r2, r2, 1"),
+    ("a field of what was cleared", "", "and.b32 r2, r0, 0xff; bfe.u32 r2, r2, 8, 8; or.b32 r2, r2, 1"),
+    ("a field of what was left", "0", "and.b32 r2, r0, 0x1fe; bfe.u32 r2, r2, 8, 8; or.b32 r2, r2, 2"),
+    ("bytes of the other register", "1", "prmt.b32 r2, r0, r1, 0x7654; or.b32 r2, r2, 1"),
+    ("a table that looks at the second operand only", "1", "lop3.b32 r2, r0, r1, r1, 0xcc; or.b32 r2, r2, 1"),
+    ("a table of ones", "", "lop3.b32 r2, r0, r1, r1, 0xff"),
+    ("a comparison out of range", "", "and.b32 r2, r0, 255; setp.gt.u32 p, r2, 255; selp.u32 r2, 5, 7, p"),
+    ("a floating-point product by 0 and a mask", "0",
+     "mov.b32 f1, r0; sub.f32 f2, f1, f1; mov.b32 r2, f2; or.b32 r2, r2, 1"),
+    ("of the same floating-point number the same is taken away", "",
+     "mov.b32 f1, r0; add.f32 f2, f1, 0f3f800000; mov.b32 r3, f2; xor.b32 r2, r3, r3; or.b32 r2, r2, 1"),
+    ("a floating-point number of what makes no difference", "",
+     "min.u32 r2, r0, 0; mov.b32 f1, r2; add.f32 f2, f1, 0f3f800000; mov.b32 r2, f2"),
+)  # fmt: skip
+
+# The store of 1, and which of r0 and r1 it depends on.
+STORES = (
+    ("a guard that always holds", "", f"setp.ge.u32 p, r0, 0; @p {STORE} [y], 1"),
+    ("a guard that holds or not", "0", f"setp.ge.u32 p, r0, 1; @!p {STORE} [y], 1"),
+    ("a branch that is always taken", "",
+     f"setp.ge.u32 p, r0, 0; @p bra K; {STORE} [y], 2; bra J; K: {STORE} [y], 1; J: mov.u32 r4, 0"),
+    ("an exit that never is", "", f"setp.lt.u32 p, r0, 0; @p exit; {STORE} [y], 1"),
+    ("a loop that is left at once", "", f"L: {LOAD} r1, [z]; setp.lt.u32 p, r1, 0; @p bra L; {STORE} [y], 1"),
+    ("the same store with opposite guards", "", f"setp.eq.u32 p, r0, 1; @p {STORE} [y], 1; @!p {STORE} [y], 1"),
+    ("the same, with something in between", "",
+     f"setp.eq.u32 p, r0, 1; @!p {STORE} [y], 1; add.u32 r4, r1, 1; @p {STORE} [y], 1"),
+    ("with a fence in between", "0",
+     f"setp.eq.u32 p, r0, 1; @!p {STORE} [y], 1; fence.acq_rel.gpu; @p {STORE} [y], 1"),
+    ("with a guard that has changed", "0",
+     f"setp.eq.u32 p, r0, 0; @p {STORE} [y], 1; setp.eq.u32 p, r1, 0; @!p {STORE} [y], 1"),
+    ("stores of two strengths", "0", f"setp.eq.u32 p, r0, 1; @p {STORE} [y], 1; @!p st.global.u32 [y], 1"),
+    ("the same store on both arms", "",
+     f"setp.eq.u32 p, r0, 1; @p bra K; {STORE} [y], 1; bra J; K: {STORE} [y], 1; J: mov.u32 r4, 0"),
+    ("the same on both arms, but of another value", "0",
+     f"mov.u32 r4, 1; setp.eq.u32 p, r0, 1; @p bra K; mov.u32 r4, 2; {STORE} [y], r4; bra J; K: {STORE} [y], r4;"
+     " J: mov.u32 r4, 0"),
+    ("both arms in a branch of another", "1",
+     f"setp.eq.u32 q, r1, 0; @!q bra J; setp.eq.u32 p, r0, 1; @p bra K; {STORE} [y], 1; bra J; K: {STORE} [y], 1;"
+     " J: mov.u32 r4, 0"),
+    ("an address to which nothing is added", "",
+     f"and.b32 r2, r0, 1; shl.b32 r2, r2, 31; shl.b32 r2, r2, 1; cvt.u64.u32 rd1, r2; mov.u64 rd2, y;"
+     f" add.u64 rd2, rd2, rd1; {STORE} [rd2], 1"),
+)  # fmt: skip
+
+
+def program(body: str) -> str:
+    lines = "; ".join((f"{LOAD} r0, [x]", f"{LOAD} r1, [z]", body))
+    return (
+        "PTX values\n{ .global .u32 x = 0; .global .u32 y = 0; .global .u32 z = 0; }\n"
+        f"P0 @ cta 0 {{ {lines}; }}\n"
+        f"P1 @ cta 1 {{ {LOAD} r8, [y]; {STORE} [x], r8; }}\n"
+        f"P2 @ cta 2 {{ {LOAD} r9, [y]; {STORE} [z], r9; }}\nexists (P0:r{{}} != 0)\n"
+    )
+
+
+CASES = [(name, which, f"{how}; {STORE} [y], r2") for name, which, how in VALUES] + list(STORES)
+
+
+@pytest.mark.parametrize(("which", "body"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_what_a_store_depends_on(which: str, body: str) -> None:
+    for register in "01":
+        test = parse_one(program(body).replace("r{}", f"r{register}"))
+        assert test.condition is not None
+        for engine in ("z3", "enumerate"):
+            found = check(test, load("ptx-8.5"), engine=engine).observation == "sometimes"
+            assert found is (register not in which), (engine, register)
+        try:
+            found = any(evaluate(test.condition.proposition, s) for s in reference.states(test, "ptx-8.5"))
+        except reference.TooSlow:
+            continue
+        assert found is (register not in which), ("reference", register)
+
+
+@pytest.mark.parametrize("dep", ["sem", "syn"])
+def test_other_readings_keep_them(dep: str) -> None:
+    _, which, body = CASES[1]
+    assert not which
+    test = parse_one(program(body).replace("r{}", "r0"))
+    for engine in ("z3", "enumerate"):
+        assert check(test, load("ptx-8.5", {"dep": dep}), engine=engine).observation == "never"
+
+
+# ---- random expressions ----------------------------------------------------------------------------------------------
+
+TWO = ("add", "sub", "and", "or", "xor", "min", "max", "mul.lo", "eq", "lt", "ge", "shl", "shr")
+ONE = ("not", "neg", "cnot")
+WIDTHS = (3, 3, 2)
+
+
+class Three:
+    """One expression in the three forms."""
+
+    def __init__(self, node: Node, number: int, expr: Expr) -> None:
+        self.node, self.number, self.expr = node, number, expr
+
+
+def build(rng: random.Random, nodes: Expressions, numbers: Numbers, leaves: list[Three], depth: int) -> Three:
+    if depth == 0 or rng.random() < 0.1:
+        if rng.random() < 0.7:
+            return rng.choice(leaves)
+        value = rng.choice((0, 1, 2, 4, 7, 31, 0xFFFFFFFF, 0xFFFFFFF8))
+        return Three(nodes.constant(value), numbers.constant(value), const(value))
+    one, other, third = (build(rng, nodes, numbers, leaves, depth - 1) for _ in range(3))
+    type_ = rng.choice((U32, S32))
+    roll = rng.random()
+    if roll < 0.15:
+        op = rng.choice(ONE)
+        made = nodes.operation(op, type_, one.node), numbers.operation(op, type_, [one.number])
+        return Three(*made, apply(op, type_, one.expr))
+    if roll < 0.25:
+        truth = nodes.operation("ne", U32, one.node, nodes.constant(0))
+        number = numbers.operation("ne", U32, [one.number, numbers.constant(0)])
+        expr = apply("ne", U32, one.expr, const(0))
+        node = nodes.select(truth, other.node, third.node)
+        return Three(
+            node,
+            numbers.operation("select", U32, [other.number, third.number, number]),
+            apply("select", U32, expr, other.expr, third.expr),
+        )
+    op = rng.choice(TWO)
+    made = nodes.operation(op, type_, one.node, other.node), numbers.operation(op, type_, [one.number, other.number])
+    return Three(*made, apply(op, type_, one.expr, other.expr))
+
+
+def by_trying(node: Node, leaves: list[Three]) -> set[int]:
+    """The sources that make a difference, by every value of all."""
+    table = {v: value_of(node, list(v)) for v in product(*(range(1 << w) for w in WIDTHS))}
+    return {
+        i
+        for i in range(len(leaves))
+        for v, result in table.items()
+        if table[(*v[:i], 0, *v[i + 1 :])] != result
+    }
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_expressions(seed: int) -> None:
+    """The explicit side, Z3 and the reference find what trying all values finds."""
+    rng = random.Random(f"essential/{seed}")
+    nodes, numbers = Expressions(True, True), Numbers(True, True)
+    leaves = [
+        Three(nodes.leaf(i, None, w), numbers.leaf(w, "leaf", i), ("read", (0, i))) for i, w in enumerate(WIDTHS)
+    ]
+    for _ in range(4):
+        made = build(rng, nodes, numbers, leaves, 3)
+        expected = by_trying(made.node, leaves)
+        found = reduced(nodes, made.node).reads
+        assert {i for i in range(3) if found >> i & 1} == expected
+        known = numbers.essential(made.number)
+        assert {i for i, leaf in enumerate(leaves) if leaf.number in known} == expected
+        try:
+            settled = reference_settled(made.expr, lambda source: WIDTHS[source[1][1]])
+        except reference.TooSlow:
+            continue
+        assert {i for _, i in reads(settled)} == expected
+
+
+def test_what_is_too_much_is_said() -> None:
+    """Two products of three numbers in two orders are equal, which no diagram of a few nodes tells."""
+    nodes = Expressions(True, True)
+    a, b, c = (nodes.leaf(i, None, 32) for i in range(3))
+    one = nodes.operation("mul.lo", U32, nodes.operation("mul.lo", U32, a, b), c)
+    other = nodes.operation("mul.lo", U32, a, nodes.operation("mul.lo", U32, b, c))
+    with pytest.raises(Undecidable):
+        reduced(nodes, nodes.operation("sub", U32, one, other))
+
+
+def test_what_is_too_much_is_refused_with_its_place() -> None:
+    body = (
+        "mul.lo.u32 r2, r0, r1; mul.lo.u32 r2, r2, r1; mul.lo.u32 r3, r1, r1; mul.lo.u32 r3, r0, r3;"
+        f" sub.u32 r2, r2, r3; {STORE} [y], r2"
+    )
+    test = parse_one(program(body).replace("r{}", "r0"))
+    with pytest.raises(PtxmmError, match="too much to decide") as caught:
+        ask("enumerate", test, load("ptx-8.5"))
+    assert caught.value.kind == "unsupported" and caught.value.line is not None
+    assert "dep=sem" in (caught.value.hint or "")
+
+
+# ---- stores on both sides --------------------------------------------------------------------------------------------
+
+
+def twins(body: str) -> dict[int, int]:
+    declared = ".global .u32 x = 0; .global .u32 y = 0; P0:r0 = 0; P0:r1 = 0; .reg .u32 P0:r2;"
+    test = parse_one(f"PTX t\n{{ {declared} }}\nP0 @ cta 0 {{ {body}; }}\nexists (x == 0)\n")
+    return dict(control_flow(test.threads[0]).twins)
+
+
+def test_twins() -> None:
+    p = "setp.eq.u32 p, r0, 1; "
+    assert twins(p + "@p st.global.u32 [x], r1; @!p st.global.u32 [x], r1") == {1: 1, 2: 2}
+    assert twins(p + "@p st.global.u32 [x], r1; @!p st.global.u32 [x], r2") == {}
+    assert twins(p + "@p st.global.u32 [x], r1; @!p st.global.u32 [y], r1") == {}
+    assert twins(p + "@p st.global.u32 [x], r1; @p st.global.u32 [x], r1") == {}
+    assert twins(p + "@p st.global.u32 [x], r1; mov.u32 r1, 2; @!p st.global.u32 [x], r1") == {}
+    # two ways to the second store
+    assert twins(p + "@p st.global.u32 [x], r1; L: @!p st.global.u32 [x], r1; setp.eq.u32 q, r0, 0; @q bra L") == {}
+    arms = p + "@p bra K; {} bra J; K: {} J: mov.u32 r2, 0"
+    store = "st.global.u32 [x], r1;"
+    assert twins(arms.format(store, store)) == {2: 1, 4: 1}
+    assert twins(arms.format(store, store + store)) == {2: 1, 4: 1}
+    assert twins(arms.format("mov.u32 r1, 3; " + store, store)) == {}
+    assert twins(arms.format("mov.u32 r3, 3; " + store, store)) == {3: 1, 5: 1}
+    assert twins(arms.format("bar.sync 0; " + store, store)) == {}
+    assert twins(p + "@p bra J; st.global.u32 [x], r1; J: mov.u32 r2, 0") == {}
