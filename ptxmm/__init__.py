@@ -6,11 +6,11 @@ The public API, loaded on first use so that importing the package costs nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-from ptxmm.errors import PtxmmError
-
+TYPE_CHECKING = False  # as in typing, which takes a while to load
 if TYPE_CHECKING:
+    from typing import Any
+
     from ptxmm.analysis.compare import CompareResult, compare, compare_versions
     from ptxmm.analysis.explain import ExplainResult, explain
     from ptxmm.analysis.fences import FencesResult, fences
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ptxmm.cat import Model
     from ptxmm.cat import load as load_model
     from ptxmm.engines.result import Limits
+    from ptxmm.errors import PtxmmError
     from ptxmm.formats import parse, read
     from ptxmm.program.test import Test
 
@@ -76,6 +77,7 @@ _HOMES = {
     "Outcome": "analysis.result",
     "ProgressResult": "analysis.progress",
     "Property": "analysis.property",
+    "PtxmmError": "errors",
     "RacesResult": "analysis.races",
     "Result": "analysis.result",
     "RobustResult": "analysis.robust",

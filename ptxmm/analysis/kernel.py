@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ptxmm.analysis.claims import RACES
 from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.instruction import instruction
-from ptxmm.analysis.outcomes import TIMEOUT
+from ptxmm.analysis.outcomes import TIMEOUT, late
 from ptxmm.analysis.result import Conclusion, Note, Result, Status, told
 from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index
@@ -20,10 +21,14 @@ _MOST = 3
 """So many races, or states that sequential consistency does not allow, are named."""
 
 
-def decide(test: Test, model: Model, claim: str, limits: Limits) -> Result:
-    """Decide the ``claim`` (``RACES`` or ``ROBUST``) about ``test`` under ``model``. Raises as the analyses do."""
+def decide(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3") -> Result:
+    """Decide the ``claim`` (``RACES`` or ``ROBUST``) about ``test`` under ``model``. ``engine``: ``both`` asks the
+    explicit engine too, which must agree. Raises as the analyses do, and ``PtxmmError`` (kind ``internal``) where the
+    engines disagree.
+    """
+    both = engine == "both"
     if claim == RACES:
-        from ptxmm.analysis.races import races
+        from ptxmm.analysis.races import confirm_races, races
 
         found = races(test, model, limits=limits, most=_MOST)
         shown = found.races[0].execution if found.races else None
@@ -37,10 +42,18 @@ def decide(test: Test, model: Model, claim: str, limits: Limits) -> Result:
             for race in found.races
         ]
         notes += found.notes
-        return _result(test, model.name, claim, found.race_free, found.status, notes, found.seconds, shown)
+        free, status, seconds = found.race_free, found.status, found.seconds
+        if both:
+            start = time.perf_counter()
+            compared = confirm_races(test, model, found, limits)
+            seconds += time.perf_counter() - start
+            if not compared:
+                free, status = None if free else free, "timeout" if status == "complete" else status
+                notes += filter(None, [late(("enumerate",))])
+        return _result(test, model.name, claim, free, status, notes, seconds, shown, both)
     from ptxmm.analysis.robust import robust
 
-    answer = robust(test, model, limits=limits, most=1)
+    answer = robust(test, model, limits=limits, most=1, engines=("z3", "enumerate") if both else ("z3",))
     shown = answer.extra[0].execution if answer.extra else None
     notes = []
     if answer.extra:
@@ -48,7 +61,7 @@ def decide(test: Test, model: Model, claim: str, limits: Limits) -> Result:
     if answer.deadlock:
         notes.append(Note("robust", "only under the model some execution waits for ever at a barrier"))
     notes += answer.notes
-    return _result(test, model.name, claim, answer.robust, answer.status, notes, answer.seconds, shown)
+    return _result(test, model.name, claim, answer.robust, answer.status, notes, answer.seconds, shown, both)
 
 
 def explained(test: Test, model: Model, result: Result, limits: Limits) -> Result:
@@ -120,6 +133,7 @@ def _result(
     notes: Sequence[Note],
     seconds: float,
     shown: Execution | None,
+    both: bool = False,
 ) -> Result:
     partial = test.claims is not None and test.claims.partial
     if holds and partial:
@@ -129,7 +143,7 @@ def _result(
         file=test.file,
         test=test.name,
         model=model,
-        engine="z3",
+        engine="both" if both else "z3",
         quantifier=claim,
         condition=claim,
         holds=holds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ptxmm.analysis.compatibility import check_compatible
@@ -23,6 +24,14 @@ from ptxmm.program.unknown import described
 
 ENGINES = ("auto", "z3", "enumerate", "both")
 TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+
+
+def late(engines: Sequence[str]) -> Note | None:
+    """What to say where the time limit ended some of several ``engines``; None where it ended none."""
+    if not engines:
+        return None
+    text = f"the time limit ended the search of {' and '.join(engines)}, so the engines were not compared in full"
+    return Note("timeout", f"{text}; --timeout takes a higher one")
 
 
 def check(
@@ -61,14 +70,19 @@ def check(
     search, satisfied = states.search, states.satisfied
     outcomes = tuple(outcome(test, what, state) for state in states.rows)
     partial = whole and not search.exhausted
-    verdict = decide(search, condition.kind if condition else None, True in satisfied, False in satisfied, partial)
+    quantifier = condition.kind if condition else None
+    verdict = decide(search, quantifier, True in satisfied, False in satisfied, partial)
     conclusion = conclude(expectation, verdict, satisfied)
+    if states.late and conclusion != "contradicted":  # what all engines were asked for, all have to say
+        satisfied = states.agreed
+        verdict = decide(search, quantifier, True in satisfied, False in satisfied, partial)
+        conclusion = conclude(expectation, verdict, satisfied)
     return Result(
         file=test.file,
         test=test.name,
         model=model.name,
         engine="z3" if engine == "auto" else engine,
-        quantifier=condition.kind if condition else None,
+        quantifier=quantifier,
         condition=condition.text if condition else None,
         holds=verdict.holds,
         observation=verdict.observation,
@@ -145,7 +159,7 @@ def _notes(test: Test, model: Model, states: FinalStates, verdict: Verdict, limi
     if states.unrolled:
         notes.append(Note("bound", bound_reached(test, limits.unroll, search.loops)))
     if search.timeout:
-        notes.append(TIMEOUT)
+        notes.append(late(states.late) or TIMEOUT)
     if search.deadlock:
         ends = "some execution waits" if states.satisfied else "no execution was found to reach its end: threads wait"
         notes.append(Note("deadlock", f"{ends} for ever at a barrier"))

@@ -10,7 +10,7 @@ from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import Execution, execution, location
 from ptxmm.analysis.instruction import Instruction, bound_reached, instruction
 from ptxmm.analysis.result import Note, Status, told
-from ptxmm.analysis.search import bug
+from ptxmm.analysis.search import bug, engine_named
 from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Axiom
@@ -139,6 +139,31 @@ def races(test: Test, model: Model, *, limits: Limits | None = None, most: int =
         notes=tuple(_notes(test, found, limits, computed)),
         seconds=time.perf_counter() - start,
     )
+
+
+def confirm_races(test: Test, model: Model, found: RacesResult, limits: Limits) -> bool:
+    """Whether the explicit engine got to its end; then it agrees that ``test`` has races, or none, as ``found`` says.
+
+    Raises ``PtxmmError`` (kind ``internal``) if it does not agree, and what the engine raises.
+    """
+    explicit = engine_named("enumerate")
+    raised, over = False, True
+    try:
+        for assigned in assignments(without_unread(test, model, limits)):
+            search = explicit(assigned.test, model, Observed((), ()), limits, None)
+            if search.undefined is not None or search.flags & index().undefined:
+                if found.status not in ("undefined", "timeout"):
+                    raise bug(test, "the engines disagree: undefined only in enumerate, not in z3")
+                return True
+            raised = raised or DATA_RACE in search.flags
+            over = over and not search.timeout
+    except Timeout:
+        over = False
+    # Each side may have missed what it had no time for.
+    if (raised and found.race_free) or (over and found.races and not raised):
+        one, other = ("enumerate", "z3") if raised else ("z3", "enumerate")
+        raise bug(test, f"the engines disagree: a data race only in {one}, not in {other}")
+    return over
 
 
 def endless_races(test: Test, model: Model, limits: Limits) -> bool:

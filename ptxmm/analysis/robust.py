@@ -69,11 +69,14 @@ def strong_model(model: Model) -> Model:
     return load(REFERENCE, {key: model.readings[key] for key in _SHARED_READINGS if key in model.readings})
 
 
-def robust(test: Test, model: Model, *, limits: Limits | None = None, most: int = MOST) -> RobustResult:
+def robust(
+    test: Test, model: Model, *, limits: Limits | None = None, most: int = MOST, engines: tuple[str, ...] = ("z3",)
+) -> RobustResult:
     """Compare the final states of ``test`` under ``model`` with those under ``sc``; show ``most`` executions.
 
-    Every state of ``model`` is confirmed. Raises ``PtxmmError``: kind ``unsupported`` where one of the models does not
-    cover the test, ``internal`` where an execution is not confirmed; and what the engine raises.
+    Every state of ``model`` is confirmed; ``engines`` must agree. Raises ``PtxmmError``: kind ``unsupported`` where
+    one of the models does not cover the test, ``internal`` where an execution is not confirmed; and what the engine
+    raises.
     """
     limits = limits or Limits()
     start = time.perf_counter()
@@ -81,8 +84,8 @@ def robust(test: Test, model: Model, *, limits: Limits | None = None, most: int 
     reference = strong_model(model)
     check_compatible(test, reference)
     what = observed(test, all_state=True)
-    strong = final_states(("z3",), test, reference, what, limits, None)
-    weak = final_states(("z3",), test, model, what, limits, None)
+    strong = final_states(engines, test, reference, what, limits, None)
+    weak = final_states(engines, test, model, what, limits, None)
     known = {values(what, state) for state in strong.rows}
     reached = {values(what, state) for state in weak.rows}
     further = [state for state in weak.rows if values(what, state) not in known]

@@ -32,7 +32,8 @@ class FinalStates:
     ``computed``: where the program computes with unknown values, so that not all values that matter may be known.
     ``left_open``: what the language leaves open that was not tried in full.
     ``unrolled``: some execution goes on beyond the bound of a loop. ``test``: the one whose executions ``search`` has;
-    in it, unknown values that do not matter are 0 (``unread``).
+    in it, unknown values that do not matter are 0 (``unread``). ``late``: the engines that the deadline ended, where
+    several search. ``agreed``: as ``satisfied``, of the final states that all of them found.
     """
 
     search: Search
@@ -43,6 +44,8 @@ class FinalStates:
     computed: list[str] = field(default_factory=list)
     unrolled: bool = False
     left_open: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    agreed: list[bool | None] = field(default_factory=list)
 
 
 def final_states(
@@ -72,6 +75,9 @@ def final_states(
         if len(searches) > 1:
             _compare(test, what, *searches)
         _add(result.search, searches[0])
+        if len(searches) > 1:
+            _add_late(result, names, searches)
+        common = set.intersection(*({values(what, found.state) for found in search.found} for search in searches))
         states = sorted((found.state for found in searches[0].found), key=lambda state: values(what, state))
         instances = {_instance(test, what, state, assigned): holds for state, holds in general}
         for state in states:
@@ -85,6 +91,8 @@ def final_states(
                 result.rows.append(state)
                 listed.add(key)
             result.satisfied.append(holds)
+            if key in common:
+                result.agreed.append(holds)
         if proposition is not None and {True, False} <= set(result.satisfied):
             break
         if len(result.rows) == limits.states:
@@ -107,6 +115,13 @@ def _add(total: Search, search: Search) -> None:
     total.undefined = total.undefined or search.undefined
     total.flags |= search.flags
     total.found += search.found
+
+
+def _add_late(result: FinalStates, names: tuple[str, ...], searches: list[Search]) -> None:
+    """Where one of several engines did not get to its end, they have not been compared to theirs."""
+    result.late += [n for n, s in zip(names, searches, strict=True) if s.timeout and n not in result.late]
+    result.search.timeout = bool(result.late)
+    result.search.exhausted = result.search.exhausted and not result.late
 
 
 def _instance(test: Test, what: Observed, state: State, assigned: Assignment) -> tuple[int, ...]:

@@ -10,8 +10,13 @@ import sys
 def main() -> None:
     """Run the command line and exit (the console script; workers import this module, so nothing is loaded here)."""
     signal.signal(signal.SIGINT, _interrupted)  # until the commands are loaded, which take care of it themselves
-    from ptxmm.cli.app import run
-
+    try:
+        from ptxmm.cli.app import run
+    except (MemoryError, ImportError, OSError) as error:
+        if isinstance(error, ImportError) and error.name is not None:
+            raise
+        os.write(2, f"error: ptxmm can't be loaded: {error or 'there is not enough memory'}\n".encode())
+        os._exit(3)
     try:
         run()
     except SystemExit as end:

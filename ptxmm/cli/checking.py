@@ -32,7 +32,7 @@ class Checking:
         from ptxmm.analysis.readings import basis
 
         if job.claim is not None:
-            found = kernel.decide(job.test, model, job.claim, limits)
+            found = kernel.decide(job.test, model, job.claim, limits, self.engine.value)
             return replace(found, model=job.model, notes=(*basis(model), *found.notes))
         engine = self.engine.value
         if self.listing == "some":

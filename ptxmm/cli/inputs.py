@@ -13,6 +13,7 @@ from ptxmm.analysis.claims import HOLDS, claimed
 from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
 from ptxmm.analysis.result import Failure
 from ptxmm.cat import Model, index, left_out_of, load, split_specification
+from ptxmm.cli.memory import is_shortage
 from ptxmm.cli.options import Settings
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
@@ -93,6 +94,8 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
         yield _failure(entry, "syntax", "the file is nested too deeply", None)
         return
     except Exception as error:
+        if is_shortage(error):
+            raise
         yield failure(bug(error), str(entry))
         return
     known = index().models.keys()

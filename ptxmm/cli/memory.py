@@ -17,7 +17,19 @@ _PHRASES = ("out of memory", "cannot allocate memory", "failed to map segment", 
 def share(processes: int) -> int | None:
     """The bytes that each of so many processes may take, None where the machine does not say what it has."""
     found = [size for size in (_machine(), *map(_control_group, _CONTROL_GROUPS)) if size]
-    return int(_SHARE * min(found) / processes) if found else None
+    parts = [int(_SHARE * min(found) / processes)] if found else []
+    own = _addresses()
+    return min([*parts, own]) if own is not None else min(parts, default=None)
+
+
+def _addresses() -> int | None:
+    """How many bytes a process may have addresses for (``ulimit -v``), None: any number."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _machine() -> int | None:
@@ -71,16 +83,32 @@ def peak() -> int:
 
 
 def resident(process: int | None) -> int:
-    """The bytes of memory that another process has; 0 where that is not known."""
+    """The bytes of memory that another process has, or of addresses where these are bounded; 0: not known."""
     try:
         with open(f"/proc/{process}/statm", "rb") as stream:
-            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            sizes = stream.read().split()
+        return int(sizes[1 if _addresses() is None else 0]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether ``error`` says that there is no memory left, in whatever words."""
+    """Whether ``error`` says that there is no memory left, in whatever words, or is raised where there is none."""
+    return _told(error) or not _room()
+
+
+def _room() -> bool:
+    """Whether there is memory for some more work: a library that was not loaded for want of it may not say so."""
+    try:
+        return len(bytearray(_WORTH)) > 0
+    except MemoryError:
+        return False
+
+
+_WORTH = 64 * MEGABYTE
+
+
+def _told(error: BaseException) -> bool:
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, MemoryError) or (isinstance(seen, OSError) and seen.errno == errno.ENOMEM):

@@ -241,7 +241,7 @@ class _Team(Generic[T, M]):
             return Lost("killed", f"signal {-code}")
         most = self.bounds.memory
         # C++ code that finds no memory ends in several ways.
-        if code in (-signal.SIGABRT, _Z3_MEMOUT) or (most is not None and size > min(most // 2, most - _BASE)):
+        if code in (-signal.SIGABRT, _Z3_MEMOUT) or (most is not None and (size > most // 2 or most < _SMALL)):
             return Lost("memory")
         return Lost("crashed", f"exit code {code}" if code is None or code >= 0 else f"signal {-code}")
 
@@ -284,8 +284,8 @@ def _one(step: Step[T, M], expired: Callable[[M], bool], connection: Connection,
                     break
                 message = messages.send(True)
     except Exception as error:
-        unbound_memory()
         reason: Reason = "memory" if is_shortage(error) else "crashed"
+        unbound_memory()
         connection.send(("broken", (reason, f"{type(error).__name__}: {error}")))
         return False
     large = memory is not None and peak() > memory * _KEEP
@@ -307,7 +307,8 @@ def _end_with(parent: int) -> None:
 _PR_SET_PDEATHSIG = 1
 _KEEP = 0.25
 """Of its limit: a process that has had more is replaced, so that every task finds most of it free."""
-_BASE = 64 << 20
+_SMALL = 256 << 20
+"""A limit so low that a crash has to do with it; of what a process had before, there may be no word yet."""
 _Z3_MEMOUT = 101
 _SENT = tuple(
     int(getattr(signal, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -59,7 +60,7 @@ def log(
 
 def _uri(file: str) -> str:
     path = PurePath(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))  # a name need not be text
 
 
 def _result(report: Report, index: int, file: Source) -> dict[str, Any]:
