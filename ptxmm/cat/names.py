@@ -24,7 +24,8 @@ RELATIONS = frozenset(
     (
         "po", "rf", "co", "fr", "fsc", "rmw", "addr", "data", "ctrl", "inscope", "scta", "loc", "ovl", "vloc", "vovl",
         "barphase", "warpphase", "cluphase", "mbphase", "mbnext", "mbobj", "issue", "issue-all", "aord", "acomp",
-        "tmcov", "rcov", "api", "pfence", "int", "ext", "po-loc", "syncbar", "sync_barrier", "sr", "sync_fence",
+        "tmcov", "rcov", "lives", "api", "pfence", "int", "ext", "po-loc", "syncbar", "sync_barrier", "sr",
+        "sync_fence",
     )
 )
 """Base relations. The identity ``id`` is built in."""

@@ -303,6 +303,26 @@ def _mbobj(layout: Layout) -> list[int]:
     return rows
 
 
+def _lives(layout: Layout) -> list[int]:
+    """In a kernel: what another CTA does with shared memory, or a bulk copy, and what the threads of its CTA do."""
+    rows = [0] * len(layout.events)
+    test, places = layout.scene.test, layout.scene.places
+    inside: dict[object, int] = {}
+    for j, event in enumerate(layout.events[: layout.initial_first]):
+        if not event.asynchronous:
+            cta = places[event.id[0]].cta
+            inside[cta] = inside.get(cta, 0) | 1 << j
+    for i, event in enumerate(layout.events[: layout.initial_first] if test.claims is not None else ()):
+        place = event.cell if event.mbarrier is None else event.mbarrier
+        if place is None or test.objects[place[0]].space != "shared":
+            continue
+        owner = layout.scene.place_of_owner(test.objects[place[0]], event.id[0]).cta
+        copied = event.asynchronous and isinstance(event.op, BulkCopy)
+        if copied or owner != places[event.id[0]].cta:
+            rows[i] = inside.get(owner, 0)
+    return rows
+
+
 def _api(layout: Layout) -> list[int]:
     """The end of every thread of a grid before the start, or a wait, of every thread of a later grid of the GPU."""
     rows = [0] * len(layout.events)
@@ -343,6 +363,7 @@ BUILDERS: Mapping[str, Builder] = {
     "aord": _before("after"),
     "acomp": _before("completes"),
     "mbobj": _mbobj,
+    "lives": _lives,
     "api": _api,
 }
 """How each relation is built. The phases of barriers decide others, and a witness the rest."""

@@ -62,6 +62,7 @@ STATIC: Mapping[str, Words] = MappingProxyType(
         "pfence": Words("proxy fence of the proxy", "8.6"),
         "mbobj": Words("initialisation of the mbarrier", "9.7.14.15.9"),
         "tmcov": Words("fence of the tensor map", "9.7.14.4"),
+        "lives": Words("shared memory of the CTA", "5.1.7"),
         "rcov": Words("fence for the shared memory", "9.7.14.4"),
     }
 )

@@ -18,6 +18,7 @@ from ptxmm.program.test import TENSORMAP, Test
 from ptxmm.ptx.ops import (
     AsyncStore,
     Atomic,
+    BulkCopy,
     CopyAsyncArrive,
     Fence,
     GenericToAsyncFence,
@@ -304,7 +305,28 @@ def rcov(program: Program) -> Iterator[Item]:
             yield fence.number, event.number, program.formulas.any(inside)
 
 
-# -- grids --
+# -- grids and CTAs --
+
+
+def lives(program: Program) -> Iterator[Item]:
+    """What is done with shared memory from elsewhere in a cluster, or by a bulk copy, and the events in program order
+    of the threads of the CTA that it lies in; of kernels only."""
+    test = program.test
+    if test.claims is None:
+        return
+    shared = {key: item.owner for key, item in test.objects.items() if item.space == "shared" and item.owner}
+    ctas = {t: (p.gpu, p.grid, p.cluster, p.cta) for t, p in enumerate(t.placement for t in test.threads) if not p.host}
+    for event in program.events:
+        touched: dict[tuple[int, int, int | None, int | None], list[Formula]] = {}
+        for key, when in [(p.physical, p.when) for p in event.places] + [(m[0], w) for m, w in event.mbarriers.items()]:
+            owner = shared.get(key)
+            copied = event.asynchronous and isinstance(event.op, BulkCopy)
+            if owner is not None and (copied or owner != ctas.get(event.thread)):
+                touched.setdefault(owner, []).append(when)
+        for owner, formulas in touched.items():
+            for other in program.events:
+                if not other.asynchronous and ctas.get(other.thread) == owner:
+                    yield event.number, other.number, program.formulas.any(formulas)
 
 
 def api(program: Program) -> Iterator[Item]:
@@ -339,5 +361,6 @@ RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
     "acomp": acomp,
     "tmcov": tmcov,
     "rcov": rcov,
+    "lives": lives,
     "api": api,
 }
