@@ -42,10 +42,11 @@ from tests.reference_expressions import (
     result_bits,
 )
 from tests.reference_legality import may, operand_of
+from tests.reference_windows import convert, name_of, starts, whole
 
 CALCULATES = (
     ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.PendingCount,
-    ops.Nothing, ops.Mapa, ops.CtaRank, ops.IsSpace, ops.GenericAddress, ops.Wmma,
+    ops.Nothing, ops.Mapa, ops.CtaRank, ops.IsSpace, ops.ConvertAddress, ops.Wmma,
 )  # fmt: skip
 PRED = Type("pred", 1)
 U32 = Type("u", 32)
@@ -114,7 +115,7 @@ class Walker:
             case Imm(value):
                 return const(mask(value, kind.bits))
             case Sym(name, offset):
-                return const(mask(self.test.objects[name].address + offset, kind.bits))
+                return const(mask(name_of(self.test, self.index, self.test.objects[name]) + offset, kind.bits))
         expr, bits = run.registers[item.name], self.thread.registers[item.name].bits
         return self.settled(run, expr if bits <= kind.bits else self.resize(expr, Type("u", bits), kind.bits))
 
@@ -300,18 +301,16 @@ class Walker:
                 return replace(run, pc=run.pc + 1, registers=registers)
             case ops.Mapa(dst=dst, type=t, value=value, rank=rank):
                 expr = call(
-                    lambda a, r: mask(self.mapped(self.whole(a, op), r), t.bits),
+                    lambda a, r: mask(self.mapped(whole(self.test, self.index, op, a), r, op), t.bits),
                     operand(run, value, t),
                     operand(run, rank, U32),
                 )
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, t, taken))
-            case ops.GenericAddress(dst=dst, type=t, value=value):
-                expr = operand(run, value, t)
-                if not is_const(expr) or expr[1] < 1 << 32:
-                    expr = call(lambda a: self.whole(a, op), expr)
+            case ops.ConvertAddress(dst=dst, type=t, value=value):
+                expr = call(lambda a: convert(self.test, self.index, op, a), operand(run, value, t))
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, t, taken))
             case ops.CtaRank(dst=dst, type=t, value=value):
-                expr = call(lambda a: self.rank(self.whole(a, op)), operand(run, value, t))
+                expr = call(lambda a: self.rank(whole(self.test, self.index, op, a)), operand(run, value, t))
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, U32, taken))
             case ops.IsSpace(dst=dst, space=space, value=value):
                 expr = call(lambda a: self.in_space(a, space), operand(run, value, B64))
@@ -333,19 +332,12 @@ class Walker:
                 return other
         return None
 
-    def whole(self, address: int, op: ops.Mapa | ops.CtaRank | ops.GenericAddress) -> int:
-        """The 64 bits of an address in shared memory of which ``op`` has perhaps only the lower 32."""
-        if op.type.bits == 64 and op.space is None:
-            return address
-        for item in self.test.objects.values():
-            if item.space == "shared" and address - mask(item.address, 32) in range(item.size + 1):
-                return item.address + address - mask(item.address, 32)
-        return address
-
-    def mapped(self, address: int, rank: int) -> int:
+    def mapped(self, address: int, rank: int, op: ops.Mapa) -> int:
         place = self.test.locate(address)
         found = self.sibling(place[0], rank) if place else None
-        return found.address + place[1] if found and place else 0
+        if found is None or place is None:
+            return 0
+        return (found.address if op.space is None and op.type.bits == 64 else found.mapped) + place[1]
 
     def rank(self, address: int) -> int:
         place = self.test.locate(address)
@@ -366,24 +358,29 @@ class Walker:
         self, run: Run, address: ops.Address, size: int, align: int, multimem: bool = False
     ) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
         """Every aligned place of ``size`` bytes that the address may name: the run that assumes it, object, offset."""
+        operand = operand_of(self.thread.body[run.pc], address)
+        if isinstance(address.base, Sym):  # the variable itself
+            item = self.test.objects[address.base.name]
+            expr = const(item.address + address.base.offset + address.offset)
+            yield from self.at(run, expr, size, align, operand, multimem, named=True)
+            return
         expr = self.operand(run, address.base, B64)
         if address.offset:
             expr = self.apply("add", B64, expr, const(mask(address.offset, 64)))
-        op = self.thread.body[run.pc]
-        yield from self.at(run, expr, size, align, operand_of(op, address), in_window(op, address), multimem)
+        yield from self.at(run, expr, size, align, operand, multimem)
 
     def at(
-        self, run: Run, expr: Expr, size: int, align: int, operand: str, window: bool = False, multimem: bool = False
+        self, run: Run, expr: Expr, size: int, align: int, operand: str, multimem: bool = False, named: bool = False
     ) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
-        """``operand``: which one of the instruction it is; what it may not access is left out. ``window``: a shared
-        byte may also be given by the low half of its address. Multimem addresses are for ``multimem`` operations."""
+        """``operand``: which one of the instruction it is; what it may not access is left out. ``named``: the address
+        is the generic one of a variable that is named. Multimem addresses are for ``multimem`` operations."""
         op = self.thread.body[run.pc]
         for item in self.test.objects.values():
             if item.virtual != item.key or bool(item.replicas) != multimem:
                 continue
             if not may(self.test, self.index, op, operand, item):
                 continue
-            bases = [item.address, mask(item.address, 32)] if window and item.space == "shared" else [item.address]
+            bases = [item.address] if named else starts(self.test, self.index, op, operand, item)
             for offset in range(-item.address % align, item.size - size + 1, align):
                 for base in bases:
                     here = self.apply("eq", B64, expr, const(base + offset))
@@ -422,19 +419,6 @@ class Walker:
                 yield from reference_undetermined.perform(self, run, op, taken, common)
             case _:
                 yield from reference_synchronization.perform(self, run, op, taken, common)
-
-
-def in_window(op: ops.Op, address: ops.Address) -> bool:
-    """Whether this address operand of ``op`` is one of shared memory, which may have 32 bits."""
-    match op:
-        case ops.BulkCopy():
-            space = op.dst_space if address is op.dst else op.src_space if address is op.src else "shared"
-            return address is not op.tensormap and space.startswith("shared")
-        case ops.CopyAsync():
-            return address is op.dst
-        case ops.TensormapCopyFence():
-            return address is op.src
-    return (getattr(op, "space", None) or "").startswith("shared")
 
 
 def written(op: ops.Op) -> tuple[Reg | None, ...]:

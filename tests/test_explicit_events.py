@@ -265,7 +265,6 @@ def test_who_waits_for_a_copy_of_an_undefined_size_goes_on() -> None:
         "atom.shared.add.u32 r, [a], 1",
         "red.shared.add.u32 [a], 1",
         "cp.async.ca.shared.global [a], [g], 8",
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [a], 1, [c]",
         "cp.async.bulk.global.shared::cta.bulk_group [g], [a], 16",
     ],
 )
@@ -383,8 +382,8 @@ def test_in_flight_copies_are_complete_at_the_end_of_their_grid() -> None:
 def test_addresses_in_other_ctas() -> None:
     code = (
         "mov.u64 a, b; mapa.shared::cluster.u64 c, a, 1; mapa.shared::cluster.u64 d, a, 7; "
-        "getctarank.shared::cluster.u64 e, c; isspacep.shared::cluster p, c; isspacep.shared::cta q, c; "
-        "isspacep.global r, c"
+        "getctarank.shared::cluster.u64 e, c; cvta.shared::cluster.u64 f, c; isspacep.shared::cluster p, f; "
+        "isspacep.shared::cta q, f; isspacep.global r, f"
     )
     objects = " .shared .b64 b = 0;"
     ((trace,), _) = paths(f"{HERE}: {code}", "cta 1, cluster 0: mbarrier.init.shared::cta.b64 [b], 1", objects=objects)

@@ -17,7 +17,7 @@ from ptxmm.engines.result import Observed
 from ptxmm.program.test import Test
 from ptxmm.program.undetermined import writers
 from ptxmm.program.unknown import unknown_bytes
-from ptxmm.program.windows import narrow_addresses
+from ptxmm.program.windows import in_window
 from tests import random_families, reference
 from tests.random_programs import MODELS, STRONGER, Line, Program, programs, seeded
 from tests.reference import Final, everything
@@ -104,7 +104,7 @@ def by_name(test: Test, states: frozenset[Final], rename: Callable[[str], str]) 
     An address in a register is taken as a place: where variables lie may change with the order of the threads; and an
     unknown byte as what it is of. Tensor maps, which have addresses in them, are left out.
     """
-    windows, unknown = narrow_addresses(test), unknown_bytes(test)
+    unknown = unknown_bytes(test)
     # Who writes unknown bytes: a thread, and which of its instructions of the kind it is.
     made = [w.name.partition(" line ")[0] for w in writers(test.threads, test.objects)]
     who = {w.name: (made[n], made[:n].count(made[n])) for n, w in enumerate(writers(test.threads, test.objects))}
@@ -117,9 +117,9 @@ def by_name(test: Test, states: frozenset[Final], rename: Callable[[str], str]) 
         found = test.locate(value)
         if found is not None:
             return rename(found[0].key), found[1]
-        for key, low in windows.items():
-            if low <= value <= low + test.objects[key].size:
-                return "window", rename(key), value - low
+        inside = in_window(test.objects, value)
+        if inside is not None:
+            return "window", rename(inside[0].name), inside[1]
         content = value.to_bytes((value.bit_length() + 7) // 8, "little")
         return tuple(map(part, content)) if any(byte in unknown for byte in content) else value
 

@@ -324,10 +324,10 @@ def test_mapa_finds_the_variable_of_the_same_name_in_another_cta() -> None:
 { .shared .u32 s = 5; .shared .b64 b @ cluster 0, cta 1 = mbarrier(1); }
  P0 @ cluster 0, cta 0 | P1 @ cluster 0, cta 1 ;
  mov.u64 a, s | st.shared.u32 [s], 6 ;
- mapa.u64 c, a, 1 | ;
+ mapa.shared::cluster.u64 c, a, 1 | ;
  ld.shared::cluster.u32 r0, [c] | ;
  ld.shared::cluster.u32 r1, [a] | ;
- getctarank.u64 r2, c | ;
+ getctarank.shared::cluster.u64 r2, c | ;
 """
     names = ("r0", "r1", "r2")
     found = {tuple(f.state.registers[0, name] for name in names) for f in solved(text).found}

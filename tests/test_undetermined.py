@@ -116,7 +116,7 @@ def test_discards_race() -> None:
 
 
 def test_discard_of_other_memory_is_undefined() -> None:
-    threads = "P0 @ cta 0 { mov.u64 a, s; discard.L2 [a], 128; ld.global.u32 r0, [x]; }"
+    threads = "P0 @ cta 0 { cvta.shared.u64 a, s; discard.L2 [a], 128; ld.global.u32 r0, [x]; }"
     found = result(f"{ARRAY} .shared .align 128 .u32 s[32] = {{0}};", threads, "exists (P0:r0 == 7)")
     assert found.status == "undefined"
     why = "s is .shared memory, but the address has to be in .global (PTX ISA 9.7.10.16)"

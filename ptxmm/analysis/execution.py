@@ -11,6 +11,7 @@ from ptxmm.events.execution import Layout
 from ptxmm.program.floats import real_text
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import unknown_bytes
+from ptxmm.program.windows import in_window
 
 INITIAL = "initial"
 """What stands for the instruction of an initial write."""
@@ -112,6 +113,8 @@ def shown(test: Test, value: int, cell: tuple[str, int, int]) -> int | str:
     if item is not None and item.type.kind == "f" and item.type.bytes == size:
         return real_text(value, item.type)
     found = test.locate(value) if size == 8 else None
+    if found is None and size in (4, 8):
+        found = in_window(test.objects, value)
     if found is None:
         return value
     return f"&{found[0].key}+{found[1]}" if found[1] else f"&{found[0].key}"

@@ -11,7 +11,7 @@ from ptxmm.program.floats import real_text
 from ptxmm.program.fragments import fragments
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import Bytes, unknown_bytes
-from ptxmm.program.windows import BITS, narrow_addresses
+from ptxmm.program.windows import BITS, in_window
 from ptxmm.ptx.ops import Type
 
 
@@ -67,7 +67,7 @@ def memory_name(test: Test, term: MemoryTerm) -> str:
 
 def _value(test: Test, type_: Type, value: int) -> Value:
     """An integer in the type's sign, a floating-point number, or the address that a value inside an object is: one of
-    64 bits, or one of 32 in the window of .shared memory where the test has such addresses."""
+    64 bits, or one in a window, which fits in 32."""
     value &= (1 << type_.bits) - 1
     if type_.kind == "f":
         return real_text(value, type_)
@@ -76,10 +76,9 @@ def _value(test: Test, type_: Type, value: int) -> Value:
             # One past the end still reads best as an address of this object: nothing else lies there.
             if item.virtual == item.key and item.address <= value <= item.address + item.size:
                 return _address(item.key, value - item.address)
-    if type_.bits == BITS:
-        for key, low in narrow_addresses(test).items():
-            if low <= value <= low + test.objects[key].size:
-                return _address(key, value - low)
+    found = in_window(test.objects, value) if type_.bits in (BITS, 64) else None
+    if found is not None:
+        return _address(found[0].key, found[1])
     if type_.signed and value >> (type_.bits - 1):
         value -= 1 << type_.bits
     return value

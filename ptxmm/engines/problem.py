@@ -31,8 +31,8 @@ from ptxmm.program.condition import (
     Proposition,
     RegisterTerm,
     Term,
-    compare,
     comparison_type,
+    holds,
     terms,
 )
 from ptxmm.program.test import EventId, Test
@@ -126,14 +126,14 @@ class Problem:
         """When ``item`` holds of the final state."""
         formulas = self.formulas
         match item:
-            case Comparison(op, left, right):
+            case Comparison(_, left, right):
                 type_ = comparison_type(item)
                 return formulas.any(
                     [
                         formulas.both(a, b)
                         for x, a in self.domain(left).items()
                         for y, b in self.domain(right).items()
-                        if compare(op, x, y, type_)
+                        if holds(item, x, y, type_)
                     ]
                 )
             case Conjunction(items):

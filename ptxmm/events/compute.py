@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ptxmm.events.expressions import Node
-from ptxmm.events.machine import ADDRESS, PRED, U32, Machine, in_window
+from ptxmm.events.machine import ADDRESS, PRED, U32, Machine
 from ptxmm.program.test import MemoryObject, Placement
+from ptxmm.program.windows import converted
 from ptxmm.ptx.ops import (
     Alu,
     AluPair,
     Convert,
+    ConvertAddress,
     CtaRank,
-    GenericAddress,
     IsSpace,
     Mapa,
     Nothing,
@@ -149,18 +150,16 @@ def mapa(machine: Machine, op: Mapa) -> None:
     result = 0
     if found is not None:
         target = in_cta(machine.objects, found.item, rank)
-        result = 0 if target is None else target.address + found.offset
+        start = None if target is None else target.mapped if _takes_window(op) else target.address
+        result = 0 if start is None else start + found.offset
     _given(machine, op, result & ((1 << op.type.bits) - 1), value, number)
 
 
-def generic_address(machine: Machine, op: GenericAddress) -> None:
-    """``cvta.shared``: the address of 64 bits for one in the window of shared memory."""
+def convert_address(machine: Machine, op: ConvertAddress) -> None:
+    """``cvta``: the generic address for one in a window, or the other way round."""
     address, value = _known(machine, op.value, op.type, "address of this cvta")
-    virtual = machine.program.from_window(address)
-    if virtual == address:
-        machine.assign(op.dst, value)
-    else:
-        _given(machine, op, virtual, value)
+    placement, thread = machine.thread.placement, machine.program.thread
+    _given(machine, op, converted(machine.program.test.objects, placement, thread, op, address), value)
 
 
 def cta_rank(machine: Machine, op: CtaRank) -> None:
@@ -213,8 +212,13 @@ def lies_in(item: MemoryObject, space: str, placement: Placement) -> bool:
 
 
 def _virtual(machine: Machine, address: int, op: Mapa | CtaRank) -> int:
-    """The virtual address that ``op`` is about: what has 32 bits is one in the window of shared memory."""
-    return machine.program.from_window(address) if op.type.bits == U32.bits or in_window(op.space) else address
+    """The virtual address that ``op`` is about."""
+    return machine.program.from_window(address, "shared::cluster" if _takes_window(op) else None)
+
+
+def _takes_window(op: Mapa | CtaRank) -> bool:
+    """Whether ``op`` is about addresses in the window of shared memory: it says so, or they have 32 bits."""
+    return op.space is not None or op.type.bits == U32.bits
 
 
 def _known(machine: Machine, operand: Operand, type_: Type, what: str) -> tuple[int, Node]:
@@ -222,7 +226,7 @@ def _known(machine: Machine, operand: Operand, type_: Type, what: str) -> tuple[
     return machine.decide(node, None, what), node
 
 
-def _given(machine: Machine, op: Mapa | CtaRank | IsSpace | GenericAddress, result: int, *sources: Node) -> None:
+def _given(machine: Machine, op: Mapa | CtaRank | IsSpace | ConvertAddress, result: int, *sources: Node) -> None:
     """Assign a result that was found from the values of ``sources``; it depends on the reads in them."""
     expressions = machine.expressions
     node = expressions.constant(result)

@@ -62,7 +62,7 @@ _EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.MbarrierWait: synchronization.mbarrier_wait,
     ops.Discard: accesses.discard,
     ops.Mapa: compute.mapa,
-    ops.GenericAddress: compute.generic_address,
+    ops.ConvertAddress: compute.convert_address,
     ops.CtaRank: compute.cta_rank,
     ops.IsSpace: compute.is_space,
 }

@@ -18,19 +18,13 @@ from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import ControlFlow
 from ptxmm.program.legality import Role, refusal, rule
 from ptxmm.program.test import EventId, MemoryObject, Test
-from ptxmm.program.windows import outside
+from ptxmm.program.windows import described, entered, named, outside
 from ptxmm.ptx.ops import Address, Op, Operand, Reg, Sym, Type
 
 PRED = Type("pred", 1)
 ADDRESS = Type("u", 64)
 _TRUTHS = ("red.and", "red.or", "vote.all", "vote.any", "vote.uni")
 U32 = Type("u", 32)
-_WINDOW = (1 << 32) - 1
-
-
-def in_window(space: str | None) -> bool:
-    """Whether the state space of an instruction is shared memory."""
-    return space is not None and space.partition("::")[0] == "shared"
 
 
 class Undecided(Exception):
@@ -92,14 +86,13 @@ class Program:
     mbarriers: frozenset[str] = frozenset()
     products: bool = False
 
-    def from_window(self, address: int) -> int:
-        """The virtual address for one in shared memory: of 32 bits it is the low half of that of the same byte."""
-        if 0 <= address <= _WINDOW:
-            for item in self.objects:
-                offset = address - (item.address & _WINDOW)
-                if item.space == "shared" and 0 <= offset <= item.size:
-                    return item.address + offset
-        return address
+    def from_window(self, address: int, space: str | None) -> int:
+        """The virtual address for one in the window of ``space``; ``NOWHERE`` is set in it if it lies in none."""
+        return entered(self.test.objects, self.test.threads[self.thread].placement, self.thread, space, address)
+
+    def from_descriptor(self, address: int) -> int:
+        """The virtual address of the matrix of a descriptor."""
+        return described(self.test.objects, self.test.threads[self.thread].placement, self.thread, address)
 
     def locate(self, address: int, size: int) -> Spot | None:
         """The spot of the virtual ``address`` if ``size`` bytes from it lie in one object, else None."""
@@ -210,7 +203,7 @@ class Machine:
         if isinstance(operand, Reg):
             return self.register(operand.name)
         if isinstance(operand, Sym):
-            address = self.objects[operand.name].address + operand.offset
+            address = named(self.objects[operand.name], self.thread.placement, self.program.thread) + operand.offset
             return self.expressions.constant(address & ((1 << type_.bits) - 1))
         return self.expressions.constant(operand.value & ((1 << type_.bits) - 1))
 
@@ -340,14 +333,18 @@ class Machine:
     ) -> tuple[Spot | None, int]:
         """Where ``address``, the operand of the instruction with this ``role``, is, and the reads it depends on.
 
-        One in the window of shared memory has 32 bits (PTX ISA 5.1.8, 6.4.1). None if it is outside every object, or no
-        multiple of ``alignment`` (0: of ``size``), or where the thread or the instruction has no access to, or, where
-        bytes are accessed as ``memory``, in an mbarrier; or if it is a ``multimem`` address against the instruction.
+        The instruction says whether it is generic or one in the window of a state space (PTX ISA 6.4.1.1); the name of
+        a variable is the variable. None if it is outside every object, or no multiple of ``alignment`` (0: of
+        ``size``), or where the thread or the instruction has no access to, or, where bytes are accessed as ``memory``,
+        in an mbarrier; or if it is a ``multimem`` address against the instruction.
         """
-        node = self.expressions.settled(self.operand(address.base, ADDRESS))
-        where = self.decide(node, None, what) + address.offset
-        if in_window(rule(self.op, role).form):
-            where = self.program.from_window(where)
+        base = address.base
+        if isinstance(base, Sym):
+            where = self.objects[base.name].address + base.offset + address.offset
+            return self.spot(where, size, alignment or size, role=role, memory=memory, multimem=multimem), 0
+        node = self.expressions.settled(self.operand(base, ADDRESS))
+        where = self.decide(node, None, what) + address.offset & (1 << ADDRESS.bits) - 1
+        where = self.program.from_window(where, rule(self.op, role).form)
         return self.spot(where, size, alignment or size, role=role, memory=memory, multimem=multimem), node.reads
 
     def spot(

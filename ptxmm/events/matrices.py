@@ -115,7 +115,8 @@ def _matrix(
     Gives the value of the first read and its size; ``reads`` gets the positions of all of them.
     """
     node = machine.expressions.settled(machine.operand(descriptor, ADDRESS))
-    spot = machine.spot(machine.decide(node, None, "descriptor of this product"), 1, _ALIGNMENT, role="matrix")
+    where = machine.program.from_descriptor(machine.decide(node, None, "descriptor of this product"))
+    spot = machine.spot(where, 1, _ALIGNMENT, role="matrix")
     first = machine.expressions.constant(0), 0
     if spot is None:
         return first

@@ -87,7 +87,7 @@ def tensor_store(machine: Machine, op: TensorStore) -> None:
 def _source(machine: Machine, descriptor: Operand, size: int | None) -> tuple[Spot | None, int]:
     """Where a matrix in shared memory is; ``size`` None: it reaches to the end of its object."""
     node = machine.expressions.settled(machine.operand(descriptor, ADDRESS))
-    where = machine.decide(node, None, "descriptor of this operation")
+    where = machine.program.from_descriptor(machine.decide(node, None, "descriptor of this operation"))
     return machine.spot(where, size or 1, _ALIGNMENT, role="matrix"), node.reads
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.tokens import Cursor, Token
 from ptxmm.program.source import Constant, Initial, MbarrierState, TensorMapValue, Value
@@ -87,7 +89,7 @@ def take_value(cursor: Cursor) -> Value:
     if cursor.at("generic") and cursor.at("(", 1):
         cursor.next()
         cursor.next()
-        value = cursor.address()
+        value = replace(cursor.address(), generic=True)
         cursor.need(")")
     elif token.text in _OBJECTS and cursor.at("(", 1):
         raise at_token(cursor, token, f"only a variable can be {_OBJECTS[token.text]}")

@@ -22,7 +22,7 @@ from ptxmm.program.condition import (
 )
 from ptxmm.program.floats import real_text
 from ptxmm.program.test import MemoryObject, Placement, TensorMap, Test, Thread
-from ptxmm.program.windows import BITS, narrow_addresses
+from ptxmm.program.windows import BITS, in_window
 from ptxmm.ptx.isa import S64, definitions, uses
 from ptxmm.ptx.ops import Branch, Source, Type
 from ptxmm.ptx.printer import instruction_text
@@ -193,15 +193,12 @@ def _element(item: MemoryObject, index: int, test: Test) -> str:
 def _value(value: int, type_: Type, test: Test) -> str:
     if type_.kind == "f":
         return real_text(value, type_)
-    if type_.bits == 64:
-        place = test.locate(value)
-        if place is not None and place[0].key == place[0].name:
-            return f"{place[0].name}+{place[1]}" if place[1] else place[0].name
-    if type_.bits == BITS:
-        for key, low in narrow_addresses(test).items():
-            item = test.objects[key]
-            if item.key == item.name and low <= value < low + item.size:
-                return f"{item.name}+{value - low}" if value > low else item.name
+    place = test.locate(value) if type_.bits == 64 else None
+    window = None if place is not None or type_.bits not in (BITS, 64) else in_window(test.objects, value)
+    for found in (place, window):
+        if found is not None and found[0].key == found[0].name and found[1] < found[0].size:
+            text = f"{found[0].name}+{found[1]}" if found[1] else found[0].name
+            return f"generic({text})" if found is place and found[0].window else text
     sign = 1 << (type_.bits - 1)
     return str((value ^ sign) - sign if type_.signed else value)
 

@@ -178,9 +178,6 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
         _check_space(op, touch, item)
         if item.owner is not None:
             _check_owner(op, touch, item, placement)
-        refused = refusal(rule(op, _ROLES.get(touch.what, "data")), placement, None, item)
-        if refused is not None:
-            raise error(refused, op.source.span, kind="type")
         if touch.role == "mbarrier" and item.space == "shared" and item.type.bytes != MBARRIER_BYTES:
             message = f"an mbarrier has the type .b64, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.shared .b64 {item.name}`")
@@ -189,6 +186,9 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
             message = f"{item.name} is in the CTA of this thread"
             hint = "the destination is in another CTA of the cluster here, and the mbarrier of st.async with it"
             raise error(message, op.source.span, kind="type", hint=hint)
+        refused = refusal(rule(op, _ROLES.get(touch.what, "data")), placement, None, item)
+        if refused is not None:
+            raise error(refused, op.source.span, kind="type")
         if isinstance(op, AsyncStore):
             owners.add(item.owner)
     if len(owners) > 1:

@@ -36,11 +36,13 @@ class IntegerTerm:
 
 @dataclass(frozen=True, slots=True)
 class AddressTerm:
-    """The address ``&name+offset``; ``address`` is its value."""
+    """The address ``&name+offset``; ``address`` is its value, and what is equal to it is equal to ``others``, the
+    addresses of the same byte in windows, too."""
 
     key: str
     offset: int
     address: int
+    others: tuple[int, ...] = ()
 
 
 Term = RegisterTerm | MemoryTerm | IntegerTerm | AddressTerm
@@ -120,6 +122,15 @@ def compare(op: str, left: int, right: int, type_: Type | None) -> bool:
     raise ValueError(f"no comparison {op!r}")
 
 
+def holds(item: Comparison, left: int, right: int, type_: Type | None) -> bool:
+    """``compare`` for the values of the terms of ``item``."""
+    if isinstance(item.right, AddressTerm) and left in item.right.others:
+        left = item.right.address
+    if isinstance(item.left, AddressTerm) and right in item.left.others:
+        right = item.left.address
+    return compare(item.op, left, right, type_)
+
+
 def comparison_type(item: Comparison) -> Type | None:
     """The type in which ``item`` compares: of its wider register or memory term, the left one on a tie."""
     types = [t.type for t in (item.left, item.right) if isinstance(t, RegisterTerm | MemoryTerm)]
@@ -135,15 +146,15 @@ def term_value(term: Term, state: State) -> int:
             return state.memory[key, index]
         case IntegerTerm(value):
             return value
-        case AddressTerm(_, _, address):
+        case AddressTerm(address=address):
             return address
 
 
 def evaluate(item: Proposition, state: State) -> bool:
     """Whether ``item`` holds in ``state``."""
     match item:
-        case Comparison(op, left, right):
-            return compare(op, term_value(left, state), term_value(right, state), comparison_type(item))
+        case Comparison(_, left, right):
+            return holds(item, term_value(left, state), term_value(right, state), comparison_type(item))
         case Conjunction(items):
             return all(evaluate(i, state) for i in items)
         case Disjunction(items):

@@ -11,6 +11,7 @@ from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.placement import Cta, find_cta, short_names
 from ptxmm.program.source import Alias, Declaration, TestSource, Variable
 from ptxmm.program.test import MemoryObject
+from ptxmm.program.windows import with_windows
 from ptxmm.ptx.ops import Type
 
 MAX_ELEMENTS = 1 << 20
@@ -81,7 +82,7 @@ def lay_out(
                 names[thread][declaration.name] = made.key
     own = (key for key, item in objects.items() if item.virtual == key)
     addresses = {key: address_of(number) for number, key in enumerate(own)}
-    objects = {key: replace(item, address=addresses[item.virtual]) for key, item in objects.items()}
+    objects = with_windows({key: replace(item, address=addresses[item.virtual]) for key, item in objects.items()})
     initial = {key: initial_state(variable, objects[key], objects) for key, variable in values}
     objects = {key: with_state(item, initial[item.physical]) for key, item in objects.items()}
     return Layout(objects, names)

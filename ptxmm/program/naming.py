@@ -60,8 +60,9 @@ def address(value: AddressOf, type_: Type | None, objects: Mapping[str, MemoryOb
     index = 0 if target.index is None else target.index
     if not 0 <= index * item.type.bytes + value.offset <= item.size:
         raise error(f"the address is outside {item.name}, which has {item.size} bytes", value.span, kind="type")
-    found_address = item.address + index * item.type.bytes + value.offset
-    return item, found_address if type_ is None else found_address & ((1 << type_.bits) - 1)
+    # As in PTX a name stands for the address in its state space, here in that of the cluster if it has one (5.4.4).
+    start = item.address if value.generic or type_ is None else item.mapped or item.window or item.address
+    return item, start + index * item.type.bytes + value.offset
 
 
 def check_window(item: MemoryObject, span: Span) -> None:

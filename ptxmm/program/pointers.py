@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ptxmm.program.test import MemoryObject, Thread
-from ptxmm.program.windows import expand
+from ptxmm.program.windows import in_window
 from ptxmm.ptx.isa import definitions
-from ptxmm.ptx.ops import Alu, Convert, GenericAddress, Imm, Op, Reg, Sym
+from ptxmm.ptx.ops import Alu, Convert, ConvertAddress, Imm, Op, Reg, Sym
 
 _WIDTHS = (32, 64)
 
@@ -21,7 +21,7 @@ def known_addresses(thread: Thread, objects: Mapping[str, MemoryObject]) -> dict
             makers.setdefault(name, []).append(op)
     for name, value in thread.initial.items():
         bits = thread.registers[name].bits
-        place = locate(value if bits == 64 else expand(objects, value), objects)
+        place = locate(value, objects)
         if name not in makers and place is not None and bits in _WIDTHS:
             found[name] = place
     changed = True
@@ -36,7 +36,10 @@ def known_addresses(thread: Thread, objects: Mapping[str, MemoryObject]) -> dict
 
 
 def locate(address: int, objects: Mapping[str, MemoryObject]) -> Sym | None:
-    """The variable that has a byte at the 64-bit ``address``, with the offset there."""
+    """The variable that has a byte at an address, generic or in a window, with the offset there."""
+    inside = in_window(objects, address)
+    if inside is not None and inside[1] < inside[0].size:
+        return Sym(inside[0].key, inside[1])
     for item in objects.values():
         if item.virtual == item.key and item.address <= address < item.address + item.size:
             return Sym(item.key, address - item.address)
@@ -47,9 +50,11 @@ def _moved(op: Op, known: Mapping[str, Sym]) -> Sym | None:
     """The address that ``op`` computes of one in ``known``, or None."""
     if op.guard is not None:
         return None
-    if isinstance(op, GenericAddress) or (isinstance(op, Convert) and op.to.bits in _WIDTHS):
-        # to an address in the window of .shared memory, or back from there
-        return known.get(op.value.name) if isinstance(op.value, Reg) else None
+    if isinstance(op, ConvertAddress) or (isinstance(op, Convert) and op.to.bits in _WIDTHS):
+        # to an address in a window, or back from there
+        if isinstance(op.value, Reg):
+            return known.get(op.value.name)
+        return op.value if isinstance(op.value, Sym) else None
     if not isinstance(op, Alu) or op.op not in ("mov", "add"):
         return None
     bases = [s if isinstance(s, Sym) else known.get(s.name) if isinstance(s, Reg) else None for s in op.sources]

@@ -27,7 +27,7 @@ from ptxmm.program.pointers import locate
 from ptxmm.program.symbols import addresses
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.program.undetermined import locations
-from ptxmm.program.windows import expand
+from ptxmm.program.windows import SPACES
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import (
     Address,
@@ -38,9 +38,9 @@ from ptxmm.ptx.ops import (
     BulkCopy,
     Compare,
     Convert,
+    ConvertAddress,
     CopyAsync,
     CtaRank,
-    GenericAddress,
     Imm,
     IsSpace,
     Load,
@@ -69,7 +69,6 @@ _MOST = 16
 """More addresses in one object than these count as any."""
 _EQUALITY = ("eq", "ne", "==", "!=")
 _WIDTHS = (32, 64)
-_WINDOWS = ("shared", "local")
 _PAGE = 4096
 """No variable lies at the null pointer, or so near to it. An address in a window of 32 bits may be any."""
 
@@ -105,13 +104,13 @@ class _Search:
             if item.type.bits not in _WIDTHS or item.unknown or item.tensormap is not None:
                 continue
             for index, value in enumerate(item.initial):
-                place = locate(value, objects) if value >> 32 else None
+                place = locate(value, objects)
                 if place is not None:
                     here = item.physical, index * item.type.bytes, item.type.bytes
                     self.hold(*here, frozenset(((place.name, place.offset),)))
         for number, thread in enumerate(self.test.threads):
             for name, value in thread.initial.items():
-                place = locate(expand(objects, value), objects)
+                place = locate(value, objects)
                 if place is not None and thread.registers[name].bits in _WIDTHS:
                     self.registers[number][name] = frozenset(((place.name, place.offset),))
 
@@ -195,7 +194,7 @@ class _Search:
                     self.report(op)
                 else:
                     self.put(dst, places)
-            case GenericAddress(dst=dst, value=source):
+            case ConvertAddress(dst=dst, value=source):
                 self.put(dst, self.value(source))
             case Mapa(dst=dst, value=source):
                 self.put(dst, frozenset((key, at) for one, at in self.value(source) for key in self.copies(one)))
@@ -299,7 +298,7 @@ class _Search:
 
     def windows(self, places: Places) -> bool:
         """Whether 32 bits hold any of these addresses."""
-        return all(self.test.objects[key].space in _WINDOWS for key, _ in places)
+        return all(self.test.objects[key].space in SPACES for key, _ in places)
 
     def copies(self, key: str) -> list[str]:
         """The shared variables of all CTAs that ``key`` is one of."""

@@ -181,7 +181,8 @@ def _number(raw: RawTerm, term: Term, type_: Type, objects: Mapping[str, MemoryO
             return IntegerTerm(number(raw, type_))
         case AddressOf() if isinstance(term, AddressTerm) and type_.bits == 32:
             check_window(objects[term.key], raw.span)
-            return replace(term, address=term.address & (1 << type_.bits) - 1)
+            found = objects[term.key]
+            return replace(term, address=found.window + term.offset, others=(found.mapped + term.offset,))
         case _:
             return term
 
@@ -195,6 +196,7 @@ def _term(raw: RawTerm, names: Names) -> Term:
         case AddressOf(target, offset):
             item, value = address(raw, None, names.objects)
             step = 0 if target.index is None else target.index * item.type.bytes
-            return AddressTerm(item.key, step + offset, value)
+            others = tuple(start + step + offset for start in (item.window, item.mapped) if start)
+            return AddressTerm(item.key, step + offset, value, others)
         case NameTerm():
             return term(raw, names)

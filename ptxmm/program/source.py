@@ -48,11 +48,12 @@ class NameTerm:
 
 @dataclass(frozen=True, slots=True)
 class AddressOf:
-    """``&x`` or ``&x+4``: an address; ``offset`` is in bytes."""
+    """``&x`` or ``&x+4``: an address; ``offset`` is in bytes. ``generic``: as an initial value ``generic(x)``."""
 
     target: NameTerm
     offset: int
     span: Span
+    generic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,8 @@ class MemoryObject:
     multimem address: then the physical keys of the locations it stands for, of which ``physical`` is the first.
     ``alignment``: that of its declaration in bytes, for those who write it; every object is aligned well enough.
     ``thread``: the number of the thread that a ``.local`` object belongs to, or that is alone in the CTA without a name
-    that a ``.shared`` one lies in.
+    that a ``.shared`` one lies in. ``window`` and ``mapped``: the addresses of its first byte in the window of its
+    state space and in ``.shared::cluster`` (``program.windows``); 0 where it has none.
     """
 
     key: str
@@ -118,6 +119,8 @@ class MemoryObject:
     replicas: tuple[str, ...] = ()
     alignment: int | None = None
     thread: int | None = None
+    window: int = 0
+    mapped: int = 0
 
     @property
     def size(self) -> int:

@@ -35,7 +35,7 @@ from ptxmm.ptx.ops import (
     Branch,
     Compare,
     Convert,
-    GenericAddress,
+    ConvertAddress,
     Load,
     Multimem,
     Op,
@@ -331,7 +331,7 @@ def _flow(test: Test, thread: Thread, op: Op, held: set[str], tainted: set[str],
         return
     compares = isinstance(op, SetPredicate | Branch)
     copies = (
-        isinstance(op, GenericAddress | Select)
+        isinstance(op, ConvertAddress | Select)
         or (isinstance(op, Alu) and op.op == "mov")
         or (isinstance(op, Pack | Unpack) and all(type_.bits % 8 == 0 for _, type_ in (*definitions(op), *uses(op))))
         or (isinstance(op, Convert) and op.to.bits >= op.frm.bits and not op.saturate)

@@ -89,7 +89,7 @@ def _written(op: Op) -> list[tuple[ops.Reg | None, Type]]:
             return [(dst, PREDICATE), (complement, PREDICATE)]
         case ops.Convert(dst, _, typ) | ops.Select(typ, dst) | ops.Pack(dst, typ):
             return [(dst, typ)]
-        case ops.Mapa(dst, typ) | ops.GenericAddress(dst, typ):
+        case ops.Mapa(dst, typ) | ops.ConvertAddress(dst, typ):
             return [(dst, typ)]
         case ops.Unpack(dsts, typ):
             return [(dst, Type("b", typ.bits // len(dsts))) for dst in dsts]
@@ -199,7 +199,7 @@ def _read(op: Op) -> list[tuple[ops.Operand | None, Type]]:
             return [(value, typ), (rank, U32)]
         case ops.CtaRank(_, typ, value):
             return [(value, typ)]
-        case ops.GenericAddress(_, typ, value):
+        case ops.ConvertAddress(_, typ, value):
             return [(value, typ)]
         case ops.IsSpace(_, _, value):
             return [(value, ADDRESS)]

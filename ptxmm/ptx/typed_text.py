@@ -354,8 +354,8 @@ def _other(op: Op, spell: Spelling) -> str:
             return _joined(dotted("mapa", space, typ.name), register(target), operand(value), operand(rank))
         case ops.CtaRank(target, typ, value):
             return _joined(dotted("getctarank", op.space, typ.name), register(target), operand(value))
-        case ops.GenericAddress(target, typ, value, space):
-            return f"cvta.{space}.{typ.name} {register(target)}, {operand(value)}"
+        case ops.ConvertAddress(target, typ, value, space):
+            return _joined(dotted("cvta.to" if op.to else "cvta", space, typ.name), register(target), operand(value))
         case ops.IsSpace(target, space, value):
             return f"isspacep.{space} {register(target)}, {operand(value)}"
         case ops.WarpExchange():

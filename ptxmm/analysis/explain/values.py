@@ -140,7 +140,7 @@ def _name(test: Test, term: Term) -> str:
             return memory_name(test, term)
         case IntegerTerm(value):
             return str(value)
-        case AddressTerm(key, offset, _):
+        case AddressTerm(key, offset):
             return f"&{key}+{offset}" if offset else f"&{key}"
 
 

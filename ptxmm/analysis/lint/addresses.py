@@ -9,12 +9,12 @@ from ptxmm.analysis.lint.finding import Finding, Rule, Site
 from ptxmm.cuda import Use
 
 RULES = (
-    Rule("PTX801", "generic-pointer-as-shared", "warning",
+    Rule("PTX801", "generic-pointer-as-shared", "error",
          "a pointer is passed to an instruction on .shared memory without __cvta_generic_to_shared",
-         "Inline PTX Assembly 2.2, PTX ISA 9.7.10.19"),
+         "Inline PTX Assembly 2.2, PTX ISA 6.4.1.1, 9.7.10.19"),
     Rule("PTX802", "shared-address-as-generic", "error",
          "an address of shared memory is passed to an instruction on generic or global memory",
-         "Inline PTX Assembly 2.2, PTX ISA 9.7.10.19"),
+         "Inline PTX Assembly 2.2, PTX ISA 6.4.1.1, 9.7.10.19"),
 )  # fmt: skip
 _TO_SHARED = ("__cvta_generic_to_shared", "cast_smem_ptr_to_uint", "__nvvm_get_smem_pointer")
 _POINTER_CAST = re.compile(r"^(?:\( *(?:const )?(?:void|char|int|float|uint32_t|unsigned) (?:const )?\* *\))|^& (?!\*)")
@@ -32,7 +32,7 @@ def check(site: Site) -> Iterator[Finding]:
                 continue
             if use.space == "shared" and _pointer(site, operand.expression):
                 message = f"`{operand.expression}` is a generic pointer, and `{instruction.mnemonic}` takes an address "
-                message += "in .shared"
+                message += "in .shared, so that the access is undefined"
                 hint = f"pass (uint32_t)__cvta_generic_to_shared({_plain(operand.expression)}) as \"r\""
                 yield site.at("PTX801", use.start, use.end, message, hint)
             elif use.space in ("generic", "global") and _converted(use, operand.expression):

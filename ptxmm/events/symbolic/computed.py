@@ -7,12 +7,13 @@ from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.mapping import cta_rank, in_space, mapped
 from ptxmm.events.symbolic.values import Domain, Value, convert, extend
+from ptxmm.program.windows import converted
 from ptxmm.ptx.ops import (
     Alu,
     AluPair,
     Convert,
+    ConvertAddress,
     CtaRank,
-    GenericAddress,
     Imm,
     IsSpace,
     Mapa,
@@ -83,28 +84,36 @@ def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
             return [] if dst is None else [(dst.name, run.constant(0))]
         case Mapa(dst, type_, _, rank):
             values = [_window_address(run, state, op), run.operand(state, rank, AMOUNT)]
-            test, mask = run.machine.test, (1 << type_.bits) - 1
-            return [(dst.name, run.function(("mapa", type_), lambda a, r: mapped(test, a, r) & mask, values))]
+            test, mask, window = run.machine.test, (1 << type_.bits) - 1, _in_window(op)
+            tag: tuple[object, ...] = ("mapa", type_, window, run.index)
+            return [(dst.name, run.function(tag, lambda a, r: mapped(test, a, r, window) & mask, values))]
         case CtaRank(dst, type_):
             test = run.machine.test
             value = _window_address(run, state, op)
-            return [(dst.name, run.function(("getctarank", type_), lambda a: cta_rank(test, a), [value]))]
-        case GenericAddress(dst, type_, source):
-            return [(dst.name, run.unwindowed(run.operand(state, source, type_)))]
+            tag = ("getctarank", type_, op.space, run.index)
+            return [(dst.name, run.function(tag, lambda a: cta_rank(test, a), [value]))]
+        case ConvertAddress(dst, type_, source):
+            value = run.operand(state, source, type_)
+            objects, place, index = run.machine.test.objects, run.thread.placement, run.index
+            tag = ("cvta", op.space, op.to, index)
+            return [(dst.name, run.function(tag, lambda a: converted(objects, place, index, op, a), [value]))]
         case IsSpace(dst, space, source):
             test, index = run.machine.test, run.index
             value = run.operand(state, source, ADDRESS)
-            key = ("isspacep", space, index)
-            result = run.function(key, lambda a: int(in_space(test, index, a, space)), [value], "", PREDICATE)
+            tag = ("isspacep", space, index)
+            result = run.function(tag, lambda a: int(in_space(test, index, a, space)), [value], "", PREDICATE)
             return [(dst.name, result)]
     raise PtxmmError(f"the symbolic engine does not know {type(op).__name__}", kind="internal")
 
 
 def _window_address(run: Executor, state: State, op: Mapa | CtaRank) -> Value:
     """The 64-bit address that ``op`` is about."""
-    value = run.operand(state, op.value, op.type)
-    in_window = op.type.bits < ADDRESS.bits or (op.space or "").startswith("shared")
-    return run.unwindowed(value) if in_window else value
+    return run.unwindowed(run.operand(state, op.value, op.type), "shared::cluster" if _in_window(op) else None)
+
+
+def _in_window(op: Mapa | CtaRank) -> bool:
+    """Whether ``op`` is about addresses in the window of shared memory, as all of 32 bits are."""
+    return op.type.bits < ADDRESS.bits or op.space is not None
 
 
 def _converted(run: Executor, value: Value, op: Convert) -> Value:

@@ -9,8 +9,8 @@ from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, apply, compute, merge, only
 from ptxmm.program.legality import Role, refusal, rule
 from ptxmm.program.test import EventId, MemoryObject, Thread
-from ptxmm.program.windows import expand, outside
-from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Type
+from ptxmm.program.windows import described, entered, named, outside
+from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Sym, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 ADDRESS = Type("u", 64)
@@ -53,7 +53,8 @@ class Executor:
         if isinstance(operand, Imm):
             number = operand.value & mask
         else:
-            number = (self.machine.test.objects[operand.name].address + operand.offset) & mask
+            item = self.machine.test.objects[operand.name]
+            number = (named(item, self.thread.placement, self.index) + operand.offset) & mask
         return self.constant(number)
 
     def width(self, name: str) -> int:
@@ -144,18 +145,26 @@ class Executor:
         return self.value(domain, leaf, [value for _, value in arms])
 
     def address(self, state: State, address: Address, space: str | None = None) -> Value:
-        """The address ``[base+offset]``, of memory that the instruction says to be in ``space``."""
-        value = self.operand(state, address.base, ADDRESS)
+        """The generic address of ``[base+offset]``, which the instruction takes for one in the window of ``space``."""
+        base = address.base
+        if isinstance(base, Sym):
+            return self.constant(self.machine.test.objects[base.name].address + base.offset + address.offset)
+        value = self.operand(state, base, ADDRESS)
         if address.offset:
             value = self.operation("add", ADDRESS, [value, self.operand(state, Imm(address.offset), ADDRESS)])
-        return self.unwindowed(value) if space is not None and space.startswith("shared") else value
+        return self.unwindowed(value, space)
 
-    def unwindowed(self, value: Value) -> Value:
-        """``value`` with the addresses in the window of shared memory, which have 32 bits, as those of 64 (6.4.1)."""
-        if all(v >> 32 for v in value.domain):
+    def unwindowed(self, value: Value, space: str | None) -> Value:
+        """``value`` with addresses in the window of ``space`` as generic ones (6.4.1.1)."""
+        if space is None:
             return value
-        objects = self.machine.test.objects
-        return value.holding(apply(self.formulas, lambda v: expand(objects, v), value.domain))
+        objects, place, index = self.machine.test.objects, self.thread.placement, self.index
+        return value.holding(apply(self.formulas, lambda v: entered(objects, place, index, space, v), value.domain))
+
+    def described(self, value: Value) -> Value:
+        """The generic addresses of the matrices that the descriptors ``value`` stand for."""
+        objects, place, index = self.machine.test.objects, self.thread.placement, self.index
+        return value.holding(apply(self.formulas, lambda v: described(objects, place, index, v), value.domain))
 
     def assign(self, state: State, name: str, value: Value, condition: Formula, op: Op) -> None:
         """Write a register, under the instruction's own guard."""

@@ -1,7 +1,4 @@
-"""Functions of addresses: mapa, getctarank and isspacep (PTX ISA 9.7.8.21, .26, .27).
-
-An address of a .shared variable is the same in the windows .shared::cta, .shared::cluster and generic (A26).
-"""
+"""Functions of generic addresses: mapa, getctarank and isspacep (PTX ISA 9.7.10.18, .22, .23)."""
 
 from __future__ import annotations
 
@@ -26,8 +23,11 @@ def _shared(test: Test, address: int) -> tuple[MemoryObject, int, Path] | None:
     return *found, found[0].owner
 
 
-def mapped(test: Test, address: int, rank: int) -> int:
-    """The address in CTA ``rank`` of the cluster of the shared variable at ``address``; 0 where there is none."""
+def mapped(test: Test, address: int, rank: int, window: bool = False) -> int:
+    """The address in CTA ``rank`` of the cluster of the shared variable at ``address``; 0 where there is none.
+
+    ``window``: the one in ``.shared::cluster``, else the generic one.
+    """
     found = _shared(test, address)
     if found is None:
         return 0
@@ -41,7 +41,7 @@ def mapped(test: Test, address: int, rank: int) -> int:
             and other.owner[:3] == owner[:3]
             and _rank(test, other.owner) == rank
         ):
-            return other.address + offset
+            return (other.mapped if window else other.address) + offset
     return 0
 
 

@@ -115,7 +115,7 @@ def wgmma(
     machine.products[issued.number] = op
     machine.operations.append(operation)
     matrices = [op.b] if isinstance(op.a, tuple) else [op.b, op.a]
-    descriptors = [run.operand(state, d, ADDRESS) for d in matrices]
+    descriptors = [run.described(run.operand(state, d, ADDRESS)) for d in matrices]
     arms: list[tuple[Formula, Value]] = []
     outside: list[Formula] = []
     for when, addresses in combinations_of(run, descriptors):

@@ -121,7 +121,7 @@ def _matrix(
     run: Executor, issued: Issued, state: State, descriptor: Operand, size: int | None, base: int
 ) -> list[tuple[Formula, list[Part]]]:
     """Read a matrix of shared memory, to the end of its object where it has no ``size``; for each place what it is."""
-    value = run.operand(state, descriptor, ADDRESS)
+    value = run.described(run.operand(state, descriptor, ADDRESS))
     found: list[tuple[Formula, list[Part]]] = []
     for when, (number,) in combinations_of(run, [value]):
         held = run.formulas.both(issued.presence, when)

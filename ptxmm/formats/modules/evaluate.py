@@ -6,15 +6,17 @@ The arithmetic is that of the interpreter (``events.arithmetic``).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ptxmm.events import arithmetic
 from ptxmm.formats.modules.objects import Object
+from ptxmm.program.windows import SPACES
 from ptxmm.ptx.ops import (
     Alu,
     AluPair,
     Convert,
-    GenericAddress,
+    ConvertAddress,
     IsSpace,
     Op,
     Operand,
@@ -32,8 +34,17 @@ _ORDERS = {
 }  # fmt: skip
 """Of addresses in one variable: their order is that of the offsets."""
 
-Known = int | Sym
-"""The value of a register: an unsigned number of its width, or the address of a variable plus an offset in bytes."""
+
+@dataclass(frozen=True, slots=True)
+class Generic:
+    """The generic address of a variable whose state space is a window, plus an offset in bytes."""
+
+    place: Sym
+
+
+Known = int | Sym | Generic
+"""The value of a register: an unsigned number of its width, or the address of a variable in its state space, or the
+generic one, plus an offset in bytes."""
 
 
 def evaluate(
@@ -58,19 +69,20 @@ def evaluate(
             item = value(source)
             if isinstance(item, int):
                 return {dst.name: arithmetic.convert(item & _mask(frm), to, frm, saturate, op.rounding, op.flush)}
-            # The low half of an address is the one in the window; the other way round it is cvta that counts.
-            if item is None or saturate or to.bits not in (32, 64) or frm.bits not in (to.bits, 64):
+            # Addresses in windows have 31 bits, with zeros before them.
+            if item is None or saturate or {to.bits, frm.bits} - {32, 64} or {to.kind, frm.kind} - {"b", "s", "u"}:
                 return None
-            window = variables[item.name].space in ("shared", "local")
-            return {dst.name: item} if window or to.bits == frm.bits else None
-        case GenericAddress(dst, _, source):
-            item = value(source)
-            return {dst.name: item} if isinstance(item, Sym) else None
+            window = isinstance(item, Sym) and variables[item.name].space in SPACES
+            return {dst.name: item} if window or to.bits == frm.bits == 64 else None
+        case ConvertAddress(dst, _, source):
+            return _converted(op, dst.name, value(source), variables)
         case IsSpace(dst, space, source):
             item = value(source)
             # The variables that a thread can name are those of its own CTA.
-            inside = isinstance(item, Sym) and variables[item.name].space == space.partition("::")[0]
-            return {dst.name: int(inside)} if isinstance(item, Sym) else None
+            if isinstance(item, Generic):
+                return {dst.name: int(variables[item.place.name].space == space.partition("::")[0])}
+            plain = isinstance(item, Sym) and variables[item.name].space not in SPACES
+            return {dst.name: int(space == "global")} if plain else None
         case SetPredicate():
             return _set_predicate(op, value)
         case Select(type_, dst, a, b, predicate):
@@ -93,6 +105,18 @@ def evaluate(
     return None
 
 
+def _converted(
+    op: ConvertAddress, dst: str, item: Known | None, variables: Mapping[str, Object]
+) -> dict[str, Known] | None:
+    """``cvta`` of an address in the state space that it is about, None of any other."""
+    base = op.space.partition("::")[0]
+    if op.to and isinstance(item, Generic) and variables[item.place.name].space == base:
+        return {dst: item.place}
+    if not op.to and isinstance(item, Sym) and variables[item.name].space == base:
+        return {dst: Generic(item)}
+    return None
+
+
 def _mask(type_: Type) -> int:
     return (1 << type_.bits) - 1
 
@@ -103,7 +127,7 @@ def _alu(
     sources = [value(source) for source in op.sources]
     if op.op == "mov":
         item = sources[0]
-        return None if item is None else {op.dst.name: item if isinstance(item, Sym) else item & _mask(op.type)}
+        return None if item is None else {op.dst.name: item & _mask(op.type) if isinstance(item, int) else item}
     result = _computed(op.op, op.type, sources)
     if result is not None:
         return {op.dst.name: result}
@@ -113,7 +137,7 @@ def _alu(
     return None if found is None else {op.dst.name: found}
 
 
-def _computed(op: str, type_: Type, sources: list[Known | None]) -> int | None:
+def _computed(op: str, type_: Type, sources: Sequence[Known | None]) -> int | None:
     """``op`` on numbers, None where one of them is none or the execution has to say what is wrong."""
     numbers = [item for item in sources if isinstance(item, int)]
     types = source_types(op, type_)
@@ -125,8 +149,15 @@ def _computed(op: str, type_: Type, sources: list[Known | None]) -> int | None:
         return None
 
 
-def _address(op: Alu, sources: list[Known | None], variables: Mapping[str, Object]) -> Known | None:
+def _address(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:
     """Arithmetic on an address of a variable, where the result does not depend on where the variable lies."""
+    generic = [isinstance(source, Generic) for source in sources]
+    if any(generic):
+        if op.type.bits != 64 or any(isinstance(source, Sym) for source in sources):
+            return None  # which of the two is greater, and by how much, is not known
+        places = [source.place if isinstance(source, Generic) else source for source in sources]
+        found = _address(op, places, variables)
+        return Generic(found) if isinstance(found, Sym) else found
     if op.op in ("mad.lo", "mad.wide") and isinstance(start := sources[2], Sym):
         product = _computed(op.op.replace("mad", "mul"), op.type, sources[:2])
         bits = op.type.bits * (2 if op.op == "mad.wide" else 1)
@@ -135,7 +166,7 @@ def _address(op: Alu, sources: list[Known | None], variables: Mapping[str, Objec
         return Sym(start.name, start.offset + arithmetic.as_signed(product, bits))
     if len(sources) != 2 or None in sources or op.type.bits not in (32, 64):
         return None
-    first, second = (item if isinstance(item, Sym) else item & _mask(op.type) for item in sources if item is not None)
+    first, second = (item & _mask(op.type) if isinstance(item, int) else item for item in sources if item is not None)
     match op.op, first, second:
         case "add", Sym(name, offset), int(number):
             return Sym(name, offset + arithmetic.as_signed(number, op.type.bits))
@@ -163,6 +194,13 @@ def _masked(op: Alu, start: Sym, number: int, aligned: int) -> Known | None:
     return Sym(start.name, {"and": offset & ~changed, "or": offset | changed, "xor": offset ^ changed}[op.op])
 
 
+def _places(a: Known | None, b: Known | None) -> tuple[Sym, Sym] | None:
+    """Two addresses of one variable, both in its state space or both generic; None for any others."""
+    if isinstance(a, Generic) and isinstance(b, Generic):
+        a, b = a.place, b.place
+    return (a, b) if isinstance(a, Sym) and isinstance(b, Sym) and a.name == b.name else None
+
+
 def _set_predicate(op: SetPredicate, value: Callable[[Operand], Known | None]) -> dict[str, Known] | None:
     a, b = value(op.a), value(op.b)
     if isinstance(a, int) and isinstance(b, int):
@@ -170,9 +208,11 @@ def _set_predicate(op: SetPredicate, value: Callable[[Operand], Known | None]) -
             result = arithmetic.compute(op.cmp, op.type, a & _mask(op.type), b & _mask(op.type))
         except KeyError:
             return None
-    elif op.cmp in _ORDERS and isinstance(a, Sym) and isinstance(b, Sym) and a.name == b.name:
-        result = int(_ORDERS[op.cmp](a.offset, b.offset))
-    elif op.cmp in ("eq", "ne") and {type(a), type(b)} == {int, Sym} and 0 in (a, b) and op.type.bits == 64:
+    elif op.cmp in _ORDERS and (places := _places(a, b)) is not None:
+        result = int(_ORDERS[op.cmp](places[0].offset, places[1].offset))
+    elif op.cmp in ("eq", "ne") and sum(isinstance(item, Sym | Generic) for item in (a, b)) == 1 and 0 in (a, b):
+        if op.type.bits != 64:
+            return None
         result = int(op.cmp == "ne")  # no variable lies at the null pointer
     else:
         return None

@@ -20,14 +20,10 @@ from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (
-    Alu,
     Branch,
-    Convert,
     Exit,
-    GenericAddress,
     Guard,
     Imm,
-    Op,
     Operand,
     Reg,
     SetPredicate,
@@ -55,7 +51,7 @@ Environment = dict[str, Known | Shown]
 only other branches make use of; by ``?name`` what a predicate tells of a register; by ``^name`` the shared variable the
 32 bits of whose address a register of 64 bits holds, with zeros before them."""
 
-_FACTS = "=?^"
+_FACTS = "=?"
 
 
 class Propagation:
@@ -167,13 +163,9 @@ class Propagation:
             return environment
         out = dict(environment)
         found = None
-        wide = None
         if pc not in self.code.refused:
             shown = isinstance(op, SetPredicate)
             found = evaluate(op, lambda operand: self.value(environment, operand, shown), self.variables)
-            wide = self.extended(op, environment)
-            if found is None and wide is not None and isinstance(op, Convert | GenericAddress) and not _widens(op):
-                found, wide = {op.dst.name: wide}, None
         names = {name for name, _ in written}
         for key, held in environment.items():
             about = key.lstrip(_FACTS) in names or (isinstance(held, Shown) and held.register in names)
@@ -181,8 +173,6 @@ class Propagation:
                 del out[key]
         if isinstance(op, SetPredicate) and holds and op.complement is None and op.boolop is None:
             self.note(op, environment, out)
-        if wide is not None and holds and isinstance(op, Alu | Convert):
-            out["^" + op.dst.name] = wide
         for name, _ in written:
             value = None if found is None else found.get(name)
             if value is None or (holds is None and environment.get(name) != value):
@@ -191,25 +181,6 @@ class Propagation:
                 bits = self.code.registers[name].bits if name in self.code.registers else 128
                 out[name] = value & ((1 << bits) - 1) if isinstance(value, int) else value
         return out
-
-    def extended(self, op: Op, environment: Environment) -> Sym | None:
-        """The shared variable whose 32-bit address, with zeros before it, ``op`` makes or takes.
-
-        ``nvcc -G`` comes to generic addresses that way: ``cvt.u64.u32`` and then ``cvta.shared.u64``.
-        """
-        source: object = None
-        match op:
-            case Convert() if _widens(op):
-                item = self.value(environment, op.value)
-                return item if isinstance(item, Sym) and self.variables[item.name].space == "shared" else None
-            case Convert(value=source, to=to, frm=frm, saturate=False) if to.bits == 32 and frm.bits == 64:
-                pass
-            case GenericAddress(space=space, value=source) if space is not None and space.startswith("shared"):
-                pass
-            case Alu(op="mov", sources=(source,)):
-                pass
-        held = environment.get("^" + source.name) if isinstance(source, Reg) else None
-        return held if isinstance(held, Sym) else None
 
     def note(self, op: SetPredicate, environment: Environment, out: Environment) -> None:
         """Keep what a comparison of an unknown register with a number would show of it."""
@@ -284,8 +255,3 @@ class Propagation:
             return True
         most = self.most.get(header, MAX_OPEN if (header, prefix) in self.open else self.rounds)
         return number + 1 >= most
-
-
-def _widens(op: Op) -> bool:
-    """Whether ``op`` is ``cvt.u64.u32`` or the like."""
-    return isinstance(op, Convert) and op.to.bits == 64 and op.frm.bits == 32 and op.frm.kind in "bu"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, cast
 
-from ptxmm.formats.modules.evaluate import Known
+from ptxmm.formats.modules.evaluate import Generic, Known
 from ptxmm.formats.modules.flow import Flow, live_registers, matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
@@ -22,16 +22,17 @@ from ptxmm.formats.modules.propagate import Environment, Node, Propagation, Show
 from ptxmm.formats.text import at
 from ptxmm.program.edit import retarget
 from ptxmm.program.graph import graph_of
-from ptxmm.program.legality import Role, meets, rule
+from ptxmm.program.legality import Role, Rule, meets, rule
+from ptxmm.program.windows import SPACES
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     Address,
     Alu,
     Atomic,
     Branch,
+    ConvertAddress,
     CtaRank,
     Exit,
-    GenericAddress,
     Guard,
     Imm,
     Load,
@@ -50,7 +51,7 @@ from ptxmm.ptx.ops import (
 )
 
 _ROLES: dict[str, Role] = {"dst": "destination", "src": "source", "mbarrier": "mbarrier", "tensormap": "tensor map"}
-_NAMES_VARIABLES = (Mapa, CtaRank, GenericAddress)
+_NAMES_VARIABLES = (Mapa, CtaRank, ConvertAddress)
 # What finds its matrices by descriptors (PTX ISA 9.7.16.5.1.2.7).
 _BY_DESCRIPTOR = {Wgmma: "wgmma.mma_async", TensorProduct: "tcgen05.mma", TensorCopy: "tcgen05.cp"}
 
@@ -150,6 +151,9 @@ class _Emission:
         assert not isinstance(value, Shown)
         type_ = self.code.registers[name]
         plain = Type("b", type_.bits) if type_.kind != "pred" else type_
+        if isinstance(value, Generic):
+            space = self.variables[value.place.name].space
+            return ConvertAddress(Reg(name), Type("u", 64), value.place, space, Source(source.span, source.text))
         operand = Imm(value) if isinstance(value, int) else value
         return Alu("mov", plain, Reg(name), (operand,), Source(source.span, source.text))
 
@@ -185,40 +189,49 @@ class _Emission:
         changes: dict[str, Any] = {}
         for field, kind in _sources(cast("Hashable", type(op))):
             old = getattr(op, field)
-            new = self.replaced(old, kind, environment, named)
-            if new is not old and self.fits(op, new, _ROLES.get(field, "data")):
+            held = rule(op, _ROLES.get(field, "data")) if kind == "address" else None
+            new = self.replaced(old, kind, environment, named, held)
+            if new is not old and self.fits(op, new, held):
                 changes[field] = new
         return replace(op, **changes) if changes else op
 
-    def fits(self, op: Op, place: object, role: Role) -> bool:
+    def fits(self, op: Op, place: object, held: Rule | None) -> bool:
         """Whether an access of ``op`` at ``place`` can be meant. What can't is an error only if it is executed."""
         if not isinstance(place, Address) or not isinstance(place.base, Sym):
             return True
         item, start = self.variables[place.base.name], place.base.offset + place.offset
         if not 0 <= start < item.size:
             return False
-        if not meets(rule(op, role), item.space):
+        if held is not None and not meets(held, item.space):
             return False
         if not isinstance(op, Load | Store | Atomic):
             return True
         size = access_bytes(op)
         return start % size == 0 and start + size <= item.size
 
-    def replaced(self, item: object, kind: str, environment: Environment, named: bool) -> object:
+    def replaced(
+        self, item: object, kind: str, environment: Environment, named: bool, held: Rule | None
+    ) -> object:
+        """``item`` with what is known; the address of a variable only where the instruction takes such a one."""
         match item:
             case Address(Reg(name), offset) if name in environment:
                 value = environment[name]
                 if isinstance(value, int):
                     return Address(Imm(value), offset)
-                assert isinstance(value, Sym)
-                return Address(value, offset)
+                assert isinstance(value, Sym | Generic)
+                place = value.place if isinstance(value, Generic) else value
+                window = self.variables[place.name].space in SPACES
+                wanted = held is not None and held.form is not None and held.form.partition("::")[0] in SPACES
+                if window and wanted == isinstance(value, Generic):
+                    return item
+                return Address(place, offset)
             case Reg(name) if kind == "operand" and name in environment:
                 value = environment[name]
                 if isinstance(value, int):
                     return Imm(value)
-                return value if named else item
+                return value if named and isinstance(value, Sym) else item
             case tuple():
-                made = tuple(self.replaced(part, kind, environment, named) for part in item)
+                made = tuple(self.replaced(part, kind, environment, named, held) for part in item)
                 return made if any(a is not b for a, b in zip(made, item, strict=True)) else item
         return item
 

@@ -134,7 +134,7 @@ def _is_space(q: Qualified, names: Names) -> Op:
 
 
 def _convert_address(q: Qualified, names: Names) -> Op:
-    """``cvta``: the 64-bit address is the same number in every state space here (A26)."""
+    """``cvta``; that of global memory, or of 32 bits, leaves the address as it is."""
     operands.check_count(q, 2, 2)
     dst, item = q.instruction.operands
     if "to" in q.chosen:
@@ -142,8 +142,9 @@ def _convert_address(q: Qualified, names: Names) -> Op:
     else:
         value = _address_value(q, names, item, q.types[0])
     typ, space = q.types[0], q.chosen["space"]
-    if space.startswith("shared") and isinstance(value, ops.Reg) and "to" not in q.chosen and typ.bits == 64:
-        return ops.GenericAddress(operands.destination(names, dst), typ, value, space, source(q), guard(q, names))
+    if space != "global" and typ.bits == 64:
+        target, to = operands.destination(names, dst), "to" in q.chosen
+        return ops.ConvertAddress(target, typ, value, space, source(q), guard(q, names), to)
     return ops.Alu("mov", typ, operands.destination(names, dst), (value,), source(q), guard(q, names))
 
 

@@ -37,10 +37,10 @@ from ptxmm.ptx.ops.matrices import MATRIX_ROW_BYTES, LoadMatrix, StoreMatrix, Wg
 from ptxmm.ptx.ops.memory import (
     AsyncStore,
     Atomic,
+    ConvertAddress,
     CtaRank,
     Discard,
     Element,
-    GenericAddress,
     IsSpace,
     Load,
     Mapa,
@@ -98,6 +98,7 @@ __all__ = [
     "ClusterBarrier",
     "Compare",
     "Convert",
+    "ConvertAddress",
     "CopyAsync",
     "CopyAsyncArrive",
     "CtaRank",
@@ -105,7 +106,6 @@ __all__ = [
     "Element",
     "Exit",
     "Fence",
-    "GenericAddress",
     "GenericToAsyncFence",
     "GridControl",
     "Guard",
@@ -183,7 +183,7 @@ FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
 """The instructions that threads of a grid take part in together or that work beside them, by what they are about."""
 
 COMPUTING = (
-    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, PendingCount, Mapa, CtaRank, IsSpace, GenericAddress,
+    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, PendingCount, Mapa, CtaRank, IsSpace, ConvertAddress,
     Nothing,
 )  # fmt: skip
 """The instructions that do nothing but give registers values."""
@@ -193,7 +193,7 @@ Op = (
     | BarrierReduction | WarpBarrier | ClusterBarrier | MbarrierInit | MbarrierArrive | MbarrierTx | MbarrierWait
     | PendingCount | CopyAsync | CopyAsyncArrive | AsyncCommit | AsyncWait | BulkCopy | AsyncStore | TensormapReplace
     | TensormapCopyFence | GridControl | Nothing | Discard | Mapa | CtaRank | IsSpace | WarpExchange | Pack | Unpack
-    | GenericAddress
+    | ConvertAddress
     | Alu | AluPair | Convert | SetPredicate | Select | Branch | Exit | LoadMatrix | StoreMatrix | WgmmaFence | Wgmma
     | TensorFence | TensorWait | TensorLoad | TensorStore | TensorCopy | TensorProduct | TensorCommit
     | Multimem | WmmaLoad | WmmaStore | Wmma

@@ -212,11 +212,11 @@ class CtaRank:
 
 
 @dataclass(frozen=True, slots=True)
-class GenericAddress:
-    """``cvta.shared`` of a register (9.7.10.19): the generic address of the shared byte at ``value``, which may be an
-    address of 32 bits in the window of shared memory, zero-extended.
+class ConvertAddress:
+    """``cvta`` (9.7.10.19): the generic address of the byte at ``value`` in the window of ``space``, or with ``to`` the
+    address in that window of a generic one.
 
-    Every other ``cvta`` is a ``mov``: an address of 64 bits is the same in every state space (A26).
+    That of ``.global`` memory, where both are the same, is a ``mov``.
     """
 
     dst: Reg
@@ -225,6 +225,7 @@ class GenericAddress:
     space: str
     source: Source
     guard: Guard | None = None
+    to: bool = False
 
 
 @dataclass(frozen=True, slots=True)
