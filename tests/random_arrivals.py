@@ -7,18 +7,21 @@ or arrives somewhere; who waits there goes on in the same way. What one thread g
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from tests.random_families import Kit, program
 from tests.random_programs import Line, Program
 
 CONDITION = "x == 1"
 MEANS = ("store", "store", "barrier", "number", "mbarrier", "mbarrier", "count", "address", "bytes", "copy", "state")
+EXITS = {"exit": "cta {}", "lane": "warp 0, cta {}", "cluster": "cta 0, cluster {}"}
+"""Barriers that a thread may leave out by its exit, and where its threads are."""
 
 
 def arrivals(rng: random.Random) -> Program:
     """2 or 3 links of a ring, in one CTA; a barrier is waited at by a thread of its own."""
     kit = Kit(rng)
-    means = [kit.pick(MEANS) for _ in range(kit.pick((2, 2, 3)))]
+    means = [kit.pick(MEANS if kit.chance(0.7) else tuple(EXITS)) for _ in range(kit.pick((2, 2, 3)))]
     if all(m == "store" for m in means):
         means[0] = kit.pick(MEANS[2:])
     names = "xyz"[: len(means)]
@@ -26,9 +29,10 @@ def arrivals(rng: random.Random) -> Program:
     threads = []
     for i, how in enumerate(means):
         here, there = names[i], names[(i + 1) % len(means)]
-        threads.append(("cta 0", link(kit, how, here, there, i, declared)))
+        place = EXITS[how].format(10 + i) if how in EXITS else "cta 0"
+        threads.append((place, link(kit, how, here, there, i, declared)))
         if how != "store":
-            threads.append(("cta 0", waiter(kit, how, there, i)))
+            threads.append((place, waiter(kit, how, there, i)))
     return program(declared, threads, CONDITION)
 
 
@@ -39,6 +43,9 @@ def link(kit: Kit, how: str, here: str, there: str, i: int, declared: list[str])
     kit.add("setp.eq", f".u32 {p}, {r}, 1")
     guarded = kit.chance(0.8)
     match how:
+        case "exit" | "lane" | "cluster":
+            leave(kit, how, p, there)
+            guarded = False
         case "store":
             kit.store("u32", there, kit.pick((1, r, r)), "relaxed", "gpu", ".global")
         case "barrier":
@@ -84,8 +91,45 @@ def link(kit: Kit, how: str, here: str, there: str, i: int, declared: list[str])
     return kit.take()
 
 
+def meet(kit: Kit, how: str) -> None:
+    """A barrier that does not wait for threads that have exited."""
+    if how == "cluster":
+        kit.add("barrier.cluster.arrive", "", kit.pick(("release", "relaxed")))
+        kit.add("barrier.cluster.wait")
+    else:
+        kit.add(*(("bar.warp.sync", " 3") if how == "lane" else ("bar.sync", " 0")))
+
+
+def leave(kit: Kit, how: str, p: str, there: str) -> None:
+    """Come to the barrier or not, mostly because of ``p``."""
+    roll = kit.rng.random()
+    if roll < 0.15:
+        return
+    if roll < 0.4:
+        kit.add("exit")
+        kit.guard(p)
+        meet(kit, how)
+    elif roll < 0.7:
+        label = kit.fresh("L")
+        kit.add("bra", f" {label}")
+        kit.guard(p, negated=kit.chance(0.3))
+        meet(kit, how)
+        kit.label(label)
+        if kit.chance(0.3):
+            kit.load("u32", there, "relaxed", "gpu", ".global")
+    else:
+        first = len(kit.lines)
+        meet(kit, how)
+        for i in range(first, len(kit.lines)):
+            kit.lines[i] = replace(kit.lines[i], guard=f"@!{p} ")
+
+
 def waiter(kit: Kit, how: str, there: str, i: int) -> tuple[Line, ...]:
     """The thread that waits for the arrival of link ``i``, and stores to ``there``."""
+    if how in EXITS:
+        meet(kit, how)
+        kit.store("u32", there, 1, "relaxed", "gpu", ".global")
+        return kit.take()
     if how in ("barrier", "number"):
         kit.add("bar.sync", f" {i + 8 if how == 'number' and kit.chance(0.8) else i}, 64")
         kit.store("u32", there, 1, "relaxed", "gpu", ".global")

@@ -182,7 +182,8 @@ def meetings(x: Frame, values: Values) -> Iterator[Meeting]:
     def value(expr: Expr, tokens: dict[Leaf, int]) -> int:
         return value_of(expr, Values(x, values.stands, values.reading, tokens))
 
-    yield from Simulation(x.test, steps, places, lambda t, k: x.number[t, k], value).run()
+    exits = {e.thread: n for n, e in enumerate(x.events) if e.kind == "EX" and e.thread is not None}
+    yield from Simulation(x.test, steps, places, lambda t, k: x.number[t, k], value, exits).run()
 
 
 Result = tuple[Values, set[tuple[Last, ...]], frozenset[str], Meeting]

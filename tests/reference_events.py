@@ -28,7 +28,7 @@ class Event:
     """
 
     thread: int | None
-    kind: str  # R W; FSC FAR FA FL PF AF X; BA BW CA CW MBI MBA MBW MBP MBV; TMREL TMACQ FMBI; ISS AW API
+    kind: str  # R W; FSC FAR FA FL PF AF X; EX BA BW CA CW MBI MBA MBW MBP MBV; TMREL TMACQ FMBI; ISS AW API
     scope: str | None = None  # of strong operations only
     proxy: str | None = None
     rel: bool = False
@@ -126,3 +126,4 @@ class Run:
     loose: tuple[tuple[str, int], ...] = ()
     executed: tuple[tuple[ops.Op, tuple[Event, ...]], ...] = ()  # in threads with products
     left: frozenset[Leaf] = NOTHING  # the reads on which leaving the loops so far has depended
+    missed: frozenset[Leaf] = NOTHING  # those on which coming to a barrier has

@@ -34,11 +34,12 @@ class Meeting:
     tokens: frozenset[tuple[Leaf, int]] = frozenset()
     completed: frozenset[tuple[Place, int]] = frozenset()
     given: frozenset[tuple[Leaf, Expr]] = frozenset()
+    exitphase: Pairs = frozenset()
 
     @property
     def phases(self) -> Pairs:
         """All pairs."""
-        return self.barphase | self.warpphase | self.cluphase | self.mbphase
+        return self.barphase | self.warpphase | self.cluphase | self.mbphase | self.exitphase
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Mbarrier:
 class State:
     """Where all threads are. ``open``: for each barrier of a CTA or warp, or exchange, its count, its reduction and who
     is there; ``arrived``: the phase of its cluster that a thread has arrived in; ``flying``: arrivals to come;
-    ``record``: (event, what, phase); ``number``: phases that a barrier has completed; ``given``: as in ``Meeting``."""
+    ``record``: (event, what, phase); ``number``: phases that a barrier has completed; ``given``: as in ``Meeting``;
+    ``left``: barrier, phase and thread of those that had exited without arriving when the phase was complete."""
 
     at: tuple[int, ...]
     waiting: frozenset[int] = frozenset()
@@ -69,10 +71,12 @@ class State:
     record: frozenset[tuple[int, Any, int]] = frozenset()
     tokens: frozenset[tuple[Leaf, int]] = frozenset()
     given: frozenset[tuple[Leaf, Expr]] = frozenset()
+    left: frozenset[tuple[Any, int, int]] = frozenset()
 
 
 class Simulation:
-    """The barriers of one combination of paths; ``value`` gives operands, with the tokens returned so far."""
+    """The barriers of one combination of paths; ``value`` gives operands, with the tokens returned so far; ``exits``:
+    the exit of each thread."""
 
     def __init__(
         self,
@@ -81,8 +85,10 @@ class Simulation:
         places: list[dict[str, object]],
         number: Callable[[int, int], int],
         value: Callable[[Expr, dict[Leaf, int]], int],
+        exits: dict[int, int],
     ) -> None:
         self.test, self.steps, self.places, self.number, self.value = test, steps, places, number, value
+        self.exits = exits
         self.threads = range(len(steps))
         self.place = dict(enumerate(reference_exchanges.lanes(test)))
         self.lanes = {t: lane for t, (_, lane, _) in self.place.items()}
@@ -153,6 +159,7 @@ class Simulation:
                         number=frozenset({**dict(s.number), key: phase + 1}.items()),
                         record=s.record | waits,
                         given=s.given | {(leaf, substitute(e, earlier)) for leaf, e in given.items()},
+                        left=s.left | {(key, phase, t) for t in self.awaited(key, count, members) & gone - members},
                     )
                     changed = True
                     break
@@ -162,9 +169,18 @@ class Simulation:
                 mine = [t for t in self.threads if self.places[t]["cluster"] == cluster]
                 here = [t for t in mine if s.arrived[t] == phase]
                 if here and all(t in here or t in gone for t in mine):
-                    s = replace(s, number=frozenset({**dict(s.number), key: phase + 1}.items()))
+                    without = {(key, phase, t) for t in set(mine) & gone - set(here)}
+                    s = replace(s, number=frozenset({**dict(s.number), key: phase + 1}.items()), left=s.left | without)
                     changed = True
         return s
+
+    def awaited(self, key: Any, count: int | None, members: frozenset[int]) -> set[int]:
+        """The threads for which a barrier of a warp or a CTA would have waited if they were still there."""
+        if key[0] != "bar":
+            return {t for t in self.threads if self.warps[t] == key[1] and key[2] >> self.lanes[t] & 1}
+        if count is None:
+            return {t for t in self.threads if self.places[t]["cta"] == key[1]}
+        return {t for t in self.threads if self.warps[t] in {self.warps[m] for m in members}}
 
     def complete(self, key: Any, count: int | None, members: frozenset[int], gone: set[int]) -> bool:
         if key[0] in ("warp", "exchange"):
@@ -345,7 +361,13 @@ class Simulation:
             if k[0] == j[0] == "mbarrier" and k[1:3] == j[1:3] and (k[3], j[3]) == ("arrive", "wait") and p < q
         )
         completed = frozenset((place, m.phase) for place, m in s.mbarriers)
-        return Meeting(same("bar"), same("warp"), same("cluster"), mbphase, s.tokens, completed, s.given)
+        exitphase = frozenset(
+            (self.exits[t], w)
+            for k, p, t in s.left
+            for w, j, q in s.record
+            if t in self.exits and j == (*k, "wait") and p == q
+        )
+        return Meeting(same("bar"), same("warp"), same("cluster"), mbphase, s.tokens, completed, s.given, exitphase)
 
 
 class Unknown(Exception):

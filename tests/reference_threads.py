@@ -48,6 +48,7 @@ CALCULATES = (
     ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.PendingCount,
     ops.Nothing, ops.Mapa, ops.CtaRank, ops.IsSpace, ops.ConvertAddress, ops.Wmma,
 )  # fmt: skip
+BARRIERS = (ops.Barrier, ops.BarrierReduction, ops.WarpBarrier, ops.ClusterBarrier)
 PRED = Type("pred", 1)
 U32 = Type("u", 32)
 TRUTHS = ("and", "or", "vote.all", "vote.any", "vote.uni")
@@ -65,6 +66,7 @@ class Walker:
         self.flow: ControlFlow = control_flow(self.thread)
         self.chunks = Chunks(test)
         self.products = any(isinstance(op, ops.Wgmma) for op in self.thread.body)
+        self.exits = any(isinstance(op, BARRIERS) for t in test.threads for op in t.body) and not test.dialect
 
     def paths(self) -> Iterator[Path]:
         """All paths to the end; none for executions that are cut at the unrolling bound or spin."""
@@ -73,7 +75,9 @@ class Walker:
         while stack:
             run = self.close_guards(stack.pop())
             if run.pc >= len(self.thread.body):
-                yield Path(run.events, run.constraints, run.registers, run.steps)
+                exits = Event(self.index, "EX", ctrl=run.missed, left=run.left, step=len(run.events))
+                events = (*run.events, exits) if self.exits else run.events
+                yield Path(events, run.constraints, run.registers, run.steps)
             else:
                 writes = sum(e.kind == "W" for e in run.events)
                 run = replace(run, writes_at={**run.writes_at, run.pc: writes})
@@ -182,6 +186,8 @@ class Walker:
         if isinstance(op, CALCULATES):
             yield self.calculate(run, op, taken)
             return
+        if isinstance(op, BARRIERS):
+            run = replace(run, missed=run.missed | reads(taken))
         for value in (True, False):
             if is_const(taken) and bool(taken[1]) != value:
                 continue
@@ -213,6 +219,8 @@ class Walker:
             run = replace(run, guards=(*run.guards, guard))
             if run.pc in self.flow.leaving:
                 run = replace(run, left=run.left | guard.reads)
+            if run.pc in self.flow.skipping:
+                run = replace(run, missed=run.missed | guard.reads)
         if not value:
             yield replace(run, pc=run.pc + 1)
             return

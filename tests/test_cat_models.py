@@ -200,7 +200,8 @@ let com-ms = ms & (rf | co | fr)
 let dep = addr | data | ctrl | rmw
 acyclic fsc as FenceSC-order
 empty (([FSC]; ms; [FSC]) \\ (fsc | fsc^-1)) as FenceSC-total
-acyclic (rf | dep) as No-Thin-Air
+let arrived = barphase | warpphase | cluphase | mbphase | exitphase
+acyclic (rf | dep | arrived | ([BW | CW]; po) | ([BW | CW]; po; issue-all)) as No-Thin-Air
 """
 COMMON = """
 empty (([W]; cause; [W]) & ovl) \\ co as Coherence

@@ -295,7 +295,7 @@ empty (([W]; cause; [W]) & loc) \\ co
 empty (([W]; ms; [W]) & loc) \\ (co | co^-1)
 irreflexive sync_fence; cause
 empty ((ms & fr); (ms & co)) & rmw
-acyclic rf | addr | data | ctrl | rmw
+acyclic rf | addr | data | ctrl | rmw | syncbar | warpphase | exitphase | ([BW]; po)
 acyclic (ms & (rf | co | fr)) | po-loc
 irreflexive (rf | fr); cause
 '''
@@ -313,20 +313,20 @@ def test_model_in_another_style(engine: str, tmp_path: Path) -> None:
             if "cluster" in file.read_text():
                 continue
             one, two = check(test, other, engine=engine), check(test, shipped, engine=engine)
+            if "mixed-size-race" in two.flags:
+                continue  # the other model has no such flag
             assert (one.outcomes, one.flags, one.status) == (two.outcomes, two.flags, two.status), file.name
 
 
 # ---- where the text decides otherwise ----------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="a thread's exit is not ordered before the barrier that it lets pass")
 def test_exit_under_sc_comes_after_the_accesses_of_the_thread() -> None:
     """P1 passes only when P0 has exited, so after P0's store: an interleaving in which P1 reads 0 does not exist."""
     text = program(ONE, "exists (P1:r0 == 0)", "cta 0: W x 1;", "cta 0: bar.sync 0; R r0 x;")
     assert verdict(text, "sc").observation == "never"
 
 
-@pytest.mark.xfail(strict=True, reason="a thread's exit is not ordered before the barrier that it lets pass")
 @pytest.mark.parametrize("model", ALL)
 def test_exit_does_not_justify_itself(model: str) -> None:
     """P1 stores only after P0 has arrived or exited; P0 exits before arriving only if it has read
@@ -337,7 +337,6 @@ def test_exit_does_not_justify_itself(model: str) -> None:
     assert verdict(text, model).observation == "never"
 
 
-@pytest.mark.xfail(strict=True, reason="a thread's exit is not ordered before the barrier that it lets pass")
 @pytest.mark.parametrize("model", ALL)
 def test_exit_after_a_spin_does_not_release_a_barrier(model: str) -> None:
     """P0 waits at the barrier for P1 to arrive or exit, and P1 spins for P0's store after it: it can only

@@ -15,7 +15,7 @@ SETS = frozenset(
         "GEN", "SUR", "TEX", "CON", "ASY", "TMP", "RLX", "ACQ_REL", "SC", "WEAK", "VOL", "MMIO", "ALIAS", "CTA",
         "CLUSTER", "GPU", "SYS", "HOST", "CA", "CW", "MBA", "MBW", "MBI", "MBX", "FMBI", "TMREL", "TMACQ", "ISS",
         "FA", "FL", "FRR", "FRA", "ASREL", "ASACQ", "TEN", "TCC", "TCM", "TCB", "TCA",
-        "TCX", "STA", "AW", "API", "PFR",
+        "TCX", "STA", "AW", "API", "PFR", "EX",
     )
 )
 """Base sets: kinds of events, orders, scopes, proxies."""
@@ -23,9 +23,9 @@ SETS = frozenset(
 RELATIONS = frozenset(
     (
         "po", "rf", "co", "fr", "fsc", "rmw", "addr", "data", "ctrl", "inscope", "scta", "loc", "ovl", "vloc", "vovl",
-        "barphase", "warpphase", "cluphase", "mbphase", "mbnext", "mbobj", "issue", "issue-all", "aord", "acomp",
-        "tmcov", "rcov", "lives", "api", "pfence", "int", "ext", "po-loc", "syncbar", "sync_barrier", "sr",
-        "sync_fence",
+        "barphase", "warpphase", "cluphase", "mbphase", "exitphase", "mbnext", "mbobj", "issue", "issue-all",
+        "aord", "acomp", "tmcov", "rcov", "lives", "api", "pfence", "int", "ext", "po-loc", "syncbar", "sync_barrier",
+        "sr", "sync_fence",
     )
 )
 """Base relations. The identity ``id`` is built in."""

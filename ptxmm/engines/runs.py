@@ -104,9 +104,15 @@ def plainly_repeats(loop: Loop, found: Sequence[Loop]) -> bool:
 def whole(trace: Trace, state: State, spin: Spinning | None = None) -> Run:
     """The run of all of ``trace``. A thread that spins has no end that others could wait for."""
     events = trace.events
-    end = bool(events) and events[-1].kind == "API" and events[-1].op is None and events[-1].id[1] >= 0
-    length = len(events) - 1 if end and state != "ends" else len(events)
+    length = len(events)
+    while state != "ends" and length and _is_end(events[length - 1]):
+        length -= 1
     return Run(trace, state, length, len(trace.steps), spin)
+
+
+def _is_end(event: Event) -> bool:
+    """Whether ``event`` is the end of its thread: its exit, or that in API synchronization."""
+    return event.kind in ("API", "EX") and event.op is None and event.id[1] >= 0
 
 
 def held(test: Test, thread: int, run: Run) -> Iterator[Run]:
@@ -122,7 +128,7 @@ def stops(runs: Sequence[Run], never: bool) -> Iterator[Run]:
     an instruction that others notice. Stopping later, before the next such one, only adds what must hold."""
     seen: set[tuple[object, ...]] = set()
     for run in runs:
-        events = run.trace.events[: run.length]
+        events = [e for e in run.trace.events[: run.length] if e.kind != "EX"]  # who has done all else exits too
         lengths = [0]
         if not never:
             lengths += [
@@ -133,7 +139,7 @@ def stops(runs: Sequence[Run], never: bool) -> Iterator[Run]:
         for length in lengths:
             steps = _steps(run.trace, length)
             key = run.beginning(length, steps) if length else ()
-            if length < run.length and key not in seen:
+            if length < len(events) and key not in seen:
                 seen.add(key)
                 yield Run(run.trace, "stops", length, steps, run.spin)
 

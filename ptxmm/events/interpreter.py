@@ -18,7 +18,7 @@ from ptxmm.events.readings import Readings
 from ptxmm.events.scopes import places
 from ptxmm.events.trace import Event, Trace
 from ptxmm.program.chunks import Chunks
-from ptxmm.program.control import SPINS, around, control_flow
+from ptxmm.program.control import BARRIERS, SPINS, around, control_flow, exits_matter
 from ptxmm.program.mbarriers import opaque
 from ptxmm.program.silent import silent
 from ptxmm.program.test import EventId, Test
@@ -73,7 +73,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
     """Every thread of ``test``, ready to run."""
     objects = tuple(o for o in test.objects.values() if o.virtual == o.key)
     chunks = Chunks(test, readings.split)
-    api = _has_api(test)
+    api, exits = _has_api(test), exits_matter(test)
     where = places(test)
     hidden = opaque(test.threads, test.objects)
     quiet = silent(test)
@@ -87,7 +87,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
         )
         flow = control_flow(t, quiet[i])
         products = any(isinstance(op, ops.Wgmma) for op in t.body)
-        found.append(Program(test, i, flow, around(t), objects, chunks, api, lanes, mates, hidden, products))
+        found.append(Program(test, i, flow, around(t), objects, chunks, api, exits, lanes, mates, hidden, products))
     return tuple(found)
 
 
@@ -156,6 +156,9 @@ def _run(machine: Machine) -> None:
         else:
             _execute(machine, op)
             machine.pc += 1
+    if machine.program.exits and machine.trace.end == "end":
+        machine.step_count += 1
+        _exit(machine)
     if machine.program.api and machine.trace.end == "end":
         pending = tuple(i for i, e in enumerate(machine.trace.events) if e.asynchronous)
         machine.step_count += 1
@@ -166,6 +169,13 @@ def _boundary(machine: Machine, pc: int, completes: tuple[int, ...]) -> None:
     """The start or the end of the thread, as an event of CUDA API synchronization."""
     identity = (machine.trace.thread, pc, 0, 0)
     machine.trace.events.append(Event(identity, "API", None, turn=machine.step_count, completes=completes))
+
+
+def _exit(machine: Machine) -> None:
+    """The exit of the thread, which barriers that it has not come to may wait for."""
+    identity = (machine.trace.thread, len(machine.thread.body), 0, 0)
+    exits = Event(identity, "EX", None, ctrl=machine.missed, left=machine.left, turn=machine.step_count)
+    machine.trace.events.append(exits)
 
 
 def _execute(machine: Machine, op: ops.Op) -> None:
@@ -187,6 +197,8 @@ def _execute(machine: Machine, op: ops.Op) -> None:
     effect = _EFFECTS.get(type(op)) or _further_effect(type(op))
     if effect is None:
         raise machine.unsupported(f"this instruction is not supported yet: `{op.source.text.strip()}`")
+    if guard is not None and isinstance(op, BARRIERS):
+        machine.missed |= guard.reads
     if guard is not None and not machine.decide(guard, (0, 1)):
         _skip(machine, op, guard)
         return
@@ -267,6 +279,8 @@ def _jump(machine: Machine, op: ops.Branch | ops.Exit) -> bool:
         machine.ctrl |= node.reads
         if machine.pc in machine.program.control.leaving:
             machine.left |= node.reads
+        if machine.pc in machine.program.control.skipping:
+            machine.missed |= node.reads
     if not taken:
         machine.pc += 1
         return True

@@ -69,9 +69,10 @@ class Spot:
 @dataclass(frozen=True, slots=True)
 class Program:
     """A thread ready to run: its number, its control flow (``around``: which backward branches are around each
-    instruction), where addresses lie, how copies are divided, and whether its start and its end are events. ``lanes``
-    and ``mates``: the threads of its warp in order, and those of its CTA, each with the number of threads it counts as;
-    ``mbarriers``: the keys of the objects that are mbarriers. ``products``: the thread has products of a warpgroup.
+    instruction), where addresses lie, how copies are divided, and whether its start and its end are events of API
+    synchronization (``api``), and its exit one that barriers may wait for (``exits``). ``lanes`` and ``mates``: the
+    threads of its warp in order, and those of its CTA, each with the number of threads it counts as; ``mbarriers``: the
+    keys of the objects that are mbarriers. ``products``: the thread has products of a warpgroup.
     """
 
     test: Test
@@ -81,6 +82,7 @@ class Program:
     objects: tuple[MemoryObject, ...]
     chunks: Chunks
     api: bool
+    exits: bool
     lanes: tuple[int, ...] = ()
     mates: tuple[tuple[int, int], ...] = ()
     mbarriers: frozenset[str] = frozenset()
@@ -140,6 +142,7 @@ class Machine:
         "guards",
         "last_write",
         "left",
+        "missed",
         "objects",
         "pc",
         "products",
@@ -170,6 +173,7 @@ class Machine:
         self.guards: list[tuple[int, int, int]] = []  # open guards: join, reads, pc of the branch
         self.ctrl = 0
         self.left = 0  # reads on which leaving the loops so far has depended
+        self.missed = 0  # reads that decided so far whether to come to a barrier
         self.pc = 0
         self.step_count = 0
         self.last_write = -1

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ptxmm.events.barriers.mbarrier import EPOCH
 from ptxmm.program.test import EventId
-from ptxmm.ptx.ops import Barrier, BarrierReduction
+from ptxmm.ptx.ops import Barrier, BarrierReduction, WarpBarrier
 
 if TYPE_CHECKING:
     from ptxmm.events.execution import Layout
 
-PHASES = frozenset(("barphase", "syncbar", "sync_barrier", "warpphase", "cluphase", "mbphase", "mbnext"))
+PHASES = frozenset(("barphase", "syncbar", "sync_barrier", "warpphase", "cluphase", "mbphase", "mbnext", "exitphase"))
 """The base relations that a run of the barriers decides."""
 
 _MBARRIER = ("MBA", "MBW")
@@ -22,8 +22,9 @@ def phase_relations(
     layout: Layout, phases: Mapping[EventId, int | None], order: Iterable[EventId] = ()
 ) -> dict[str, int]:
     """The relations of ``PHASES``: arrivals related to the waits of the same phase of the same barrier, of an mbarrier
-    to the waits for that phase or a later one of the same initialisation; and an arrival to what comes next at its
-    mbarrier in ``order``, up to the next arrival."""
+    to the waits for that phase or a later one of the same initialisation; an arrival to what comes next at its
+    mbarrier in ``order``, up to the next arrival; and the exits of those that have not arrived, but would have had to,
+    to the waits."""
     found = dict.fromkeys(PHASES, 0)
     groups: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
     mbarriers: dict[object, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
@@ -41,6 +42,7 @@ def phase_relations(
             groups.setdefault(key, ([], []))[event.kind in ("BW", "CW")].append(i)
     for key, (arrivals, waits) in groups.items():
         found[str(key[0])] |= layout.algebra.relation((a, w) for a in arrivals for w in waits)
+        found["exitphase"] |= layout.algebra.relation((e, w) for e in _exits(layout, arrivals) for w in waits)
     for before, after in mbarriers.values():
         found["mbphase"] |= layout.algebra.relation((a, w) for p, a in before for q, w in after if p < q)
     found["syncbar"] = found["sync_barrier"] = found["barphase"]
@@ -59,6 +61,27 @@ def _group(layout: Layout, i: int, phase: int) -> tuple[object, ...] | None:
         instance = event.op.instance if isinstance(event.op, Barrier) else None
         return "barphase", place.cta, instance, event.barrier[0], phase
     return "warpphase", place.warp, event.barrier[0], phase
+
+
+def _exits(layout: Layout, arrivals: Sequence[int]) -> list[int]:
+    """The exits of the threads that a phase with these ``arrivals`` would have had to wait for otherwise: of the CTA or
+    the cluster, of the lanes of a mask, and, where the number of threads is given, of the warps that have arrived."""
+    places, event = layout.scene.places, layout.events[arrivals[0]]
+    arrived = {layout.thread_of[a] for a in arrivals}
+    mine = places[layout.thread_of[arrivals[0]]]
+    if event.barrier is None:
+        group = {t for t, place in enumerate(places) if place.cluster == mine.cluster}
+    elif isinstance(event.op, WarpBarrier):
+        lanes = [t for t, place in enumerate(places) if place.warp == mine.warp]
+        group = {t for lane, t in enumerate(lanes) if event.barrier[0] >> lane & 1}
+    elif event.barrier[1] is None:
+        group = {t for t, place in enumerate(places) if place.cta == mine.cta}
+    else:
+        warps = {places[t].warp for t in arrived}
+        group = {t for t, place in enumerate(places) if place.warp in warps}
+    threads = layout.scene.test.threads
+    exits = (layout.numbers.get(((t, len(threads[t].body), 0, 0), "EX")) for t in sorted(group - arrived))
+    return [number for number in exits if number is not None]
 
 
 def _next(layout: Layout, phases: Mapping[EventId, int | None], order: Iterable[EventId]) -> int:

@@ -36,7 +36,7 @@ SETS = (
     "R", "W", "M", "F", "IW", "B", "BA", "BW", "GEN", "SUR", "TEX", "CON", "ALIAS", "PF", "AF", "FSC", "FAR", "SC",
     "ACQ_REL", "STRONG", "REL", "ACQ", "RLX", "WEAK", "AMO", "NORET", "CTA", "CLUSTER", "GPU", "SYS", "HOST",
     "ASY", "TMP", "CA", "CW", "MBA", "MBW", "MBI", "MBX", "FMBI", "TMREL", "TMACQ", "ISS", "VOL", "MMIO", "FA",
-    "FL", "STA", "AW", "API", "PFR", "FRR", "FRA", "ASREL", "ASACQ", "TEN", "TCC", "TCM", "TCB", "TCA", "TCX",
+    "FL", "STA", "AW", "API", "EX", "PFR", "FRR", "FRA", "ASREL", "ASACQ", "TEN", "TCC", "TCM", "TCB", "TCA", "TCX",
 )  # fmt: skip
 
 _PROXY = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
@@ -93,7 +93,7 @@ def _own(event: Event) -> tuple[str, ...]:
         return ()
     if kind in ("BA", "BW"):
         return (kind, "B")
-    if kind in ("ISS", "AW", "API"):
+    if kind in ("ISS", "AW", "API", "EX"):
         return (kind,)
     if kind == "PF":
         return ("F", "PF", "PFR") if event.id[3] == 0 else ("F", "PF")

@@ -20,13 +20,16 @@ from ptxmm.program.graph import (
     reach,
     strong_components,
 )
-from ptxmm.program.test import Thread
+from ptxmm.program.test import Test, Thread
 from ptxmm.program.twins import twins
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     COMPUTING,
     Atomic,
+    Barrier,
+    BarrierReduction,
     Branch,
+    ClusterBarrier,
     Exit,
     Fence,
     GenericToAsyncFence,
@@ -37,6 +40,7 @@ from ptxmm.ptx.ops import (
     Op,
     ProxyFence,
     TensormapFence,
+    WarpBarrier,
 )
 
 SPINS = 1
@@ -47,6 +51,10 @@ _LOOKS = (
     *COMPUTING, Load, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, MbarrierWait,
     Branch, Exit,
 )  # fmt: skip
+
+
+BARRIERS = (Barrier, BarrierReduction, WarpBarrier, ClusterBarrier)
+"""Barriers that do not wait for threads which have exited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class ControlFlow:
     ``silent``: atomics in these loops that count as writes only where they change what they read.
     ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
     ``twins``: stores that are made whichever way a branch or their own guard goes (see ``program.twins``).
+    ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
     """
 
     join: dict[int, int]
@@ -70,6 +79,13 @@ class ControlFlow:
     silent: frozenset[int] = frozenset()
     leaving: frozenset[int] = frozenset()
     twins: Mapping[int, int] = field(default_factory=dict)
+    skipping: frozenset[int] = frozenset()
+
+
+def exits_matter(test: Test) -> bool:
+    """Whether a barrier of ``test`` may let threads pass because others have exited (PTX ISA 9.7.14.1 to .3). Those of
+    the untyped dialect wait for all threads that have an instruction of their group."""
+    return not test.dialect and any(isinstance(op, BARRIERS) for thread in test.threads for op in thread.body)
 
 
 def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> ControlFlow:
@@ -129,6 +145,7 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
     join: dict[int, int] = {}
     assigned: dict[int, frozenset[str]] = {}
     leaving: set[int] = set()
+    skipping: set[int] = set()
     for pc, op in enumerate(body):
         if conditional(op):
             join[pc] = parent[pc]
@@ -136,10 +153,13 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
             assigned[pc] = frozenset().union(*(written[i] for i in region if i < len(body)))
             if pc in region:
                 leaving.add(pc)
+            if any(isinstance(body[i], BARRIERS) for i in region if i < len(body)):
+                skipping.add(pc)
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, backward, written, silent) if backward else {}
     quiet = silent if spin else frozenset()
-    return ControlFlow(join, assigned, backward, spin, quiet, frozenset(leaving), twins(body, join))
+    found = frozenset(leaving), twins(body, join), frozenset(skipping)
+    return ControlFlow(join, assigned, backward, spin, quiet, *found)
 
 
 def around(thread: Thread) -> list[tuple[int, ...]]:

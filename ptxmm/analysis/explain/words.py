@@ -38,6 +38,7 @@ EDGES: Mapping[str, Words] = MappingProxyType(
         "warpphase": Words("phase of bar.warp.sync", "9.7.14.2"),
         "cluphase": Words("phase of the cluster barrier", "8.9.4"),
         "mbphase": Words("phase of the mbarrier", "9.7.14.15"),
+        "exitphase": Words("exit, which lets the barrier pass", "9.7.14.1"),
         "mbnext": Words("next operation on the mbarrier", "9.7.14.15"),
         "issue": Words("start of an asynchronous operation", "8.9.1.1"),
         "issue-all": Words("start of an asynchronous operation", "8.9.1.1"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.values import Domain, Expressions, Reads, Value, only
+from ptxmm.program.control import exits_matter
 from ptxmm.program.mbarriers import opaque
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import GridControl, Wgmma
@@ -68,7 +69,8 @@ class Reading:
 @dataclass(slots=True)
 class State:
     """One path: when it is taken, what it knows. ``queues``: for each kind its groups of asynchronous operations.
-    ``left``: the reads that decided that the loops so far were left. ``products``: in threads with ``wgmma``."""
+    ``left``: the reads that decided that the loops so far were left; ``missed``: those that decided whether it came to
+    the barriers so far. ``products``: in threads with ``wgmma``."""
 
     guard: Formula
     registers: dict[str, Value]
@@ -76,6 +78,7 @@ class State:
     wrote: dict[int, Formula] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
     left: Reads = field(default_factory=dict)
+    missed: Reads = field(default_factory=dict)
     products: Products | None = None
 
 
@@ -106,6 +109,7 @@ class Machine:
         self.cas_writes = reading.cas_writes
         self.direct = reading.direct
         self.api = _several_grids(test)
+        self.exits = exits_matter(test)
         self.expressions = Expressions(reading.simplify, reading.values)
         self.possible = possible
         self.free = free

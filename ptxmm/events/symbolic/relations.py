@@ -11,6 +11,7 @@ from itertools import product
 
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation
 from ptxmm.events.symbolic.phases import Arrival, cta_key
+from ptxmm.events.symbolic.phases_state import Members, members
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.tags import in_tensor_memory
 from ptxmm.events.symbolic.variants import NONE, Alternatives
@@ -82,6 +83,44 @@ def warpphase(program: Program) -> Iterator[Item]:
 def cluphase(program: Program) -> Iterator[Item]:
     """Barriers of a cluster."""
     return _by_phase(program, ("cluster.arrive", "cluster.wait"), "CA", "CW")
+
+
+def exitphase(program: Program) -> Iterator[Item]:
+    """The exits of threads that a barrier has not waited for, and the waits that it lets pass."""
+    exits = {event.thread: event for event in program.events if event.kind == "EX"}
+    waits: dict[object, list[Event]] = {}
+    for event in program.events if exits else ():
+        if event.kind in ("BW", "CW"):
+            waits.setdefault(event.id, []).append(event)
+    shared = members(program.test)
+    for scenario, selector in program.scenarios if exits else ():
+        phases = dict(scenario.phases)
+        groups: dict[object, list[Arrival]] = {}
+        for step in scenario.arrivals:
+            phase = phases.get(step.id)
+            if phase is not None and step.kind in _MEETING:
+                groups.setdefault((step.kind.partition(".")[0], _barrier(program.test, step), phase), []).append(step)
+        for steps in groups.values():
+            gone = _awaited(shared, steps).difference(step.id[0] for step in steps)
+            for t, step in product(sorted(gone), steps):
+                if t in exits:
+                    yield from ((exits[t].number, wait.number, selector) for wait in waits.get(step.id, ()))
+
+
+_MEETING = ("bar.sync", "bar.arrive", "bar.red", "warp.sync", "cluster.arrive", "cluster.wait")
+
+
+def _awaited(shared: Members, steps: list[Arrival]) -> set[int]:
+    """The threads that a phase of a barrier waits for unless they have exited; ``steps``: what they do in it."""
+    first = steps[0]
+    mine = first.id[0]
+    if first.kind == "warp.sync":
+        return {t for lane, t in enumerate(shared.lanes(mine)) if (first.mask or 0) >> lane & 1}
+    if first.kind.startswith("cluster."):
+        return {t for t, cluster in enumerate(shared.clusters) if cluster == shared.clusters[mine]}
+    if first.count is None:
+        return {t for t, cta in enumerate(shared.ctas) if cta == shared.ctas[mine]}
+    return {t for step in steps for t in shared.lanes(step.id[0])}
 
 
 def mbphase(program: Program) -> Iterator[Item]:
@@ -355,6 +394,7 @@ RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
     "warpphase": warpphase,
     "cluphase": cluphase,
     "mbphase": mbphase,
+    "exitphase": exitphase,
     "mbnext": mbnext,
     "mbobj": mbobj,
     "aord": aord,

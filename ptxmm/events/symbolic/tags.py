@@ -39,7 +39,7 @@ FENCES = {"sc": ("FSC", "SC"), "acq_rel": ("FAR", "ACQ_REL"), "acquire": ("FA",)
 TAGS = (
     "R", "W", "M", "IW", "F", "FSC", "FAR", "FA", "FL", "FRR", "FRA", "ASREL", "ASACQ", "TEN", "TCC", "TCM", "TCB",
     "TCA", "TCX", "PF", "PFR", "AF", "BA", "BW", "B", "CA", "CW", "MBA", "MBW", "MBI", "FMBI", "TMREL", "TMACQ",
-    "ISS", "AW", "API", "STRONG", "REL", "ACQ", "NORET", "AMO", "GEN", "ASY", "STA", "TMP", "SUR", "TEX", "CON",
+    "ISS", "AW", "API", "EX", "STRONG", "REL", "ACQ", "NORET", "AMO", "GEN", "ASY", "STA", "TMP", "SUR", "TEX", "CON",
     "RLX", "ACQ_REL", "SC", "WEAK", "VOL", "MMIO", "ALIAS", "CTA", "CLUSTER", "GPU", "SYS", "HOST",
 )  # fmt: skip
 

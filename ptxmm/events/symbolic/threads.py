@@ -17,7 +17,7 @@ from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, State
 from ptxmm.events.symbolic.values import Reads, Value, merge, only
-from ptxmm.program.control import SPINS, ControlFlow, around, components, control_flow, live_operands
+from ptxmm.program.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.products import registers
 from ptxmm.program.test import EventId, Thread
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
@@ -127,6 +127,10 @@ class _Run:
         }
         completed = self.formulas.any([s.guard for s in self.ends])
         self.executor.left = self._under([(s.guard, s.left) for s in self.ends])
+        if self.machine.exits and completed != FALSE:
+            here = (self.index, len(self.thread.body), 0, 0)
+            missed = self._under([(s.guard, s.missed) for s in self.ends])
+            self.executor.event("EX", _BOUNDARY, here, completed, missed)
         if self.machine.api and completed != FALSE:
             self._end(completed)
         return ThreadEvents(
@@ -213,8 +217,9 @@ class _Run:
             for header in self.headers
         }
         left = self._under([(s.guard, s.left) for s in states])
+        missed = self._under([(s.guard, s.missed) for s in states])
         guard = formulas.any([s.guard for s in states])
-        return State(guard, registers, controls, wrote, first.queues, left, self._merge_products(states))
+        return State(guard, registers, controls, wrote, first.queues, left, missed, self._merge_products(states))
 
     def _merge_products(self, states: list[State]) -> Products | None:
         if not self.products:
@@ -270,7 +275,7 @@ class _Run:
         if isinstance(op, Exit):
             ends = replace(state, guard=self.formulas.both(state.guard, condition))
             if ends.guard != FALSE:
-                self.ends.append(ends)
+                self.ends.append(self._open(pc, ends, reads, known))
             left = self.formulas.both(state.guard, -condition)
             stays = replace(state, guard=left, registers=dict(state.registers))
             return [(pc + 1, counts, self._open(pc, stays, reads, known))]
@@ -278,6 +283,8 @@ class _Run:
             return [(pc + 1, counts, s) for s in self._commit(op, state, condition)]
         if self.products:
             self._use_products(op, state, condition)
+        if isinstance(op, BARRIERS):
+            state.missed = self.machine.union(state.missed, reads)
         try:
             execute(self.executor, op, here, state, condition, reads)
         except PtxmmError as error:
@@ -316,11 +323,12 @@ class _Run:
             return state
         join, assigned = self.flow.join[pc], self.flow.assigned[pc]
         left = self.machine.union(state.left, reads) if pc in self.flow.leaving else state.left
+        missed = self.machine.union(state.missed, reads) if pc in self.flow.skipping else state.missed
         decided: dict[int, Reads] = {pc: reads}
         if (already := state.controls.get(join)) is not None:
             assigned = assigned | already.assigned
             decided = {**already.reads, pc: self.machine.union(already.reads.get(pc, {}), reads)}
-        return replace(state, controls={**state.controls, join: Control(assigned, decided)}, left=left)
+        return replace(state, controls={**state.controls, join: Control(assigned, decided)}, left=left, missed=missed)
 
     def _branch(
         self,
