@@ -10,17 +10,24 @@ import random
 from itertools import product
 
 import pytest
+import z3
 
 from ptxmm.analysis.outcomes import check
 from ptxmm.cat import load
 from ptxmm.errors import PtxmmError
+from ptxmm.events.arithmetic import COMPARISONS, compute
+from ptxmm.events.circuits import _Circuits
+from ptxmm.events.diagrams import Diagrams, number
 from ptxmm.events.essence import reduced
 from ptxmm.events.expressions import Expressions, Node, Undecidable
 from ptxmm.events.expressions import evaluate as value_of
+from ptxmm.events.symbolic.bitvectors import _vector
+from ptxmm.events.symbolic.essential import Operation
 from ptxmm.events.symbolic.values import Expressions as Numbers
 from ptxmm.program.condition import evaluate
 from ptxmm.program.control import control_flow
 from ptxmm.ptx.ops import Type
+from ptxmm.ptx.signatures import source_types
 from tests import reference
 from tests.reference_dependencies import settled as reference_settled
 from tests.reference_expressions import Expr, apply, const, reads
@@ -141,6 +148,34 @@ def test_what_a_store_depends_on(which: str, body: str) -> None:
         assert found is (register not in which), ("reference", register)
 
 
+WARP = """PTX vote
+{ .global .u32 x = 0; .global .u32 y = 0; }
+P0 @ cta 0, warp 0 { ld.relaxed.gpu.global.u32 r0, [x]; SETP; vote.sync.any.pred q, p, 0x3;
+  @q st.relaxed.gpu.global.u32 [y], 1; }
+P1 @ cta 0, warp 0 { SETQ; vote.sync.any.pred q, p, 0x3; }
+P2 @ cta 1 { ld.relaxed.gpu.global.u32 r1, [y]; st.relaxed.gpu.global.u32 [x], r1; }
+exists (P0:r0 == 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "expected"),
+    [
+        ("setp.ge.u32 p, r0, 0", "setp.eq.u32 p, 0, 1", "sometimes"),
+        ("setp.ge.u32 p, r0, 1", "setp.eq.u32 p, 0, 1", "never"),
+        # of the other lane's predicate, which always holds, the vote is taken all the same
+        ("setp.ge.u32 p, r0, 1", "setp.eq.u32 p, 1, 1", "never"),
+    ],
+)
+def test_votes_depend_on_what_their_operands_do(own: str, other: str, expected: str) -> None:
+    test = parse_one(WARP.replace("SETP", own).replace("SETQ", other))
+    assert test.condition is not None
+    for engine in ("z3", "enumerate"):
+        assert check(test, load("ptx-8.5"), engine=engine).observation == expected
+    found = any(evaluate(test.condition.proposition, s) for s in reference.states(test, "ptx-8.5"))
+    assert found == (expected == "sometimes")
+
+
 @pytest.mark.parametrize("dep", ["sem", "syn"])
 def test_other_readings_keep_them(dep: str) -> None:
     _, which, body = CASES[1]
@@ -223,6 +258,38 @@ def test_random_expressions(seed: int) -> None:
         except reference.TooSlow:
             continue
         assert {i for _, i in reads(settled)} == expected
+
+
+BITS = Type("b", 32), Type("b", 64)
+BOTH = tuple(Type(kind, bits) for kind in "us" for bits in (16, 32, 64))
+OPERATIONS = (
+    *product(("add", "sub", "mul.lo", "mul.hi", "and", "or", "xor", "not", "cnot", "neg", "abs", "shl", "shr"), BOTH),
+    *product(("min", "max", "div", "rem", "sad", "eq", "ne", "lt", "le", "gt", "ge"), BOTH),
+    *product(("bfe", "mul.wide"), (U32, S32)),
+    *product(("bfi", "popc", "clz", "brev"), BITS),
+    *product(("lop3", "lop3.and", "shf.l.clamp", "shf.l.wrap", "shf.r.clamp", "shf.r.wrap", "prmt"), BITS[:1]),
+    *product(("slct.s32", "set.lt.and.u32", "set.ge.f32", "set.ne.xor_not.u32"), (U32, S32)),
+)
+
+
+@pytest.mark.parametrize(("op", "type_"), OPERATIONS, ids=lambda item: item if isinstance(item, str) else item.name)
+def test_operations_bit_by_bit(op: str, type_: Type) -> None:
+    """Diagrams and bit vectors compute what the interpreter and the values of the symbolic side do."""
+    rng = random.Random(f"{op} {type_.name}")
+    types = source_types(op, type_) if op not in COMPARISONS else (type_, type_)
+    circuits = _Circuits(Diagrams())
+    for _ in range(8):
+        corners = 0, 1, -1, rng.randrange(70)
+        given = [rng.choice((rng.getrandbits(64), rng.getrandbits(64), *corners)) & (1 << t.bits) - 1 for t in types]
+        expected = compute(op, type_, *given)
+        vector = circuits.of(_operation(op, type_, len(given)), [number(v, 128) for v in given])
+        assert sum(bit << i for i, bit in enumerate(vector)) == expected
+        made = Operation(op, type_, (), lambda: 0)
+        assert z3.simplify(_vector(made, [z3.BitVecVal(v, 128) for v in given])).as_long() == expected
+
+
+def _operation(op: str, type_: Type, count: int) -> Node:
+    return Node(op, type_, tuple(Node("leaf", None, (), 0, None) for _ in range(count)), 0, None)
 
 
 def test_what_is_too_much_is_said() -> None:

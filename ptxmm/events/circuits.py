@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 from ptxmm.events.arithmetic import COMPARISONS, compute, result_bits
-from ptxmm.events.diagrams import FALSE, TRUE, Diagrams, TooLarge, Vector, cut, number
+from ptxmm.events.diagrams import FALSE, MOST_NODES, TRUE, Diagrams, TooLarge, Vector, cut, number
 from ptxmm.events.expressions import Node
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.signatures import source_types
@@ -20,18 +20,26 @@ _MOST_BITS = 640
 """Diagrams with more variables than this are refused: they are as deep as they have variables."""
 
 
-def essential(order: Sequence[Node], sources: Sequence[tuple[Node, int]]) -> set[int]:
-    """Of ``sources`` (each with its width) the indices of those that make a difference to the last node of ``order``.
+def essential(
+    order: Sequence[Node], sources: Sequence[Node], values: Mapping[int, int] | None = None, most: int = MOST_NODES
+) -> set[int]:
+    """Of ``sources`` the indices of those that make a difference to the last node of ``order``.
 
-    ``order`` has the nodes that are made of others, operands first. Raises ``TooLarge`` if that is too much work.
+    ``order`` has the nodes that are made of others, operands first. ``values``: those of some sources, by index, which
+    then make none; what makes a difference for some values of them does so. Raises ``TooLarge`` if it takes more than
+    ``most`` nodes.
     """
-    if sum(width for _, width in sources) > _MOST_BITS:
+    values = values or {}
+    if sum(node.bits for i, node in enumerate(sources) if i not in values) > _MOST_BITS:
         raise TooLarge
-    diagrams = Diagrams()
+    diagrams = Diagrams(most)
     count = len(sources)
     known: dict[int, Vector] = {}
-    for i, (node, width) in enumerate(sources):
-        known[id(node)] = [diagrams.variable(bit * count + i) for bit in range(width)]
+    for i, node in enumerate(sources):
+        if i in values:
+            known[id(node)] = number(values[i], node.bits)
+        else:
+            known[id(node)] = [diagrams.variable(bit * count + i) for bit in range(node.bits)]
     maker = _Circuits(diagrams)
     for node in order:
         arguments = [known[id(a)] if id(a) in known else number(a.value or 0, 128) for a in node.args]
@@ -233,20 +241,25 @@ class _Circuits:
         join = d.both if modes == ["and"] else d.either
         return [join(d.some(result), d.some(more[1]))]
 
-    def _bfe(self, t: Type, modes: list[str], a: Vector, start: Vector, length: Vector) -> Vector | None:
-        first, count = _constant(start[:8]), _constant(length[:8])
-        if first is None or count is None:
-            return None
-        if not count:
-            return number(0, t.bits)
-        top = a[min(first + count - 1, t.bits - 1)] if t.signed else FALSE
-        return cut(a[first : first + count], t.bits, top)
+    def _bfe(self, t: Type, modes: list[str], a: Vector, start: Vector, length: Vector) -> Vector:
+        d, length = self.d, length[:8]
+        field = d.shift(a, start[:8], left=False, fill=a[-1] if t.signed else FALSE)
+        above = FALSE
+        if t.signed:  # the highest bit of the field goes on above it
+            above = field[-1]
+            for bits in reversed(range(t.bits)):
+                below = field[bits - 1] if bits else FALSE
+                above = d.choose(d.equal(length, number(bits, 8)), below, above)
+        return [d.choose(inside, bit, above) for inside, bit in zip(self._ones(length, t.bits), field, strict=True)]
 
-    def _bfi(self, t: Type, modes: list[str], a: Vector, b: Vector, start: Vector, length: Vector) -> Vector | None:
-        first, count = _constant(start[:8]), _constant(length[:8])
-        if first is None or count is None:
-            return None
-        return [a[i - first] if first <= i < first + count else bit for i, bit in enumerate(b)]
+    def _bfi(self, t: Type, modes: list[str], a: Vector, b: Vector, start: Vector, length: Vector) -> Vector:
+        d, start = self.d, start[:8]
+        hole = d.shift(self._ones(length[:8], t.bits), start, left=True)
+        return d.map(d.choose, hole, d.shift(a, start, left=True), b)
+
+    def _ones(self, length: Vector, width: int) -> Vector:
+        """As many ones as ``length`` says, from the lowest bit on."""
+        return [self.d.less(number(i, len(length)), length, False) for i in range(width)]
 
     def _prmt(self, t: Type, modes: list[str], a: Vector, b: Vector, c: Vector) -> Vector | None:
         if modes:
@@ -275,10 +288,4 @@ class _Circuits:
                 other = self.d.some(more[0])
                 truth = joins[name](truth, self.d.negate(other) if negated else other)
         return self.d.pick(truth, number(0x3F800000 if modes[-1] == "f32" else 0xFFFFFFFF, 32), number(0, 32))
-
-
-def _constant(bits: Vector) -> int | None:
-    """The value of a vector without variables."""
-    return sum(bit << i for i, bit in enumerate(bits)) if all(bit in (FALSE, TRUE) for bit in bits) else None
-
 

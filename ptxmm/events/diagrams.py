@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 FALSE, TRUE = 0, 1
-MOST_NODES = 150_000
+MOST_NODES = 60_000
 
 Vector = list[int]
 

@@ -15,6 +15,9 @@ from ptxmm.events.expressions import Expressions, Node, Undecidable, apply
 
 _TRIALS = 24
 _MOST_PICKED = 24
+_FLIPS = 60
+_SETTINGS = 4
+_FEW_NODES = 20_000
 
 
 def opaque(node: Node) -> bool:
@@ -45,12 +48,7 @@ def reduced(expressions: Expressions, node: Node) -> Node:
     order, sources = _parts(node)
     found = _different(order, sources)
     if len(found) < len(sources):
-        from ptxmm.events import circuits, diagrams  # few programs have values in them that make no difference
-
-        try:
-            found = circuits.essential(order, [(s, s.bits) for s in sources])
-        except diagrams.TooLarge:
-            raise Undecidable from None
+        found = _decided(order, sources, found)
     if len(found) == len(sources):
         return node
     zero = expressions.constant(0)
@@ -58,6 +56,31 @@ def reduced(expressions: Expressions, node: Node) -> Node:
     for part in order:
         known[id(part)] = expressions.again(part, [known.get(id(a), a) for a in part.args])
     return known[id(node)]
+
+
+def _decided(order: Sequence[Node], sources: Sequence[Node], found: set[int]) -> set[int]:
+    """The indices of the sources that are essential, ``found`` among them.
+
+    First for a few values of all others: then the diagrams are small, and what they show need not be shown for all.
+    """
+    from ptxmm.events import circuits, diagrams  # few programs have values in them that make no difference
+
+    chance = random.Random(len(order))
+    for i in range(len(sources)):
+        for _ in range(_SETTINGS if i not in found and len(sources) > 1 else 0):
+            others = {j: chance.getrandbits(s.bits) for j, s in enumerate(sources) if j != i}
+            try:
+                found = found | circuits.essential(order, sources, others, _FEW_NODES)
+            except diagrams.TooLarge:
+                break
+            if i in found:
+                break
+    if len(found) < len(sources):
+        try:
+            return circuits.essential(order, sources)
+        except diagrams.TooLarge:
+            raise Undecidable from None
+    return found
 
 
 def _parts(node: Node) -> tuple[list[Node], list[Node]]:
@@ -104,7 +127,14 @@ def _different(order: Sequence[Node], sources: Sequence[Node]) -> set[int]:
                     found.add(i)
                     break
         if len(found) == len(sources):
-            break
+            return found
+    for i, source in enumerate(sources):
+        for _ in range(_FLIPS if i not in found else 0):
+            values = [chance.getrandbits(s.bits) for s in sources]
+            flipped = [*values[:i], values[i] ^ 1 << chance.randrange(source.bits), *values[i + 1 :]]
+            if _evaluate(order, sources, values) != _evaluate(order, sources, flipped):
+                found.add(i)
+                break
     return found
 
 
