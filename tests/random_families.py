@@ -165,6 +165,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         random_restricted,
         random_tensorcore,
         random_tensors,
+        random_torn,
         random_undetermined,
     )
 
@@ -187,6 +188,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "tcgen05": random_tensorcore.tcgen05,
         "undetermined": random_undetermined.undetermined,
         "arrivals": random_arrivals.arrivals,
+        "torn": random_torn.torn,
     }
 
 
@@ -209,6 +211,7 @@ NAMES = (
     "tcgen05",
     "undetermined",
     "arrivals",
+    "torn",
 )
 
 

@@ -17,6 +17,7 @@ from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, evaluate
 from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.test import Test
+from ptxmm.program.undetermined import writers
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import Barrier, BarrierReduction, WarpExchange
 from tests import reference_barriers
@@ -110,14 +111,17 @@ def everything(test: Test) -> Observed:
     return Observed(tuple(registers.values()), memory)
 
 
-def states_of(x: Frame, values: Values, lasts: tuple[Last, ...], met: Meeting) -> Iterator[State]:
-    """The final states, given for each part of memory the writes that may be last in its cells."""
+def states_of(x: Frame, values: Values, lasts: tuple[Last, ...], met: Meeting, tear: bool) -> Iterator[State]:
+    """The final states, given for each part of memory the writes that may be last in its cells: each byte is that of
+    any of them, as a read after the end would find it; without tearing they come from one where no sizes mix."""
     registers = {(t, r): value_of(e, values) for t, path in enumerate(x.paths) for r, e in path.registers.items()}
     choices: list[list[dict[Byte, int]]] = []
+    made_up = {key for w in writers(x.test.threads, x.test.objects) for key in w.ranges}  # discard, wmma.store: whole
     for here, last in zip(x.here, lasts, strict=True):
         candidates = dict(zip(here.cells, last, strict=True))
         for cells, bytewise in here.units:
-            if bytewise:
+            torn = tear and x.events[min(here.writes - x.IW or here.writes)].cell[0] not in made_up  # type: ignore[index]
+            if bytewise or torn:
                 for cell in cells:
                     for byte in sorted(x.bytes_of(cell)):
                         choices.append([{byte: v} for v in {values.byte(w, byte) for w in candidates[cell]}])
@@ -306,7 +310,7 @@ def executions(
         for x, run in frames(test, model, combination, dependencies):
             for values, lasts, found, met in consistent(x, tear, deadline, run):
                 for last in lasts:
-                    for state in states_of(x, values, last, met):
+                    for state in states_of(x, values, last, met, tear):
                         if test.filter is None or evaluate(test.filter, state):
                             yield state, found
 

@@ -182,7 +182,13 @@ CASES: tuple[tuple[str, tuple[str, ...], str, dict[str, str], str, str, tuple[st
         "cta 0: W.relaxed.cta x 0x0101;", "cta 1: W.relaxed.cta x 0x0202;", "cta 0: R.relaxed.sys r0 x;")),
     ("no byte from before the thread's own write", ("ptx-8.5",), "never", {}, NAMED, "exists (P0:r0 == 1)", (
         "cta 0: W x 0x0101; R r0 x;", "cta 1: W x 0x0202;")),
-    ("a final value is not torn", ("ptx-8.5",), "never", {}, NAMED, "exists (x == 0x102)", (
+    ("a final value may be torn", ("ptx-8.5",), "sometimes", {}, NAMED, "exists (x == 0x102)", (
+        "cta 0: W x 0x100;", "cta 1: W x 2;")),
+    ("but no value is with tear=off", PTX, "never", {"tear": "off"}, NAMED, "exists (x == 0x102)", (
+        "cta 0: W x 0x100;", "cta 1: W x 2;")),
+    ("nor one that a later write replaces", ("ptx-8.5",), "never", {}, NAMED, "exists (x == 0x102)", (
+        "cta 0: W x 0x100; bar.sync 0;", "cta 0: bar.sync 0; W x 2;")),
+    ("a final value has one choice", ("ptx-8.5",), "never", {}, NAMED, "exists (x == 0x102 /\\ x == 0x100)", (
         "cta 0: W x 0x100;", "cta 1: W x 2;")),
     # atomicity
     ("an unrelated write may come in between", PTX, "sometimes", {}, NAMED, "exists (P0:r0 == 0 /\\ x == 1)", (
@@ -310,7 +316,7 @@ def test_model_in_another_style(engine: str, tmp_path: Path) -> None:
     for folder in ("mp", "sb", "rmw", "2+2w", "barriers"):
         for file in sorted((ROOT / "litmus" / folder).glob("*.litmus")):
             (test,) = read(file)
-            if "cluster" in file.read_text():
+            if "cluster" in file.read_text() or ".u8" in file.read_text():  # accesses of two sizes are not covered
                 continue
             one, two = check(test, other, engine=engine), check(test, shipped, engine=engine)
             if "mixed-size-race" in two.flags:

@@ -130,13 +130,14 @@ def test_a_race_of_mixed_sizes_is_flagged_and_its_final_value_is_chosen_for_each
     assert result.flags == {"data-race", "mixed-size-race"}
 
 
-def test_two_racing_writes_of_one_size_have_one_final_writer() -> None:
+def test_the_final_value_of_racing_writes_is_torn_as_a_read_is() -> None:
     text = """PTX whole
 { .global .u16 x = 0; }
  P0 @ cta 0 | P1 @ cta 1 | P2 @ cta 2 ;
  st.global.u16 [x], 0x0101 | st.global.u16 [x], 0x0202 | ld.global.u8 r, [x] ;
 """
-    assert memory(solved(text)) == {(0x0101,), (0x0202,)}
+    assert memory(solved(text)) == {(0x0101,), (0x0102,), (0x0201,), (0x0202,)}
+    assert memory(solved(text, "ptx-8.5[tear=off]")) == {(0x0101,), (0x0202,)}
 
 
 def test_pieces_of_a_location_are_ordered_through_a_write_of_both() -> None:

@@ -184,7 +184,7 @@ class _Task:
     def _search(self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None) -> None:
         phases = layout.phase_relations(case.meeting.phases, case.meeting.order)
         judge = Judge(self.rules, layout, static, phases, self.readings.transitive, self.limits.check)
-        finals = Finals(self.test, layout, self.wanted)
+        finals = Finals(self.test, layout, self.wanted, self.readings.tear)
 
         def worthwhile(partial: Candidate, evaluator: Evaluator[int, int]) -> bool:
             if not case.complete or case.undefined is not None:
@@ -232,7 +232,7 @@ class _Task:
         if not searching and not self._news(case, finals, candidate, registers):
             return
         for fsc, co in judge.orders(candidate.rf):
-            for last in finals.lasts(co, candidate.values):
+            for last in finals.lasts(finals.distinct(co, candidate.values)):
                 state = State(registers, finals.memory(last, candidate.values, completed))
                 if self.test.filter is not None and not evaluate(self.test.filter, state):
                     continue
@@ -261,9 +261,10 @@ class _Task:
         """Whether the reads-from may end in a state that is not known and asked for."""
         if self.full():
             return False
-        if prod(map(len, finals.options(candidate.co))) > _SHORTCUT:
+        options = finals.distinct(candidate.co, candidate.values)
+        if prod(map(len, options.values())) > _SHORTCUT:
             return True
-        for last in finals.lasts(candidate.co, candidate.values):
+        for last in finals.lasts(options):
             state = State(registers, finals.memory(last, candidate.values, case.meeting.completed))
             if self._key(state) not in self.known and (self.test.filter is None or evaluate(self.test.filter, state)):
                 return True

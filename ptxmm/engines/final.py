@@ -1,20 +1,23 @@
 """Final values of memory: which writes an observed element may show, and its value for a choice of last writes.
 
-A final value is that of any co-maximal write: chosen once for all bytes of a location, and where writes of several
-sizes overlap once for each byte (semantics A7). That of an mbarrier is the number of phases it has completed.
+A final value is what a read after the end may return (8.9.4, 8.10.6): each byte that of any co-maximal write that
+covers it. Where reads are not torn, the bytes of a location come from one write unless writes of several sizes
+overlap. That of an mbarrier is the number of phases it has completed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 
 from ptxmm.events.execution import Layout, initial_value
 from ptxmm.events.trace import Cell
 from ptxmm.program.condition import MemoryTerm, Proposition, State, terms
 from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.test import Test
+from ptxmm.program.undetermined import left_whole
 
 Completed = Mapping[tuple[str, int], int]
 """How many phases each mbarrier (physical object and offset) has completed."""
@@ -53,8 +56,9 @@ def pieces(cell: Cell, slots: Iterable[Cell]) -> tuple[Piece, ...]:
     return tuple(found)
 
 
-def choices(layout: Layout) -> dict[Cell, tuple[int, ...]]:
-    """The bytes whose last write is chosen at once, each with the writes of threads that cover them."""
+def choices(layout: Layout, torn: Callable[[str], bool]) -> dict[Cell, tuple[int, ...]]:
+    """The bytes whose last write is chosen at once, each with the writes of threads that cover them: one by one where
+    there are several writes, of objects of which values may be ``torn``."""
     ranges: dict[Cell, list[int]] = {}
     for i in range(layout.initial_first):
         event = layout.events[i]
@@ -62,7 +66,7 @@ def choices(layout: Layout) -> dict[Cell, tuple[int, ...]]:
             ranges.setdefault(event.cell, []).append(i)
     found: dict[Cell, tuple[int, ...]] = {}
     for group in _touching(sorted(ranges)):
-        if len(group) == 1:
+        if len(group) == 1 and not (len(ranges[group[0]]) > 1 and torn(group[0][0])):
             found[group[0]] = tuple(ranges[group[0]])
             continue
         key, first = group[0][:2]
@@ -90,18 +94,19 @@ class Finals:
     """The final memory of the executions of one layout, as far as ``wanted`` shows it.
 
     ``pieces`` gives the parts of each wanted element; ``slots`` the bytes chosen at once that matter, each with the
-    writes that cover them.
+    writes that cover them. ``tear``: a value may be torn.
     """
 
     __slots__ = ("_layout", "_mbarriers", "pieces", "slots", "test")
 
-    def __init__(self, test: Test, layout: Layout, wanted: Iterable[MemoryTerm]) -> None:
+    def __init__(self, test: Test, layout: Layout, wanted: Iterable[MemoryTerm], tear: bool) -> None:
         self.test = test
         self._layout = layout
         wanted = tuple(wanted)
         known = mbarriers(test.threads, test.objects) if any(_is_word(test, t) for t in wanted) else frozenset()
         self._mbarriers = [t for t in wanted if t.key in known]
-        slots = choices(layout)
+        whole = left_whole(test) if tear else frozenset()
+        slots = choices(layout, lambda key: tear and key not in whole)
         self.pieces = {t: pieces(element(test, t), slots) for t in wanted if t.key not in known}
         self.slots: dict[Cell, tuple[int, ...]] = {}
         for parts in self.pieces.values():
@@ -109,27 +114,38 @@ class Finals:
                 if part.slot is not None:
                     self.slots.setdefault(part.slot, slots[part.slot])
 
-    def options(self, co: int, slots: Iterable[Cell] | None = None) -> list[list[int]]:
+    def options(self, co: int) -> dict[Cell, list[int]]:
         """For each slot the writes that may be its last: no other one that covers it is after them in ``co``."""
-        found = []
-        for slot in self.slots if slots is None else slots:
-            writes = self.slots[slot]
-            mask = 0
-            for w in writes:
-                mask |= 1 << w
-            found.append([w for w in writes if not self._layout.algebra.successors(co, w) & mask])
+        known: dict[tuple[int, ...], list[int]] = {}
+        found = {}
+        for slot, writes in self.slots.items():
+            if writes not in known:
+                mask = 0
+                for w in writes:
+                    mask |= 1 << w
+                known[writes] = [w for w in writes if not self._layout.algebra.successors(co, w) & mask]
+            found[slot] = known[writes]
         return found
 
-    def lasts(self, co: int, values: Sequence[int | None]) -> Iterator[dict[Cell, int]]:
-        """Every choice of last writes; of those that leave the same value in a slot only one."""
-        reduced = []
-        for slot, writes in zip(self.slots, self.options(co), strict=True):
-            by_value: dict[int, int] = {}
-            for w in writes:
-                by_value.setdefault(self.value(slot, w, values), w)
-            reduced.append(list(by_value.values()))
-        for selection in product(*reduced):
-            yield dict(zip(self.slots, selection, strict=True))
+    def distinct(self, co: int, values: Sequence[int | None]) -> dict[Cell, list[int]]:
+        """``options``, but of those that leave the same value in a slot only one."""
+        found = {}
+        for slot, writes in self.options(co).items():
+            if len(writes) > 1:
+                by_value: dict[int, int] = {}
+                for w in writes:
+                    by_value.setdefault(self.value(slot, w, values), w)
+                writes = list(by_value.values())
+            found[slot] = writes
+        return found
+
+    def lasts(
+        self, options: Mapping[Cell, Sequence[int]], chosen: Mapping[Cell, int] = MappingProxyType({})
+    ) -> Iterator[dict[Cell, int]]:
+        """Every choice of last writes among ``options`` with those of ``chosen``."""
+        still_open = {slot: writes for slot, writes in options.items() if slot not in chosen}
+        for selection in product(*still_open.values()):
+            yield {**chosen, **dict(zip(still_open, selection, strict=True))}
 
     def value(self, slot: Cell, w: int, values: Sequence[int | None]) -> int:
         """What the write ``w`` leaves in ``slot``; ``values`` by event number."""

@@ -10,12 +10,15 @@ from typing import cast
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
 from ptxmm.cat.names import SETS
+from ptxmm.cat.polarity import lower_bounds
 from ptxmm.engines.result import Limits, Observed, Source, Witness
 from ptxmm.engines.sat import Solver
 from ptxmm.engines.whole import never_torn, rule
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.base import Base
 from ptxmm.events.symbolic.build import build
+from ptxmm.events.symbolic.event import Event
+from ptxmm.events.symbolic.finals import final_writes
 from ptxmm.events.symbolic.machine import Reading
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.symmetry import interchangeable
@@ -37,7 +40,7 @@ from ptxmm.program.condition import (
 )
 from ptxmm.program.test import EventId, Test
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
-from ptxmm.relations.formula import Formula
+from ptxmm.relations.formula import TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
 
 
@@ -80,8 +83,9 @@ class Problem:
         )
         self.program, self.base, self.evaluator = program, base, evaluator
         self.formulas = program.formulas
-        self.elements = {term: program.element(term) for term in memory}
         algebra = program.algebra
+        final_writes(program, memory, _ordered(model, program, base, evaluator))
+        self.elements = {term: program.element(term) for term in memory}
         program.constraints += acyclicity(
             algebra, reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data")])
         )
@@ -278,6 +282,24 @@ def _program(
         whole = never_torn(program, base, evaluator, axioms, program.torn)
         if whole == program.torn:
             return program, base, evaluator
+
+
+def _ordered(
+    model: Model, program: Program, base: Base, evaluator: Evaluator[EventSet, Relation]
+) -> Callable[[Event, Event], bool]:
+    """Whether coherence order always relates two writes that overlap, as axioms say that bound it from below."""
+    bounds = [evaluator.value(node) for _, node, _ in lower_bounds(model, "co")] if program.tear else []
+    get, either, overlap = program.algebra.get, program.formulas.either, base.relation("ovl")
+
+    def ordered(a: Event, b: Event) -> bool:
+        together = get(overlap, a.number, b.number)
+        return any(
+            isinstance(bound, Relation) and either(-together, get(bound, x, y)) == TRUE
+            for bound in bounds
+            for x, y in ((a.number, b.number), (b.number, a.number))
+        )
+
+    return ordered
 
 
 def _absent(base: Base) -> frozenset[str]:

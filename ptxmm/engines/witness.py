@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
@@ -271,13 +270,11 @@ class Confirmer:
         finals = rebuilt.finals.get(observed)
         if finals is None:
             wanted = list(dict.fromkeys((*observed.memory, *self._filter)))
-            finals = rebuilt.finals[observed] = Finals(self._test, layout, wanted)
+            finals = rebuilt.finals[observed] = Finals(self._test, layout, wanted, self._readings.tear)
         chosen = _last_writes(layout, finals, co, observed, witness)
         # Every leaf has a value in a run with given values.
         registers = {(t.thread, n): v.value or 0 for t in traces for n, v in t.registers.items()}
-        open_slots = [slot for slot in finals.slots if slot not in chosen]
-        for selection in product(*finals.options(co, open_slots)):
-            last = {**chosen, **dict(zip(open_slots, selection, strict=True))}
+        for last in finals.lasts(finals.distinct(co, rebuilt.written), chosen):
             memory = finals.memory(last, rebuilt.written, rebuilt.meeting.completed)
             if self._test.filter is None or evaluate(self._test.filter, State(registers, memory)):
                 return State(
@@ -289,7 +286,7 @@ class Confirmer:
 
 def _last_writes(layout: Layout, finals: Finals, co: int, observed: Observed, witness: Witness) -> dict[Cell, int]:
     """The last write of each slot that the witness names; every observed byte must be among them."""
-    allowed = dict(zip(finals.slots, finals.options(co), strict=True))
+    allowed = finals.options(co)
     chosen: dict[Cell, int] = {}
     shown: set[tuple[str, int]] = set()
     for source in witness.last:

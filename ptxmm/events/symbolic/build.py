@@ -21,7 +21,7 @@ from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.refusals import refuse_written
 from ptxmm.events.symbolic.threads import outline, run
 from ptxmm.program.chunks import Chunks
-from ptxmm.program.condition import MemoryTerm, RegisterTerm, Term
+from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.silent import silent
 from ptxmm.program.tensors import field_start
@@ -73,7 +73,7 @@ def build(
         torn=torn,
     )
     program.undefined += [(wrong, text) for wrong, text in machine.misuses if wrong != FALSE]
-    choose(program, machine, found, tuple(t for t in terms if isinstance(t, MemoryTerm)), check)
+    choose(program, machine, found, check)
     return program
 
 

@@ -1,4 +1,5 @@
-"""The choices that make an execution: barrier phases, reads-from, Fence-SC order; coherence is in ``coherence``.
+"""The choices that make an execution: barrier phases, reads-from, Fence-SC order; ``coherence`` has coherence order,
+``finals`` what is last in memory.
 
 Each choice is a set of variables with the constraints that hold in any candidate execution, whatever the model says.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise, permutations
 
-from ptxmm.events.symbolic.coherence import coherence, exactly_one, final_writes
+from ptxmm.events.symbolic.coherence import coherence, exactly_one
 from ptxmm.events.symbolic.event import Event, ThreadEvents
 from ptxmm.events.symbolic.exchanges import Exchanges, Returned, depends, resolved
 from ptxmm.events.symbolic.machine import Machine
@@ -16,7 +17,6 @@ from ptxmm.events.symbolic.phases import Scenario, matches
 from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.scopes import in_scope
-from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import EventId
 from ptxmm.ptx.ops import Fence
 from ptxmm.relations.formula import FALSE, TRUE, Formula
@@ -26,7 +26,6 @@ def choose(
     program: Program,
     machine: Machine,
     found: list[Scenario],
-    observed: tuple[MemoryTerm, ...],
     check: Callable[[], None],
 ) -> None:
     """Add every choice and its constraints to ``program``; ``found`` are its barrier scenarios.
@@ -38,7 +37,6 @@ def choose(
     _reads_from(program, machine, check)
     coherence(program, machine.direct, check)
     _fence_sc(program)
-    final_writes(program, observed)
 
 
 def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None:
