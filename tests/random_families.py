@@ -153,6 +153,7 @@ def twisted(rng: random.Random, source: Program) -> Program:
 def makers() -> dict[str, Callable[[random.Random], Program]]:
     """The makers of all families."""
     from tests import (
+        random_accesses,
         random_addresses,
         random_arrivals,
         random_bulk,
@@ -187,6 +188,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "restricted": random_restricted.restricted,
         "tcgen05": random_tensorcore.tcgen05,
         "undetermined": random_undetermined.undetermined,
+        "accesses": random_accesses.accesses,
         "arrivals": random_arrivals.arrivals,
         "torn": random_torn.torn,
     }
@@ -210,6 +212,7 @@ NAMES = (
     "restricted",
     "tcgen05",
     "undetermined",
+    "accesses",
     "arrivals",
     "torn",
 )
