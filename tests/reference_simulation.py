@@ -138,6 +138,8 @@ class Simulation:
         while changed:
             changed = False
             gone = self.exited(s)
+            if self.diverged(s, gone):
+                return None
             for item in sorted(s.open, key=repr):
                 key, count, _, members = item
                 if self.complete(key, count, members, gone):
@@ -181,6 +183,23 @@ class Simulation:
         if count is None:
             return {t for t in self.threads if self.places[t]["cta"] == key[1]}
         return {t for t in self.threads if self.warps[t] in {self.warps[m] for m in members}}
+
+    def diverged(self, s: State, gone: set[int]) -> bool:
+        """Whether threads of a named warp have come to different barriers that are .aligned, or one of them has left
+        without coming to as many (9.7.14.1, .3)."""
+        came = {
+            t: [
+                (type(step.op), getattr(step.op, "kind", None), *step.args)
+                for step in self.steps[t][: s.at[t]]
+                if getattr(step.op, "aligned", False) and self.place[t][2]
+            ]
+            for t in self.threads
+        }
+        pairs = [(t, u) for t in self.threads for u in self.threads if t != u and self.warps[t] == self.warps[u]]
+        return any(
+            any(a != b for a, b in zip(came[t], came[u], strict=False)) or (u in gone and len(came[u]) < len(came[t]))
+            for t, u in pairs
+        )
 
     def complete(self, key: Any, count: int | None, members: frozenset[int], gone: set[int]) -> bool:
         if key[0] in ("warp", "exchange"):

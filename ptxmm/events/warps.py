@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import PRED, U32, Machine
-from ptxmm.events.synchronization import barrier_operands
+from ptxmm.events.synchronization import barrier_operands, together
 from ptxmm.ptx.ops import BarrierReduction, Operand, WarpExchange
 
 _LANE = 31
@@ -17,7 +17,8 @@ def barrier_reduction(machine: Machine, op: BarrierReduction) -> None:
     number, addr, count, data = barrier_operands(machine, op)
     operand = _predicate(machine, op.predicate, op.negated)
     name = f"red.{op.op}"
-    machine.step("bar.red", number=number, count=count, operation=name)
+    aligned = together(machine, op, number, count)
+    machine.step("bar.red", number=number, count=count, operation=name, aligned=aligned)
     mates = machine.program.mates
     value, _ = machine.exchange(
         (True, False),

@@ -194,5 +194,5 @@ def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:
                 if isinstance(op.count, Imm) and op.count.value != _WARP * size:
                     message = f"the count is {op.count.value}, but the threads that have this barrier make"
                     raise refuse(f"{message} {_WARP * size}", op)
-                changed[index, pc] = replace(op, barrier=op.barrier, count=None, instance=op.barrier.value)
+                changed[index, pc] = replace(op, count=None, instance=op.barrier.value, aligned=False)
     return changed

@@ -174,6 +174,7 @@ def _synchronization(
     spell: Spelling,
 ) -> str:  # fmt: skip
     operand = spell.operand
+    aligned = ".aligned" if getattr(op, "aligned", False) else ""
     match op:
         case ops.Fence(sem, scope):
             return dotted("fence", sem, None if op.restrict is None else f"sync_restrict::{op.restrict}", scope)
@@ -193,16 +194,18 @@ def _synchronization(
                 raise refuse(op, "a barrier of the untyped dialect has no exact counterpart in PTX")
             if barrier_kind == "arrive" and count is None:
                 raise refuse(op, "`bar.arrive` needs the number of threads")
-            return _joined(f"barrier.cta.{barrier_kind}", operand(barrier), None if count is None else operand(count))
+            threads = None if count is None else operand(count)
+            return _joined(f"barrier.cta.{barrier_kind}{aligned}", operand(barrier), threads)
         case ops.BarrierReduction(name, dst, barrier, count, predicate, negated):
             vote = ("!" if negated else "") + spell.register(predicate)
             typ = "u32" if name == "popc" else "pred"
             threads = None if count is None else operand(count)
-            return _joined(f"barrier.cta.red.{name}.{typ}", spell.register(dst), operand(barrier), threads, vote)
+            name = f"barrier.cta.red.{name}{aligned}.{typ}"
+            return _joined(name, spell.register(dst), operand(barrier), threads, vote)
         case ops.WarpBarrier(mask):
             return f"bar.warp.sync {operand(mask)}"
         case ops.ClusterBarrier(cluster_kind, order):
-            return f"barrier.cluster.{cluster_kind}.{order}"
+            return f"barrier.cluster.{cluster_kind}.{order}{aligned}"
         case ops.GridControl(action):
             return f"griddepcontrol.{action}"
 

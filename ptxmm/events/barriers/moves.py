@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ptxmm.events.barriers.mbarrier import EPOCH, Mbarrier, initial, operate, wait_result
 from ptxmm.events.barriers.plan import ARRIVALS, Plan, Slot
+from ptxmm.program.convergence import divergent
 from ptxmm.program.test import Test
 
 _T = TypeVar("_T")
@@ -51,6 +52,8 @@ class Simulation:
 
     def __init__(self, test: Test, plan: Plan) -> None:
         self.plan = plan
+        self.test = test
+        self.together = any(plan.aligned)
         self.barriers = {b: initial(test, (str(plan.keys[b][1][0]), plan.keys[b][2])) for b in plan.mbarriers}
         self.initialisers: Mapping[int, tuple[Slot, ...]] = {
             b: tuple(s for s in plan.users[b] if s.step.kind == "mb.init") for b in plan.mbarriers
@@ -107,6 +110,8 @@ class Simulation:
             return MISUSE, slot.misuse
         if state.failed and slot.barrier in self._frozen(state):
             return BLOCKED, ""
+        if slot.step.aligned is not None and (reason := self._divergent(state, slot)) is not None:
+            return MISUSE, reason
         if kind == "cluster.wait":
             return (GO if self._all_arrived(state, slot) else BLOCKED), ""
         if kind.startswith("bar."):
@@ -196,6 +201,41 @@ class Simulation:
         slots = (self.plan.slots[number] for number, _ in state.failed)
         return frozenset(s.barrier for s in slots if s.misuse is None)
 
+    # Barriers that the threads of a warp execute together.
+
+    def _divergent(self, state: State, slot: Slot, later: bool = False) -> str | None:
+        """Why a step is undefined that threads of one warp do together, by what the others of the warp have come to.
+        ``later``: it has happened."""
+        plan = self.plan
+        turn = plan.aligned[slot.thread].index(slot)
+        for t, theirs in enumerate(plan.aligned):
+            if t == slot.thread or not plan.mates[slot.thread] >> t & 1:
+                continue
+            if turn < len(theirs):
+                other = theirs[turn]
+                there = state.position[t] > other.index or (
+                    state.position[t] == other.index and not state.waiting >> t & 1
+                )
+                wrong = there and not later and other.step.aligned != slot.step.aligned
+            else:
+                wrong = bool(self.exited(state) >> t & 1)
+            if wrong:
+                return divergent(self.test, slot.thread, slot.step.id[1], t)
+        return None
+
+    def _left_alone(self, state: State) -> list[tuple[int, str]]:
+        """The steps that threads of a warp do together, and that some have done while another has exited; with the
+        reason."""
+        known = {number for number, _ in state.failed}
+        found = []
+        for mine in self.plan.aligned:
+            for slot in mine:
+                if slot.index < state.position[slot.thread] and slot.number not in known:
+                    reason = self._divergent(state, slot, later=True)
+                    if reason is not None:
+                        found.append((slot.number, reason))
+        return found
+
     # CTA, warp and cluster barriers.
 
     def _all_arrived(self, state: State, slot: Slot) -> bool:
@@ -250,6 +290,13 @@ class Simulation:
                 if position[t] == length:
                     exited |= 1 << t
             exited &= plan.ended & ~waiting
+            if self.together:
+                now = replace(state, position=tuple(position), waiting=waiting, failed=failed)
+                alone = self._left_alone(now)
+                if alone:
+                    failed = tuple(sorted((*failed, *alone)))
+                    halted = self.halted(replace(now, failed=failed))
+                    frozen |= {plan.slots[number].barrier for number, _ in alone}
             released = 0
             for barrier, at in plan.bars.items():
                 if bars[at][1] and self._complete(bars[at], exited):

@@ -65,6 +65,7 @@ class Plan:
     ``mbarriers``: the positions in a state of CTA barriers and mbarriers, by number. ``mates``: for each thread the
     threads of its warp, ``ctas`` of its CTA, ``clusters`` of its cluster, as bits. ``lanes[b]``: the threads in the
     mask of a warp barrier. ``arrived[t][i]``: how often t has arrived at its cluster's barrier before its step i.
+    ``aligned[t]``: the steps of t that the threads of its warp do together.
     ``ended``: the threads that exit after their steps, as bits. ``ordered``: the order of chained steps is told apart.
     """
 
@@ -86,6 +87,7 @@ class Plan:
     arrived: tuple[tuple[int, ...], ...]
     ended: int
     ordered: bool
+    aligned: tuple[tuple[Slot, ...], ...]
 
     def slot(self, thread: int, index: int) -> Slot:
         """The step of ``thread`` at ``index``."""
@@ -159,6 +161,7 @@ def plan(
         arrived=tuple(tuple(accumulate((s.kind == "cluster.arrive" for s in mine), initial=0)) for mine in steps),
         ended=_union(1 << t for t, end in enumerate(ended) if end),
         ordered=ordered,
+        aligned=tuple(tuple(s for s in slots if s.thread == t and s.step.aligned) for t in range(len(steps))),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ptxmm.events.symbolic.lanes import LANES, source_lane
 from ptxmm.events.symbolic.phases_paths import Arrival, Object
-from ptxmm.events.symbolic.phases_state import Barrier, Log, Members, State
+from ptxmm.events.symbolic.phases_state import Barrier, Log, Members, State, Turn
 
 BARRIERS = 16
 """How many barriers a CTA has (9.7.14.1)."""
@@ -65,6 +65,35 @@ def _warp_misuse(shared: Members, thread: int, arrival: Arrival) -> str | None:
     return f"a thread at {what} that is not in its own mask"
 
 
+def turn(arrival: Arrival) -> Turn | None:
+    """What a step is told from others by that the threads of a warp execute together; None if they need not."""
+    if arrival.aligned is None:
+        return None
+    return arrival.id[1], (arrival.aligned, arrival.barrier, arrival.count)
+
+
+def divergent(shared: Members, state: State, thread: int, arrival: Arrival) -> int | None:
+    """A thread of the warp that does another step in place of ``arrival``, or has exited; None if there is none."""
+    mine = turn(arrival)
+    if mine is None:
+        return None
+    number = len(state.together[thread]) if state.together else 0
+    for t in shared.lanes(thread):
+        theirs = state.together[t] if state.together else ()
+        if t != thread and (theirs[number][1] != mine[1] if number < len(theirs) else state.exited(t)):
+            return t
+    return None
+
+
+def left_alone(shared: Members, state: State) -> Iterator[tuple[int, int, int]]:
+    """A thread, the instruction that its warp has to execute together, and a thread of the warp that has exited."""
+    for thread, mine in enumerate(state.together):
+        for t in shared.lanes(thread):
+            if len(state.together[t]) < len(mine) and state.exited(t):
+                yield thread, mine[len(state.together[t])][0], t
+                break
+
+
 def lost(shared: Members, state: State) -> Iterator[tuple[int, str]]:
     """The threads that would get a value from a lane that is not there, and what is wrong with that."""
     for key in {key for key in state.waits if key is not None and key[0] == "warp"}:
@@ -88,6 +117,10 @@ def _gathered(shared: Members, state: State, key: Object) -> tuple[int, ...]:
 def begin(shared: Members, state: State, thread: int, arrival: Arrival, log: Log) -> tuple[State, bool]:
     """``thread`` begins a step at a barrier; whether it goes on at once."""
     key = shared.object_of(thread, arrival)
+    mine = turn(arrival)
+    if mine is not None:
+        before = state.together or ((),) * len(state.nodes)
+        state = replace(state, together=(*before[:thread], (*before[thread], mine), *before[thread + 1 :]))
     waiting = (*state.waits[:thread], key, *state.waits[thread + 1 :])
     match arrival.kind:
         case "bar.arrive":

@@ -45,6 +45,7 @@ class Arrival:
     asynchronous: bool = False
     operation: str = ""
     operands: tuple[int, ...] = ()
+    aligned: str | None = None
 
 
 def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Arrival, Formula]]:
@@ -88,6 +89,7 @@ def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Arrival, Fo
             asynchronous=event.asynchronous,
             operation=event.operation,
             operands=given,
+            aligned=event.aligned,
         )
         yield arrival, when
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ptxmm.events.symbolic.event import Mbarrier
-from ptxmm.events.symbolic.phases_ctas import begin, complete, cta_misuse, lost, own_misuse
+from ptxmm.events.symbolic.phases_ctas import begin, complete, cta_misuse, divergent, left_alone, lost, own_misuse
 from ptxmm.events.symbolic.phases_mbarriers import EPOCH, Counts, Done, perform, unsound
 from ptxmm.events.symbolic.phases_paths import Arrival, Node, Object
 from ptxmm.events.symbolic.phases_state import Item, Key, Log, Members, State
+from ptxmm.program.convergence import divergent as not_together
 from ptxmm.program.test import EventId
 
 Facts = dict[int, tuple[int, tuple[EventId, ...]]]
@@ -181,6 +182,10 @@ class _Runs:
             *((t, v) for t, v in verdicts.items() if isinstance(v, _Wrong)),
             *((None, v) for v in flights.values() if isinstance(v, _Wrong)),
             *((t, _Wrong(why, True)) for t, why in lost(self.shared, state)),
+            *(
+                (t, _Wrong(not_together(self.shared.test, t, pc, u), True))
+                for t, pc, u in left_alone(self.shared, state)
+            ),
         ]
         for last, verdict in wrong:
             if not _further(verdict, following):
@@ -205,6 +210,9 @@ class _Runs:
             why = own_misuse(self.shared, state, thread, step)
             if why is not None:
                 return _Wrong(why, True)
+            other = divergent(self.shared, state, thread, step)
+            if other is not None:
+                return _Wrong(not_together(self.shared.test, thread, step.id[1], other), True)
             why = cta_misuse(self.shared, state, thread, step) if step.kind.startswith("bar.") else None
             return None if why is None else _Wrong(why, False)
         why = unsound(step)

@@ -29,6 +29,7 @@ class Members:
     clusters: tuple[Key, ...]
     hosts: tuple[bool, ...]
     warps: dict[Key, tuple[int, ...]]
+    test: Test
 
     def object_of(self, thread: int, step: Arrival) -> Object:
         """What ``step`` of ``thread`` acts on. A wait leaves its mbarrier as it is, so it has an object of its own."""
@@ -63,7 +64,7 @@ def members(test: Test) -> Members:
     for index, warp in enumerate(warps):
         lanes[warp] = (*lanes.get(warp, ()), index)
     hosts = tuple(t.placement.host for t in test.threads)
-    return Members(tuple(ctas), tuple(warps), tuple(clusters), hosts, lanes)
+    return Members(tuple(ctas), tuple(warps), tuple(clusters), hosts, lanes, test)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,10 @@ class Barrier:
     operation: str = ""
 
 
+Turn = tuple[int, tuple[object, ...]]
+"""A barrier that the threads of a warp execute together: the instruction, and what tells it from others."""
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """A moment of a run.
@@ -84,6 +89,8 @@ class State:
     barriers of CTAs; ``pending``: (thread, arrival) whose warp has not arrived as a whole. ``warps``: how many phases
     warp barriers completed. ``rounds``: how often each thread arrived at and waited for its cluster. ``places``: the
     mbarriers; ``flying``: asynchronous arrivals to come; ``tokens``: those that a later wait tests.
+    ``together``: the barriers that each thread has come to of those that the threads of its warp execute together;
+    empty where there are none.
     """
 
     nodes: tuple[Node, ...]
@@ -95,6 +102,7 @@ class State:
     places: tuple[Counts, ...] = ()
     flying: frozenset[Arrival] = frozenset()
     tokens: frozenset[tuple[EventId, int]] = frozenset()
+    together: tuple[tuple[Turn, ...], ...] = ()
 
     def moved(
         self,
@@ -104,7 +112,8 @@ class State:
         tokens: frozenset[tuple[EventId, int]],
     ) -> State:
         """The same moment but for what an operation on an mbarrier changes (``dataclasses.replace`` takes longer)."""
-        return State(nodes, self.waits, self.ctas, self.pending, self.warps, self.rounds, places, flying, tokens)
+        kept = self.waits, self.ctas, self.pending, self.warps, self.rounds
+        return State(nodes, *kept, places, flying, tokens, self.together)
 
     def exited(self, thread: int) -> bool:
         """Whether ``thread`` has reached its end."""

@@ -6,6 +6,7 @@ from ptxmm.events.symbolic.event import Event, Mbarrier, SyncEvent
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, only
+from ptxmm.program.convergence import site
 from ptxmm.program.test import EventId
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import (
@@ -38,6 +39,7 @@ def barrier(run: Executor, op: Barrier, here: EventId, state: State, presence: F
     kind = "bar.sync" if op.kind == "sync" else "bar.arrive"
     number = run.machine.new_step()
     step = run.sync(SyncEvent(here, kind, op, presence, number, identifier.domain, _of(count), op.instance))
+    step.aligned = site(run.machine.test, run.index, op)
     presence = run.passes(state, step)
     if op.kind == "sync":
         run.event("BW", op, here, presence, control)
@@ -81,6 +83,7 @@ def barrier_reduction(
     _arrives(run, op, here, presence, control, identifier, count)
     step = SyncEvent(here, "bar.red", op, presence, run.machine.new_step(), identifier.domain, _of(count))
     step.operation, step.source = op.op, source
+    step.aligned = site(run.machine.test, run.index, op)
     result = run.exchanged(step, [], run.width(op.dst.name))
     run.event("BW", op, here, run.passes(state, run.sync(step)), control)
     run.assign(state, op.dst.name, result, condition, op)
@@ -101,6 +104,7 @@ def cluster_barrier(
 ) -> None:
     """``barrier.cluster.arrive``, which goes on, or ``.wait``."""
     step = run.sync(SyncEvent(here, f"cluster.{op.kind}", op, presence, run.machine.new_step()))
+    step.aligned = site(run.machine.test, run.index, op)
     passes = run.passes(state, step)
     if op.kind == "arrive":
         run.event("CA", op, here, presence, control)

@@ -84,7 +84,12 @@ def _barrier(q: Qualified, names: Names) -> Op:
     items = q.instruction.operands
     barrier = _barrier_id(q, names, items[0])
     count = _thread_count(q, names, items[1]) if len(items) > 1 else None
-    return ops.Barrier(kind, barrier, count, None, source(q), guard(q, names))
+    return ops.Barrier(kind, barrier, count, None, source(q), guard(q, names), _aligned(q))
+
+
+def _aligned(q: Qualified) -> bool:
+    """``bar`` is ``barrier`` with ``.aligned`` (9.7.14.1)."""
+    return q.form.opcode.startswith("bar.") or q.form.opcode == "bar" or q.get("aligned") is not None
 
 
 def _barrier_id(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand:
@@ -109,7 +114,7 @@ def _barrier_reduction(q: Qualified, names: Names) -> Op:
     return ops.BarrierReduction(
         cast("Literal['popc', 'and', 'or']", q.chosen["op"]), operands.destination(names, dst),
         _barrier_id(q, names, barrier), _thread_count(q, names, threads[0]) if threads else None, register, negated,
-        source(q), guard(q, names),
+        source(q), guard(q, names), _aligned(q),
     )  # fmt: skip
 
 
@@ -123,7 +128,7 @@ def _cluster_barrier(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 0, 0)
     kind = cast("Literal['arrive', 'wait']", q.form.fixed["kind"])
     sem = cast("Literal['release', 'relaxed', 'acquire']", q.get("sem") or q.form.fixed["sem"])
-    return ops.ClusterBarrier(kind, sem, source(q), guard(q, names))
+    return ops.ClusterBarrier(kind, sem, source(q), guard(q, names), q.get("aligned") is not None)
 
 
 def _dialect_barrier(q: Qualified, names: Names) -> Op:

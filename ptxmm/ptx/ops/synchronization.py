@@ -83,7 +83,7 @@ class Barrier:
 
     Typed PTX: ``barrier`` is the id 0..15, ``count`` the number of threads (a multiple of 32) or None for all;
     ``instance`` is None. Untyped dialect (semantics 1.7): ``instance`` is the constant I, ``barrier`` is B
-    (default I), ``count`` is the quorum Q or None.
+    (default I), ``count`` is the quorum Q or None. ``aligned``: all threads of the warp execute it together.
     """
 
     kind: Literal["sync", "arrive"]
@@ -92,6 +92,7 @@ class Barrier:
     instance: int | None
     source: Source
     guard: Guard | None = None
+    aligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class BarrierReduction:
     negated: bool
     source: Source
     guard: Guard | None = None
+    aligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ class ClusterBarrier:
     sem: Literal["release", "relaxed", "acquire"]
     source: Source
     guard: Guard | None = None
+    aligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
