@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -23,8 +24,9 @@ from ptxmm.cli.workers import GRACE
 from ptxmm.engines.result import Limits
 from ptxmm.engines.sat import Solver
 from ptxmm.relations.formula import TRUE, Formulas
-from tests.benchmarks.programs import readers
+from tests.benchmarks.programs import counter, readers, ring
 
+MP = Path(__file__).parents[1] / "litmus" / "mp" / "MP.litmus"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
@@ -83,3 +85,18 @@ def test_an_interrupt_ends_everything_quietly(tmp_path: Path, jobs: str) -> None
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to every process of the group
     out, err = child.communicate(timeout=30)
     assert (child.returncode, out, err) == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_limit_that_strikes_anywhere_costs_its_test_only(tmp_path: Path, jobs: str) -> None:
+    """Whatever Z3 was doing, the tests after it are decided, and the document is whole."""
+    for name, text in (("a", readers(12)), ("b", ring(16)), ("c", counter(8)), ("e", readers(13)), ("f", ring(17))):
+        (tmp_path / f"{name}.litmus").write_text(text)
+    for name in ("d", "g"):
+        (tmp_path / f"{name}.litmus").write_bytes(MP.read_bytes())
+    command = [sys.executable, "-m", "ptxmm", "outcomes", ".", "--json", "--jobs", jobs, "--model", "ptx-8.5"]
+    done = subprocess.run([*command, "--timeout", "1.5"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    found = {entry["file"][0]: entry.get("status", "error") for entry in json.loads(done.stdout)["results"]}
+    assert (done.returncode, done.stderr) == (3, "")
+    assert set(found) == set("abcdefg") and "error" not in found.values()
+    assert found["a"] == found["e"] == "timeout" and found["d"] == found["g"] == "complete"

@@ -140,8 +140,9 @@ def test_a_command_that_is_told_to_end(
         elif code == 3 and everyone and number == signal.SIGTERM:  # the workers were quicker to end
             told(entries(out), expected, {"killed"})
         else:
-            assert (code, out) in ((128 + number, ""), (-number, "")), (code, err)
+            assert code in (128 + number, -number), (code, err)
             assert err in (words, "")
+            assert not out or out.startswith('{\n  "schema": "ptxmm/1"')  # what it was printing is cut
 
 
 @both

@@ -13,7 +13,7 @@ def main() -> None:
     try:
         from ptxmm.cli.app import run
     except (MemoryError, ImportError, OSError) as error:
-        if isinstance(error, ImportError) and error.name is not None:
+        if isinstance(error, ModuleNotFoundError):
             raise
         os.write(2, f"error: ptxmm can't be loaded: {error or 'there is not enough memory'}\n".encode())
         os._exit(3)
@@ -38,4 +38,7 @@ def _leave(code: object) -> None:
             stream.flush()
         except (OSError, ValueError):
             code = code or 2
+    if (processes := sys.modules.get("multiprocessing")) is not None:
+        for child in processes.active_children():
+            child.kill()  # an error elsewhere has kept its owner from doing that
     os._exit(code if isinstance(code, int) else 0 if code is None else 1)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
@@ -145,6 +146,9 @@ def _file(
 ) -> Generator[T | Failure | Sequence[Any], bool, None]:
     """Read a file and work on its tests. See ``workers.Step``."""
     found = list(jobs(file, settings, work.stated_models))
+    if any(isinstance(item, Job) for item in found):
+        for module in ("z3", "ptxmm.engines.solve"):  # loading them is not for the time of a test
+            import_module(module)
     plan: list[Planned[T] | Failure] = []
     for item in found:
         if isinstance(item, Failure):

@@ -260,8 +260,10 @@ def _work(
     for other in others:
         other.close()
     _end_with(parent)
-    with suppress(OSError):  # C++ code that finds no memory would say so there; the parent says it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    with suppress(OSError):  # only the parent prints: not, say, C++ code that finds no memory
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
     if memory is not None:
         bound_memory(memory)
     try:
