@@ -108,8 +108,12 @@ def settled(expr: Expr, width: Callable[[Expr], int]) -> Expr:
 def seen_to_matter(expr: Expr, source: Expr, every: list[Expr], width: Callable[[Expr], int]) -> bool:
     chance = random.Random(len(every))
     near = [c + k for c in sorted(constants(expr))[:8] for k in (-1, 0, 1)]
-    for _ in range(12):
-        env = {s: const(chance.choice((0, 1, chance.getrandbits(64), *near)) & (1 << width(s)) - 1) for s in every}
+    tried = [[chance.choice((0, 1, chance.getrandbits(64), *near)) for _ in every] for _ in range(12)]
+    named = sorted(constants(expr))[:4]
+    if len(named) ** len(every) <= 256:
+        tried += map(list, itertools.product(named, repeat=len(every)))
+    for values in tried:
+        env = {s: const(mask(v, width(s))) for s, v in zip(every, values, strict=True)}
         corners = (0, 1, -1, 1 << width(source) - 1, *near, *(chance.getrandbits(64) for _ in range(4)))
         found = {rebuilt(expr, {**env, source: const(mask(v, width(source)))})[1] for v in corners}
         if len(found) > 1:
