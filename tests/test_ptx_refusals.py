@@ -224,8 +224,6 @@ ILLEGAL: list[tuple[str, int, str, str | None]] = [
      "only .shared::cluster.global has it"),
     ("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.L2::cache_hint [x], [y], 16, [a], b", 71,
      "`cp.async.bulk.shared::cluster.shared::cta` takes no cache hint", "one of the state spaces must be .global"),
-    ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [x], [y], 16, [a], 65536",
-     105, "the mask of CTAs has 16 bits: 65536", None),
     ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s64 [x], [y], 16", 55,
      "`cp.reduce.async.bulk` to .global has no .add.s64", "types of .add: .u32 .s32 .u64 .f32 .f64 .f16 .bf16"),
     ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [x], [y], 16", 55,

@@ -81,6 +81,7 @@ def _state(test: Test, state: str) -> Proposition:
     Raises ``PtxmmError`` as the parser of conditions does, with the place in ``state``.
     """
     from ptxmm.errors import PtxmmError
+    from ptxmm.formats.conditions import connective_hint
     from ptxmm.formats.conditions import proposition as parse
     from ptxmm.formats.text import open_text
     from ptxmm.formats.tokens import Cursor
@@ -98,6 +99,8 @@ def _state(test: Test, state: str) -> Proposition:
             cursor.take(",")
             if cursor.peek().kind == "end":
                 break
+            if (hint := connective_hint(cursor)) is not None:
+                raise cursor.unexpected("a register or location", hint=f"{hint}, or left out")
     except PtxmmError as error:
         raise error.place("--state", state) from None
     return found[0] if len(found) == 1 else Conjunction(tuple(found))

@@ -307,6 +307,7 @@ def _instruction(
             labels=names.labels,
             isa=ANY_VERSION,
             predicates=predicates,
+            strict=False,
         )
     except PtxmmError as error:
         if error.kind in ("isa", "type", "syntax") and not open_value:

@@ -6,6 +6,7 @@ nesting ends in an error and not in a crash.
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, field
 from typing import Literal
@@ -27,6 +28,13 @@ from ptxmm.program.source import (
 MAX_DEPTH = 100
 START = re.compile(r"(?:exists|forall|locations|filter)(?![A-Za-z0-9_$])|~")
 
+_MEANT = re.compile(r"([!~]\s*|not\s+)?([A-Za-z][A-Za-z_]*)\s*[(\[]")
+_SAID = {
+    "exist": "exists", "never": "~exists", "always": "forall", "sometimes": "exists", "forbidden": "~exists",
+    "allowed": "exists", "final": "exists", "assert": "forall", "all": "forall", "nexists": "~exists",
+    "location": "locations",
+}  # fmt: skip
+_WORDS = ("exists", "forall", "locations", "filter")
 _COMPARISONS = {"=": "==", **{op: op for op in ("==", "!=", "<", "<=", ">", ">=")}}
 
 
@@ -64,6 +72,28 @@ class _Level:
         return self.disjuncts[0] if len(self.disjuncts) == 1 else RawDisjunction(tuple(self.disjuncts))
 
 
+def condition_meant(line: str) -> tuple[str, int, str] | None:
+    """What is wrong with a line that is most probably meant for a final condition (``exist (``, ``never (``,
+    ``not exists (``): a message, its width and the mend; None for another line."""
+    match = _MEANT.match(line)
+    if match is None:
+        return None
+    negation, word = match[1], match[2].lower()
+    close = difflib.get_close_matches(word, _WORDS, 1, 0.75)
+    meant = _SAID.get(word) or (close[0] if close else None)
+    if meant is None:
+        return None
+    if negation:
+        meant = {"exists": "~exists", "~exists": "exists"}.get(meant, f"~{meant}")
+    written = " ".join(line[: match.end() - 1].split())
+    hint = f"write `{meant} (...)`"
+    if word in ("never", "always", "sometimes"):
+        hint += f", or `Expect=MODEL:{word}` above the initial state"
+    if meant == "~forall":
+        hint = "write `exists (~(...))`"
+    return f"`{written}` begins no condition", len(written), hint
+
+
 def parse_final(text: Text, masked: str, start: int) -> Final:
     """Read everything from ``start`` to the end of the file; each section may occur once, in any order.
 
@@ -82,7 +112,11 @@ def parse_final(text: Text, masked: str, start: int) -> Final:
             kind = "~exists"
         if kind not in ("exists", "~exists", "forall", "locations", "filter"):
             wanted = "`exists`, `~exists`, `forall`, `locations` or `filter`"
-            raise cursor.unexpected(wanted, hint=_connective_hint(cursor))
+            found_meant = condition_meant(text.characters[token.start : token.start + 80].split("\n")[0])
+            if found_meant is not None:
+                end = token.start + found_meant[1]
+                raise text.error(found_meant[0], token.start, end, hint=found_meant[2])
+            raise cursor.unexpected(wanted, hint=connective_hint(cursor))
         cursor.next()
         section = "condition" if kind not in ("locations", "filter") else f"`{kind}`"
         if section in found:
@@ -145,13 +179,14 @@ def _check_depth(cursor: Cursor, stack: list[_Level]) -> None:
 def _missing_parenthesis(cursor: Cursor, level: _Level) -> PtxmmError:
     if cursor.peek().kind == "end":
         return cursor.text.error("this `(` is never closed", level.start, hint="close it with `)`")
-    return cursor.unexpected("`)`, `/\\` or `\\/`", hint=_connective_hint(cursor))
+    return cursor.unexpected("`)`, `/\\` or `\\/`", hint=connective_hint(cursor))
 
 
-def _connective_hint(cursor: Cursor) -> str | None:
-    if cursor.at("&") or cursor.at("and"):
+def connective_hint(cursor: Cursor) -> str | None:
+    """The mend where the connective of another language stands."""
+    if cursor.at("&") or cursor.at("and") or cursor.at("AND"):
         return "`and` is written /\\"
-    return "`or` is written \\/" if cursor.at("or") else None
+    return "`or` is written \\/" if cursor.at("or") or cursor.at("OR") or cursor.at("|") else None
 
 
 def _atom(cursor: Cursor) -> RawProposition:
@@ -175,7 +210,8 @@ def _term(cursor: Cursor) -> RawTerm:
         return cursor.constant()
     if token.kind == "name" or token.kind == "number" or cursor.at("["):
         return cursor.term()
-    raise cursor.unexpected("a register, a location or an integer")
+    hint = "`not equal` is written !=" if token.text == ">" and cursor.previous().text == "<" else None
+    raise cursor.unexpected("a register, a location or an integer", hint=hint)
 
 
 def _locations(cursor: Cursor) -> tuple[NameTerm, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.tokens import Cursor, Token
 from ptxmm.program.source import Constant, Initial, MbarrierState, TensorMapValue, Value
 from ptxmm.program.tensors import MAX_BOX, MAX_RANK, MAX_STEP, element_type, problem
 from ptxmm.ptx.ops import Type
+from ptxmm.ptx.tables.wording import TYPE_WORDS
 
 MAX_ELEMENTS = 65_536
 MAX_COUNT = (1 << 20) - 1
@@ -58,7 +60,11 @@ def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | No
             raise at_token(cursor, token, message, f"write {_ALTERNATE[token.text]}")
         else:
             message = f"`{token.text}` is not {noun}"
-            raise at_token(cursor, token, message, f"the types are {type_names(register)}")
+            known = type_names(register).split()
+            meant = [f".{t}" for t in TYPE_WORDS.get(token.text.removeprefix("."), ()) if f".{t}" in known]
+            close = meant or get_close_matches(token.text[:20], known, 1)
+            hint = f"did you mean {' or '.join(f'`{t}`' for t in close)}? " if close else ""
+            raise at_token(cursor, token, message, f"{hint}the types are {type_names(register)}")
     if found is None:
         raise cursor.unexpected(noun, hint=f"the types are {type_names(register)}")
     if vector is None:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from ptxmm.errors import PtxmmError, Span
-from ptxmm.formats.conditions import START
+from ptxmm.formats.conditions import START, condition_meant
 from ptxmm.formats.declarations import parse_registers
 from ptxmm.formats.initializers import MAX_ELEMENTS
 from ptxmm.formats.text import Text, at, blank, closing_brace
@@ -18,6 +18,7 @@ from ptxmm.formats.tokens import Cursor
 from ptxmm.program.source import LEVELS, RegisterEntry, ThreadSource
 from ptxmm.program.test import Placement
 from ptxmm.ptx.parser import parse_statements
+from ptxmm.ptx.qualifiers import meant_as_type
 from ptxmm.ptx.syntax import Instruction
 
 MAX_INSTRUCTIONS = 10_000
@@ -31,7 +32,9 @@ _ITEM = re.compile(r"([A-Za-z_]+)\s*(.*)", re.DOTALL)
 _OVERLAP = re.compile(r"([0-9]{1,9})\s+overlap")
 _MEMORY = re.compile(r"(?:ld|st|atom|red|tld|suld|sust|cold|suatom|sured)(?![A-Za-z0-9_$])")
 _INSTRUCTION = re.compile(r"(?:[A-Za-z_$][\w$]*\s*:(?!:)\s*)*(?:@!?\s*%?[\w$]+\s+)?([A-Za-z_][\w.:]*)")
-_TYPE = re.compile(r"(?:[busf](?:8|16|32|64)|b128|f16|f16x2|bf16|bf16x2|pred)")
+_VECTOR = re.compile(r"v[0-9]+")
+_TWO = re.compile(r"\s(?=(?:ld|st|atom|red|fence|membar|bar|barrier|mov|add|cp|mbarrier|setp)\.[a-z])")
+_NEXT_HEAD = re.compile(r"\s(?=[A-Za-z_][A-Za-z0-9_]*\s*@)")
 _DIALECT_ONLY = re.compile(r"goto|b(?:eq|ne|lt|le|gt|ge)|tld|suld|sust|cold|suatom|sured")
 
 
@@ -103,12 +106,12 @@ def is_dialect(masked: str, raw: RawThreads, herd: bool) -> bool:
                     if _MEMORY.match(match[1]):
                         if first is None or offset < first[0]:
                             first = (offset, match[1])
-                    elif any(_TYPE.fullmatch(q) for q in qualifiers):
+                    elif any(_is_type(q) for q in qualifiers):
                         typed = True
                     untyped = untyped or _DIALECT_ONLY.fullmatch(opcode) is not None
                 offset += len(piece) + 1
     if first is not None:
-        return not any(_TYPE.fullmatch(q) for q in first[1].split("."))
+        return not any(_is_type(q) for q in first[1].split(".")[1:])
     return untyped or (herd and not typed)
 
 
@@ -159,7 +162,11 @@ def check_one_language(threads: list[ThreadSource]) -> None:
 
 
 def _has_type(instruction: Instruction) -> bool:
-    return any(_TYPE.fullmatch(q) for q, _ in instruction.qualifiers)
+    return any(_is_type(q) for q, _ in instruction.qualifiers)
+
+
+def _is_type(qualifier: str) -> bool:
+    return qualifier == "pred" or (meant_as_type(qualifier) and not _VECTOR.fullmatch(qualifier))
 
 
 # -- columns -------------------------------------------------------------------------------------------------------
@@ -182,6 +189,8 @@ def _columns(text: Text, masked: str, start: int) -> RawThreads:
         row_end = masked.find(";", row_start, line_end)
         if row_end < 0:
             at_end = row_start + len(masked[row_start:line_end].rstrip())
+            if threads and (found := condition_meant(masked[row_start:line_end])) is not None:
+                raise text.error(found[0], row_start, row_start + found[1], hint=found[2])
             what = "the row that names the threads" if not threads else "this row of instructions"
             raise text.error(f"{what} does not end in `;`", at_end, hint="every row ends in `;`")
         parts = _cells(masked, row_start, row_end)
@@ -222,6 +231,14 @@ def _check_row(text: Text, parts: list[Part], columns: int, total: int) -> None:
             hint = "`setp p|q` needs the block form `P0 @ cta 0 { ... }`"
         elif len(parts) < columns:
             hint = "an empty cell is written with its `|`"
+            for part in parts:
+                second = _TWO.search(text.characters, part.start, part.end)
+                if second is not None:
+                    word = re.match(r"[^\s,;|]+", text.characters[second.end() :])
+                    shown = word[0] if word else ""
+                    message = f"a `|` is missing before `{shown}`"
+                    end = second.end() + max(1, len(shown))
+                    raise text.error(message, second.end(), end, hint="it separates the threads")
         end = max(extra.start + 1, extra.end)
         raise text.error(f"this row has {cells}, but there {verb} {threads}", extra.start, end, hint=hint)
     if total > MAX_INSTRUCTIONS * 4:
@@ -247,6 +264,8 @@ def _blocks(text: Text, masked: str, start: int) -> RawThreads:
             line_end = masked.find("\n", begin.start())
             end = line_end if line_end >= 0 else len(masked)
             end = begin.start() + len(masked[begin.start() : end].rstrip())
+            if threads and (found := condition_meant(masked[begin.start() : end])) is not None:
+                raise text.error(found[0], begin.start(), begin.start() + found[1], hint=found[2])
             hint = "a thread is written `P0 @ cta 0 { ... }`"
             raise text.error("expected a thread or a final condition", begin.start(), end, hint=hint)
         closing = closing_brace(text, masked, opening)
@@ -307,6 +326,12 @@ def _placement(text: Text, masked: str, start: int, end: int) -> Placement:
         begin = position + len(piece) - len(piece.lstrip())
         stop = max(begin + 1, position + len(piece.rstrip()))
         position += len(piece) + 1
+        following = _NEXT_HEAD.search(piece)
+        if following is not None:
+            at_ = position - len(piece) - 1 + following.end()
+            name = _NAME.match(masked, at_)
+            width = len(name[0]) if name else 1
+            raise text.error(f"a `|` is missing before `{masked[at_:at_ + width]}`", at_, at_ + width)
         item = _ITEM.fullmatch(piece.strip())
         level, number = (item[1], item[2].strip()) if item else ("", "")
         if level == "host" and not number:
@@ -319,7 +344,7 @@ def _placement(text: Text, masked: str, start: int, end: int) -> Placement:
                 raise text.error("only a grid is launched with `overlap`", begin, stop, hint="write `grid 1 overlap`")
             number, overlap = launch[1], True
         if level not in LEVELS or not re.fullmatch(r"[0-9]{1,9}", number):
-            raise _bad_level(text, begin, stop, level)
+            raise _bad_level(text, begin, stop, level, number)
         found[level] = int(number)
     if host is not None and found:
         raise text.error("a host thread has no place in the GPU", host.start, host.end, hint="write `P0 @ host`")
@@ -334,8 +359,10 @@ def _placement(text: Text, masked: str, start: int, end: int) -> Placement:
     )
 
 
-def _bad_level(text: Text, begin: int, stop: int, level: str) -> PtxmmError:
+def _bad_level(text: Text, begin: int, stop: int, level: str, number: str) -> PtxmmError:
     if level in LEVELS:
+        if number.isdecimal():
+            return text.error(f"the number of a {level} has at most 9 digits", stop - len(number), stop)
         return text.error(f"`{level}` needs a number", begin, stop, hint=f"write `{level} 0`")
     aliases = {"block": "cta", "device": "gpu", "dev": "gpu", "thread": "warp", "tb": "cta", "sys": "gpu"}
     hint = f"write `{aliases[level]}`" if level in aliases else None

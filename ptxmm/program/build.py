@@ -226,7 +226,7 @@ def _used(body: Sequence[Op], entries: Sequence[RegisterEntry]) -> set[str]:
 def _thread(
     thread: ThreadSource, body: list[Op], entries: Sequence[RegisterEntry], found: Layout, dialect: bool
 ) -> Thread:
-    types = register_types(thread, body, entries, dialect)
+    types = register_types(thread, body, entries, dialect, [item.name for item in found.objects.values()])
     for op in body:
         check_host(op, thread.placement)
         check_access(op, thread.placement, found.objects)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.program.mbarriers import operands
@@ -16,12 +17,17 @@ from ptxmm.ptx.signatures import CARRY
 
 
 def register_types(
-    thread: ThreadSource, body: Sequence[Op], entries: Sequence[RegisterEntry], dialect: bool
+    thread: ThreadSource,
+    body: Sequence[Op],
+    entries: Sequence[RegisterEntry],
+    dialect: bool,
+    variables: Collection[str] = (),
 ) -> dict[str, Type]:
     """The type of every register that ``body`` uses or that has an initial value.
 
-    ``entries`` are the declarations and initial values of this thread. An undeclared register has the type of its
-    first definition; one that only has an initial value that of its first use. In the dialect all are .s64.
+    ``entries`` are the declarations and initial values of this thread, ``variables`` the names of the test's. An
+    undeclared register has the type of its first definition; one that only has an initial value that of its first use.
+    In the dialect all are .s64.
     Raises ``PtxmmError`` (kind ``type`` or ``name``): two widths, a register without any value, two declarations.
     """
     declared, valued = _entries(entries)
@@ -37,7 +43,7 @@ def register_types(
             if name in found:
                 continue
             if name not in valued:
-                raise _never_written(thread, op, name, list(found) + list(valued))
+                raise _never_written(thread, op, name, list(found) + list(valued), variables)
             found[name] = S64 if dialect and type_ != PREDICATE else type_
             places.setdefault(name, op.source)
     for name, span in valued.items():
@@ -91,17 +97,30 @@ def _entries(entries: Sequence[RegisterEntry]) -> tuple[dict[str, Type], dict[st
     return declared, valued
 
 
-def _never_written(thread: ThreadSource, op: Op, name: str, known: list[str]) -> PtxmmError:
+def _never_written(
+    thread: ThreadSource, op: Op, name: str, known: list[str], variables: Collection[str]
+) -> PtxmmError:
+    span = _place(op.source, name)
     if _is_base(op, name):
         message = f"`{name}` is neither a variable nor a register with a value"
         mbarrier = any(place.base == Reg(name) for place in operands(op))
-        hint = f"declare the variable: `{'.shared .b64' if mbarrier else '.global .u32'} {name} = 0;`"
+        hint = did_you_mean(name, [*variables, *known])
+        hint = hint or f"declare the variable: `{'.shared .b64' if mbarrier else '.global .u32'} {name} = 0;`"
     elif name == CARRY:
         message, hint = f"no instruction of {thread.name} writes the carry flag", "add.cc, sub.cc and mad.cc write it"
     else:
         message = f"the register `{name}` of {thread.name} never gets a value"
         hint = did_you_mean(name, known) or f"give it one before the threads: `{thread.name}:{name} = 0;`"
-    return error(message, op.source.span, hint=hint)
+    return error(message, span, hint=hint)
+
+
+def _place(source: Source, name: str) -> Span:
+    """Where ``name`` stands in an instruction, or the whole of it if its text is not as it was written."""
+    span = source.span
+    found = re.search(rf"(?<![\w$%.])%?{re.escape(name)}(?![\w$])", source.text)
+    if found is None or len(source.text) != span.end_column - span.column:
+        return span
+    return Span(span.line, span.column + found.start(), span.column + found.end())
 
 
 def _check(op: Op, found: dict[str, Type], declared: dict[str, Type], places: dict[str, Source]) -> None:

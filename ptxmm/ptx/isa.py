@@ -32,18 +32,20 @@ def resolve(
     labels: Mapping[str, int],
     isa: tuple[int, int] = DEFAULT_ISA,
     predicates: Container[str] = (),
+    strict: bool = True,
 ) -> Op:
     """The operation of ``instruction`` with every default filled in (PTX ISA 9.7, semantics section 3).
 
     ``variables`` are the names of memory locations (all other names are registers); ``labels`` maps labels to
     indices of instructions; ``isa`` is the PTX ISA version, and what is later is refused. ``predicates`` are registers
     that are predicates: only ``cp.async`` needs them, to tell its ignore-src from its src-size (``predicate_names``).
-    Raises ``PtxmmError`` of kind ``isa``, ``name``, or ``unsupported`` for real PTX that is not supported yet.
+    ``strict``: an integer that its type can't hold is an error; ptxas takes its last bits and says nothing.
+    Raises ``PtxmmError`` of kind ``isa``, ``name``, ``type``, or ``unsupported`` for real PTX that is not supported.
     """
     q = qualify(instruction, dialect, isa)
     check(q)
     check_version(q, isa, predicates)
-    return MAKERS[q.form.kind](q, Names(variables, labels, predicates))
+    return MAKERS[q.form.kind](q, Names(variables, labels, predicates, strict))
 
 
 def predicate_names(instructions: Iterable[syntax.Instruction]) -> frozenset[str]:

@@ -23,11 +23,13 @@ _TAKES_ADDRESS = frozenset({"mov", "cvta", "mapa", "getctarank"})
 @dataclass(frozen=True, slots=True)
 class Names:
     """The names an instruction may use besides registers; ``predicates`` are those of registers that are known to be
-    predicates, where the text alone leaves it open."""
+    predicates, where the text alone leaves it open. ``strict``: an integer that its type can't hold is an error, and
+    not cut as ptxas does."""
 
     variables: Container[str]
     labels: Mapping[str, int]
     predicates: Container[str] = ()
+    strict: bool = True
 
 
 def check_count(q: Qualified, minimum: int, maximum: int, slots: Sequence[str] | None = None) -> None:
@@ -128,7 +130,7 @@ def value(q: Qualified, names: Names, operand: syntax.Operand, typ: Type) -> ops
     """A source operand of ``typ``: a register, a constant or (``mov``, and the dialect) the address of a variable."""
     match operand:
         case syntax.Number(number):
-            return _integer(operand, number, typ)
+            return _integer(names, operand, number, typ)
         case syntax.Float():
             return _float(operand, typ)
         case syntax.Name(name, span, percent) if name in names.variables and not percent:
@@ -147,7 +149,7 @@ def value(q: Qualified, names: Names, operand: syntax.Operand, typ: Type) -> ops
             return register(names, operand, "a register or a constant")
 
 
-def _integer(operand: syntax.Operand, number: int, typ: Type) -> ops.Imm:
+def _integer(names: Names, operand: syntax.Operand, number: int, typ: Type) -> ops.Imm:
     if typ.kind in ("f", "bf"):
         if typ.bits == 16:
             raise at(operand.span, f"an .{typ.name} operand is a register, found `{number}`")
@@ -155,7 +157,13 @@ def _integer(operand: syntax.Operand, number: int, typ: Type) -> ops.Imm:
         raise at(operand.span, f"an .{typ.name} constant has a decimal point, found `{number}`", hint=hint)
     if typ.bits == 128:
         raise at(operand.span, "a .b128 operand is a register: constants have 64 bits")
-    return ops.Imm(int(number != 0) if typ.kind == "pred" else number)
+    if typ.kind == "pred":
+        return ops.Imm(int(number != 0))
+    if names.strict and not -(1 << (typ.bits - 1)) <= number < 1 << typ.bits:
+        rest = number & ((1 << typ.bits) - 1)
+        hint = f"ptxas takes its last {typ.bits} bits, {rest}, and says nothing: write that, or a wider type"
+        raise at(operand.span, f"{number} does not fit in {typ.bits} bits (.{typ.name})", kind="type", hint=hint)
+    return ops.Imm(number)
 
 
 def _float(constant: syntax.Float, typ: Type) -> ops.Imm:
@@ -315,7 +323,11 @@ def _plain_name(operand: syntax.Name) -> None:
     """Refuse special registers and vector elements."""
     first, dot, _ = operand.name.partition(".")
     if operand.percent and (first in SPECIAL_REGISTERS or _NUMBERED.fullmatch(first)):
-        raise _not_yet(operand, f"the special register `{clip(operand.text)}`")
+        message = f"a litmus test has no launch that gives `{clip(operand.text)}` a value"
+        hint = "write the number itself: each thread has its own program; in kernels (.ptx, .cu) it is known"
+        if first.startswith(("clock", "globaltimer", "pm")):
+            hint = "time does not pass in a litmus test; give a register a value before the threads: `P0:r1 = 0;`"
+        raise at(operand.span, message, kind="unsupported", hint=hint)
     if dot:
         raise _not_yet(operand, f"the vector element `{clip(operand.text)}`")
 

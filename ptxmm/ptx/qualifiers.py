@@ -12,10 +12,13 @@ from ptxmm.ptx.origin import clip
 from ptxmm.ptx.syntax import Instruction
 from ptxmm.ptx.table import DIALECT, FORMS, OTHER_INSTRUCTIONS, Form, Row, first_words, rows_of
 from ptxmm.ptx.tables.form import Version
+from ptxmm.ptx.tables.later import LATER_FORMS
 from ptxmm.ptx.tables.versions import LATER, LATER_INSTRUCTIONS, NOT_YET
-from ptxmm.ptx.tables.wording import GROUPS, HINTS
+from ptxmm.ptx.tables.wording import GROUPS, HINTS, SCOPE_WORDS, TYPE_WORDS
 
 _SHAPE = re.compile(r"m[0-9]+n[0-9]+(?:k[0-9]+)?")
+_NOT_A_TYPE = re.compile(r"(?:bf|[busfi])[0-9]{1,3}(?:x[0-9])?")
+_LATER_FIRST = frozenset(opcode for opcode, _, _ in LATER_FORMS)
 _MANY = 32  # more options are not listed in an error
 _MEMORY_KINDS = frozenset({"load", "store", "atomic"})
 DEFAULT_ISA = (8, 5)
@@ -72,6 +75,30 @@ def dotted(names: Iterable[str]) -> str:
     return " ".join(f".{name}" for name in names)
 
 
+def meant_as_type(name: str) -> bool:
+    """Whether a qualifier is a type, or can only be a slip of the pen for one: ``.u23``, ``.i32``, ``.int``."""
+    return name in TYPE_WORDS or _NOT_A_TYPE.fullmatch(name) is not None or _looks_like_type(name)
+
+
+def later_form(instruction: Instruction, isa: tuple[int, int]) -> PtxmmError | None:
+    """The refusal of a form of PTX ISA 9.0 or later, with its version; None where the instruction is none."""
+    if instruction.opcode not in _LATER_FIRST:
+        return None
+    given = dict(instruction.qualifiers)
+    for opcode, needed, version in LATER_FORMS:
+        if opcode != instruction.opcode:
+            continue
+        met = [next((n for n in given if n == word or n.startswith(f"{word}::")), None) for word in needed]
+        if None in met:
+            continue
+        span = given[met[-1]] if met and met[-1] is not None else instruction.opcode_span
+        name = f"`{clip('.'.join((opcode, *(n for n in met if n is not None))))}`"
+        if isa < version:
+            return too_new(span, name, Version(version), isa, supported=False)
+        return at(span, f"{name} is not supported yet", kind="unsupported")
+    return None
+
+
 def close_match(word: str, words: Iterable[str]) -> str | None:
     """The word of ``words`` that ``word`` is most probably a misspelling of, or None."""
     from difflib import get_close_matches  # only on the way to an error
@@ -94,7 +121,7 @@ def is_typed(instruction: Instruction) -> bool | None:
     form = DIALECT.get(instruction.opcode)
     if form is None or form.kind not in _MEMORY_KINDS:
         return None
-    return any(_looks_like_type(name) for name, _ in instruction.qualifiers)
+    return any(meant_as_type(name) for name, _ in instruction.qualifiers)
 
 
 def _looks_like_type(name: str) -> bool:
@@ -170,6 +197,9 @@ def qualify(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFA
     between qualifiers are in ``rules.py``. Raises ``PtxmmError`` of kind ``isa``, or ``unsupported`` for real
     qualifiers that are not supported yet.
     """
+    later = None if dialect else later_form(instruction, isa)
+    if later is not None:
+        raise later
     row = row_of(instruction, dialect, isa)
     form = row.form
     chosen: dict[str, str] = {}
@@ -220,6 +250,17 @@ def _illegal(
         if len(legal) > 1:
             hint = f"{GROUPS[group][1]} of `{opcode}`: {dotted(legal) if len(legal) <= _MANY else _some(legal)}"
     if hint is None and group is None:
+        if name in SCOPE_WORDS and "scope" in form.groups:
+            scopes = form.groups["scope"]
+            word = SCOPE_WORDS[name]
+            hint = f"did you mean `.{word}`? " if word in scopes else ""
+            return at(span, f"`.{name}` is no scope of PTX", hint=f"{hint}the scopes are {dotted(scopes)}")
+        if meant_as_type(name) and "type" in form.groups:
+            meant = [t for t in TYPE_WORDS.get(name, ()) if t in form.groups["type"]]
+            close = close_match(name, form.groups["type"])
+            meant = meant or ([close] if close else [])
+            hint = f"did you mean {' or '.join(f'`.{t}`' for t in meant)}?" if meant else None
+            return at(span, f"`.{name}` is no type of PTX", hint=hint)
         match = close_match(name, {s for spellings in form.groups.values() for s in spellings})
         hint = f"did you mean `.{match}`?" if match else None
         return at(span, f"`{opcode}` has no qualifier `.{clip(name)}`", hint=hint)

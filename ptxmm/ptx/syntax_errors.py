@@ -11,11 +11,13 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from ptxmm.errors import PtxmmError
+from ptxmm.ptx.cuda_words import meant
 from ptxmm.ptx.origin import Origin, clip, strip_comments
 from ptxmm.ptx.reader import Node
 from ptxmm.ptx.table import DIALECT, OTHER_INSTRUCTIONS
 
 _OPCODE = re.compile(r"\s*(?:[\w$%]+:\s*)*(?:@!?\s*[\w$%]+\s+)?([A-Za-z]\w*)((?:\.[\w:]+)?)")
+_LABELS = re.compile(r"\s*(?:[\w$%]+\s*:(?!:)\s*)*")
 
 _DESCRIPTIONS = {
     "IDENT": "a name",
@@ -55,8 +57,24 @@ def _lark() -> Lark:
     return Lark(grammar, parser="lalr", lexer="basic", keep_all_tokens=True, maybe_placeholders=False)
 
 
+def _cuda(origin: Origin, position: int) -> PtxmmError | None:
+    """The error that the statement around ``position`` is one of C++."""
+    before = strip_comments(origin.text[:position])
+    start = max(before.rfind(mark) for mark in ";{}\n") + 1
+    label = _LABELS.match(origin.text, start)
+    start = label.end() if label is not None else start
+    found = meant(origin.text[start:])
+    first = _OPCODE.match(origin.text[start:])
+    if found is None or (first is not None and first[1] in OTHER_INSTRUCTIONS):
+        return None
+    return origin.error(found[0], start, found[1], found[2])
+
+
 def _syntax_error(origin: Origin, error: UnexpectedInput, dialect: bool) -> PtxmmError:
     """Say in words what Lark found."""
+    cuda = _cuda(origin, error.pos_in_stream or 0)
+    if cuda is not None:
+        return cuda
     unsupported = _unsupported_opcode(origin, error.pos_in_stream or 0, dialect)
     if unsupported is not None:
         return unsupported

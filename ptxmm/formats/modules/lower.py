@@ -105,7 +105,15 @@ def _resolved(
     error = step.refusal
     if error is None:
         try:
-            op = resolve(item, dialect=False, variables=variables, labels=labels, isa=isa, predicates=predicates)
+            op = resolve(
+                item,
+                dialect=False,
+                variables=variables,
+                labels=labels,
+                isa=isa,
+                predicates=predicates,
+                strict=False,
+            )
             return [(_known(op, flat, others), None)]
         except PtxmmError as problem:
             if item.opcode == "bra" or problem.kind == "name":

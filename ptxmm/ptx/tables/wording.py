@@ -75,6 +75,19 @@ GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
+# Words of CUDA, and of other languages, for the scopes and types of PTX.
+SCOPE_WORDS: Mapping[str, str] = MappingProxyType(
+    {"device": "gpu", "dev": "gpu", "block": "cta", "thread_block": "cta", "workgroup": "cta", "agent": "gpu",
+     "system": "sys", "grid": "gpu", "gl": "gpu", "thread": "cta", "warp": "cta"}
+)
+TYPE_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"int": ("s32",), "uint": ("u32",), "unsigned": ("u32",), "float": ("f32",), "double": ("f64",),
+     "half": ("f16", "b16"), "long": ("s64",), "short": ("s16",), "char": ("s8",), "bool": ("u8", "pred"),
+     **{f"i{bits}": (f"s{bits}", f"u{bits}", f"b{bits}") for bits in (8, 16, 32, 64)},
+     **{f"{sign}int{bits}{end}": (f"{'u' if sign else 's'}{bits}",) for sign in ("", "u") for bits in (8, 16, 32, 64)
+        for end in ("", "_t")}}
+)
+
 # Hints for slips that are common enough to have an answer of their own: (opcode, qualifier) -> hint.
 HINTS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
@@ -87,6 +100,9 @@ HINTS: Mapping[tuple[str, str], str] = MappingProxyType(
         ("ld", "sc"): "PTX has no sequentially consistent load: use fence.sc before it",
         ("st", "acquire"): "a store can release; a load can acquire",
         ("st", "acq_rel"): "a store can be .release; only atom and fence have .acq_rel",
+        **{(op, "seq_cst"): f"PTX has no sequentially consistent {what}: put fence.sc before it"
+           for op, what in (("ld", "load"), ("st", "store"), ("atom", "atomic"), ("red", "reduction"))},
+        ("fence", "seq_cst"): "it is called fence.sc",
         ("st", "sc"): "PTX has no sequentially consistent store: use fence.sc before it",
         ("st", "const"): "stores to .const are illegal",
         ("st", "param::entry"): "the parameters of a kernel are read only",
