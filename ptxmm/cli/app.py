@@ -36,7 +36,6 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app = typer.Typer(
         name="ptxmm",
         help="Which final states does the PTX memory model allow, and is the condition of a litmus test met?",
-        add_completion=False,
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

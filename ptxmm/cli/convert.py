@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Annotated
 import typer
 
 from ptxmm.cli.files import write_file
+from ptxmm.cli.inputs import DASH
 from ptxmm.cli.options import Isa, Memory, Settings, Timeout, settings
 from ptxmm.cli.tasks import once
 from ptxmm.errors import PtxmmError
@@ -26,7 +28,9 @@ class Target(StrEnum):
 
 
 def convert(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A litmus test (.litmus, .test).", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A litmus test (.litmus, .test); - is stdin.", show_default=False)
+    ],
     to: Annotated[
         Target,
         typer.Option("--to", "-t", help="litmus: typed PTX; dialect: without types; nvlitmus: a .test file."),
@@ -47,7 +51,12 @@ def convert(
 ) -> None:
     """Write a litmus test in another format, or say which part of it cannot be expressed there."""
     chosen = settings(None, None, isa, 0, timeout, memory=memory)
-    texts = once(partial(_converted, file, to.value, chosen), str(file), chosen)
+    name = str(file)
+    if file == DASH:
+        from ptxmm.cli import stdin
+
+        chosen, name = replace(chosen, stdin=stdin.take()), stdin.NAME
+    texts = once(partial(_converted, file, to.value, chosen), name, chosen)
     if len(texts) == 1:
         if output is None:
             sys.stdout.write(texts[0][1])
@@ -75,6 +84,10 @@ def _converted(file: Path, to: str, chosen: Settings) -> list[tuple[str, str]]:
     from ptxmm.formats.convert import convert as converted
 
     try:
+        if chosen.stdin is not None:
+            from ptxmm.cli import stdin
+
+            return [(test.name, converted(test, to)) for test in stdin.parse(chosen.stdin, chosen.isa)]
         return [(test.name, converted(test, to)) for test in read(file, chosen.isa)]
     except PtxmmError as error:
         error.file = error.file or str(file)

@@ -19,6 +19,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
 from ptxmm.program.test import Test
 
+DASH = Path("-")
 SUFFIXES = (".litmus", ".test")
 SOURCES = (".cu", ".ptx")
 """Files with kernels: in a folder those count that say how they are launched."""
@@ -37,14 +38,17 @@ class Job:
 
 
 def collect(paths: list[Path] | None, bundled: bool) -> list[Path | Failure]:
-    """The files to read: each path given, folders searched for tests, in the order given and sorted inside folders;
-    no file twice. A path that is not there becomes a ``Failure``. Raises ``PtxmmError`` (kind ``usage``) for none."""
+    """The files to read: each path given (``-`` is standard input), folders searched for tests, in the order given and
+    sorted inside folders; no file twice. A path that is not there becomes a ``Failure``. Raises ``PtxmmError`` (kind
+    ``usage``) for none."""
     given = [*(paths or ()), *([bundled_folder()] if bundled else ())]
     if not given:
         raise PtxmmError("no file given", kind="usage", hint="give files or folders, or --bundled")
     found: dict[Path, Path | Failure] = {}
     for path in given:
-        if path.is_dir():
+        if path == DASH:
+            found[path] = path
+        elif path.is_dir():
             inside = _search(path)
             if not inside:
                 message = "no litmus test in this folder"
@@ -79,24 +83,30 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
     if isinstance(entry, Failure):
         yield entry
         return
+    name = "<stdin>" if entry == DASH else str(entry)
     from ptxmm.formats import Compiling, read  # the parsers are not needed to answer --help
 
     try:
         compiling = Compiling(settings.nvcc, settings.timeout)
-        tests = read(entry, settings.isa, settings.launch, compiling=compiling)
+        if entry == DASH and settings.stdin is not None:
+            from ptxmm.cli import stdin
+
+            tests = stdin.parse(settings.stdin, settings.isa, settings.launch)
+        else:
+            tests = read(entry, settings.isa, settings.launch, compiling=compiling)
     except PtxmmError as error:
-        yield failure(error, str(entry))
+        yield failure(error, name)
         return
     except OSError as error:
-        yield _failure(entry, "io", error.strerror or type(error).__name__, None)
+        yield _failure(Path(name), "io", error.strerror or type(error).__name__, None)
         return
     except RecursionError:
-        yield _failure(entry, "syntax", "the file is nested too deeply", None)
+        yield _failure(Path(name), "syntax", "the file is nested too deeply", None)
         return
     except Exception as error:
         if is_shortage(error):
             raise
-        yield failure(bug(error), str(entry))
+        yield failure(bug(error), name)
         return
     known = index().models.keys()
     for test in tests:

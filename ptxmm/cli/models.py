@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ptxmm.cli import completion
 from ptxmm.cli.console import complain
 from ptxmm.cli.options import Without
 
@@ -14,7 +15,12 @@ from ptxmm.cli.options import Without
 def models(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Print the text of this model.", show_default=False),
+        typer.Argument(
+            metavar="[NAME]",
+            help="Print the text of this model.",
+            show_default=False,
+            autocompletion=completion.models,
+        ),
     ] = None,
     without: Without = None,
 ) -> None:

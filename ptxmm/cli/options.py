@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ptxmm.cli import completion
 from ptxmm.errors import PtxmmError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ Files = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="FILE...",
-        help="Litmus tests (.litmus, .test), PTX modules (.ptx), CUDA sources (.cu), and folders of them.",
+        help="Litmus tests (.litmus, .test), PTX modules (.ptx), CUDA sources (.cu), folders of them; - is stdin.",
         show_default=False,
     ),
 ]
@@ -38,18 +39,33 @@ Bundled = Annotated[bool, typer.Option("--bundled", help="Take the litmus tests 
 Models = Annotated[
     list[str] | None,
     typer.Option(
-        "--model", "-m", metavar="NAME|FILE.cat", help="A model; may be repeated. [default: those named in Expect=]"
+        "--model",
+        "-m",
+        metavar="NAME|FILE.cat",
+        help="A model; may be repeated. [default: those named in Expect=]",
+        autocompletion=completion.models,
     ),
 ]
 OwnModel = Annotated[
     list[str] | None,
-    typer.Option("--model", "-m", metavar="NAME|FILE.cat", help="A model; may be repeated. [default: ptx-8.5]"),
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME|FILE.cat",
+        help="A model; may be repeated. [default: ptx-8.5]",
+        autocompletion=completion.models,
+    ),
 ]
 """For commands that do not compare with ``Expect=``. (ptx-7.5 for files with surface accesses and ``.test`` files.)"""
 
 Readings = Annotated[
     list[str] | None,
-    typer.Option("--reading", metavar="KEY=VALUE", help="Choose a reading of the model's text; may be repeated."),
+    typer.Option(
+        "--reading",
+        metavar="KEY=VALUE",
+        help="Choose a reading of the model's text; may be repeated.",
+        autocompletion=completion.readings,
+    ),
 ]
 Without = Annotated[
     list[str] | None,
@@ -57,6 +73,7 @@ Without = Annotated[
         "--without",
         metavar="NAME[:DISJUNCT]",
         help="Leave out a check of the model, or a disjunct of a definition, by its number or text; may be repeated.",
+        autocompletion=completion.rules,
     ),
 ]
 EngineOption = Annotated[
@@ -119,7 +136,7 @@ class Settings:
 
     ``models``: none for those that a test names itself. ``timeout``: seconds for reading a file, and for one test under
     one model. ``memory``: megabytes for each process, None: its share of the machine's.
-    ``without``: what every model leaves out.
+    ``without``: what every model leaves out. ``stdin``: what standard input holds, where ``-`` is a file.
     """
 
     models: tuple[str, ...] = ()
@@ -131,6 +148,7 @@ class Settings:
     memory: int | None = None
     nvcc: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    stdin: str | None = None
 
 
 LONGEST = 10**8
@@ -170,6 +188,9 @@ def settings(
         _check_left_out(names, without)
     chosen = tuple(sorted(pairs.items()))
     specified = None if launch is None else str(launch)
+    if specified == "-":
+        hint = "write the launch into a file, or as `// ptxmm:` comments into the module"
+        raise PtxmmError("--launch can't be standard input", kind="usage", hint=hint)
     lists = tuple(nvcc or ()), tuple(without or ())
     return Settings(names, chosen, version(isa), unroll, timeout, specified, memory, *lists)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ptxmm.cli import completion
 from ptxmm.cli.analyses import Analysis, analyse
 from ptxmm.cli.options import (
     Bundled,
@@ -39,7 +40,13 @@ def races(
     bundled: Bundled = False,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", "-m", metavar="NAME|FILE.cat", help=f"A model; may be repeated. [default: {_MODEL}]"),
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="NAME|FILE.cat",
+            help=f"A model; may be repeated. [default: {_MODEL}]",
+            autocompletion=completion.models,
+        ),
     ] = None,
     reading: Readings = None,
     without: Without = None,
