@@ -20,7 +20,8 @@ class PtxmmError(Exception):
     ``kind`` is a short stable word for JSON (``syntax``, ``isa``, ``name``, ``type``, ``condition``, ``model``,
     ``format``, ``io``, ``unsupported``, ``usage``, ``timeout``, ``memory``, ``killed``, ``internal``);
     ``line`` and ``column`` are 1-based;
-    ``source`` is the text of that line; ``width`` is the number of characters the caret underlines.
+    ``source`` is the text of that line; ``width`` is the number of characters the caret underlines. ``more``: what
+    else is wrong with the same file, if that is known.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class PtxmmError(Exception):
         self.width = width
         self.source = source
         self.hint = hint
+        self.more: list[PtxmmError] = []
 
     def place(self, file: str, text: str) -> PtxmmError:
         """Fill in ``file`` and, from the whole input ``text``, the line of source that the error points at."""

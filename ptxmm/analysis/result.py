@@ -83,7 +83,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What gave no result: a file, or one test under one model. ``text`` is the whole message with place and caret."""
+    """What gave no result: a file, or one test under one model. ``text`` is the whole message with place and caret, and
+    ``more`` is what else is wrong with the file."""
 
     file: str
     kind: str
@@ -94,6 +95,7 @@ class Failure:
     line: int | None = None
     column: int | None = None
     hint: str | None = None
+    more: tuple[Failure, ...] = ()
 
 
 Report = Result | Failure

@@ -144,12 +144,13 @@ def failure(error: PtxmmError, file: str, test: str | None = None, model: str | 
         file=file,
         kind=error.kind,
         message=error.message,
-        text=str(error),
+        text="\n".join(map(str, (error, *error.more))),
         test=test,
         model=model,
         line=error.line,
         column=error.column,
         hint=error.hint,
+        more=tuple(failure(other, file, test, model) for other in error.more),
     )
 
 

@@ -21,13 +21,16 @@ from ptxmm.ptx.qualifiers import DEFAULT_ISA
 def parse(text: str, file: str = "<text>", isa: tuple[int, int] | None = None) -> list[Test]:
     """The test in ``text`` (always exactly one), in PTX of version ``isa`` (None: that of its ``ISA=`` line, or 8.5).
 
-    Raises ``PtxmmError`` with the place of the mistake in ``file``.
+    Raises ``PtxmmError`` with the place of the mistake in ``file``; ``more`` are the other mistakes.
     """
     opened = open_text(text, file)
     try:
         return [build(_source(opened, text, isa))]
     except PtxmmError as error:
-        raise opened.fill(error) from None
+        from ptxmm.formats.further import further
+
+        error.more = further(opened, isa, opened.fill(error))
+        raise error from None
 
 
 def write(test: Test) -> str:

@@ -65,11 +65,17 @@ def failure(report: Failure) -> dict[str, Any]:
         entry["test"] = report.test
     if report.model is not None:
         entry["model"] = report.model
-    entry["error"] = {
+    entry["error"] = _error(report)
+    if report.more:
+        entry["errors"] = [_error(item) for item in (report, *report.more)]
+    return entry
+
+
+def _error(report: Failure) -> dict[str, Any]:
+    return {
         "kind": report.kind,
         "message": report.message,
         "line": report.line,
         "column": report.column,
         "hint": report.hint,
     }
-    return entry

@@ -1,0 +1,90 @@
+"""All errors of a litmus file, each once, and none that another one makes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ptxmm import formats
+from ptxmm.cli.app import run
+from ptxmm.errors import PtxmmError
+from ptxmm.formats.further import MOST, further
+from ptxmm.formats.text import open_text
+from tests.support import CORPORA, ROOT
+
+MANY = """PTX t
+{ .global .u32 x = 0; .global .u32 y = 0; }
+ P0 @ cta 0                 | P1 @ cta 1                   ;
+ st.relaxed.device.global.u32 [x], 1 | ld.global.u32 r0, [x] ;
+ st.global.u23 [y], 1       | ld.global.u32 r1, [y]        ;
+ st.global.u32 [y], 1       | ld.global.u32 r1 [y]         ;
+ __threadfence()            | ld.global.u32 r2, [y]        ;
+ st.global.u32 [y], 4294967296 |                           ;
+exists (P1:r0 == 1 && P1:r1 == 0)
+"""
+BLOCK = """PTX t
+{ .global .u32 x = 0; }
+P0 {
+  .reg .u32 a;
+L: ld.global.u32 a, [x]
+  st.global.u32 [x], 1;
+  st.relaxed.block.global.u32 [x], 1; mov.u23 a, 1;
+  @p bra M;
+}
+exists (x == 1)
+"""
+ONE_DECLARATION = (
+    "PTX t\n{ .global .u23 x = 0; }\nP0 {\n" + "  st.global.u32 [x], 1;\n" * 30 + "}\nexists (x == 1)\n"
+)
+UNKNOWN = "PTX t\n{ .global .u32 y = 0; }\nP0 {\n" + "  st.global.u32 [x], 1;\n" * 30 + "}\nexists (y == 1)\n"
+
+
+def errors(text: str) -> list[tuple[int | None, str]]:
+    with pytest.raises(PtxmmError) as caught:
+        formats.parse(text, "t.litmus")
+    return [(e.line, e.message) for e in (caught.value, *caught.value.more)]
+
+
+def test_all_are_told() -> None:
+    found = errors(MANY)
+    assert {line for line, _ in found} == {4, 5, 6, 7, 8, 9}
+    assert dict(found)[4] == "`.device` is no scope of PTX" and dict(found)[5] == "`.u23` is no type of PTX"
+    assert dict(found)[7].startswith("`__threadfence()` is CUDA C++")
+    assert len(found) == len({line for line, _ in found})
+
+
+def test_a_missing_end_makes_one_error() -> None:
+    assert [line for line, _ in errors(BLOCK)] == [5, 7]
+
+
+@pytest.mark.parametrize("text", [ONE_DECLARATION, UNKNOWN])
+def test_no_false_ones_follow(text: str) -> None:
+    assert len(errors(text)) == 1
+
+
+def test_there_is_a_limit() -> None:
+    wrong = "PTX t\n{ .global .u32 x = 0; }\nP0 {\n" + "  st.global.u23 [x], 1;\n" * 50 + "}\nexists (x == 1)\n"
+    assert len(errors(wrong)) == MOST
+
+
+def test_nothing_is_wrong_with_what_is_right() -> None:
+    """Read piece by piece, a test without errors has none."""
+    paths = sorted((ROOT / "litmus").glob("**/*.litmus"))
+    paths += sorted(CORPORA.glob("**/*.litmus")) if CORPORA.is_dir() else []
+    for path in paths:
+        text = open_text(path.read_text(encoding="utf-8"), str(path))
+        assert further(text, None, PtxmmError("")) == [], path
+
+
+def test_json_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.litmus"
+    path.write_text(MANY)
+    with pytest.raises(SystemExit):
+        run(["check", str(path), "--json"])
+    (entry,) = json.loads(capsys.readouterr().out)["results"]
+    assert entry["errors"][0] == entry["error"] and len(entry["errors"]) == 6
+    with pytest.raises(SystemExit) as ended:
+        run(["check", str(path)])
+    assert ended.value.code == 2 and capsys.readouterr().err.count(": error: ") == 6
