@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from ptxmm.analysis.result import Note, Result
 from ptxmm.cat import Model, index
 from ptxmm.cat.load import WITHOUT
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import FAMILIES
 
 EVENT_LEVEL = frozenset(("b128", "cas-failure", "co", "dep", "tear"))
 """The readings that the events of an execution take, whatever the text of the model."""
@@ -50,9 +52,25 @@ def alternatives(model: Model) -> Iterator[tuple[str, str]]:
             yield from [(key, value) for value in reading.values if value != model.readings[key]]
 
 
-def vary(model: Model, check: Callable[[str, str], Result]) -> list[Variation]:
-    """``check`` gives the result with one reading (key, value) of ``model`` changed."""
-    return [Variation(key, value, check(key, value)) for key, value in alternatives(model)]
+def vary(model: Model, check: Callable[[str, str], Result], told: bool = False) -> list[Variation]:
+    """``check`` gives the result with one reading (key, value) of ``model`` changed; ``told``: only those readings of
+    which every answer says where they decide."""
+    known = index().readings
+    return [Variation(k, v, check(k, v)) for k, v in alternatives(model) if not told or known[k].told]
+
+
+def may_decide(test: Test, result: Result) -> bool:
+    """Whether a reading of which every answer tells may change ``result``: they are about asynchronous operations, and
+    only allow less than the default."""
+    families = (*FAMILIES["asynchronous"], *FAMILIES["tensor memory"])
+    used = any(isinstance(op, families) for thread in test.threads for op in thread.body)
+    return used and result.status in ("complete", "undefined") and (result.observation != "never" or bool(result.flags))
+
+
+def decided_by(result: Result, variations: list[Variation]) -> tuple[Note, ...]:
+    """The readings whose change alone changes the verdict, as far as there was time to find out."""
+    found = rests_on(result, [v for v in variations if v.result.status != "timeout"]) if variations else ()
+    return tuple(note for note in found if note.text.startswith("rests on"))
 
 
 def rests_on(result: Result, variations: list[Variation]) -> tuple[Note, ...]:

@@ -38,12 +38,14 @@ class Reading:
     """A sentence of the PTX ISA that can be understood in several ways.
 
     ``values``: the ways, the default first; ``section`` and ``text``: the sentence; ``about``: what the values mean.
+    ``told``: deployed programs rely on another value than the default, so that every answer says where it matters.
     """
 
     values: tuple[str, ...]
     section: str
     text: str
     about: str
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def index() -> Index:
         for name, entry in data["models"].items()
     }
     readings = {
-        key: Reading(tuple(entry["values"]), entry["section"], entry["text"], entry["about"])
+        key: Reading(tuple(entry["values"]), entry["section"], entry["text"], entry["about"], "told" in entry)
         for key, entry in data["readings"].items()
     }
     return Index(models, readings, frozenset(data["undefined"]), data["uncovered"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ptxmm.analysis.result import Note, Result
@@ -29,11 +30,14 @@ class Checking:
         """The verdict on ``job``, as ``analysis.outcomes.check`` gives it."""
         from ptxmm.analysis import kernel
         from ptxmm.analysis.outcomes import check, check_listed
-        from ptxmm.analysis.readings import basis
+        from ptxmm.analysis.readings import basis, decided_by, may_decide, vary
 
         if job.claim is not None:
             found = kernel.decide(job.test, model, job.claim, limits, self.engine.value)
-            return replace(found, model=job.model, notes=(*basis(model), *found.notes))
+            notes = (*basis(model), *found.notes)
+            if found.holds is False and may_decide(job.test, found):
+                notes += decided_by(found, vary(model, self._changed(job, model, limits), told=True))
+            return replace(found, model=job.model, notes=notes)
         engine = self.engine.value
         if self.listing == "some":
             result = check_listed(
@@ -57,7 +61,7 @@ class Checking:
             )
         if job.test.claims is not None:
             result = kernel.explained(job.test, model, result, limits)
-        if self.all_readings:
+        if self.all_readings or may_decide(job.test, result):
             result = replace(result, notes=(*result.notes, *self._readings(job, model, result, limits)))
         # A model of the user's own is called by its path: its stem may be the name of a shipped one.
         return replace(result, model=job.model)
@@ -74,11 +78,22 @@ class Checking:
 
     def _readings(self, job: Job, model: Model, result: Result, limits: Limits) -> tuple[Note, ...]:
         """The remarks on what the verdict rests on; every variation has to be decided by the deadline of the job."""
+        from ptxmm.analysis.readings import decided_by, rests_on, vary
+
+        changed = self._changed(job, model, limits)
+        if self.all_readings:
+            return rests_on(result, vary(model, changed))
+        return decided_by(result, vary(model, changed, told=True))
+
+    def _changed(self, job: Job, model: Model, limits: Limits) -> Callable[[str, str], Result]:
+        """The verdict on ``job`` with one reading of ``model`` changed."""
+        from ptxmm.analysis import kernel
         from ptxmm.analysis.outcomes import check
-        from ptxmm.analysis.readings import rests_on, vary
 
         def changed(key: str, value: str) -> Result:
             other = model_named(job.model, tuple(sorted((dict(model.readings) | {key: value}).items())))
+            if job.claim is not None:
+                return kernel.decide(job.test, other, job.claim, limits, self.engine.value)
             return check(job.test, other, engine=self.engine.value, limits=limits, enumerate_all=False)
 
-        return rests_on(result, vary(model, changed))
+        return changed
