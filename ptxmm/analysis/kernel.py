@@ -70,7 +70,8 @@ def explained(test: Test, model: Model, result: Result, limits: Limits) -> Resul
     test leaves executions out, that a condition holds of the others is not known to be true of the kernel."""
     assert test.claims is not None
     notes = (*_remarks(test), *result.notes)
-    conclusion: Conclusion = "contradicted" if "vacuous" in result.flags else result.conclusion
+    endless = "deadlock" in result.flags and not result.outcomes and result.status == "complete"
+    conclusion: Conclusion = "contradicted" if endless or "vacuous" in result.flags else result.conclusion
     holds, observation = result.holds, result.observation
     if conclusion == "expected" and test.claims.partial:
         conclusion, holds, observation = "inconclusive", None, None

@@ -17,10 +17,10 @@ from ptxmm.analysis.search import FinalStates, bug, engine_named, final_states, 
 from ptxmm.analysis.verdict import Verdict, decide
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Search
-from ptxmm.errors import PtxmmError
+from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import described
+from ptxmm.program.unknown import assignments, described
 
 ENGINES = ("auto", "z3", "enumerate", "both")
 TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
@@ -68,6 +68,7 @@ def check(
     proposition = None if whole or condition is None else condition.proposition
     states = final_states(names, test, model, what, limits, proposition)
     search, satisfied = states.search, states.satisfied
+    search.deadlock = search.deadlock or _waits_for_ever(states, model, limits)
     outcomes = tuple(outcome(test, what, state) for state in states.rows)
     partial = whole and not search.exhausted
     quantifier = condition.kind if condition else None
@@ -96,6 +97,23 @@ def check(
         seconds=time.perf_counter() - start,
         execution=None if test.claims is None else _refuting(test, model, states),
     )
+
+
+def _waits_for_ever(states: FinalStates, model: Model, limits: Limits) -> bool:
+    """Whether there is no final state because threads wait for ever at a barrier, others spinning for them."""
+    search = states.search
+    if search.found or search.bounded or search.timeout or search.undefined is not None:
+        return False
+    from ptxmm.engines.hangs import deadlocks  # few programs have no final state
+
+    try:
+        return any(deadlocks(assigned.test, model, limits) for assigned in assignments(states.test))
+    except Timeout:
+        return False
+    except PtxmmError as error:
+        if error.kind != "unsupported":
+            raise
+        return False
 
 
 def check_listed(

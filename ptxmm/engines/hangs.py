@@ -32,9 +32,10 @@ from ptxmm.events.phases import PHASES
 from ptxmm.events.readings import readings
 from ptxmm.events.refusals import refuse_noncoherent_loads
 from ptxmm.events.trace import Event, Trace
+from ptxmm.program.control import BARRIERS
 from ptxmm.program.spinning import loops, plain, spinning
 from ptxmm.program.test import EventId, Test
-from ptxmm.ptx.ops import Atomic, CtaRank, Mapa, Source
+from ptxmm.ptx.ops import Atomic, CtaRank, Mapa, Source, WarpExchange
 
 Visibility = Literal["strong", "all"]
 """Which writes a thread that reads their location for ever sees in the end: those that are morally strong with its
@@ -106,6 +107,20 @@ class _Runs:
         self.by_state.setdefault(run.state, []).append(run)
 
 
+def deadlocks(test: Test, model: Model, limits: Limits) -> bool:
+    """Whether ``test`` has an execution that never ends in which some thread waits at a barrier and all others have
+    ended, wait as well, or go round loops that look for what another thread might do.
+
+    Raises as ``search`` does.
+    """
+    blocking = (*BARRIERS, WarpExchange)
+    if not any(isinstance(op, blocking) for thread in test.threads for op in thread.body):
+        return False
+    hunt = _Hunt(test, model, limits, "fair", "strong")
+    hunt.waiting = True
+    return hunt.run().hang is not None
+
+
 def search(test: Test, model: Model, limits: Limits, fairness: Fairness, visibility: Visibility) -> Answer:
     """Whether ``test`` has an execution that never ends, under ``model`` and a scheduler of that ``fairness``.
 
@@ -132,6 +147,7 @@ class _Hunt:
         self.original = test
         self.domains: Domains | None = None
         self.writers: set[tuple[int, int, str, int, int]] = set()
+        self.waiting = False  # some thread waits at a barrier, and no loop goes round for nothing
 
     def run(self) -> Answer:
         """Look for a hang; without one, for what keeps this from being all there is."""
@@ -139,7 +155,7 @@ class _Hunt:
         for states in self._assignments(threads, cut=False):
             if self._try(threads, states):
                 return self.answer
-        for states in self._assignments(threads, cut=True):
+        for states in () if self.waiting else self._assignments(threads, cut=True):
             if self._try(threads, states):
                 break
         return self.answer
@@ -258,6 +274,9 @@ class _Hunt:
                 return False
         if "cut" in states:
             return True
+        idle = any(s == "spins" and not run.looks for s, run in zip(states, runs, strict=True))
+        if self.waiting and (idle or "waits" not in states):
+            return False
         return any(s != "ends" for s in states) and may_starve(self.fairness, states, [p.length > 0 for p in paths])
 
     # Executions.

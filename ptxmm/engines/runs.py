@@ -49,6 +49,11 @@ class Run:
         first = [e for e in events if e.id[1] in self.spin.first]
         return first, [e for e in events if e.id[1] in self.spin.second]
 
+    @property
+    def looks(self) -> bool:
+        """Whether a run that spins reads something, or asks an mbarrier, in each round."""
+        return any(e.kind in ("R", "MBW", "MBP") for e in self.rounds()[0])
+
     def place(self, event: Event) -> tuple[object, ...]:
         """What an event of one round has in common with that of the other round."""
         assert self.spin is not None
