@@ -303,7 +303,7 @@ class Frame:
             for u, (first, last) in self.ends.items()
             for start in self.API
             if ev[start].thread == u and start != last and self.before(t, u)
-            if start != first or not self.test.threads[u].placement.overlap
+            if (self.next_to(t, u) if start != first else not self.test.threads[u].placement.overlap)
         }
 
     def is_copy(self, w: int) -> bool:
@@ -312,6 +312,10 @@ class Frame:
         if (ev[w].fences or "").startswith("tcgen05"):
             return False
         return not any(ev[e].thread == ev[w].thread and ev[e].step == ev[w].step for e in self.MBA)
+
+    def next_to(self, t: int, u: int) -> bool:
+        """Whether no grid of their GPU lies between those of the two threads (9.7.14.13, direct prerequisites)."""
+        return not any(self.before(t, v) and self.before(v, u) for v in range(len(self.test.threads)))
 
     def before(self, t: int, u: int) -> bool:
         """Whether the grid of thread ``t`` is an earlier one of the same GPU than that of ``u``."""

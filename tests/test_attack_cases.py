@@ -216,7 +216,7 @@ CASES: tuple[Case, ...] = (
      ("cta 0: ld.global.u32 r9, [v]; mov.u64 r1, 0x100000001; st.relaxed.gpu.global.v2.u64 [v], {r1, r1};",
       "cta 1: ld.relaxed.gpu.global.v2.u64 {r0, r1}, [v];"), {}),
     # 8.9.4 API synchronization
-    ("wait for all earlier grids", "never", D, "exists (P2:r0 == 0)",
+    ("wait for the grid before, which did not wait", "sometimes", D, "exists (P2:r0 == 0)",
      ("cta 0, grid 0: PUT", "cta 0, grid 1 overlap: griddepcontrol.launch_dependents;",
       "cta 0, grid 2 overlap: griddepcontrol.wait; GET"), {}),
     ("wait of another thread and a barrier", "never", D, "exists (P1:r0 == 0)",

@@ -46,6 +46,7 @@ def test_index() -> None:
         "alias-fence",
         "atomic",
         "fence-proxy",
+        "griddep",
         "middle",
         "pattern-location",
         "po-proxy",

@@ -316,7 +316,7 @@ def test_barrier_like_instructions() -> None:
         "mbarrier.arrive.release.cluster.shared::cta.b64 t, [b]; mbarrier.test_wait.shared::cta.b64 p, [b], t; "
         "fence.mbarrier_init.release.cluster; mbarrier.inval.shared.b64 [b]"
     )
-    assert [k for _, k in keys(found)] == ["CA", "CW", "BA", "BW", "MBA", "MBA", "MBW", "F", "MBV"]
+    assert [k for _, k in keys(found)] == ["CA", "CW", "BA", "BW", "MBA", "MBA", "MBW", "F", "MBV", "EX"]
     assert sets(found, (at(0), "CA")) == {"CA", "GEN", "STRONG", "CLUSTER"}
     assert sets(found, (at(1), "CW")) == {"CW", "GEN", "STRONG", "ACQ", "CLUSTER"}
     assert sets(found, (at(3), "MBA")) == {"MBA", "GEN", "STRONG", "CTA"}
@@ -333,8 +333,9 @@ def test_a_wait_forks_and_names_its_token() -> None:
     assert [t.steps[-1].number for t in (true, false)] == [1, 0]
     assert all(t.steps[-1].state == at(0) for t in (true, false))
     assert [[e.kind for e in t.events] for t in (true, false)] == [["MBA", "MBW", "W"], ["MBA", "MBP"]]
-    # The result is no read: nothing depends on it.
-    assert true.events[2].ctrl == 0 and true.tokens == {at(0): 0}
+    # The store depends on the wait, which depends on the arrival whose state it asks for.
+    assert true.events[2].ctrl == 1 << true.events[1].leaf and true.events[1].data == 1 << true.events[0].leaf
+    assert true.tokens == {at(0): 0}
 
 
 def test_phases_of_an_mbarrier_are_per_initialisation() -> None:

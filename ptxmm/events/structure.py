@@ -323,6 +323,20 @@ def _lives(layout: Layout) -> list[int]:
     return rows
 
 
+def _api_indirect(layout: Layout) -> list[int]:
+    """Those pairs of ``api`` that end at a wait of a grid, but begin in one before the grid before it."""
+    rows = _api(layout)
+    places = [thread.placement for thread in layout.scene.test.threads]
+    waits = [e for e in layout.events if e.kind == "API" and e.op is not None]
+    for i, row in enumerate(rows):
+        rows[i] = 0
+        for wait in waits if row else ():
+            first, last = places[layout.events[i].id[0]], places[wait.id[0]]
+            if any(p.gpu == last.gpu and not p.host and first.grid < p.grid < last.grid for p in places):
+                rows[i] |= row & 1 << layout.numbers[wait.id, "API"]
+    return rows
+
+
 def _api(layout: Layout) -> list[int]:
     """The end of every thread of a grid before the start, or a wait, of every thread of a later grid of the GPU."""
     rows = [0] * len(layout.events)
@@ -365,5 +379,6 @@ BUILDERS: Mapping[str, Builder] = {
     "mbobj": _mbobj,
     "lives": _lives,
     "api": _api,
+    "api-indirect": _api_indirect,
 }
 """How each relation is built. The phases of barriers decide others, and a witness the rest."""

@@ -45,6 +45,7 @@ EDGES: Mapping[str, Words] = MappingProxyType(
         "aord": Words("order inside an asynchronous operation", "8.9.1.1"),
         "acomp": Words("completion of an asynchronous operation", "8.9.1.1"),
         "api": Words("API synchronization between grids", "8.9.4"),
+        "api-indirect": Words("API synchronization with a grid further back", "9.7.14.13"),
     }
 )
 """Base relations that order events."""

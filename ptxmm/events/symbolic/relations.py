@@ -382,6 +382,16 @@ def api(program: Program) -> Iterator[Item]:
             yield a.number, b.number, TRUE
 
 
+def api_indirect(program: Program) -> Iterator[Item]:
+    """The pairs of ``api`` from a grid to ``griddepcontrol.wait`` of one that is not the next one of its GPU."""
+    grids = {(t.placement.gpu, t.placement.grid) for t in program.test.threads if not t.placement.host}
+    for a, b, when in api(program):
+        mine, other = (program.test.threads[program.events[e].thread].placement for e in (a, b))
+        between = any(gpu == mine.gpu and mine.grid < grid < other.grid for gpu, grid in grids)
+        if between and program.events[b].id[1] >= 0:
+            yield a, b, when
+
+
 VARYING: dict[str, Callable[[Program, Alternatives], Iterator[Item]]] = {
     "pfence": pfence,
     "issue": issue,
@@ -403,4 +413,5 @@ RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
     "rcov": rcov,
     "lives": lives,
     "api": api,
+    "api-indirect": api_indirect,
 }
