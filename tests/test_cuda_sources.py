@@ -189,3 +189,22 @@ def test_what_nvcc_prints_can_be_wrong(bench: Bench) -> None:
     bench.install("printf '.version 9.0\\n.target sm_90\\n.address_size 64\\n.visible .entry mp(\\n' > $2")
     error = bench.refused()
     assert error.file == str(bench.source.with_suffix(".ptx")) and error.line is not None
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    (r"\.loc\s+1 \d+ \d+(?!,)", ".loc 1 0 0"), (r"\.loc\s+(\d) 2\d \d+", r".loc \1 0 0"),
+    (r"\.loc\s+1 (\d+)", r".loc 1 99\1"), (r"inlined_at 1 \d+", "inlined_at 1 0"), (r"\.loc[^\n]*\n", "\n"),
+    (r"(?m)^\s*\.file[^\n]*$", ""), (r"\.loc\s+1", ".loc 7"),
+])  # fmt: skip
+def test_places_are_lines_of_the_source(bench: Bench, old: str, new: str) -> None:
+    """Whatever the line information is: `.loc 1 0` is what compilers write of an instruction that has no line."""
+    text = PRINTED.read_text(encoding="utf-8")
+    changed = re.sub(old, new, text)
+    assert changed != text
+    bench.source.with_suffix(".ptx").write_text(changed)
+    (test,) = read(bench.source)
+    rows = SOURCE.split("\n")
+    spans = [op.source.span for thread in test.threads for op in thread.body]
+    assert all(0 < span.line <= len(rows) and span.column <= len(rows[span.line - 1]) + 1 for span in spans)
+    calls = re.findall(r"called on line ([0-9, ]+)", " ".join(op.source.text for t in test.threads for op in t.body))
+    assert all(0 < int(line) <= len(rows) for found in calls for line in found.split(","))

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from ptxmm.analysis.outcomes import check
 from ptxmm.cli.app import run
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse, read
 from ptxmm.formats.modules.extract import skeleton
 from ptxmm.formats.modules.launch import Launch, has_comments, parse_launches
 from ptxmm.program.test import Test
-from tests.support import ROOT
+from tests.support import ROOT, model_named
 
 Golden = Callable[[str, str], None]
 
@@ -418,7 +419,7 @@ MEETING = [
     (
         OBJECT,
         entry(POINTER, ONE + "ts: .branchtargets L1, L2;\n  @%p1 brx.idx %r1, ts;\nL1:\nL2:\n"), "unsupported",
-        "16:3: error: this `brx.idx` is not supported\n    @%p1 brx.idx %r1, ts;\n    " + "^" * 20,
+        "16:3: error: `brx.idx` with a guard is not supported\n    @%p1 brx.idx %r1, ts;\n    " + "^" * 20,
     ),
     (
         OBJECT, entry(POINTER, ONE + "  mov.u32 %q1, 0;\n"), "name",
@@ -831,6 +832,54 @@ def test_calls_and_indexed_branches_are_inlined() -> None:
         "st.global.u32 [x], 0 | st.global.u32 [x], 2",
         "st.global.u32 [x], 8 | st.global.u32 [x], 9",
     ]
+
+
+INDEXED = """  ld.param.u64 %rd1, [p0];
+  ld.global.u32 %r1, [%rd1];
+ts: .branchtargets L1, L2;
+  brx.idx %r1, ts;
+L1:
+  st.global.u32 [%rd1+4], 8;
+  ret;
+L2:
+  st.global.u32 [%rd1+4], 9;
+"""
+
+
+@pytest.mark.parametrize(("index", "status"), [(0, "complete"), (1, "complete"), (2, "undefined"), (7, "undefined")])
+def test_an_index_beyond_the_targets_has_no_meaning(index: int, status: str) -> None:
+    toml = f'args = ["x"]\n[objects]\nx = {{ type = "u32", init = [{index}, 0] }}\n'
+    result = check(launched(toml, entry(POINTER, INDEXED)), model_named("ptx-8.5"), engine="both")
+    assert result.status == status
+    if status == "complete":
+        assert [outcome.memory["x[1]"] for outcome in result.outcomes] == [8 + index]
+
+
+@pytest.mark.parametrize(("toml", "body", "message"), [
+    (OBJECT, "  brx.idx %r1;\n", "`brx.idx` has an index and a list of targets"),
+    (OBJECT, "  brx.idx %r1, nowhere;\n", "no `.branchtargets` is called `nowhere`"),
+    ('args = ["x+' + "9" * 5000 + '"]\nobjects.x = "u32"\n', "", "is neither an object nor an object and an offset"),
+])  # fmt: skip
+def test_what_is_wrong_is_said(toml: str, body: str, message: str) -> None:
+    with pytest.raises(PtxmmError, match=re.escape(message)) as caught:
+        launched(toml, entry(POINTER, body))
+    assert caught.value.line
+
+
+@pytest.mark.parametrize("what", ["kernel", "register", "variable", "label", "object"])
+def test_long_names(what: str) -> None:
+    name = "v" * 3000
+    body = f"  .reg .b32 %{name}; mov.u32 %{name}, 4; {name}: ld.param.u64 %rd1, [p0]; st.global.u32 [%rd1], %{name};\n"
+    module = entry(POINTER, body, name if what == "kernel" else "k", f".global .u32 {name}0;\n")
+    toml = OBJECT if what != "object" else f'args = ["{name}"]\nobjects.{name} = "u32"\n'
+    assert check(launched(toml, module), model_named("ptx-8.5")).status == "complete"
+
+
+def test_long_initial_values() -> None:
+    before = f".global .b8 big[60000] = {{{', '.join(['1'] * 60000)}}};\n"
+    body = "  ld.param.u64 %rd1, [p0]; ld.global.u32 %r1, [big+59996]; st.global.u32 [%rd1], %r1;\n"
+    result = check(launched(OBJECT, entry(POINTER, body, before=before)), model_named("ptx-8.5"))
+    assert [outcome.memory["x"] for outcome in result.outcomes] == [0x01010101]
 
 
 # -- the commands --------------------------------------------------------------------------------------------------

@@ -153,6 +153,8 @@ class _Search:
 
     def memory(self, address: Address) -> list[tuple[str, int | None]]:
         """The physical objects that an access at ``address`` may be of, with the offset in each."""
+        if isinstance(address.base, Imm):
+            return []  # a number, where nothing is
         places = {(key, None if at is None else at + address.offset) for key, at in self.value(address.base)}
         if not places:
             places = {(key, None) for key in self.test.objects}

@@ -154,6 +154,8 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
                 copied.append((test.objects[frm.name], frm.offset, test.objects[to.name], to.offset, size))
                 continue
             for address, size in _sources(op):
+                if isinstance(address.base, Imm):
+                    continue  # a number, where nothing is
                 base = _named(address, known)
                 if base is not None:
                     begin = base.offset + address.offset

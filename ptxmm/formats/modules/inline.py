@@ -216,20 +216,28 @@ class _Frame:
         return replace(vector, items=items)  # type: ignore[arg-type]
 
     def indexed(self, item: syntax.Instruction, place: Place | None) -> None:
-        """``brx.idx``: a branch for each target (PTX ISA 9.7.12.4); an index beyond them has no meaning."""
+        """``brx.idx``: a branch for each target (PTX ISA 9.7.12.4). An index beyond them has no meaning:
+        after the branches comes an access at address 0, where nothing is."""
+        if len(item.operands) != 2:
+            hint = "write `brx.idx %r1, targets;` with `targets: .branchtargets L1, L2;` before it"
+            raise at("`brx.idx` has an index and a list of targets", item.span, kind="syntax", hint=hint)
         targets = self.targets.get(item.operands[1].name) if isinstance(item.operands[1], syntax.Name) else None
-        if targets is None or item.guard is not None:
-            raise at("this `brx.idx` is not supported", item.span, kind="unsupported")
+        if targets is None:
+            name = getattr(item.operands[1], "name", "")
+            raise at(f"no `.branchtargets` is called `{name}`", item.span, kind="name")
+        if item.guard is not None:
+            raise at("`brx.idx` with a guard is not supported", item.span, kind="unsupported")
         chosen = syntax.Name(f"brx{self.suffix}", item.span, True)
         self.flat.registers[chosen.name] = Type("pred", 1)
         index = self.operand(item.operands[0])
         for number, label in enumerate(targets.labels):
             target = syntax.Name(label + self.suffix, item.span)
-            if number + 1 == len(targets.labels):
-                self.emit(_made(item, "bra", target), place)
-            else:
-                self.emit(_made(item, "setp.eq.u32", chosen, index, syntax.Number(number, item.span)), place)
-                self.emit(_made(item, "bra", target, guard=syntax.Guard(chosen, False, item.span)), place)
+            self.emit(_made(item, "setp.eq.u32", chosen, index, syntax.Number(number, item.span)), place)
+            self.emit(_made(item, "bra", target, guard=syntax.Guard(chosen, False, item.span)), place)
+        nothing = syntax.Name(f"brx nothing{self.suffix}", item.span, True)
+        self.flat.registers[nothing.name] = Type("b", 32)
+        nowhere = syntax.Memory(syntax.Number(0, item.span), 0, item.span)
+        self.emit(_made(item, "ld.b32", nothing, nowhere), place)
 
     # Parameters.
 

@@ -26,7 +26,7 @@ Scalar = int | float | str
 """A number, or an object and an offset in bytes (``out+4``)."""
 
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?!\S)(.*)$|^[ \t]*//[ \t]*ptxmm:(\S.*)$", re.MULTILINE)
-_PLACE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\+\s*([0-9]+))?")
+_PLACE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\+\s*([0-9]{1,18}))?")
 _MOST_CTAS = 1 << 16
 _KEYS = {
     "name", "kernel", "grid", "block", "cluster", "shared", "threads", "args", "objects", "host", "check", "launch",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ptxmm.errors import PtxmmError, Span
@@ -44,14 +44,17 @@ def lower(
     others: Mapping[str, str],
     isa: tuple[int, int],
     locate: Locate,
+    start: Span | None = None,
 ) -> Code:
     """Resolve the instructions of ``flat`` in PTX of version ``isa``.
 
     ``variables``: the names of memory objects; ``others``: those of what has an address that means nothing here, each
-    with what it is (``functions``). ``locate``: see there. Raises ``PtxmmError`` for a branch to nowhere.
+    with what it is (``functions``). ``locate``: see there; ``start``: the place where that gives none. Raises
+    ``PtxmmError`` for a branch to nowhere.
     """
     steps = [item for item in flat.statements if isinstance(item, Step)]
     made: list[list[tuple[Op, tuple[PtxmmError, bool] | None]]] = []
+    places = _located(steps, locate, start)
     predicates = {name for name, type_ in flat.registers.items() if type_ == PREDICATE}
     numbers: dict[str, int] = {}
     count = 0
@@ -60,9 +63,8 @@ def lower(
             count += 1
         else:
             numbers[item] = count
-    for step in steps:
+    for step, (place, calls) in zip(steps, places, strict=True):
         found = _resolved(step, flat, variables, others, numbers, predicates, isa)
-        place, calls = locate(step.place)
         made.append([(_placed(op, place, calls), why) for op, why in found])
     starts = [0]
     for chunk in made:
@@ -75,6 +77,18 @@ def lower(
                 refused[len(body)] = why
             body.append(_jump(op, starts))
     return Code(tuple(body), {**flat.registers, CARRY: PREDICATE}, refused)
+
+
+def _located(
+    steps: Sequence[Step], locate: Locate, start: Span | None
+) -> list[tuple[Span | None, tuple[int, ...]]]:
+    """The place of each step. One that a compiler gives no line of the source (``.loc 1 0``, a header) has that of the
+    step before it, or of the first one that has one."""
+    found = [locate(step.place) for step in steps]
+    last = next((where for where in found if where[0] is not None), (start, ()))
+    for number, where in enumerate(found):
+        last = found[number] = where if where[0] is not None else last
+    return found
 
 
 def _jump(op: Op, starts: list[int]) -> Op:

@@ -56,11 +56,19 @@ _LISTED = 8
 
 
 def launched(
-    module: ptx.Module, launch: Launch, *, file: str, text: str, locate: Locate, isa: tuple[int, int] | None = None
+    module: ptx.Module,
+    launch: Launch,
+    *,
+    file: str,
+    text: str,
+    locate: Locate,
+    isa: tuple[int, int] | None = None,
+    start: Span | None = None,
 ) -> Test:
     """The test of one ``launch`` of a kernel of ``module``.
 
-    ``file`` and ``text``: what places in results are of; ``locate`` gives the place there for one of ``.loc``.
+    ``file`` and ``text``: what places in results are of; ``locate`` gives the place there for one of ``.loc``,
+    ``start`` that of instructions without one, None for that in the module.
     ``isa``: the version of the PTX ISA, None for that of the module.
 
     Raises ``PtxmmError`` with its place: what does not fit together, what can't be modelled.
@@ -71,7 +79,7 @@ def launched(
     variables, keys = variables_of(module, flat, launch, set(_named(launch.condition)))
     others = dict.fromkeys(module.functions, "functions")
     others |= {v.name: "textures, samplers and surfaces" for v in module.variables if v.opaque is not None}
-    code = lower(flat, keys, others, isa or module.version, locate)
+    code = lower(flat, keys, others, isa or module.version, locate, start)
     code = replace(code, body=tuple(rename(op, keys) for op in code.body))
     observed = _observed(launch, code.registers)
     code = pruned(code, frozenset().union(*observed))
