@@ -58,7 +58,7 @@ OPTIONS = (("-O3",), ("-O3", "-G", "-dopt=on"), ("-Xcicc", "-O0"), ("-O0", "-G")
 
 @pytest.fixture
 def without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptxmm.formats.modules.read.shutil.which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
 
 
 def shares(names: list[str]) -> list[object]:
