@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.outcomes import check as decide
 from ptxmm.cli.app import run
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse, read
@@ -849,7 +849,7 @@ L2:
 @pytest.mark.parametrize(("index", "status"), [(0, "complete"), (1, "complete"), (2, "undefined"), (7, "undefined")])
 def test_an_index_beyond_the_targets_has_no_meaning(index: int, status: str) -> None:
     toml = f'args = ["x"]\n[objects]\nx = {{ type = "u32", init = [{index}, 0] }}\n'
-    result = check(launched(toml, entry(POINTER, INDEXED)), model_named("ptx-8.5"), engine="both")
+    result = decide(launched(toml, entry(POINTER, INDEXED)), model_named("ptx-8.5"), engine="both")
     assert result.status == status
     if status == "complete":
         assert [outcome.memory["x[1]"] for outcome in result.outcomes] == [8 + index]
@@ -872,13 +872,13 @@ def test_long_names(what: str) -> None:
     body = f"  .reg .b32 %{name}; mov.u32 %{name}, 4; {name}: ld.param.u64 %rd1, [p0]; st.global.u32 [%rd1], %{name};\n"
     module = entry(POINTER, body, name if what == "kernel" else "k", f".global .u32 {name}0;\n")
     toml = OBJECT if what != "object" else f'args = ["{name}"]\nobjects.{name} = "u32"\n'
-    assert check(launched(toml, module), model_named("ptx-8.5")).status == "complete"
+    assert decide(launched(toml, module), model_named("ptx-8.5")).status == "complete"
 
 
 def test_long_initial_values() -> None:
     before = f".global .b8 big[60000] = {{{', '.join(['1'] * 60000)}}};\n"
     body = "  ld.param.u64 %rd1, [p0]; ld.global.u32 %r1, [big+59996]; st.global.u32 [%rd1], %r1;\n"
-    result = check(launched(OBJECT, entry(POINTER, body, before=before)), model_named("ptx-8.5"))
+    result = decide(launched(OBJECT, entry(POINTER, body, before=before)), model_named("ptx-8.5"))
     assert [outcome.memory["x"] for outcome in result.outcomes] == [0x01010101]
 
 

@@ -79,6 +79,22 @@ def test_what_is_written_before_it_is_read_is_known(name: str) -> None:
     assert conclusions(HOLDING[name]) == {"expected"}
 
 
+def test_a_large_private_array_that_is_written_first() -> None:
+    """No byte of it needs a value of its own."""
+    stores = " ".join(f"st.local.u32 [L+{4 * i}], {i};" for i in range(100))
+    loads = " ".join(f"ld.local.u32 %r2, [L+{4 * i}];" for i in reversed(range(100)))
+    array = ".local .align 4 .b8 L[400]; "
+    assert conclusions(f"{array}{stores}{loads}{STORE}") == {"expected"}
+    assert conclusions(f"{array}{loads.split(';')[-2]}; {STORE}") == {"contradicted"}
+    for first in (f"{READ} @%p1 st.local.u32 [L], 0;", f"{READ} @!%p1 bra S; st.local.u32 [L], 0;\nS:"):
+        body = f"{array}{first} ld.local.u32 %r2, [L];{STORE}"
+        (test,) = parse(HEAD.format(body=body, condition="out == 0", before=""), "k.ptx")
+        assert test.objects["L"].unknown
+    with pytest.raises(PtxmmError, match="400 bytes have no initial value") as caught:
+        conclusions(f"{array}{loads}{STORE}")
+    assert caught.value.hint == "give an initial value: [objects] L = { init = 0 }"
+
+
 def test_what_is_computed_with_it_holds_for_no_value_for_sure() -> None:
     body = "add.u32 %r2, %r3, 5; mul.lo.u32 %r2, %r2, 4; and.b32 %r2, %r2, 3;" + STORE
     assert conclusions(body) == {"inconclusive"}

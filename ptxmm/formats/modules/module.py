@@ -23,7 +23,7 @@ from ptxmm.formats.modules.objects import Object, viewed
 from ptxmm.formats.modules.prune import pruned
 from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
 from ptxmm.formats.modules.specialize import Residue, specialize
-from ptxmm.formats.modules.unwritten import shown, with_unwritten
+from ptxmm.formats.modules.unwritten import shown, with_unwritten, written_first
 from ptxmm.formats.modules.variables import variables_of
 from ptxmm.formats.text import at
 from ptxmm.program.build import build
@@ -88,6 +88,9 @@ def launched(
         threads, notes, clocks = _threads(code, launch, observed, variables, shared)
     except PtxmmError as error:
         raise error.place(file, text) from None
+    for name, item in tuple(variables.items()):
+        if item.space == "local" and item.initial is None and written_first([t.body or () for t in threads], item):
+            variables[name] = replace(item, initial=())
     variables, bodies = separated(variables, [thread.body or () for thread in threads], launch)
     threads = [t if t.body is None else replace(t, body=body) for t, body in zip(threads, bodies, strict=True)]
     placed = [t for t in threads if not t.placement.host]

@@ -15,8 +15,24 @@ from ptxmm.formats.modules.flow import live_registers
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.text import at
 from ptxmm.program.graph import graph_of
+from ptxmm.program.symbols import symbols
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
-from ptxmm.ptx.ops import Address, Branch, Exit, Guard, Imm, Load, Op, Reg, SetPredicate, Source, Sym, Type
+from ptxmm.ptx.ops import (
+    Address,
+    Branch,
+    Exit,
+    Guard,
+    Imm,
+    Load,
+    Op,
+    Reg,
+    SetPredicate,
+    Source,
+    Store,
+    Sym,
+    Type,
+    access_bytes,
+)
 
 _WIDTHS = (8, 16, 32, 64)
 _State = dict[str, Guard | None]
@@ -65,6 +81,40 @@ def with_unwritten(
             first.append(SetPredicate("ne", word, Reg(name), None, Reg(into), Imm(0), here))
     moved = [replace(op, target=op.target + len(first)) if isinstance(op, Branch) else op for op in body]
     return Unwritten((*first, *moved), variables, added)
+
+
+def written_first(bodies: Sequence[Sequence[Op]], item: Object) -> bool:
+    """Whether every thread writes what it reads of the private variable ``item`` before it reads it, on every path, and
+    does nothing else with its address: then it does not matter what the variable holds at first."""
+    return all(_writes_first(body, item.name) for body in bodies if any(item.name in symbols(op) for op in body))
+
+
+def _writes_first(body: Sequence[Op], name: str) -> bool:
+    after = graph_of(body).after
+    entry = {0: 0}  # the bytes that have been written, as bits
+    waiting = [0]
+    while waiting:
+        pc = waiting.pop()
+        if pc == len(body):
+            continue
+        op, written = body[pc], entry[pc]
+        if name in symbols(op):
+            if not isinstance(op, Load | Store) or symbols(op) != [name] or not isinstance(op.address.base, Sym):
+                return False
+            start = op.address.base.offset + op.address.offset
+            if start < 0:
+                return False
+            touched = ((1 << access_bytes(op)) - 1) << start
+            if isinstance(op, Load) and touched & ~written:
+                return False
+            if isinstance(op, Store) and op.guard is None:
+                written |= touched
+        for follower in after[pc]:
+            new = written & entry[follower] if follower in entry else written
+            if new != entry.get(follower):
+                entry[follower] = new
+                waiting.append(follower)
+    return True
 
 
 def shown(name: str) -> str:
