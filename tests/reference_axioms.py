@@ -234,7 +234,7 @@ def final_writes(
         if not found:
             return None
         each.append(found)
-    return set(itertools.product(*each)) if decide else set(), flags(x, rf, bc, cause) if decide else frozenset()
+    return set(itertools.product(*each)) if decide else set(), flags(x, rf, bc, cause, met) if decide else frozenset()
 
 
 def precedes(x: Frame, cause: Pairs) -> Pairs:
@@ -242,7 +242,7 @@ def precedes(x: Frame, cause: Pairs) -> Pairs:
     return cause | seq(x.rmw, cause) if x.model == "ptx-8.5" else cause
 
 
-def flags(x: Frame, rf: Pairs, bc: Pairs, cause: Pairs) -> frozenset[str]:
+def flags(x: Frame, rf: Pairs, bc: Pairs, cause: Pairs, met: Meeting) -> frozenset[str]:
     """Data races and the use of mbarriers that are not ordered after their initialisation (8.7.1, 6.4)."""
     found = set()
     cause = precedes(x, cause)
@@ -262,6 +262,9 @@ def flags(x: Frame, rf: Pairs, bc: Pairs, cause: Pairs) -> frozenset[str]:
     initialised = {e for i, e in x.mbobj & (x.po | seq(bc, x.po | x.issue_all))}
     if x.MBX - initialised:
         found.add("mbarrier-before-init")
+    # at least one wait has returned true for a phase before there is an arrival of the next one
+    if met.late - {e for w, e in met.passed & (bc | seq(bc, x.issue_all))}:
+        found.add("mbarrier-phase-skipped")
     if x.model == "ptx-8.5":
         return frozenset(found)
     partial = {(a, b) for a, b in x.ovl - x.loc if not {a, b} & x.IW and {a, b} & x.W}

@@ -35,6 +35,8 @@ class Meeting:
     completed: frozenset[tuple[Place, int]] = frozenset()
     given: frozenset[tuple[Leaf, Expr]] = frozenset()
     exitphase: Pairs = frozenset()
+    late: frozenset[int] = frozenset()  # operations on mbarriers in a phase that is not the first one
+    passed: Pairs = frozenset()  # waits, and the operations of the phase after the one that they found complete
 
     @property
     def phases(self) -> Pairs:
@@ -239,7 +241,8 @@ class Simulation:
                 moved = arrive(state, 1, 0) if amount is None else transact(state, -amount)
                 if moved is not None:
                     after = self.set(replace(s, flying=s.flying - {item}), place, moved)
-                    yield replace(after, record=after.record | {self.entry(event, "arrive", place, state)})
+                    what = "arrive" if amount is None else "tx"
+                    yield replace(after, record=after.record | {self.entry(event, what, place, state)})
 
     def execute(self, s: State, after: State, step: Step, args: tuple[int | None, ...]) -> Iterator[State]:
         t = step.thread
@@ -343,7 +346,7 @@ class Simulation:
                 new = transact(old, amount if kind == "expect_tx" else -amount)
                 if new is not None:
                     s = self.set(after, place, new)
-                    yield replace(s, record=s.record | {self.entry(event, "arrive", place, old)})
+                    yield replace(s, record=s.record | {self.entry(event, "tx", place, old)})
             case ops.MbarrierWait():
                 state, parity = args
                 if state is not None:
@@ -377,7 +380,7 @@ class Simulation:
             (a, w)
             for a, k, p in s.record
             for w, j, q in s.record
-            if k[0] == j[0] == "mbarrier" and k[1:3] == j[1:3] and (k[3], j[3]) == ("arrive", "wait") and p < q
+            if k[0] == j[0] == "mbarrier" and k[1:3] == j[1:3] and (k[3] != "wait", j[3]) == (True, "wait") and p < q
         )
         completed = frozenset((place, m.phase) for place, m in s.mbarriers)
         exitphase = frozenset(
@@ -386,7 +389,16 @@ class Simulation:
             for w, j, q in s.record
             if t in self.exits and j == (*k, "wait") and p == q
         )
-        return Meeting(same("bar"), same("warp"), same("cluster"), mbphase, s.tokens, completed, s.given, exitphase)
+        counted = [(e, k, p) for e, k, p in s.record if k[0] == "mbarrier"]
+        late = frozenset(e for e, k, p in counted if k[3] == "arrive" and p)
+        passed = frozenset(
+            (w, e)
+            for w, j, q in counted
+            for e, k, p in counted
+            if e in late and j[1:3] == k[1:3] and j[3] == "wait" and k[3] == "arrive" and q >= p
+        )
+        pairs = same("bar"), same("warp"), same("cluster"), mbphase
+        return Meeting(*pairs, s.tokens, completed, s.given, exitphase, late, passed)
 
 
 class Unknown(Exception):

@@ -23,7 +23,8 @@ def test_axioms() -> None:
         axioms = [axiom.name for axiom in cat.load(name).axioms]
         assert set(common) <= set(axioms)
     flags = [axiom.name for axiom in cat.load("ptx-8.5").axioms if axiom.flag]
-    assert flags == ["mixed-size-race", "data-race", "mbarrier-before-init", "shared-after-exit"]
+    races = ["mixed-size-race", "data-race"]
+    assert flags == [*races, "mbarrier-before-init", "shared-after-exit", "mbarrier-phase-skipped"]
     for name in ("ptx-6.0", "ptx-7.5"):
         assert [axiom.name for axiom in cat.load(name).axioms if axiom.flag] == ["mixed-size-race", "mixed-sizes"]
     assert not any(axiom.flag for axiom in cat.load("sc").axioms)
@@ -282,6 +283,7 @@ flag ~empty (race \\ loc) as mixed-size-race
 flag ~empty race as data-race
 flag ~empty MBX \\ range(mbobj & (po | (bc; (po | issue-all)))) as mbarrier-before-init
 flag ~empty domain(lives) \\ domain(lives & (bc | ((rf | mbphase); bc?))) as shared-after-exit
+flag ~empty range(mblate) \\ range(mbpassed & (bc | (bc; issue-all))) as mbarrier-phase-skipped
 """
     + COMMON,
 }

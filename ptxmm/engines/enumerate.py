@@ -88,6 +88,7 @@ class _Task:
         self.rules: Rules = rules(model)
         self.readings = readings(model.readings)
         self.ordered = "mbnext" in model.names()
+        self.told = "mblate" in model.names()
         self.known: set[tuple[int, ...]] = set()
         self.verdicts: set[bool] = set()
         self.wanted = list(dict.fromkeys((*observed.memory, *memory_terms(test.filter))))
@@ -145,7 +146,9 @@ class _Task:
         shared = any(t.exchanges for t in choice)
         tokens = {i for t in choice for i in self._needed_tokens(t)}
         places, check = self.scene.places, self.limits.check
-        for meeting in meetings(self.test, places, steps, ended, check, observed=tokens, ordered=self.ordered):
+        for meeting in meetings(
+            self.test, places, steps, ended, check, observed=tokens, ordered=self.ordered, told=self.told
+        ):
             paths = tuple(_path(t, meeting) for t in choice)
             going = [p for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
             # Who spins may wait for what a thread does beyond the bound.

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 
 from ptxmm.events.barriers.mbarrier import EPOCH
 from ptxmm.program.test import EventId
-from ptxmm.ptx.ops import Barrier, BarrierReduction, WarpBarrier
+from ptxmm.ptx.ops import Barrier, BarrierReduction, CopyAsyncArrive, MbarrierArrive, TensorCommit, WarpBarrier
 
 if TYPE_CHECKING:
     from ptxmm.events.execution import Layout
 
-PHASES = frozenset(("barphase", "syncbar", "sync_barrier", "warpphase", "cluphase", "mbphase", "mbnext", "exitphase"))
+PHASES = frozenset((
+    "barphase", "syncbar", "sync_barrier", "warpphase", "cluphase", "mbphase", "mbnext", "exitphase",
+    "mblate", "mbpassed",
+))  # fmt: skip
 """The base relations that a run of the barriers decides."""
 
 _MBARRIER = ("MBA", "MBW")
+_ARRIVALS = (MbarrierArrive, CopyAsyncArrive, TensorCommit)
+"""What arrives at an mbarrier: not what counts bytes only (9.7.14.15.7)."""
 
 
 def phase_relations(
@@ -44,6 +49,9 @@ def phase_relations(
         found[str(key[0])] |= layout.algebra.relation((a, w) for a in arrivals for w in waits)
         found["exitphase"] |= layout.algebra.relation((e, w) for e in _exits(layout, arrivals) for w in waits)
     for before, after in mbarriers.values():
+        late = [(p, a) for p, a in before if p % EPOCH and isinstance(layout.events[a].op, _ARRIVALS)]
+        found["mblate"] |= layout.algebra.relation((a, a) for _, a in late)
+        found["mbpassed"] |= layout.algebra.relation((w, a) for q, w in after for p, a in late if p <= q)
         found["mbphase"] |= layout.algebra.relation((a, w) for p, a in before for q, w in after if p < q)
     found["syncbar"] = found["sync_barrier"] = found["barphase"]
     found["mbnext"] = _next(layout, phases, order)

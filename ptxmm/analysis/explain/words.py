@@ -40,6 +40,8 @@ EDGES: Mapping[str, Words] = MappingProxyType(
         "mbphase": Words("phase of the mbarrier", "9.7.14.15"),
         "exitphase": Words("exit, which lets the barrier pass", "9.7.14.1"),
         "mbnext": Words("next operation on the mbarrier", "9.7.14.15"),
+        "mblate": Words("arrival of a later phase of the mbarrier", "9.7.14.15.4"),
+        "mbpassed": Words("wait for the phase before", "9.7.14.15.4"),
         "issue": Words("start of an asynchronous operation", "8.9.1.1"),
         "issue-all": Words("start of an asynchronous operation", "8.9.1.1"),
         "aord": Words("order inside an asynchronous operation", "8.9.1.1"),

@@ -30,6 +30,7 @@ def meetings(
     tokens: Mapping[EventId, int] | None = None,
     ordered: bool = False,
     order: Sequence[EventId] | None = None,
+    told: bool = False,
 ) -> Iterator[Meeting]:
     """Every way the barriers turn out, each once.
 
@@ -40,7 +41,7 @@ def meetings(
     the tokens of others, and then the phases at an mbarrier where nobody waits, are those of some way with the rest.
     ``tokens``: only ways in which these arrivals return these tokens. ``ordered``: ways that differ in the order of
     arrivals, or of an arrival and a wait that returns true, at one mbarrier are different ways; ``order``: only ways
-    that have each mbarrier's operations in this order.
+    that have each mbarrier's operations in this order. ``told``: phases are told apart even where nobody waits.
 
     A wait for an mbarrier happens only when it returns its result (``number``); ways in which it can't are left out.
     An undefined operation ends its thread and stops the barrier; all other threads go on as far as they can without it,
@@ -61,7 +62,7 @@ def meetings(
         from ptxmm.events.barriers.plan import plan
 
         seen = tokens if tokens is not None else observed
-        simulation = Simulation(test, plan(test, places, given, ended, seen, ordered or order is not None))
+        simulation = Simulation(test, plan(test, places, given, ended, seen, ordered or order is not None, told))
         yield from explore(simulation, check, Wanted(fixed, tokens, order))
 
 

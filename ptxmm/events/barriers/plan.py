@@ -101,11 +101,13 @@ def plan(
     ended: Sequence[bool],
     observed: Collection[EventId] | None,
     ordered: bool = False,
+    told: bool = False,
 ) -> Plan:
     """The plan for the steps of each thread.
 
     ``observed``: the arrivals whose tokens matter; then phases of mbarriers where nobody waits do not. None: all that
-    return a token to a register, and all phases. ``ordered``: the order at each mbarrier matters.
+    return a token to a register, and all phases. ``ordered``: the order at each mbarrier matters; ``told``: all phases
+    do.
     """
     keys: dict[_Key, int] = {}
     for t, mine in enumerate(steps):
@@ -128,11 +130,12 @@ def plan(
             phase, misuse = known[i]
             recorded = step.kind not in ("mb.inval", "mb.increment", "warp.exchange")
             seen = step.kind in ARRIVALS and (_returns(test, step.id) if observed is None else step.id in observed)
-            told = ordered or observed is None or step.place is None or step.place in awaited or step.id in awaited
+            kept = told or ordered or observed is None or step.place is None
+            kept = kept or step.place in awaited or step.id in awaited
             token = _token(step, tokens)
             chained = step.kind in CHANGES or (step.kind == "mb.wait" and step.number == 1)
             at = len(slots), t, i, step, barrier, groups[barrier]
-            slots.append(Slot(*at, phase, misuse, token, recorded, told, seen, chained))
+            slots.append(Slot(*at, phase, misuse, token, recorded, kept, seen, chained))
     users = tuple(tuple(s for s in slots if s.barrier == b) for b in range(len(keys)))
     later = []
     for t, mine in enumerate(steps):

@@ -36,6 +36,9 @@ from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 Item = tuple[int, int, Formula]
 
+_PHASE = (1 << 20) - 1
+"""The number of a phase, without that of the initialisation."""
+
 
 # -- barriers and mbarriers --
 
@@ -147,6 +150,51 @@ def mbphase(program: Program) -> Iterator[Item]:
                 if x >> 20 == y >> 20 and x < y:
                     for one, other in product(arrivals.get(a, ()), waits.get(w, ())):
                         yield one.number, other.number, selector
+
+
+def _late(program: Program) -> Iterator[tuple[Formula, list[object], list[tuple[object, object]]]]:
+    """In each scenario the arrivals in phases that are not the first ones of their initialisation, and with each the
+    waits that have found the phase before complete."""
+    for scenario, selector in program.scenarios:
+        phases = dict(scenario.phases)
+        arrivals: list[tuple[object, Mbarrier | None, int]] = []
+        waits: list[tuple[object, Mbarrier | None, int]] = []
+        for step in scenario.arrivals:
+            phase = phases.get(step.id)
+            if phase is not None and step.kind in ("mb.arrive", "mb.drop"):
+                arrivals.append((step.id, step.place, phase))
+            elif phase is not None and step.kind == "mb.wait" and step.outcome:
+                waits.append((step.id, step.place, phase))
+        late = [a for a in arrivals if a[2] & _PHASE]
+        pairs = [
+            (w, a) for w, at, x in waits for a, place, y in late if at == place and x >> 20 == y >> 20 and x >= y
+        ]
+        if late:
+            yield selector, [a for a, _, _ in late], pairs
+
+
+def mblate(program: Program) -> Iterator[Item]:
+    """Each arrival in a phase that is not the first one, and itself."""
+    events = _at_mbarriers(program)
+    for selector, late, _ in _late(program):
+        yield from ((e.number, e.number, selector) for a in late for e in events.get((a, "MBA"), ()))
+
+
+def mbpassed(program: Program) -> Iterator[Item]:
+    """A wait that has found a phase complete, and the arrivals of the next one."""
+    events = _at_mbarriers(program)
+    for selector, _, pairs in _late(program):
+        for w, a in pairs:
+            for x, y in product(events.get((w, "MBW"), ()), events.get((a, "MBA"), ())):
+                yield x.number, y.number, selector
+
+
+def _at_mbarriers(program: Program) -> dict[tuple[object, str], list[Event]]:
+    found: dict[tuple[object, str], list[Event]] = {}
+    for event in program.events:
+        if event.kind in ("MBA", "MBW"):
+            found.setdefault((event.id, event.kind), []).append(event)
+    return found
 
 
 def mbnext(program: Program) -> Iterator[Item]:
@@ -406,6 +454,8 @@ RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
     "mbphase": mbphase,
     "exitphase": exitphase,
     "mbnext": mbnext,
+    "mblate": mblate,
+    "mbpassed": mbpassed,
     "mbobj": mbobj,
     "aord": aord,
     "acomp": acomp,
