@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import ptxmm
 from ptxmm.analysis.fences import fences
 from ptxmm.analysis.property import Property
 from ptxmm.analysis.strength.changes import Costs, costs
@@ -321,3 +322,10 @@ def test_the_bound_of_the_search_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not result.variants and not result.listed and not result.more
     (note,) = result.notes
     assert note.kind == "bound" and f"of cost {2 * Costs().barrier_cta} or more" in note.text
+
+
+@pytest.mark.parametrize("order", ["relaxed", "acquire", "release", "acq_rel"])
+def test_a_reduction_of_the_dialect_takes_any_order(order: str) -> None:
+    text = f"PTX t\n{{ x = 2; }}\n P0 @ cta 0 | P1 @ cta 1 ;\n red.{order}.gpu.sub x, 1 | red.{order}.gpu.sub x, 1 ;\n"
+    (test,) = ptxmm.parse(text + "~exists (x != 0)\n")
+    assert ptxmm.fences(test, ptxmm.load_model("ptx-8.5")).finding is False

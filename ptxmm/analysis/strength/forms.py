@@ -132,7 +132,8 @@ def forms_of(test: Test, threads: Collection[int], op: Op, coverage: Coverage, s
             if op.proxy != "generic":
                 return None
             scopes = scopes_of(test, threads, coverage, op.scope, stronger)
-            return _product(op, _ATOMICS if op.returns else _REDUCTIONS, scopes, stronger)
+            acquires = op.returns or op.sem in ("acquire", "acq_rel")  # of red, the untyped dialect alone
+            return _product(op, _ATOMICS if acquires else _REDUCTIONS, scopes, stronger)
         case Fence():
             if op.restrict is not None:
                 return _presence(op)
