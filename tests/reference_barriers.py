@@ -1,7 +1,7 @@
 """Barriers of the untyped dialect for the reference: which arrive and wait halves of executions belong together.
 
-The groups are given by instance and barrier id, and only the subset that synchronizes is chosen (semantics 1.7). A
-choice in which some thread never passes yields nothing.
+The groups are given by instance and barrier id, and only the arrivals that synchronize are chosen (semantics 1.7). A
+choice in which some thread never passes, or whose quorums differ, yields nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def phasings(test: Test, steps: list[list[Step]], cta_of: list[object]) -> Itera
 
 
 def dialect(test: Test, threads: list[int], steps: list[list[Step]]) -> Iterator[Pairs]:
-    """All choices of synchronizing subsets for the threads of one CTA; none if some thread can't pass."""
+    """All choices of arrivals that synchronize, for the threads of one CTA; none if some thread can't pass."""
     executed = [s for t in threads for s in steps[t]]
     groups: dict[tuple[int | None, int], list[Step]] = {}
     for s in executed:
@@ -89,8 +89,16 @@ def dialect(test: Test, threads: list[int], steps: list[list[Step]]) -> Iterator
         return
     choices = []
     for members in groups.values():
-        least = max((s.count for s in members if s.count is not None), default=None)
-        sizes = range(least, len(members) + 1) if least is not None else [len(members)]
-        choices.append([c for size in sizes for c in itertools.combinations(members, size)])
+        counts = {s.count for s in members}
+        if len(counts) > 1:
+            return
+        quorum = counts.pop()
+        waits = [s.wait for s in members if s.wait is not None]
+        choices.append([
+            {(a.arrive, w) for a in subset for w in waits}
+            for size in range(len(members) + 1)
+            for subset in itertools.combinations(members, size)
+            if size >= len(members) or (quorum is not None and size >= quorum)
+        ])  # fmt: skip
     for choice in itertools.product(*choices):
-        yield frozenset((a.arrive, w.wait) for group in choice for a in group for w in group if w.wait is not None)
+        yield frozenset[tuple[int, int]]().union(*choice)

@@ -47,10 +47,10 @@ class Witness:
     state a register takes. ``reads``: for each read the sources of its bytes, which cover
     it. ``co``: pairs of non-initial writes in coherence order, transitively closed (initial writes come first and are
     left out). ``fence_sc``: pairs of fence.sc events in Fence-SC order. ``phases``: for each executed barrier event
-    the number of the phase of its barrier (its CTA and id) that it takes part in; in the dialect 0, or None for a
-    member that arrived but is not of the chosen subset; for an operation on an mbarrier ``epoch * 2**20 + phase``: how
-    often it had been initialised by an instruction, and the phase that an arrival counts in or, for a wait, how many
-    phases were complete. ``last``: for each observed byte range the co-maximal write
+    the number of the phase of its barrier (its CTA and id) that it takes part in; in the dialect 0, or None for one
+    whose arrival is not of the chosen subset and only its wait takes part; for an operation on an mbarrier
+    ``epoch * 2**20 + phase``: how often it had been initialised by an instruction, and the phase that an arrival counts
+    in or, for a wait, how many phases were complete. ``last``: for each observed byte range the co-maximal write
     its final value comes from (``Source.write`` None: the initial one). ``deadlocked``: threads that wait for ever at
     a barrier; such an execution has no final state. ``order``: the operations on mbarriers as they ran, where the
     model asks for it (``mbnext``).

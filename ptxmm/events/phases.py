@@ -36,6 +36,8 @@ def phase_relations(
     for i in range(layout.initial_first):
         event = layout.events[i]
         phase = phases.get(event.id)
+        if phase is None and event.kind == "BW" and layout.scene.test.dialect and event.id in phases:
+            phase = 0  # its arrival is not of the chosen subset, but it waits with the group (1.7)
         if phase is None:
             continue
         if event.kind in _MBARRIER:

@@ -22,7 +22,8 @@ def group_meetings(
     check: Callable[[], None],
     fixed: Mapping[EventId, int | None] | None,
 ) -> Iterator[Meeting]:
-    """Every way the groups turn out: for each the subset of at least its quorum that synchronizes.
+    """Every way the groups turn out: for each the arrivals, at least its quorum, that synchronize with all its waits.
+    Without a quorum all of them do.
 
     ``steps``, ``check`` and ``fixed`` are as for ``meetings``.
     """
@@ -50,11 +51,20 @@ def group_meetings(
 def _pass_groups(
     test: Test, places: Sequence[Place], steps: Sequence[Sequence[Step]]
 ) -> tuple[tuple[int, ...], frozenset[int], dict[_Group, list[Step]]]:
-    """Let every thread go on while its group lets it pass. Arrivals only ever help, so the order does not matter."""
+    """Let every thread go on while its group lets it pass. Arrivals only ever help, so the order does not matter.
+
+    A quorum counts arrivals; without one, all threads that have an instruction of the group are waited for: those on
+    whose path there is one (a register may give its barrier), and those of ``_needed``.
+    """
     reached = [0] * len(steps)
     waits: dict[int, _Group] = {}
     members: dict[_Group, list[Step]] = {}
     threads_in: dict[_Group, set[int]] = {}
+    awaited: dict[_Group, set[int]] = {}
+    for t, mine in enumerate(steps):
+        for step in mine:
+            key = (places[t].cta, step.instance, step.number)
+            awaited.setdefault(key, _needed(test, places, key)).add(t)
     counts: dict[int, int | None] = {}
     moved = True
     while moved:
@@ -71,15 +81,14 @@ def _pass_groups(
                     waits[t], counts[t] = key, step.count
         for t, key in list(waits.items()):
             count = counts[t]
-            needed = _needed(test, places, key)
-            if threads_in[key] >= needed if count is None else len(threads_in[key]) >= count:
+            if threads_in[key] >= awaited[key] if count is None else len(members[key]) >= count:
                 del waits[t]
                 moved = True
     return tuple(reached), frozenset(waits), members
 
 
 def _needed(test: Test, places: Sequence[Place], key: _Group) -> set[int]:
-    """The threads that surely have an instruction of the group: one whose barrier is a register is not counted."""
+    """The threads that have an instruction of the group on some path: its barrier is a constant."""
     cta, instance, number = key
     return {
         t

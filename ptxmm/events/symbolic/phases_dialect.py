@@ -69,11 +69,12 @@ def _traces(formulas: Formulas, thread: ThreadEvents, check: Callable[[], None])
 
 
 def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Callable[[], None]) -> Iterator[Outcome]:
-    """Run the traces with the barriers of the untyped dialect: groups by instance and barrier, quorums of threads."""
+    """Run the traces with the barriers of the untyped dialect: groups by instance and barrier, quorums of arrivals."""
     position = [0] * len(choice)
     waits = [False] * len(choice)
     group_of: dict[EventId, tuple[Key, int | None, int]] = {}
     arrived: dict[tuple[Key, int | None, int], list[tuple[int, Arrival]]] = {}
+    on_path = {(t, shared.ctas[t], a.instance, a.barrier) for t, trace in enumerate(choice) for a in trace.arrivals}
     moved = True
     while moved:
         moved = False
@@ -89,11 +90,11 @@ def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Calla
             if waits[t]:
                 arrival = trace.arrivals[position[t] - 1]
                 key = group_of[arrival.id]
-                present = {u for u, _ in arrived[key]}
                 if arrival.count is not None:
-                    passes = len(present) >= arrival.count
+                    passes = len(arrived[key]) >= arrival.count
                 else:
-                    passes = _needed(test, shared, key) <= present
+                    owners = _needed(test, shared, key) | {u for u, *group in on_path if tuple(group) == key}
+                    passes = owners <= {u for u, _ in arrived[key]}
                 if passes:
                     waits[t] = False
                     moved = True
@@ -123,7 +124,7 @@ def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Calla
 
 
 def _needed(test: Test, shared: Members, key: tuple[Key, int | None, int]) -> set[int]:
-    """The threads that have an instruction of the group: same CTA and instance, and surely the same barrier."""
+    """The threads that have an instruction of the group on some path: same CTA and instance, same constant barrier."""
     cta, instance, barrier = key
     return {
         t

@@ -44,20 +44,26 @@ _PHASE = (1 << 20) - 1
 
 
 def _by_phase(program: Program, steps: tuple[str, ...], arrive: str, wait: str) -> Iterator[Item]:
-    """Arrivals and waits of one phase of one barrier, as the scenario that is chosen has it."""
+    """Arrivals and waits of one phase of one barrier, as the scenario that is chosen has it.
+
+    In the untyped dialect an arrival without a phase is not of the chosen subset, but its wait is of the group (1.7).
+    """
     halves: dict[object, dict[str, list[Event]]] = {}
     for event in program.events:
         if event.kind in (arrive, wait):
             halves.setdefault(event.id, {arrive: [], wait: []})[event.kind].append(event)
     for scenario, selector in program.scenarios:
         phases = dict(scenario.phases)
-        groups: dict[object, list[object]] = {}
+        groups: dict[object, tuple[list[object], list[object]]] = {}
         for step in scenario.arrivals:
             phase = phases.get(step.id)
-            if phase is not None and step.kind in steps:
-                groups.setdefault((_barrier(program.test, step), phase), []).append(step.id)
-        for ids in groups.values():
-            for a, w in product(ids, ids):
+            if step.kind in steps and (phase is not None or program.test.dialect):
+                arrived, waiting = groups.setdefault((_barrier(program.test, step), phase or 0), ([], []))
+                waiting.append(step.id)
+                if phase is not None:
+                    arrived.append(step.id)
+        for arrived, waiting in groups.values():
+            for a, w in product(arrived, waiting):
                 for x, y in product(halves.get(a, {}).get(arrive, ()), halves.get(w, {}).get(wait, ())):
                     yield x.number, y.number, selector
 
