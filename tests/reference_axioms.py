@@ -263,7 +263,8 @@ def flags(x: Frame, rf: Pairs, bc: Pairs, cause: Pairs, met: Meeting) -> frozens
     if x.MBX - initialised:
         found.add("mbarrier-before-init")
     # at least one wait has returned true for a phase before there is an arrival of the next one
-    if met.late - {e for w, e in met.passed & (bc | seq(bc, x.issue_all))}:
+    passing = closure(bc | seq(bc, x.issue_all)) if met.late else bc
+    if met.late - {e for w, e in met.passed & passing}:
         found.add("mbarrier-phase-skipped")
     if x.model == "ptx-8.5":
         return frozenset(found)

@@ -283,7 +283,7 @@ flag ~empty (race \\ loc) as mixed-size-race
 flag ~empty race as data-race
 flag ~empty MBX \\ range(mbobj & (po | (bc; (po | issue-all)))) as mbarrier-before-init
 flag ~empty domain(lives) \\ domain(lives & (bc | ((rf | mbphase); bc?))) as shared-after-exit
-flag ~empty range(mblate) \\ range(mbpassed & (bc | (bc; issue-all))) as mbarrier-phase-skipped
+flag ~empty range(mblate) \\ range(mbpassed & (bc | (bc; issue-all))+) as mbarrier-phase-skipped
 """
     + COMMON,
 }

@@ -6,6 +6,7 @@ import pytest
 
 from ptxmm.analysis.outcomes import check
 from tests import reference
+from tests.mutants import LITMUS
 from tests.support import model_named, parse_one
 
 ARRIVE = "mbarrier.arrive.{}shared::cta.b64 _, [b];"
@@ -45,3 +46,21 @@ def test_skipped_phases(count: int, threads: list[str], skipped: bool) -> None:
         assert (SKIPPED in result.flags) == skipped and result.status == "complete"
     _, flags = reference.flagged(test, "ptx-8.5", seconds=20)
     assert (SKIPPED in flags) == skipped
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_wait_for_a_copy_comes_after_its_start(early: bool) -> None:
+    """What another thread does before it starts the copy precedes it, and not what it does after that."""
+    text = (LITMUS / "mbarrier/next-phase-waited-through-copy.litmus").read_text()
+    lines = text.splitlines()
+    if early:
+        lines.insert(next(i for i, line in enumerate(lines) if "mbarrier.arrive" in line), lines.pop(_copy(lines)))
+    test = parse_one("\n".join(lines))
+    for engine in ("z3", "enumerate"):
+        assert (SKIPPED in check(test, model_named("ptx-8.5"), engine=engine).flags) == early
+    _, flags = reference.flagged(test, "ptx-8.5", seconds=20)
+    assert (SKIPPED in flags) == early
+
+
+def _copy(lines: list[str]) -> int:
+    return next(i for i, line in enumerate(lines) if "cp.async.bulk" in line)
