@@ -12,8 +12,8 @@ def site(test: Test, thread: int, op: Op) -> str | None:
     """What tells an ``.aligned`` barrier of a thread from others that a thread of its warp may execute; None where
     there is no such thread, or no ``.aligned``.
 
-    The threads of a kernel have the same code, so that it is the place in it. In a litmus test each has a text of its
-    own: there the same barrier is the same instruction.
+    The threads of a kernel have the same code, so that it is the place in it: one barrier of a function is told apart
+    by its calls. In a litmus test each has a text of its own: there the same barrier is the same instruction.
     """
     place = test.threads[thread].placement
     if not isinstance(op, _ALIGNED) or not op.aligned or place.host or place.warp is None or place.cta is None:
@@ -21,8 +21,8 @@ def site(test: Test, thread: int, op: Op) -> str | None:
     if sum(other.placement == place for other in test.threads) < 2:
         return None
     name = f"{type(op).__name__} {op.kind if isinstance(op, Barrier | ClusterBarrier) else op.op}"
-    span = op.source.span
-    return f"{name} {span.line}:{span.column}" if test.claims is not None else name
+    source = op.source
+    return f"{name} {source.span.line}:{source.span.column} {source.number}" if test.claims is not None else name
 
 
 def divergent(test: Test, thread: int, pc: int, other: int) -> str:

@@ -63,9 +63,9 @@ def lower(
             count += 1
         else:
             numbers[item] = count
-    for step, (place, calls) in zip(steps, places, strict=True):
+    for number, (step, (place, calls)) in enumerate(zip(steps, places, strict=True)):
         found = _resolved(step, flat, variables, others, numbers, predicates, isa)
-        made.append([(_placed(op, place, calls), why) for op, why in found])
+        made.append([(_placed(op, number, place, calls), why) for op, why in found])
     starts = [0]
     for chunk in made:
         starts.append(starts[-1] + len(chunk))
@@ -96,14 +96,12 @@ def _jump(op: Op, starts: list[int]) -> Op:
     return op if target is None else replace(op, target=starts[target])
 
 
-def _placed(op: Op, place: Span | None, calls: tuple[int, ...]) -> Op:
-    """``op`` at a place of the source; what was inlined says where it is called."""
-    if place is None:
-        return op
+def _placed(op: Op, number: int, place: Span | None, calls: tuple[int, ...]) -> Op:
+    """``op`` with its number, at a place of the source; what was inlined says where it is called."""
     text = op.source.text
-    if calls:
+    if place is not None and calls:
         text += f" (called on line {', '.join(map(str, calls))})"
-    return replace(op, source=Source(place, text))
+    return replace(op, source=Source(op.source.span if place is None else place, text, number))
 
 
 def _resolved(

@@ -98,10 +98,15 @@ UNMARKED = Undetermined()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an instruction stands in the input and its text there."""
+    """Where an instruction stands in the input and its text there.
+
+    ``number``: which instruction of a kernel it is, with all calls inlined: several may stand at one place of a CUDA
+    source, or of a function that is called more than once.
+    """
 
     span: Span
     text: str
+    number: int = 0
 
 
 Scope = Literal["cta", "cluster", "gpu", "sys"]

@@ -1,0 +1,55 @@
+"""Aligned barriers of kernels: all threads of a warp execute the same instruction (PTX ISA 9.7.14.1).
+
+The same is one place of the code of the kernel: two barriers on one line are two, and so are two calls of a function.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxmm.analysis.outcomes import check
+from ptxmm.formats.modules.read import parse_ptx
+from ptxmm.program.test import Test
+from tests.support import model_named
+
+LAUNCH = """// ptxmm: block = 2
+// ptxmm: args = ["out"]
+// ptxmm: [objects]
+// ptxmm: out = "u32"
+// ptxmm: [check]
+// ptxmm: condition = "forall (out == 0)"
+.version 8.5
+.target sm_90
+.address_size 64
+.func meet() { bar.sync 0; ret; }
+.func meet_freely() { barrier.sync 0; ret; }
+"""
+
+
+def kernel(body: str) -> Test:
+    """A kernel that two threads of one warp run; ``p`` holds in the first one."""
+    head = ".visible .entry k(.param .u64 out) { .reg .pred p; .reg .u32 r; mov.u32 r, %tid.x; setp.eq.u32 p, r, 0;"
+    (test,) = parse_ptx(f"{LAUNCH}{head}\n{body}\nret; }}\n", "kernel.ptx")
+    return test
+
+
+@pytest.mark.parametrize("engine", ["z3", "enumerate"])
+@pytest.mark.parametrize(
+    ("body", "defined"),
+    [
+        ("bar.sync 0;", True),
+        ("call meet; call meet;", True),
+        ("@p bra A; A: bar.sync 0;", True),
+        # a barrier in each arm of a branch that goes both ways
+        ("@p bra A; bar.sync 0; bra E; A: bar.sync 0; E:", False),
+        ("@p bra A; call meet; bra E; A: call meet; E:", False),
+        ("@p bra A; barrier.sync 0; bra E; A: barrier.sync 0; E:", True),
+        ("@p bra A; call meet_freely; bra E; A: call meet_freely; E:", True),
+        # both threads execute two, in another order
+        ("@p bra A; bar.sync 0; A: bar.sync 0; @!p bra E; bar.sync 0; E:", False),
+    ],
+)
+def test_the_same_barrier(body: str, defined: bool, engine: str) -> None:
+    """Whether the program has a meaning does not depend on where its lines end."""
+    result = check(kernel(body), model_named("ptx-8.5"), engine=engine)
+    assert (result.status == "undefined") is not defined, result.notes
