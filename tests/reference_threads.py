@@ -213,9 +213,8 @@ class Walker:
 
     def jump(self, run: Run, op: ops.Branch | ops.Exit, taken: Expr, value: bool) -> Iterator[Run]:
         if run.pc in self.flow.join:
-            guard = Open(
-                self.flow.join[run.pc], reads(taken), self.flow.assigned[run.pc], (run.pc, sum(run.taken.values()))
-            )
+            decided = self.flow.decided(run.pc, self.values)
+            guard = Open(self.flow.join[run.pc], reads(taken), decided, (run.pc, sum(run.taken.values())))
             run = replace(run, guards=(*run.guards, guard))
             if run.pc in self.flow.leaving:
                 run = replace(run, left=run.left | guard.reads)

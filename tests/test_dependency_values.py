@@ -119,6 +119,57 @@ STORES = (
      f" add.u64 rd2, rd2, rd1; {STORE} [rd2], 1"),
 )  # fmt: skip
 
+P = "setp.eq.u32 p, r0, 1; setp.eq.u32 q, r1, 1; "
+
+# What a branch on r0 decides of r2, which holds 1 unless something else is said; and of others that r2 is made of.
+ARMS = (
+    ("the same constant as before the branch", "", f"{P} mov.u32 r2, 1; @p bra K; mov.u32 r2, 1; K:"),
+    ("another constant", "0", f"{P} mov.u32 r2, 2; @p bra K; mov.u32 r2, 1; K:"),
+    ("the initial value", "", f"{P} @p bra K; mov.u32 r3, 0; K: add.u32 r2, r3, 1"),
+    ("another than the initial value", "0", f"{P} @p bra K; mov.u32 r3, 2; K: add.u32 r2, r3, 1"),
+    ("one constant on both arms", "", f"{P} @p bra K; mov.u32 r2, 1; bra J; K: mov.b32 r2, 0x1; J:"),
+    ("one on each", "0", f"{P} @p bra K; mov.u32 r2, 1; bra J; K: mov.u32 r2, 3; J:"),
+    ("the same computation on both arms", "1", f"{P} @p bra K; or.b32 r2, r1, 1; bra J; K: or.b32 r2, r1, 1; J:"),
+    ("the same in two steps, by other registers", "1",
+     f"{P} @p bra K; mov.u32 r3, r1; or.b32 r2, r3, 1; bra J; K: mov.u32 r4, r1; or.b32 r2, r4, 1; J:"),
+    ("a computation of a register that one arm changes", "0",
+     f"{P} mov.u32 r3, 4; @p bra K; mov.u32 r3, 2; or.b32 r2, r3, 1; bra J; K: or.b32 r2, r3, 1; J:"),
+    ("the same operation in other types", "0",
+     f"{P} mov.u32 r3, 4; @p bra K; shr.u32 r2, r3, 1; bra J; K: shr.s32 r2, r3, 1; J:"),
+    ("two arms of one value inside of an arm", "",
+     f"{P} mov.u32 r2, 1; @p bra J; @q bra K; mov.u32 r2, 1; bra L; K: mov.u32 r2, 1; L: mov.u32 r3, 2; J:"),
+    ("two arms of two values inside of an arm", "01",
+     f"{P} mov.u32 r2, 1; @p bra J; @q bra K; mov.u32 r2, 1; bra L; K: mov.u32 r2, 2; L: mov.u32 r3, 2; J:"),
+    ("two branches with one join, of which the inner one changes nothing", "0",
+     f"{P} mov.u32 r2, 2; @p bra K; mov.u32 r2, 1; @q bra K; mov.u32 r2, 1; K:"),
+    ("two branches with one join, of which the inner one decides another register", "0",
+     f"{P} mov.u32 r2, 2; @p bra K; mov.u32 r2, 1; @q bra K; mov.u32 r3, 1; K:"),
+    ("two branches with one join that change nothing", "",
+     f"{P} mov.u32 r2, 1; @p bra K; mov.u32 r2, 1; @q bra K; mov.u32 r2, 1; K:"),
+    ("the same guarded computation", "1",
+     f"{P} mov.u32 r2, 2; @p bra K; @q mov.u32 r2, 1; bra J; K: @q mov.u32 r2, 1; J:"),
+    ("guards that differ", "01", f"{P} mov.u32 r2, 2; @p bra K; @q mov.u32 r2, 1; bra J; K: @!q mov.u32 r2, 1; J:"),
+    ("a guard that does not matter inside of an arm", "", f"{P} mov.u32 r2, 1; @p bra K; @q mov.u32 r2, 1; K:"),
+    ("what is loaded on both arms", "0",
+     f"{P} @p bra K; {LOAD} r2, [x]; bra J; K: {LOAD} r2, [x]; J: or.b32 r2, r2, 1"),
+    ("one constant on both arms, behind loads", "",
+     f"{P} @p bra K; {LOAD} r3, [x]; mov.u32 r2, 1; bra J; K: {LOAD} r4, [z]; mov.u32 r2, 1; J:"),
+    ("a loop in an arm", "0",
+     f"{P} mov.u32 r2, 2; @p bra K; mov.u32 r3, 0; L: add.u32 r3, r3, 1; setp.lt.u32 s, r3, 2; @s bra L;"
+     " mov.u32 r2, 1; K:"),
+    ("arms within a round of a loop", "",
+     f"{P} mov.u32 r3, 0; L: add.u32 r3, r3, 1; @p bra K; mov.u32 r2, r3; bra J; K: mov.u32 r2, r3; J:"
+     " setp.lt.u32 s, r3, 2; @s bra L"),
+    ("arms within a round that keep what the round before left", "0",
+     f"{P} mov.u32 r2, 1; mov.u32 r3, 0; L: add.u32 r3, r3, 1; @p bra K; mov.u32 r2, r3; K:"
+     " setp.lt.u32 s, r3, 2; @s bra L"),
+    ("an arm that stands before the branch", "",
+     f"{P} bra B; A: mov.u32 r2, 1; bra J; B: @p bra A; mov.u32 r2, 1; J:"),
+    ("floating-point numbers", "1",
+     f"{P} mov.b32 f1, r1; @p bra K; add.f32 f2, f1, 0f3f800000; bra J; K: add.f32 f2, f1, 0f3f800000; J:"
+     " mov.b32 r2, f2; or.b32 r2, r2, 1"),
+)  # fmt: skip
+
 
 def program(body: str) -> str:
     lines = "; ".join((f"{LOAD} r0, [x]", f"{LOAD} r1, [z]", body))
@@ -131,6 +182,7 @@ def program(body: str) -> str:
 
 
 CASES = [(name, which, f"{how}; {STORE} [y], r2") for name, which, how in VALUES] + list(STORES)
+CASES += [(name, which, f"{how}{'' if how.endswith(':') else ';'} {STORE} [y], r2") for name, which, how in ARMS]
 
 
 @pytest.mark.parametrize(("which", "body"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])

@@ -255,7 +255,7 @@ def _close_guards(machine: Machine) -> None:
     machine.guards = [g for g in machine.guards if g[0] != machine.pc]
     added: dict[str, int] = {}
     for _, reads, branch in closing:
-        for name in machine.program.control.assigned[branch]:
+        for name in machine.program.control.decided(branch, machine.expressions.essential):
             added[name] = added.get(name, 0) | reads
     for name, reads in added.items():
         machine.registers[name] = machine.expressions.joined(machine.register(name), reads, machine.width(name))

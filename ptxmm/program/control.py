@@ -20,6 +20,7 @@ from ptxmm.program.graph import (
     reach,
     strong_components,
 )
+from ptxmm.program.numbering import same_either_way
 from ptxmm.program.test import Test, Thread
 from ptxmm.program.twins import twins
 from ptxmm.ptx.isa import definitions, uses
@@ -69,6 +70,7 @@ class ControlFlow:
     ``silent``: atomics in these loops that count as writes only where they change what they read.
     ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
     ``twins``: stores that are made whichever way a branch or their own guard goes (see ``program.twins``).
+    ``same``: for branches the registers that hold the same value at the join either way (see ``program.numbering``).
     ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
     """
 
@@ -80,6 +82,11 @@ class ControlFlow:
     leaving: frozenset[int] = frozenset()
     twins: Mapping[int, int] = field(default_factory=dict)
     skipping: frozenset[int] = frozenset()
+    same: Mapping[int, frozenset[str]] = field(default_factory=dict)
+
+    def decided(self, pc: int, values: bool) -> frozenset[str]:
+        """The registers that depend from the join on on the way taken at ``pc``; ``values``: under dep=value."""
+        return self.assigned[pc] - self.same.get(pc, frozenset()) if values else self.assigned[pc]
 
 
 def exits_matter(test: Test) -> bool:
@@ -158,7 +165,7 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, backward, written, silent) if backward else {}
     quiet = silent if spin else frozenset()
-    found = frozenset(leaving), twins(body, join), frozenset(skipping)
+    found = frozenset(leaving), twins(body, join), frozenset(skipping), same_either_way(thread, graph, join)
     return ControlFlow(join, assigned, backward, spin, quiet, *found)
 
 

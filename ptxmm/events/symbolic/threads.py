@@ -173,9 +173,9 @@ class _Run:
             if closing is None:
                 continue
             state.controls = {join: c for join, c in state.controls.items() if join != pc}
-            reads = self.machine.all_reads(closing.reads.values())
             for name in closing.assigned:
                 value = state.registers[name]
+                reads = self.machine.all_reads([r for b, r in closing.reads.items() if name in self._decides(b)])
                 leaf = self.machine.expressions.leaf(self.executor.width(name), "join", pc, counts, name)
                 state.registers[name] = Value(value.domain, leaf, self.machine.union(value.reads, reads))
         if len(states) == 1:
@@ -227,6 +227,9 @@ class _Run:
         from ptxmm.events.symbolic.products import Products, merged
 
         return merged(self.formulas, [(s.guard, s.products or Products()) for s in states])
+
+    def _decides(self, branch: int) -> frozenset[str]:
+        return self.flow.decided(branch, self.machine.expressions.values)
 
     def _decided(self, arms: list[tuple[Formula, Mapping[int, Reads]]]) -> dict[int, Reads]:
         branches = dict.fromkeys(branch for _, reads in arms for branch in reads)
@@ -321,7 +324,7 @@ class _Run:
         """``state`` after the conditional branch at ``pc``, inside its region of control."""
         if pc not in self.flow.join or known or not reads:
             return state
-        join, assigned = self.flow.join[pc], self.flow.assigned[pc]
+        join, assigned = self.flow.join[pc], self._decides(pc)
         left = self.machine.union(state.left, reads) if pc in self.flow.leaving else state.left
         missed = self.machine.union(state.missed, reads) if pc in self.flow.skipping else state.missed
         decided: dict[int, Reads] = {pc: reads}
