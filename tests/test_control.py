@@ -15,7 +15,7 @@ from ptxmm.errors import Span
 from ptxmm.program.control import ControlFlow, control_flow
 from ptxmm.program.silent import silent
 from ptxmm.program.test import Placement, Thread
-from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     Address,
     Alu,
@@ -99,7 +99,8 @@ P = Guard("p")
 
 
 def flow(*body: Op, registers: dict[str, Type] | None = None) -> ControlFlow:
-    return control_flow(Thread("P0", Placement(), body, registers or {}))
+    named = {name: type_ for op in body for name, type_ in (*uses(op), *definitions(op))}
+    return control_flow(Thread("P0", Placement(), body, named | (registers or {})))
 
 
 def test_straight_line_is_empty() -> None:
