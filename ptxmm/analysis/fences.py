@@ -188,7 +188,7 @@ class _Search:
         if self.holds is None:
             return
         if now.holds:
-            self._reduce(required)
+            self._reduce(self._strict(required))
         else:
             self._repair(required)
         if any(item.verdict == "unknown" for _, item in self.items) and self.status == "complete":
@@ -197,6 +197,11 @@ class _Search:
         if left is not None:
             text = f"`{written(left)}` is not judged: its value is used, so that it can't just be left out"
             self.notes.append(Note("unjudged", text))
+
+    def _strict(self, required: Requirement) -> Requirement:
+        """``required``, and that no thread waits for ever, if none does now: a barrier that threads do not come to is
+        no repair, and what they need to come to it can't go."""
+        return required if self.hangs else replace(required, deadlock=True)
 
     # -- what can go --
 
@@ -239,7 +244,7 @@ class _Search:
         if forms == [None]:
             return Item(*where, "removable", (), None, "")
         without = judge(everything.program(rest), self.model, required, self.limits)
-        outcome, why = without.outcome, _why(without)
+        outcome, why = without.outcome, _why(without, required)
         if own in enough:
             return Item(*where, "needed", (), outcome, why)
         weaker = tuple(stated(self.test, op, form) for form in forms if form is not None)
@@ -254,7 +259,7 @@ class _Search:
             return Item(*where, "unknown", (), None, without.result.status)
         if without.holds and not without.vacuous and (self.hangs or not without.deadlock):
             return Item(*where, "removable", (), None, "")
-        return Item(*where, "needed", (), without.outcome, _why(without))
+        return Item(*where, "needed", (), without.outcome, _why(without, required))
 
     def _where(self, site: Site, op: Op, text: str) -> tuple[str, int, int, str]:
         span = op.source.span
@@ -263,8 +268,7 @@ class _Search:
     # -- what is missing --
 
     def _repair(self, required: Requirement) -> None:
-        # A barrier that threads do not come to is no repair, so that what hangs does not count as one.
-        strict = required if self.hangs else replace(required, deadlock=True)
+        strict = self._strict(required)
         before: frozenset[tuple[int, ...]] | None = None
 
         def problem(steps: int, everything: Superposition) -> Family:
@@ -381,7 +385,7 @@ class _Search:
         return bug(self.test, "a program that was found to meet the property does not")
 
 
-def _why(judgement: Judgement) -> str:
+def _why(judgement: Judgement, required: Requirement) -> str:
     """In a word or two, what goes wrong in a program that does not meet the property."""
     if judgement.holds:
         return "deadlock" if judgement.deadlock else ""
@@ -389,7 +393,7 @@ def _why(judgement: Judgement) -> str:
         return judgement.result.status
     if judgement.outcome is not None:
         return "outcome"
-    raised = [flag for flag in judgement.result.flags if flag != "deadlock"]
+    raised = [flag for flag in judgement.result.flags if flag in required.unwanted.flags]
     if raised:
         return raised[0]
     return "deadlock" if judgement.deadlock else judgement.result.status

@@ -161,6 +161,8 @@ def _search(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
     for level in LEVELS:
         work.rows.append(_row(placed(test, level, model.coverage), model, wanted, limits))
     if own.holds:
+        if "deadlock" not in own.flags:  # nor may threads wait for ever that do not now
+            wanted = replace(wanted, deadlock=True)
         _narrow(test, model, wanted, limits, most, work)
 
 
