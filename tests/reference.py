@@ -300,12 +300,14 @@ def executions(
     dependencies: frozenset[str] = ALL_DEPENDENCIES,
     seconds: float = 60,
     spins: int = 1,
+    vector: str = "elements",
 ) -> Iterator[tuple[State, frozenset[str]]]:
     """Final states with the flags of their execution; the rest is as for ``states``. ``spins``: how often the branch of
-    a spin loop is taken without a write, which changes no final state, but a race may be in such a round only."""
+    a spin loop is taken without a write, which changes no final state, but a race may be in such a round only.
+    ``vector``: the reading of this name."""
     deadline = time.monotonic() + seconds
     tear = model == "ptx-8.5" if tear is None else tear
-    paths = [list(Walker(test, t, unroll, dep, spins).paths()) for t in range(len(test.threads))]
+    paths = [list(Walker(test, t, unroll, dep, spins, vector).paths()) for t in range(len(test.threads))]
     for combination in itertools.product(*paths):
         for x, run in frames(test, model, combination, dependencies):
             for values, lasts, found, met in consistent(x, tear, deadline, run):
@@ -355,12 +357,14 @@ def outcomes(
     return {restrict(s, observed) for s in found}
 
 
-def flagged(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) -> tuple[set[Final], set[str]]:
+def flagged(
+    test: Test, model: str, *, unroll: int = 3, seconds: float = 60, vector: str = "elements"
+) -> tuple[set[Final], set[str]]:
     """The final states, and the names of the flags that hold in some execution that ends."""
     observed = everything(test)
     states: set[Final] = set()
     flags: set[str] = set()
-    for state, found in executions(test, model, unroll=unroll, seconds=seconds):
+    for state, found in executions(test, model, unroll=unroll, seconds=seconds, vector=vector):
         states.add(restrict(state, observed))
         flags |= found
     return states, flags

@@ -50,40 +50,53 @@ def access(
                 yield from atomic(walker, fork, op, taken, here, item, offset)
 
 
-def pieces(walker: Walker, op: ops.Load | ops.Store, item: MemoryObject, offset: int) -> Iterator[tuple[int, int, int]]:
-    """(which value, first byte in it, bytes) of each access: an element of a weak vector is divided like the object."""
-    parts = ops.elements(op)
+def pieces(walker: Walker, op: ops.Load | ops.Store, item: MemoryObject, offset: int) -> Iterator[tuple[int, int]]:
+    """(first byte from the address, bytes) of each access: an element of a weak vector is divided like the object;
+    a vector in one piece is not, but after each 16 bytes."""
+    parts, total = ops.elements(op), ops.access_bytes(op)
+    if walker.whole and len(parts) > 1:
+        yield from ((first, min(total - first, 16)) for first in range(0, total, 16))
+        return
     for element in parts:
         begin, size = offset + element.offset, element.type.bytes
         divided = len(parts) > 1 and op.scope is None
         for at, length in walker.chunks.of(item.key, begin, size) if divided else [(begin, size)]:
-            yield element.item, at - begin, length
+            yield at - offset, length
+
+
+def put_together(found: list[tuple[Expr, int, int]], first: int, size: int) -> Expr:
+    """``size`` bytes from ``first`` on, of which each expression of ``found`` is so many from a place on."""
+    parts = [
+        (value, max(first, begin) - begin, min(first + size, begin + length) - max(first, begin))
+        for value, begin, length in found
+        if begin < first + size and first < begin + length
+    ]
+    same = [value for value, *place in found if place == [first, size]]
+    return same[0] if same else joined_bytes(*parts)
 
 
 def load(walker: Walker, run: Run, op: ops.Load, taken: Expr, common: Event, item: MemoryObject, offset: int) -> Run:
     new: list[Event] = []
-    values: dict[int, list[tuple[Expr, int, int]]] = {}
-    for which, first, size in pieces(walker, op, item, offset):
-        part = which * op.type.bytes + first
-        values.setdefault(which, []).append((("read", (walker.index, len(run.events) + len(new))), 0, size))
-        event = replace(common, kind="R", acq=op.sem == "acquire", part=part)
-        new.append(placed(event, item, offset + part, size))
+    found: list[tuple[Expr, int, int]] = []
+    for first, size in pieces(walker, op, item, offset):
+        found.append((("read", (walker.index, len(run.events) + len(new))), first, size))
+        event = replace(common, kind="R", acq=op.sem == "acquire", part=first)
+        new.append(placed(event, item, offset + first, size))
     registers = run.registers
-    for which, found in values.items():
-        value = found[0][0] if len(found) == 1 else joined_bytes(*found)
-        registers = walker.assign(replace(run, registers=registers), op.dst[which], value, op.type, taken)
+    for which, register in enumerate(op.dst):
+        value = put_together(found, which * op.type.bytes, op.type.bytes)
+        registers = walker.assign(replace(run, registers=registers), register, value, op.type, taken)
     return replace(run, pc=run.pc + 1, events=(*run.events, *new), registers=registers)
 
 
 def store(walker: Walker, run: Run, op: ops.Store, common: Event, item: MemoryObject, offset: int) -> Run:
     new = []
-    for which, first, size in pieces(walker, op, item, offset):
-        part = which * op.type.bytes + first
-        value = walker.operand(run, op.values[which], op.type)
-        if size != op.type.bytes:
-            value = joined_bytes((value, first, size))
-        event = replace(common, kind="W", rel=op.sem == "release", value=value, data=reads(value), part=part)
-        new.append(placed(event, item, offset + part, size))
+    size = op.type.bytes
+    values = [(walker.operand(run, value, op.type), i * size, size) for i, value in enumerate(op.values)]
+    for first, length in pieces(walker, op, item, offset):
+        value = put_together(values, first, length)
+        event = replace(common, kind="W", rel=op.sem == "release", value=value, data=reads(value), part=first)
+        new.append(placed(event, item, offset + first, length))
     return replace(run, pc=run.pc + 1, events=(*run.events, *new))
 
 

@@ -59,12 +59,15 @@ B64 = Type("b", 64)
 class Walker:
     """Enumerates the paths of one thread of a test."""
 
-    def __init__(self, test: Test, thread: int, unroll: int, dep: str, spins: int = 0) -> None:
+    def __init__(
+        self, test: Test, thread: int, unroll: int, dep: str, spins: int = 0, vector: str = "elements"
+    ) -> None:
         self.test, self.index, self.unroll, self.spins = test, thread, unroll, spins
+        self.whole = vector == "whole"
         self.sem, self.values = dep != "syn", dep == "value"
         self.thread = test.threads[thread]
         self.flow: ControlFlow = control_flow(self.thread)
-        self.chunks = Chunks(test)
+        self.chunks = Chunks(test, whole=self.whole)
         self.products = any(isinstance(op, ops.Wgmma) for op in self.thread.body)
         self.exits = any(isinstance(op, BARRIERS) for t in test.threads for op in t.body) and not test.dialect
 

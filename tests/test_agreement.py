@@ -86,8 +86,17 @@ class Bounds:
     many: int = 10**9
 
 
-def compare(what: str, items: Iterable[Item], tally: Tally, bounds: Bounds, *, with_reference: bool) -> int:
-    """Compare on ``items`` until the time is up; the number of programs compared in full."""
+def compare(
+    what: str,
+    items: Iterable[Item],
+    tally: Tally,
+    bounds: Bounds,
+    *,
+    with_reference: bool,
+    vector: str = "elements",
+) -> int:
+    """Compare on ``items`` until the time is up, with a reading of ``vector``; the number of programs compared in
+    full."""
     compared = unfinished = confirmed = 0
     stop = time.monotonic() + bounds.budget
     for name, text, model in items:
@@ -97,7 +106,7 @@ def compare(what: str, items: Iterable[Item], tally: Tally, bounds: Bounds, *, w
         flags: frozenset[str] | None = None
         if with_reference:
             try:
-                found, raised = reference.flagged(parse_one(text), model, seconds=bounds.seconds)
+                found, raised = reference.flagged(parse_one(text), model, seconds=bounds.seconds, vector=vector)
             except reference.TooSlow:
                 unfinished += 1
                 continue
@@ -105,7 +114,7 @@ def compare(what: str, items: Iterable[Item], tally: Tally, bounds: Bounds, *, w
             if len(found) > bounds.many:
                 unfinished += 1
                 continue
-        engines = answers(text, model, bounds)
+        engines = answers(text, f"{model}[vector={vector}]", bounds)
         if not engines:
             unfinished += 1
             continue
@@ -133,6 +142,13 @@ def test_random_programs(tally: Tally) -> None:
 def test_random_families(name: str, tally: Tally) -> None:
     """A share of each family for every run."""
     count = compare(name, family(name, range(40)), tally, Bounds(1, 8, MANY), with_reference=True)
+    assert count >= 10
+
+
+def test_vectors_in_one_piece(tally: Tally) -> None:
+    """The reading ``vector=whole``."""
+    items = family("vectors", range(60))
+    count = compare("vectors in one piece", items, tally, Bounds(1, 10, MANY), with_reference=True, vector="whole")
     assert count >= 10
 
 

@@ -8,6 +8,7 @@ from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Coverage
 from ptxmm.engines.result import Search
 from ptxmm.errors import PtxmmError
+from ptxmm.events.readings import readings
 from ptxmm.program.pointers import known_addresses
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import FAMILIES, Atomic, Fence, Load, ProxyFence, Reg, Source, Store, Sym, elements
@@ -40,7 +41,7 @@ def check_covered(test: Test, model: Model, search: Search) -> None:
     for flag, what in known.uncovered.items():
         if flag in search.flags:
             able = [name for name in known.models if all(axiom.name != flag for axiom in load(name).axioms)]
-            source = _mixed(test) if flag == MIXED_SIZES else None
+            source = _mixed(test, model) if flag == MIXED_SIZES else None
             raise _error(test, f"{model.name} does not cover {what}", able, source)
 
 
@@ -54,8 +55,9 @@ def _error(test: Test, message: str, able: list[str], source: Source | None) -> 
     return error.place(test.file, test.text)
 
 
-def _mixed(test: Test) -> Source | None:
+def _mixed(test: Test, model: Model) -> Source | None:
     """The first instruction that accesses some bytes otherwise than one before it, where both name their variable."""
+    taken = readings(model.readings)
     seen: set[tuple[str, int, int]] = set()
     for thread in test.threads:
         known = known_addresses(thread, test.objects)
@@ -67,7 +69,7 @@ def _mixed(test: Test) -> Source | None:
             if not isinstance(named, Sym):
                 continue
             key = test.objects[named.name].physical
-            for part in elements(op):
+            for part in elements(op, taken.split, taken.whole):
                 begin, size = named.offset + op.address.offset + part.offset, part.type.bytes
                 if any(k == key and (b, n) != (begin, size) and b < begin + size and begin < b + n for k, b, n in seen):
                     return op.source

@@ -11,7 +11,7 @@ from ptxmm.cat.load import WITHOUT
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import FAMILIES
 
-EVENT_LEVEL = frozenset(("b128", "cas-failure", "co", "dep", "tear"))
+EVENT_LEVEL = frozenset(("b128", "cas-failure", "co", "dep", "tear", "vector"))
 """The readings that the events of an execution take, whatever the text of the model."""
 _DEPENDENCIES = frozenset(("addr", "data", "ctrl"))
 

@@ -74,6 +74,7 @@ class Problem:
             simplify=model.readings.get("dep") != "syn",
             values=model.readings.get("dep") == "value",
             split128=model.readings.get("b128") == "split",
+            whole=model.readings.get("vector") == "whole",
             cas_writes=model.readings.get("cas-failure") == "write",
             direct=model.readings.get("co") == "direct",
             ordered="mbnext" in model.names(),

@@ -10,29 +10,40 @@ from ptxmm.ptx.ops import Atomic, Discard, Element, Load, Operand, Store, Type, 
 
 
 def load(machine: Machine, op: Load) -> None:
-    """One read for each element, or for each of its chunks."""
+    """One read for each element, or for each of its chunks, or of all of them in one piece."""
     spot, addr = machine.address(op.address, access_bytes(op))
     parts: list[list[tuple[Node, int, int, int]]] = [[] for _ in op.dst]
+    pieced = False
     for lane, (element, offset, size) in enumerate(_pieces(machine, op, spot)):
         cells = None if spot is None else spot.cells(offset, size)
         leaf = machine.read(cells, addr, offset, lane=lane)
+        if element.items > 1:
+            pieced = True
+            for k in range(element.items):
+                parts[element.item + k].append((leaf, k * op.type.bits, op.type.bits, 0))
+            continue
         position = element.shift + 8 * (offset - element.offset)
         parts[element.item].append((leaf, 0, 8 * size, position))
     for register, found in zip(op.dst, parts, strict=True):
         if register is not None:
-            whole = found[0][0] if len(found) == 1 else machine.expressions.fields(found)
-            machine.returned(register, op.type, whole)
+            plain = len(found) == 1 and not pieced
+            machine.returned(register, op.type, found[0][0] if plain else machine.expressions.fields(found))
 
 
 def store(machine: Machine, op: Store) -> None:
-    """One write for each element, or for each of its chunks."""
+    """One write for each element, or for each of its chunks, or of all of them in one piece."""
     spot, addr = machine.address(op.address, access_bytes(op))
     values = [machine.stored(v, op.type) for v in op.values]
     if spot is None:
-        for _ in elements(op, machine.given.readings.split):
+        for _ in _pieces(machine, op, spot):
             machine.lose()
         return
     for lane, (element, offset, size) in enumerate(_pieces(machine, op, spot)):
+        if element.items > 1:
+            own = values[element.item : element.item + element.items]
+            value = machine.expressions.fields([(v, 0, op.type.bits, k * op.type.bits) for k, v in enumerate(own)])
+            machine.write(spot.cells(offset, size), value, addr, offset, lane=lane, stage=1)
+            continue
         value = part_of(machine, values[element.item], op.type, element.shift + 8 * (offset - element.offset), size)
         machine.write(spot.cells(offset, size), value, addr, offset, lane=lane, stage=1)
 
@@ -48,11 +59,12 @@ def _pieces(machine: Machine, op: Load | Store, spot: Spot | None) -> Iterator[t
     """The accesses of ``op``: the element each belongs to, its offset from the address, its size.
 
     The elements of a weak vector, and of a weak .b128 access that is split, are divided where the other accesses of the
-    test are narrower (semantics 6.4); those of a strong one are scalars and stay whole (8.2.4, 8.10.3).
+    test are narrower (semantics 6.4); those of a strong one are scalars and stay whole (8.2.4, 8.10.3), as does a
+    vector in one piece.
     """
-    found = elements(op, machine.given.readings.split)
+    found = elements(op, machine.given.readings.split, machine.given.readings.whole)
     for element in found:
-        if spot is None or len(found) == 1 or op.scope is not None:
+        if spot is None or len(found) == 1 or op.scope is not None or element.items > 1:
             yield element, element.offset, element.type.bytes
             continue
         first = spot.offset + element.offset

@@ -72,7 +72,7 @@ _EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
 def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]:  # noqa: B008 (frozen)
     """Every thread of ``test``, ready to run."""
     objects = tuple(o for o in test.objects.values() if o.virtual == o.key)
-    chunks = Chunks(test, readings.split)
+    chunks = Chunks(test, readings.split, readings.whole)
     api, exits = _has_api(test), exits_matter(test)
     where = places(test)
     hidden = opaque(test.threads, test.objects)

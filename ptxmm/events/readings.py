@@ -11,7 +11,8 @@ class Readings:
     """``simplify``: not dep=syn, false dependencies are broken (A21). ``essential``: dep=value, and so are those on
     values that make no difference (A55). ``tear``: tear=on, a racy read may mix the bytes of several writes (A11).
     ``split``: b128=split (A13). ``failing_writes``: cas-failure=write, a compare-and-swap that fails writes the old
-    value (A14). ``transitive``: co=transitive, coherence order is closed (A5)."""
+    value (A14). ``transitive``: co=transitive, coherence order is closed (A5). ``whole``: vector=whole, what ld and st
+    access of a vector is one access (A57)."""
 
     simplify: bool = True
     tear: bool = False
@@ -19,6 +20,7 @@ class Readings:
     failing_writes: bool = False
     transitive: bool = True
     essential: bool = False
+    whole: bool = False
 
 
 def readings(given: Mapping[str, str]) -> Readings:
@@ -30,4 +32,5 @@ def readings(given: Mapping[str, str]) -> Readings:
         given.get("cas-failure", "none") == "write",
         given.get("co", "transitive") == "transitive",
         given.get("dep") == "value",
+        given.get("vector", "elements") == "whole",
     )

@@ -89,19 +89,20 @@ class _Object:
 class Chunks:
     """The division of the objects of one test, worked out once for each object.
 
-    ``split``: a 16-byte scalar is two accesses of 8 bytes (reading ``b128=split``).
+    ``split``: a 16-byte scalar is two accesses of 8 bytes (reading ``b128=split``). ``whole``: what ld and st access of
+    a vector is in one piece, as a scalar is (``vector=whole``).
     """
 
     __slots__ = ("_by_register", "_objects", "_test")
 
-    def __init__(self, test: Test, split: bool = False) -> None:
+    def __init__(self, test: Test, split: bool = False, whole: bool = False) -> None:
         self._test = test
         self._objects: dict[str, _Object] = {}
         self._by_register: list[tuple[int, str | None]] = []
         for thread in test.threads:
             known = known_addresses(thread, test.objects)
             for op in thread.body:
-                for access in _accesses(test, op, split, known):
+                for access in _accesses(test, op, split, whole, known):
                     self._add(access, known)
         for term in _terms(test):
             if isinstance(term, MemoryTerm):
@@ -218,15 +219,18 @@ def _inside(point: int, parts: list[tuple[int, int]]) -> bool:
     return any(low <= point <= high for low, high in parts)
 
 
-def _accesses(test: Test, op: Op, split: bool, known: Mapping[str, Sym]) -> Iterator[_Access]:
+def _accesses(
+    test: Test, op: Op, split: bool, whole: bool, known: Mapping[str, Sym]
+) -> Iterator[_Access]:
     """The accesses of ``op`` that divide objects; ``known``: registers that name a variable."""
     for place in operands(op):
         multicast = isinstance(op, BulkCopy) and op.mask is not None
         yield _Access("scalar", place, 0, MBARRIER_BYTES, "shared", multicast)
     match op:
         case Load() | Store() | Atomic():
-            kind: Kind = "scalar" if len(elements(op)) == 1 else "element"
-            for part in elements(op, split):
+            single = len(elements(op)) == 1
+            for part in elements(op, split, whole):
+                kind: Kind = "scalar" if single or part.items > 1 else "element"
                 yield _Access(kind, op.address, part.offset, part.type.bytes, op.space)
         case Multimem():
             kind = "scalar" if len(elements(op)) == 1 else "element"

@@ -1,7 +1,9 @@
-"""Loads, stores and atomic operations, with one event for each scalar access (PTX ISA 8.2, 9.7.8, 9.7.12)."""
+"""Loads, stores and atomic operations, with one event for each scalar access, or for a vector in one piece (PTX ISA
+8.2, 9.7.8, 9.7.12)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ptxmm.events.symbolic.computed import field
@@ -43,11 +45,11 @@ def access(
     # While the possible values are still being found there may be no place at all.
     inside = run.formulas.both(presence, -wrong) if where else FALSE
     common = Access(op, here, where, wrong, inside, address.reads, run.control(state, guard))
-    parts = elements(op, run.machine.split128)
+    parts = elements(op, run.machine.split128, run.machine.whole)
+    divided = len(parts) > 1 and op.scope is None and parts[0].items == 1
     if isinstance(op, Store):
         for element in parts:
-            value = _operand(run, state, op.values[element.item], op.type, element)
-            store(run, common, element, value, divided=len(parts) > 1 and op.scope is None)
+            store(run, common, element, _stored(run, state, op, element), divided)
         run.wrote(state, common.inside)
         return
     results: dict[int, list[tuple[Element, Value]]] = {}
@@ -55,11 +57,33 @@ def access(
         if isinstance(op, Atomic):
             value = _atomic(run, common, op, element, state)
         else:
-            value = load(run, common, element, divided=len(parts) > 1 and op.scope is None)
-        results.setdefault(element.item, []).append((element, value))
+            value = load(run, common, element, divided)
+        for own, part in _by_item(run, op.type, element, value):
+            results.setdefault(own.item, []).append((own, part))
     for item, dst in enumerate(op.dst):
         if dst is not None:
             run.assign(state, dst.name, _result(run, op.type, dst.name, results[item]), condition, op)
+
+
+def _stored(run: Executor, state: State, op: Store, element: Element) -> Value:
+    """What ``element`` of a vector, or several of them in one piece, is to hold."""
+    if element.items == 1:
+        return _operand(run, state, op.values[element.item], op.type, element)
+    own = op.values[element.item : element.item + element.items]
+    whole, *rest = (run.operand(state, value, Type("b", op.type.bits)) for value in own)
+    for k, value in enumerate(rest, 1):
+        whole = run.join(whole, value, k * op.type.bits)
+    return whole
+
+
+def _by_item(run: Executor, type_: Type, element: Element, value: Value) -> Iterator[tuple[Element, Value]]:
+    """What an access that returned ``value`` gives each register of ``type_``."""
+    if element.items == 1:
+        yield element, value
+        return
+    for k in range(element.items):
+        at = element.offset + k * type_.bytes
+        yield Element(at, type_, element.item + k, 0), field(run, value, k * type_.bits, type_.bits)
 
 
 def _operand(run: Executor, state: State, operand: Operand, type_: Type, element: Element, packed: int = 1) -> Value:

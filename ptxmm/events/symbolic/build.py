@@ -93,7 +93,7 @@ def _execute(
     possible = Possible(test)
     assumed = Assumed()
     executions = turns = 0
-    chunks = _chunks(test, reading.split128)
+    chunks = _chunks(test, reading)
     shared = members(test)
     outlines = [outline(thread, quiet) for thread, quiet in zip(test.threads, silent(test), strict=True)]
     guarded = any(_guarded(op) for thread in test.threads for op in thread.body)
@@ -154,13 +154,13 @@ def _values_matter(threads: list[ThreadEvents]) -> bool:
     )
 
 
-def _chunks(test: Test, split: bool) -> Callable[..., tuple[tuple[int, int], ...]]:
+def _chunks(test: Test, reading: Reading) -> Callable[..., tuple[tuple[int, int], ...]]:
     """How the test divides copies and vectors, worked out when it is first asked for."""
     made: list[Chunks] = []
 
     def of(key: str, offset: int, size: int, unit: int = 0) -> tuple[tuple[int, int], ...]:
         if not made:
-            made.append(Chunks(test, split))
+            made.append(Chunks(test, reading.split128, reading.whole))
         return made[0].of(key, offset, size, unit)
 
     return of

@@ -52,9 +52,9 @@ class Assumed:
 class Reading:
     """How a program is read: ``unroll`` bounds loops, ``tear`` splits accesses into bytes where that may be seen (A11),
     ``simplify`` drops dependencies (A21), ``values`` those on values that make no difference too (A55), ``split128``
-    makes two accesses of 16 bytes (A13), by ``cas_writes`` a compare-and-swap that fails writes the old value (A14), by
-    ``direct`` coherence order is not transitive (A5), ``ordered`` tells executions apart by the order of the operations
-    on an mbarrier (A31)."""
+    makes two accesses of 16 bytes (A13), ``whole`` one of a vector (A57), by ``cas_writes`` a compare-and-swap that
+    fails writes the old value (A14), by ``direct`` coherence order is not transitive (A5), ``ordered`` tells executions
+    apart by the order of the operations on an mbarrier (A31)."""
 
     unroll: int
     tear: bool
@@ -64,6 +64,7 @@ class Reading:
     direct: bool = False
     ordered: bool = False
     values: bool = False
+    whole: bool = False
 
 
 @dataclass(slots=True)
@@ -106,6 +107,7 @@ class Machine:
         self.formulas = Formulas()
         self.unroll = reading.unroll
         self.split128 = reading.split128
+        self.whole = reading.whole
         self.cas_writes = reading.cas_writes
         self.direct = reading.direct
         self.api = _several_grids(test)

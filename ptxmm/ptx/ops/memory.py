@@ -100,23 +100,39 @@ class Multimem:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One scalar access of a memory instruction (PTX ISA 8.2.3, 8.2.4; semantics A13).
+    """One access of a memory instruction, of a scalar (PTX ISA 8.2.3, 8.2.4; semantics A13) or of a vector (A57).
 
     ``offset``: bytes from the address of the instruction; ``type``: of the access; ``item``: which register of the
-    vector it belongs to; ``shift``: its lowest bit in that register.
+    vector it belongs to; ``shift``: its lowest bit in that register; ``items``: how many registers of a vector it is
+    for, ``item`` and those after it, the lowest bits first.
     """
 
     offset: int
     type: Type
     item: int
     shift: int
+    items: int = 1
 
 
-def elements(op: Load | Store | Atomic | Multimem, split: bool = False) -> tuple[Element, ...]:
-    """The scalar accesses of ``op`` (of ``Multimem``: at each location), in ascending order of address.
+PIECE_BYTES = 16
+"""The size of the largest access of a vector in one piece (reading ``vector=whole``)."""
 
-    ``split``: a 16-byte scalar is two accesses of 8 bytes (reading ``b128=split``).
+
+def elements(
+    op: Load | Store | Atomic | Multimem, split: bool = False, whole: bool = False
+) -> tuple[Element, ...]:
+    """The accesses of ``op`` (of ``Multimem``: at each location), one for each scalar, in ascending order of address.
+
+    ``split``: a 16-byte scalar is two accesses of 8 bytes (reading ``b128=split``). ``whole``: what ``ld`` and ``st``
+    access of a vector, which is aligned, is one access, of more than 16 bytes one for each 16 (``vector=whole``).
     """
+    if whole and isinstance(op, Load | Store):
+        total = op.type.bytes * len(op.dst if isinstance(op, Load) else op.values)
+        size = min(total, PIECE_BYTES)
+        items = size // op.type.bytes
+        if items > 1:
+            piece = Type("b", 8 * size)
+            return tuple(Element(at, piece, at // op.type.bytes, 0, items) for at in range(0, total, size))
     packed = op.packed if isinstance(op, Atomic | Multimem) else 1
     type_ = op.type
     if split and type_.bits == 128:
