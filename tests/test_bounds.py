@@ -28,10 +28,17 @@ AT_A_BARRIER = WAITED_FOR.replace("@p0 bra L0                        |", "@p0 br
     " st.release.gpu.global.u32 [x], 1           |                                   |",
     " st.release.gpu.global.u32 [x], 1           | bar.sync 0                        |",
 )
+BARRIER_IN_THE_LOOP = WAITED_FOR.replace(
+    " @p0 bra L1 ",
+    f" {'bar.sync 0':43}| {'':34}| {'':33};\n @p0 bra L1 ",
+)
+"""The thread that spins comes to no barrier: what its path may be is asked of it all the same."""
 
 
 @pytest.mark.parametrize("engine", ["solve", "enumerate"])
-@pytest.mark.parametrize("text", [WAITED_FOR, AT_A_BARRIER], ids=["alone", "barrier"])
+@pytest.mark.parametrize(
+    "text", [WAITED_FOR, AT_A_BARRIER, BARRIER_IN_THE_LOOP], ids=["alone", "barrier", "barrier in the loop"]
+)
 def test_a_cut_counts_while_others_spin(text: str, engine: str) -> None:
     test, model = parse_one(text), model_named("ptx-8.5")
     short, long = ask(engine, test, model, unroll=3), ask(engine, test, model, unroll=8)

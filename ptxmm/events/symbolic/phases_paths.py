@@ -197,7 +197,7 @@ class _Paths:
         self.events = thread.barriers
         self.object_of = object_of
         self.check = check
-        lost = formulas.both(-thread.completed, -thread.cut) if thread.barriers else FALSE
+        lost = formulas.both(-thread.completed, -thread.cut)
         self.ends = (thread.completed, thread.cut, lost)
         self.choices = [list(arrivals(formulas, event)) for event in self.events]
         self.nodes: dict[object, Node] = {}
