@@ -7,6 +7,10 @@ import pytest
 
 from ptxmm.analysis.outcomes import check
 from ptxmm.cat import load
+from ptxmm.cli.checking import Checking
+from ptxmm.cli.inputs import Job
+from ptxmm.cli.options import Engine
+from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.condition import evaluate
@@ -166,3 +170,16 @@ def test_models_without_mixed_sizes_do_not_cover_a_scalar_of_a_vector() -> None:
     with pytest.raises(PtxmmError, match="does not cover accesses of different sizes") as found:
         check(ordered, whole)
     assert found.value.line == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "rests"),
+    [("ends of four words", True), ("a scalar races with it", True), ("weak and racy", False), ("read back", False)],
+)
+def test_all_readings_name_it(name: str, rests: bool) -> None:
+    _, threads, declared, condition, by_element, whole = next(case for case in CASES if case[0] == name)
+    job = Job(program(threads, declared, condition), "ptx-8.5", None, False)
+    result = Checking(Engine.auto, False, "none", all_readings=True).run(job, load("ptx-8.5"), Limits())
+    assert result.observation == by_element
+    found = [note.text for note in result.notes if note.text.startswith("rests on vector: vector=whole gives ")]
+    assert [text.split(" (")[0].split()[-1] for text in found] == ([whole] if rests else [])
