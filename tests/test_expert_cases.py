@@ -387,13 +387,62 @@ def test_filter_does_not_hide_a_deadlock() -> None:
     assert "deadlock" in verdict(text, "ptx-8.5", "z3").flags
 
 
-@pytest.mark.xfail(strict=True, reason="the filter is not applied to executions that misuse a barrier")
 def test_filter_restricts_what_is_undefined() -> None:
     """Only executions with r0 == 1 misuse the barrier, and the filter excludes them."""
     text = program(ONE, "filter (P0:r0 == 0) forall (f == 1)",
                    "cta 0: R.relaxed.gpu r0 f; setp.eq.u32 p, r0, 0; @p exit; bar.arrive 0, 64; bar.arrive 0, 64;",
                    "cta 1: W.relaxed.gpu f 1;")  # fmt: skip
     assert verdict(text, "ptx-8.5").status == "complete"
+
+
+EARLY = "cta 0: R.relaxed.gpu r0 f; setp.eq.u32 p, r0, 0; @p exit;"
+TWICE = "bar.arrive 0, 64; bar.arrive 0, 64;"
+AFTER = "R.relaxed.gpu r1 f;"
+WRITES = "cta 1: W.relaxed.gpu f 1;"
+COPIES = ("cta 0: R.acquire.gpu r0 y; setp.eq.u32 p, r0, 0; @p exit;", "cta 1: R.relaxed.gpu r0 f; W.release.gpu y r0;")
+
+
+@pytest.mark.parametrize(
+    ("undefined", "condition", "threads"),
+    [
+        # what is read before the misuse, which happens with r0 == 1 only
+        (False, "P0:r0 == 0", (EARLY + TWICE, WRITES)),
+        (True, "P0:r0 == 1", (EARLY + TWICE, WRITES)),
+        (True, "P0:r0 < 2", (EARLY + TWICE, WRITES)),
+        (False, "~(P0:r0 == 1)", (EARLY + TWICE, WRITES)),
+        (False, "P0:r0 == 0", (EARLY + "bar.arrive 0, 64; bar.sync 0, 96;", WRITES)),
+        (False, "P0:r0 == 0", (EARLY + "barrier.cluster.wait;", WRITES)),
+        # what would be read after it may be anything
+        (True, "P0:r1 == 0", (EARLY + TWICE + AFTER, WRITES)),
+        (True, "P0:r1 == 7", (EARLY + TWICE + AFTER, WRITES)),
+        (True, "P0:r0 == 1 /\\ P0:r1 == 7", (EARLY + TWICE + AFTER, WRITES)),
+        (False, "P0:r0 == 0 /\\ P0:r1 == 7", (EARLY + TWICE + AFTER, WRITES)),
+        (True, "P0:r0 == 0 \\/ P0:r1 == 7", (EARLY + TWICE + AFTER, WRITES)),
+        (True, "~(P0:r0 == 1 /\\ P0:r1 == 7)", (EARLY + TWICE + AFTER, WRITES)),
+        (False, "~(P0:r0 == 1 \\/ P0:r1 == 7)", (EARLY + TWICE + AFTER, WRITES)),
+        # a register that is read before, and that some instruction after the misuse might write
+        (True, "P0:r0 == 0", (EARLY + TWICE + "R.relaxed.gpu r0 f;", WRITES)),
+        (True, "P0:r0 == 0", (EARLY + TWICE + "@p R.relaxed.gpu r0 f;", WRITES)),
+        # memory, which anything may write later
+        (True, "f == 0", (EARLY + TWICE, WRITES)),
+        (True, "P0:r0 == 1 /\\ x == 9", (EARLY + TWICE, WRITES)),
+        # another thread, which ends, waits, or loops
+        (False, "P1:r0 == 0", (COPIES[0] + TWICE, COPIES[1], WRITES)),
+        (True, "P1:r0 == 1", (COPIES[0] + TWICE, COPIES[1], WRITES)),
+        (False, "P1:r0 == 0", (COPIES[0] + TWICE, COPIES[1] + "bar.sync 0, 64;", WRITES)),
+        (True, "P1:r1 == 9", (COPIES[0] + TWICE, COPIES[1] + "bar.sync 0, 64;" + AFTER, WRITES)),
+        (False, "P1:r0 == 0",
+         (COPIES[0] + TWICE, COPIES[1] + "L: R.relaxed.gpu r1 x; setp.eq.u32 q, r1, 0; @q bra L;", WRITES)),
+        (True, "P1:r1 == 9",
+         (COPIES[0] + TWICE, COPIES[1] + "L: R.relaxed.gpu r1 x; setp.eq.u32 q, r1, 0; @q bra L;", WRITES)),
+        (True, "P1:r0 == 9", ("cta 0: " + TWICE, "cta 1: L: A.relaxed.gpu r0 x 1; setp.lt.u32 q, r0, 9; @q bra L;")),
+    ],
+)  # fmt: skip
+def test_filter_and_misuse(undefined: bool, condition: str, threads: tuple[str, ...]) -> None:
+    """An execution that misuses a barrier counts unless what it has written for good makes the filter false."""
+    text = program(NAMED, f"filter ({condition}) exists (f == 1)", *threads)
+    for engine in ("z3", "enumerate"):
+        assert (verdict(text, "ptx-8.5", engine).status == "undefined") == undefined, engine
 
 
 @pytest.mark.parametrize(
@@ -407,6 +456,14 @@ def test_misuse_is_not_an_internal_error(threads: tuple[str, ...]) -> None:
     """Some order of the arrivals is a misuse, another one ends: undefined."""
     text = program(".global .u32 x = 0;", "exists (x == 0)", *threads)
     assert verdict(text, "ptx-8.5", "z3").status == "undefined"
+
+
+@pytest.mark.parametrize("last", ["", "W.relaxed.gpu x 1;"])
+def test_misuse_beside_a_thread_that_spins(last: str) -> None:
+    """P1 waits for ever for a store that comes after the misuse, or that nobody makes."""
+    spin = "cta 1: L: R.relaxed.gpu r1 x; setp.eq.u32 q, r1, 0; @q bra L;"
+    text = program(NAMED, "exists (f == 1)", "cta 0: bar.arrive 0, 64; bar.arrive 0, 64;" + last, spin)
+    assert verdict(text, "ptx-8.5").status == "undefined"
 
 
 def test_misuse_does_not_hide_a_deadlock() -> None:

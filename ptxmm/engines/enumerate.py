@@ -30,6 +30,7 @@ from ptxmm.events.readings import readings
 from ptxmm.events.refusals import refuse_noncoherent_loads
 from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.condition import Proposition, RegisterTerm, State, evaluate, terms
+from ptxmm.program.stopped import known_filter
 from ptxmm.program.test import EventId, Test
 
 _SHORTCUT = 256
@@ -89,6 +90,7 @@ class _Task:
         self.readings = readings(model.readings)
         self.ordered = "mbnext" in model.names()
         self.told = "mblate" in model.names()
+        self.known_filter = known_filter(test)
         self.known: set[tuple[int, ...]] = set()
         self.verdicts: set[bool] = set()
         self.wanted = list(dict.fromkeys((*observed.memory, *memory_terms(test.filter))))
@@ -213,7 +215,7 @@ class _Task:
         for candidate in candidates.search(start, self.result.flags) if found is None else found:
             if case.complete:
                 self._finish(case, layout, judge, finals, candidate)
-            elif next(judge.orders(candidate.rf), None) is not None:
+            elif not self._left_out(case, candidate) and next(judge.orders(candidate.rf), None) is not None:
                 self._note(case)
             if self._settled(case):
                 return
@@ -257,6 +259,19 @@ class _Task:
             assert value is not None
             registers[t, name] = value
         return registers
+
+    def _left_out(self, case: _Case, candidate: Candidate) -> bool:
+        """Whether the filter is false of an execution that misuses a barrier, however it would go on."""
+        if case.meeting.misuse is None or self.known_filter is None:
+            return False
+        registers = {}
+        for term in terms(self.known_filter):
+            assert isinstance(term, RegisterTerm)
+            node = case.paths[term.thread].trace.registers.get(term.register)
+            value = 0 if node is None else evaluate_expression(node, candidate.leaves[term.thread])
+            assert value is not None
+            registers[term.thread, term.register] = value
+        return not evaluate(self.known_filter, State(registers, {}))
 
     def _news(
         self, case: _Case, finals: Finals, candidate: Candidate, registers: Mapping[tuple[int, str], int]

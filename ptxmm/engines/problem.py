@@ -38,9 +38,10 @@ from ptxmm.program.condition import (
     holds,
     terms,
 )
+from ptxmm.program.stopped import known_filter
 from ptxmm.program.test import EventId, Test
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
-from ptxmm.relations.formula import TRUE, Formula
+from ptxmm.relations.formula import FALSE, TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
 
 
@@ -105,6 +106,9 @@ class Problem:
             self._total_fence_order()
         if test.filter is not None:
             program.constraints.append(self.formulas.either(-program.finished, self.formula(test.filter)))
+            misused = self.formulas.any([s for scenario, s in program.scenarios if scenario.undefined is not None])
+            if misused != FALSE and (early := known_filter(test)) is not None:
+                program.constraints.append(self.formulas.either(-misused, self.formula(early)))
         if axioms and not variations:
             self._break_symmetry(named)
         self.solver = Solver(self.formulas, limits)

@@ -35,6 +35,7 @@ class Executor:
         self.headers = headers
         self.silent = silent
         self.barriers: list[SyncEvent] = []
+        self.stopped: list[tuple[Formula, Mapping[str, Value]]] = []
         self.left: Reads = {}
         self.twin: int | None = None
 
@@ -288,6 +289,8 @@ class Executor:
             return step.presence
         passes = self.formulas.variable()
         self.machine.passes[step.id, step.number] = passes
+        if self.machine.test.filter is not None:
+            self.stopped.append((self.formulas.both(step.presence, -passes), dict(state.registers)))
         state.guard = self.formulas.both(state.guard, self.formulas.either(passes, -step.presence))
         return self.formulas.both(step.presence, passes)
 

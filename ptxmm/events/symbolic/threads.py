@@ -119,11 +119,13 @@ class _Run:
                 for target, taken, successor in self._step(pc, counts, state):
                     if successor.guard != FALSE:
                         arrive(target, taken, successor)
+        # Under a filter those where it stops too: what is written only before is as it will be in the end.
+        ends = [(s.guard, s.registers) for s in self.ends] + self.executor.stopped
         registers_at_end = {
-            name: merge(self.formulas, [(s.guard, s.registers[name].domain) for s in self.ends])
-            if len(self.ends) > 1
-            else self.ends[0].registers[name].domain
-            for name in (registers if self.ends else ())
+            name: merge(self.formulas, [(when, values[name].domain) for when, values in ends])
+            if len(ends) > 1
+            else ends[0][1][name].domain
+            for name in (registers if ends else ())
         }
         completed = self.formulas.any([s.guard for s in self.ends])
         self.executor.left = self._under([(s.guard, s.left) for s in self.ends])
@@ -359,12 +361,18 @@ class _Run:
                 result.append((op.target, _increased(counts, self.spins[pc]), spins))
             else:
                 self.spun.append(spins.guard)
+                self._stops(spins)
         if jump.guard == FALSE:
             return result
         if counts[self.backward[pc]] >= self.machine.unroll:
             self.cut[pc] = self.formulas.either(self.cut.get(pc, FALSE), jump.guard)
+            self._stops(jump)
             return result
         return [*result, (op.target, _increased(counts, self.backward[pc]), jump)]
+
+    def _stops(self, state: State) -> None:
+        if self.machine.test.filter is not None:
+            self.executor.stopped.append((state.guard, state.registers))
 
 
 def _increased(counts: tuple[int, ...], which: int) -> tuple[int, ...]:
