@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from tests.random_families import Kit, program
 from tests.random_programs import Program
@@ -332,8 +333,10 @@ def warps(rng: random.Random) -> Program:
 
 
 def grids(rng: random.Random) -> Program:
-    """Grids one after the other or overlapping, of one or two GPUs, with the waits of programmatic launches."""
+    """Grids one after the other or overlapping, of one or two GPUs, with the waits of programmatic launches; some in
+    PTX 9.2, with fences before ``launch_dependents``."""
     kit = Kit(rng)
+    triggers = kit.chance(0.3)
     count = kit.pick((2, 2, 3))
     names = ["x", "y"][: kit.pick((1, 2))]
     aliased = kit.chance(0.2)
@@ -371,7 +374,9 @@ def grids(rng: random.Random) -> Program:
                     kit.store("u32", name, kit.pick((1, 2)), sem, scope, ".global")
                 else:
                     kit.load("u32", name, kit.pick(("weak", "weak", "relaxed", "acquire")), scope, ".global")
-            if i == 0 and kit.chance(0.15):
+            if kit.chance(0.3 if triggers else 0.15 if i == 0 else 0):
+                if triggers and kit.chance(0.8):
+                    kit.add(kit.pick(("fence.acq_rel.gpu", "fence.release.sys", "fence.sc.gpu", "fence.acq_rel.cta")))
                 kit.add("griddepcontrol.launch_dependents")
         if wait == 2:
             kit.add("griddepcontrol.wait")
@@ -379,4 +384,4 @@ def grids(rng: random.Random) -> Program:
         if copies:
             place = "cta 0, grid 0"
         threads.append((f"{place}{f', gpu {gpu}' if gpu and not copies else ''}", kit.take()))
-    return program(declared, threads, f"{names[0]} == 1")
+    return replace(program(declared, threads, f"{names[0]} == 1"), isa="9.2" if triggers else "")

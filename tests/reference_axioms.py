@@ -40,7 +40,7 @@ def causality(x: Frame, rf: Pairs, fsc: Pairs, met: Meeting) -> tuple[Pairs, Pai
         po_ = x.po | {(e, e) for e in x.E}
         bc = closure(seq(po_, sw, po_))
         return bc, bc | seq(obs, bc | (x.po & x.ovl))
-    sync = sync_ra | fsc | met.barphase | met.warpphase | x.api
+    sync = sync_ra | fsc | met.barphase | met.warpphase | x.api | x.triggered
     if x.model != "ptx-8.5":
         bc = closure(x.po | sync)
         ppbc = preserved(x, bc, x.M - x.GEN)
@@ -277,7 +277,7 @@ def sequentially_consistent(
 ) -> tuple[set[tuple[Last, ...]], frozenset[str]] | None:
     """Sequential consistency: co is total on each location; program order, barriers, rf, co and fr fit one order."""
     rf = {(w, r) for (r, _), w in reading.items()}
-    fixed = x.po | met.phases | x.api | x.issue | x.issue_all | x.aord | x.acomp | rf
+    fixed = x.po | met.phases | x.api | x.trigger | x.issue | x.issue_all | x.aord | x.acomp | rf
 
     def accept(co: Pairs) -> bool:
         fr: Pairs = set()

@@ -306,6 +306,23 @@ class Frame:
             if (self.next_to(t, u) if start != first else not self.test.threads[u].placement.overlap)
         }
 
+        # the first launch_dependents of a thread: further ones have no effect
+        first = {ev[g].thread: g for g in sorted((e for e in self.E if ev[e].kind == "GD"), reverse=True)}
+        self.trigger = {
+            (g, start)
+            for t, g in first.items()
+            for u, (start, _) in self.ends.items()
+            if t is not None and self.before(t, u) and self.next_to(t, u) and self.test.threads[u].placement.overlap
+        }
+        self.triggered = {
+            (f, e)
+            for g, start in self.trigger
+            for f, other in self.po
+            if other == g and f in self.F_REL and ev[f].scope in ("gpu", "sys")
+            for begin, e in self.po
+            if begin == start
+        }
+
     def is_copy(self, w: int) -> bool:
         """Whether an asynchronous generic write is that of a ``cp.async``: it has no completion of its own."""
         ev = self.events

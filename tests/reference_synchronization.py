@@ -51,7 +51,7 @@ def perform(walker: Walker, run: Run, op: ops.Op, taken: Expr, common: Event) ->
         case ops.GridControl(kind="wait"):
             yield done(run, replace(common, kind="API"))
         case ops.GridControl():
-            yield done(run)
+            yield done(run, *([replace(common, kind="GD")] if walker.test.isa >= (9, 2) else []))
         case ops.Barrier():
             wide = B64 if walker.test.dialect else U32
             count = None if op.count is None else walker.operand(run, op.count, wide)

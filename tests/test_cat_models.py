@@ -232,7 +232,7 @@ flag ~empty partial as mixed-sizes
     + "let same-proxy = GEN*GEN | SUR*SUR | TEX*TEX | CON*CON"
     + PRELUDE
     + """
-let bc = (po | sync-ra | fsc | barphase | warpphase | api)+
+let bc = (po | sync-ra | fsc | barphase | warpphase | (api \\ api-indirect) | ([F_REL & (GPU | SYS)]; po; trigger; po))+
 let pfl = pfence & scta
 let xit = [M & GEN] | ([M \\ GEN]; (bc & pfl^-1); [PF])
 let ent = [M & GEN] | ([PF]; (bc & pfl); [M \\ GEN])
@@ -255,7 +255,7 @@ let sync-clu = ms & ([CA & REL] | ([F_REL]; po; [CA])); clu
 let sync-mb = ms & ([MBA & REL] | ([F_REL]; po; [MBA])); mb
 let sync-tm = ms & ([TMREL]; po; [W & STRONG]; obs; [(R & STRONG) \\ NORET]; po; [TMACQ])
 let sync = sync-ra | fsc | barphase | warpphase | (ms & (([CA & REL] | ([F_REL]; po; [CA])); clu))
-  | (ms & (([MBA & REL] | ([F_REL]; po; [MBA])); mb)) | api
+  | (ms & (([MBA & REL] | ([F_REL]; po; [MBA])); mb)) | (api \\ api-indirect) | ([F_REL & (GPU | SYS)]; po; trigger; po)
 let bc0 = (po | aord | acomp | sync)+
 let bt0 = (po | aord | acomp | sync | sync-tm)+
 let mbi-s = ms & ([FMBI]; po; (clu | ([W & STRONG]; obs; acqpat)))

@@ -10,7 +10,7 @@ from ptxmm.events.trace import Event, Trace
 from ptxmm.program.spinning import SPINS, Loop, Spinning
 from ptxmm.program.test import Test, Thread
 
-_UNNOTICED = ("R", "F", "PF", "MBW", "MBP", "AW")
+_UNNOTICED = ("R", "F", "PF", "MBW", "MBP", "AW", "GD")
 """Events that no other thread notices."""
 
 
@@ -38,7 +38,7 @@ class Run:
             return False
         first, second = self.rounds()
         reads = {e.id for e in first if e.kind == "R"}
-        quiet = all(e.kind in ("R", "F", "MBW", "MBP") or (e.kind == "W" and e.id in reads) for e in first)
+        quiet = all(e.kind in ("R", "F", "MBW", "MBP", "GD") or (e.kind == "W" and e.id in reads) for e in first)
         return quiet and [self.place(e) for e in first] == [self.place(e) for e in second]
 
     def rounds(self) -> tuple[list[Event], list[Event]]:

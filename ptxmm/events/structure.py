@@ -337,6 +337,22 @@ def _api_indirect(layout: Layout) -> list[int]:
     return rows
 
 
+def _trigger(layout: Layout) -> list[int]:
+    """The first ``launch_dependents`` of each thread before the starts of the threads of the grid that it launches."""
+    rows = [0] * len(layout.events)
+    places = [thread.placement for thread in layout.scene.test.threads]
+    launches: dict[int, int] = {}
+    for i, event in enumerate(layout.events[: layout.initial_first]):
+        if event.kind == "GD":
+            launches.setdefault(event.id[0], i)
+    for t, i in launches.items():
+        later = {p.grid for p in places if not p.host and p.gpu == places[t].gpu and p.grid > places[t].grid}
+        for u, place in enumerate(places):
+            if place.overlap and not place.host and place.gpu == places[t].gpu and place.grid == min(later, default=-1):
+                rows[i] |= 1 << layout.numbers[(u, -1, 0, 0), "API"]
+    return rows
+
+
 def _api(layout: Layout) -> list[int]:
     """The end of every thread of a grid before the start, or a wait, of every thread of a later grid of the GPU."""
     rows = [0] * len(layout.events)
@@ -380,5 +396,6 @@ BUILDERS: Mapping[str, Builder] = {
     "lives": _lives,
     "api": _api,
     "api-indirect": _api_indirect,
+    "trigger": _trigger,
 }
 """How each relation is built. The phases of barriers decide others, and a witness the rest."""

@@ -99,9 +99,12 @@ def cluster_barrier(machine: Machine, op: ClusterBarrier) -> None:
 
 
 def grid_control(machine: Machine, op: GridControl) -> None:
-    """``griddepcontrol``: ``wait`` synchronizes with the end of earlier grids."""
+    """``griddepcontrol``: ``wait`` synchronizes with the end of earlier grids; since PTX 9.2, fences before
+    ``launch_dependents`` do with the start of the next one."""
     if op.kind == "wait":
         machine.add("API")
+    elif machine.program.api and op.triggers(machine.program.test.isa):
+        machine.add("GD")
 
 
 # mbarriers.

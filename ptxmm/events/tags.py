@@ -48,8 +48,9 @@ _FENCES = {
 }
 _RESTRICTED = {"acquire": ("FRA",), "release": ("FRR",)}
 
-OPAQUE = ("MBP", "MBV")
-"""Operations on mbarriers that order nothing: waits that return false, and invalidations. They are in ``MBX`` alone."""
+OPAQUE = ("MBP", "MBV", "GD")
+"""Operations on mbarriers that order nothing: waits that return false, and invalidations. They are in ``MBX`` alone.
+And ``griddepcontrol.launch_dependents``, which is in no set."""
 
 
 def scope_of(event: Event) -> str | None:

@@ -18,8 +18,8 @@ class Event:
 
     ``kind``: R W; F (memory and proxy fences); BA BW CA CW MBI MBA MBW MBP MBV (barriers, clusters,
     mbarriers; MBP: a wait that returns false, MBV: an invalidation); ISS AW PF (issue, wait and implicit proxy fences
-    of asynchronous operations); API. ``cell`` is physical, ``place`` virtual
-    (a fence of the tensormap proxy has a place only). ``value``: what a W writes or an R returns; ``leaf``: the
+    of asynchronous operations); API; EX; GD (``griddepcontrol.launch_dependents``). ``cell`` is physical, ``place``
+    virtual (a fence of the tensormap proxy has a place only). ``value``: what a W writes or an R returns; ``leaf``: the
     number of an R among the leaves of its thread. ``addr``, ``data``, ``ctrl``: the reads of the thread, as bits by
     number, that it depends on; ``left``: those on which leaving the loops before it depended. ``barrier``: id (or mask)
     and count. ``mbarrier``: the physical object and offset.

@@ -33,7 +33,8 @@ Mbarrier = tuple[str, int]
 @dataclass(slots=True)
 class Event:
     """An event of a thread. ``kind``: R W F PF AF BA BW CA CW MBI MBA MBW MBP (a wait that returns false) MBV
-    (``mbarrier.inval``) ISS AW API. ``value``: what a write writes, or a read returns (of the access's width).
+    (``mbarrier.inval``) ISS AW API EX GD (``griddepcontrol.launch_dependents``).
+    ``value``: what a write writes, or a read returns (of the access's width).
 
     ``address``, ``data``, ``control`` are the reads it depends on, ``left`` those that decided that the loops before it
     were left. ``operation``: the asynchronous operation that the

@@ -82,6 +82,8 @@ def execute(run: Executor, op: Op, here: EventId, state: State, condition: Formu
         case GridControl():
             if op.kind == "wait":
                 run.event("API", op, here, presence, control)
+            elif run.machine.api and op.triggers(run.machine.test.isa):
+                run.event("GD", op, here, presence, control)
         case _:
             # Few programs have one of the others, and loading all of them takes time at the start.
             from ptxmm.events.symbolic import families

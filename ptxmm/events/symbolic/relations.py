@@ -446,6 +446,20 @@ def api_indirect(program: Program) -> Iterator[Item]:
             yield a, b, when
 
 
+def trigger(program: Program) -> Iterator[Item]:
+    """``griddepcontrol.launch_dependents``, the first of its thread (9.7.14.13: others do nothing more), and the starts
+    of the threads of the next grid of the GPU, if that may start before this one ends."""
+    launches = [e for e in program.events if e.kind == "GD"]
+    starts = [e for e in program.events if e.kind == "API" and e.id[1] == -1] if launches else []
+    placements = [t.placement for t in program.test.threads]
+    for a, b in product(launches, starts):
+        mine, other = placements[a.thread], placements[b.thread]
+        between = {p.grid for p in placements if not p.host and p.gpu == mine.gpu and mine.grid < p.grid < other.grid}
+        if other.overlap and not other.host and other.gpu == mine.gpu and mine.grid < other.grid and not between:
+            before = [e.presence for e in launches if e.thread == a.thread and e.number < a.number]
+            yield a.number, b.number, -program.formulas.any(before)
+
+
 VARYING: dict[str, Callable[[Program, Alternatives], Iterator[Item]]] = {
     "pfence": pfence,
     "issue": issue,
@@ -470,4 +484,5 @@ RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
     "lives": lives,
     "api": api,
     "api-indirect": api_indirect,
+    "trigger": trigger,
 }

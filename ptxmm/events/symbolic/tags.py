@@ -69,6 +69,8 @@ def tags_of(test: Test, event: Event) -> Iterable[str]:
             yield from (event.kind, "GEN", *_synchronizes(event))
         case "MBP" | "MBV":
             return  # operations on an mbarrier that order nothing: in ``MBX`` only
+        case "GD":
+            return  # griddepcontrol.launch_dependents, which ``trigger`` relates
         case _:
             yield event.kind
 

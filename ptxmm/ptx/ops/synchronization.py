@@ -213,3 +213,7 @@ class GridControl:
     kind: Literal["wait", "launch_dependents"]
     source: Source
     guard: Guard | None = None
+
+    def triggers(self, isa: tuple[int, int]) -> bool:
+        """Whether fences before it synchronize with the start of the dependent grid (since PTX 9.2)."""
+        return self.kind == "launch_dependents" and isa >= (9, 2)
