@@ -370,7 +370,7 @@ def test_what_is_too_much_is_refused_with_its_place() -> None:
 
 
 def twins(body: str) -> dict[int, int]:
-    declared = ".global .u32 x = 0; .global .u32 y = 0; P0:r0 = 0; P0:r1 = 0; .reg .u32 P0:r2;"
+    declared = ".global .u32 x = 0; .global .u32 y = 0; P0:r0 = 0; P0:r1 = 0; .reg .u32 P0:r1; .reg .u32 P0:r2;"
     test = parse_one(f"PTX t\n{{ {declared} }}\nP0 @ cta 0 {{ {body}; }}\nexists (x == 0)\n")
     return dict(control_flow(test.threads[0]).twins)
 
@@ -392,3 +392,10 @@ def test_twins() -> None:
     assert twins(arms.format("mov.u32 r3, 3; " + store, store)) == {3: 1, 5: 1}
     assert twins(arms.format("bar.sync 0; " + store, store)) == {}
     assert twins(p + "@p bra J; st.global.u32 [x], r1; J: mov.u32 r2, 0") == {}
+    # what arrives, and an atomic
+    assert twins(arms.format("bar.sync 0;", "bar.sync 0;")) == {2: 1, 4: 1}
+    assert twins(arms.format(store + "bar.arrive 1, 64; " + store, "bar.arrive 1, 64; " + store)) == {3: 1, 6: 1}
+    assert twins(arms.format("bar.sync 0;", "bar.sync 1;")) == {}
+    red = "red.relaxed.gpu.global.add.u32 [x], r1;"
+    assert twins(p + f"@p {red} @!p {red[:-1]}") == {1: 1, 2: 2}
+    assert twins(p + f"@p {red} fence.acq_rel.gpu; @!p {red[:-1]}") == {}
