@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ptxmm.analysis.progress import ProgressResult, progress
+from ptxmm.cat import load
 from ptxmm.cli.app import application
 from ptxmm.engines.fairness import FAIRNESS, Fairness
 from ptxmm.engines.hangs import Visibility
@@ -369,6 +370,26 @@ def test_later_grid_waits_for_an_earlier_one() -> None:
     assert found(program(f"gpu 0, grid 1, cta 0: {wait}", f"gpu 0, grid 0, cta 0: {store}")).verdict == "terminates"
     other = program(f"gpu 0, grid 0, cta 0: {wait.replace('gpu', 'sys')}", f"gpu 1, grid 1, cta 0: {store}")
     assert found(other, visibility="all").verdict == "terminates"
+
+
+def test_wait_is_for_the_grid_before() -> None:
+    """griddepcontrol.wait waits for the direct prerequisite (9.7.14.13): the first grid spins until the third one has
+    stored, and the second one has ended without waiting for it. If that waits too, none of them goes on."""
+    wait, store = spin("relaxed.gpu", "x"), "st.relaxed.gpu.global.u32 [x], 1;"
+
+    def grids(second: str, readings: dict[str, str]) -> tuple[str, ...]:
+        first, last = f"grid 0, cta 0: {wait}", f"grid 2 overlap, cta 0: griddepcontrol.wait; {store}"
+        test = program(first, f"grid 1 overlap, cta 0: {second}", last)
+        result = progress(test, load("ptx-8.5", readings))
+        return states(result) if result.verdict == "may hang" else (result.verdict,)
+
+    assert grids("mov.u32 r0, 1;", {}) == ("terminates",)
+    assert grids("mov.u32 r0, 1;", {"griddep": "all"}) == ("spins", "ends", "held")
+    assert grids("griddepcontrol.wait;", {}) == ("spins", "held", "held")
+    test = program(f"grid 0, cta 0: {store}", "grid 1 overlap, cta 0: mov.u32 r0, 1;", f"grid 2, cta 0: {wait}")
+    assert found(test).verdict == "terminates"
+    test = program(f"grid 0, cta 0: {wait}", "grid 1 overlap, cta 0: mov.u32 r0, 1;", f"grid 2, cta 0: {store}")
+    assert states(found(test)) == ("spins", "ends", "held")
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,14 @@ class Run:
         )
         return id(self.spin), tuple(events), tuple((id(node), value) for node, value, _ in limits), passed
 
-    def awaits(self, threads: Sequence[Thread], thread: int, length: int) -> list[int]:
+    def awaits(self, threads: Sequence[Thread], thread: int, length: int, direct: bool) -> set[int]:
         """The threads that must have ended for this run of ``thread`` to come as far as ``length`` events."""
-        return earlier(threads, thread) if any(_waits(e, threads[thread]) for e in self.trace.events[:length]) else []
+        return {u for e in self.trace.events[:length] for u in awaited(e, threads, thread, direct)}
 
-    def is_held(self, threads: Sequence[Thread], thread: int, states: Sequence[State]) -> bool:
+    def is_held(self, threads: Sequence[Thread], thread: int, states: Sequence[State], direct: bool) -> bool:
         """Whether an earlier grid keeps this run of ``thread`` from going on."""
-        return any(states[u] != "ends" for u in earlier(threads, thread))
+        event = self.trace.events[self.length]
+        return any(states[u] != "ends" for u in awaited(event, threads, thread, direct))
 
 
 def idles(run: Run, found: Sequence[Loop]) -> bool:
@@ -122,10 +123,9 @@ def _is_end(event: Event) -> bool:
 
 def held(test: Test, thread: int, run: Run) -> Iterator[Run]:
     """The beginnings of ``run`` up to where it waits for earlier grids to end."""
-    if earlier(test.threads, thread):
-        for i, event in enumerate(run.trace.events[: run.length]):
-            if _waits(event, test.threads[thread]):
-                yield Run(run.trace, "held", i, _steps(run.trace, i), run.spin)
+    for i, event in enumerate(run.trace.events[: run.length]):
+        if awaited(event, test.threads, thread, direct=True):
+            yield Run(run.trace, "held", i, _steps(run.trace, i), run.spin)
 
 
 def stops(runs: Sequence[Run], never: bool) -> Iterator[Run]:
@@ -149,7 +149,19 @@ def stops(runs: Sequence[Run], never: bool) -> Iterator[Run]:
                 yield Run(run.trace, "stops", length, steps, run.spin)
 
 
-def earlier(threads: Sequence[Thread], thread: int) -> list[int]:
+def awaited(event: Event, threads: Sequence[Thread], thread: int, direct: bool) -> list[int]:
+    """The threads that must have ended before ``event`` of ``thread``: before its start, unless its grid may overlap
+    others, all those of earlier grids; before ``griddepcontrol.wait`` those of the grid before its own (``direct``), or
+    all of them too (9.7.14.13)."""
+    waits = event.kind == "API" and event.op is not None
+    if not waits and (event.kind != "API" or event.id[1] != -1 or threads[thread].placement.overlap):
+        return []
+    found = _earlier(threads, thread)
+    last = max((threads[u].placement.grid for u in found), default=0)
+    return [u for u in found if threads[u].placement.grid == last or not (waits and direct)]
+
+
+def _earlier(threads: Sequence[Thread], thread: int) -> list[int]:
     """The threads of earlier grids of the GPU of ``thread``."""
     mine = threads[thread].placement
     if mine.host:
@@ -159,13 +171,6 @@ def earlier(threads: Sequence[Thread], thread: int) -> list[int]:
         for u, other in enumerate(threads)
         if not other.placement.host and other.placement.gpu == mine.gpu and other.placement.grid < mine.grid
     ]
-
-
-def _waits(event: Event, thread: Thread) -> bool:
-    """Whether ``event`` comes only after earlier grids: the start of the thread, or ``griddepcontrol.wait``."""
-    if event.kind != "API":
-        return False
-    return event.op is not None or (event.id[1] == -1 and not thread.placement.overlap)
 
 
 def _steps(trace: Trace, length: int) -> int:
