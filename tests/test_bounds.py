@@ -66,3 +66,28 @@ exists (P1:r1 == 0)
     test, model = parse_one(text), model_named("ptx-8.5")
     answers = [ask(engine, test, model) for engine in ("solve", "enumerate")]
     assert answers[0].states == answers[1].states and not answers[0].bounded and len(answers[0].states) == 1
+
+
+@pytest.mark.parametrize("engine", ["solve", "enumerate"])
+@pytest.mark.parametrize(
+    "rest",
+    ["@p bar.sync 1, 64;", "mov.u32 r1, 0; L: add.u32 r1, r1, 1; setp.lt.and.u32 q, r1, 9, p; @q bra L;"],
+    ids=["a barrier", "a loop"],
+)
+def test_what_comes_after_a_stray_access_counts_for_nothing(rest: str, engine: str) -> None:
+    """Only the execution without meaning waits for ever, or goes past the bound."""
+    text = f"""PTX stray
+{{ .global .u32 x = 0; .global .u32 f = 0; }}
+P0 @ cta 0 {{
+  ld.relaxed.gpu.global.u32 r0, [f];
+  mov.u64 a, x;
+  setp.eq.u32 p, r0, 1;
+  @p add.u64 a, a, 4096;
+  st.global.u32 [a], 1;
+  {rest}
+}}
+P1 @ cta 1 {{ st.relaxed.gpu.global.u32 [f], 1; }}
+exists (x == 0)
+"""
+    answer = ask(engine, parse_one(text), model_named("ptx-8.5"))
+    assert answer.undefined is not None and not answer.deadlock and not answer.bounded

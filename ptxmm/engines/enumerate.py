@@ -178,13 +178,13 @@ class _Task:
     def _settled(self, case: _Case) -> bool:
         """Whether nothing that ``case`` could show is still unknown."""
         result = self.result
-        if case.undefined is not None and result.undefined is None:
-            return False
+        if case.undefined is not None:
+            return result.undefined is not None
         if case.bounded:
             return result.bounded
         if case.deadlocked:
             return result.deadlock
-        return case.undefined is not None or (self.full() and {f.name for f in self.rules.flags} <= result.flags)
+        return self.full() and {f.name for f in self.rules.flags} <= result.flags
 
     def _search(self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None) -> None:
         phases = layout.phase_relations(case.meeting.phases, case.meeting.order)
@@ -222,9 +222,9 @@ class _Task:
 
     def _note(self, case: _Case) -> None:
         """A consistent execution of ``case`` exists."""
-        if case.undefined is not None:
+        if case.undefined is not None:  # what such an execution does later is no reason for anything
             self.result.undefined = self.result.undefined or case.undefined
-        if case.bounded:
+        elif case.bounded:
             self.result.bounded = True
         elif case.deadlocked:
             self.result.deadlock = True
