@@ -162,6 +162,28 @@ def test_bounded(ptxmm: Run, golden: Golden) -> None:
     assert ptxmm("outcomes", "loop.litmus").code == 3
 
 
+def test_undefined_is_inconclusive_unless_it_is_expected(ptxmm: Run) -> None:
+    """Every command, in text and JSON: what has no meaning settles nothing."""
+    program = (
+        "PTX u\n{}{{ .global .u32 x = 0; }}\nP0 @ cta 0 {{ bar.arrive 0, 64; bar.arrive 0, 64; }}\n"
+        "P1 @ cta 1 {{ ld.global.u32 r0, [x]; }}\n{}\n"
+    )
+    Path("open.litmus").write_text(program.format("", "exists (P1:r0 == 1)"))
+    Path("met.litmus").write_text(program.format("Expect=ptx-8.5:undefined\n", "exists (P1:r0 == 1)"))
+    Path("contradicted.litmus").write_text(program.format("Expect=ptx-8.5:never\n", "exists (P1:r0 == 1)"))
+    Path("claimed.litmus").write_text(program.format("", "~exists (P1:r0 == 1)"))
+    for options in ([], ["--json"]):
+        for command in ("check", "outcomes", "explain", "races", "robust", "progress"):
+            assert ptxmm(command, "open.litmus", *options).code == 3, command
+        assert ptxmm("compare", "--models", "ptx-8.5", "sc", "open.litmus", *options).code == 3
+        assert ptxmm("compare", "open.litmus", "met.litmus", *options).code == 3
+        for command in ("check", "outcomes"):
+            codes = [ptxmm(command, f"{name}.litmus", *options).code for name in ("met", "contradicted", "claimed")]
+            assert codes == [0, 1, 1], command
+        for command in ("explain", "races", "robust", "progress"):
+            assert ptxmm(command, "met.litmus", *options).code == 3, command
+
+
 def test_pool_and_process_agree(ptxmm: Run) -> None:
     files = ["sb.litmus", "loop.litmus", "mp.litmus", "bad.litmus"]
     alone, together = (ptxmm("check", *files, "--jobs", n) for n in "12")

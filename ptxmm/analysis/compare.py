@@ -70,8 +70,8 @@ class Side:
 class CompareResult:
     """The comparison of ``first`` with ``second``: of two models on one test (``versions`` is false), or of an old and
     a new version of a program under ``model``. ``differ``: they have different final states, or only one of them may
-    wait for ever or has no meaning; None where a longer search could tell. ``compared`` is false where one of the
-    models does not cover the test; ``notes`` says why."""
+    wait for ever or has no meaning; None where a longer search could tell, or neither has a meaning. ``compared`` is
+    false where one of the models does not cover the test; ``notes`` says why."""
 
     file: str
     test: str
@@ -235,8 +235,6 @@ def _result(
             differ = True
         elif one.exhausted and two.exhausted:
             differ = False
-    elif one.exhausted and two.exhausted:
-        differ = False  # neither has a meaning
     sides = [
         Side(
             name=name,
