@@ -20,7 +20,7 @@ EDGES = frozenset(
     (
         "po", "po-loc", "rf", "co", "fr", "fsc", "sync_fence", "rmw", "addr", "data", "ctrl", "barphase", "syncbar",
         "sync_barrier", "warpphase", "cluphase", "mbphase", "mbnext", "issue", "issue-all", "aord", "acomp", "api",
-        "trigger",
+        "api-indirect", "trigger", "exitphase", "mblate", "mbpassed",
     )
 )  # fmt: skip
 """The base relations that order events. All others say something about two instructions by themselves."""

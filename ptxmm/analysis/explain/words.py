@@ -23,7 +23,6 @@ EDGES: Mapping[str, Words] = MappingProxyType(
     {
         "po": Words("program order", "8.9.1"),
         "po-loc": Words("program order, same location", "8.9.1"),
-        "trigger": Words("the dependent grid starts after it", "9.7.14.13"),
         "rf": Words("reads-from", "8.9.7"),
         "co": Words("coherence order", "8.9.6"),
         "fr": Words("from-reads", "8.9.7"),
@@ -49,6 +48,7 @@ EDGES: Mapping[str, Words] = MappingProxyType(
         "acomp": Words("completion of an asynchronous operation", "8.9.1.1"),
         "api": Words("API synchronization between grids", "8.9.4"),
         "api-indirect": Words("API synchronization with a grid further back", "9.7.14.13"),
+        "trigger": Words("the dependent grid starts after it", "9.7.14.13"),
     }
 )
 """Base relations that order events."""
