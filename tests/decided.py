@@ -10,6 +10,7 @@ from ptxmm.analysis import kernel
 from ptxmm.analysis.claims import HOLDS, claimed, limits_of
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Result
+from ptxmm.analysis.undefined import with_reasons
 from ptxmm.engines.result import Limits
 from ptxmm.formats import read
 from ptxmm.program.test import Test
@@ -33,7 +34,7 @@ def decided_tests(tests: Iterable[Test], seconds: float, engine: str = "auto") -
                 found.append(kernel.decide(test, model, claim, limits))
                 continue
             result = check(test, model, engine=engine, limits=limits, expectation=HOLDS, enumerate_all=False)
-            found.append(kernel.explained(test, model, result, limits))
+            found.append(with_reasons(test, model, kernel.explained(test, result), limits))
     for report in found:
         check_alike(report)
     return found

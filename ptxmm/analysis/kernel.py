@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ptxmm.analysis.claims import RACES
-from ptxmm.analysis.execution import Execution, execution
-from ptxmm.analysis.instruction import instruction
+from ptxmm.analysis.execution import Execution
 from ptxmm.analysis.outcomes import TIMEOUT, late
 from ptxmm.analysis.result import Conclusion, Note, Result, Status, told
-from ptxmm.analysis.unread import without_unread
-from ptxmm.cat import Model, index
-from ptxmm.engines.result import Limits, Observed
-from ptxmm.engines.witness import Confirmer
+from ptxmm.cat import Model
+from ptxmm.engines.result import Limits
 from ptxmm.program.test import Test
 
 _MOST = 3
@@ -64,10 +61,10 @@ def decide(test: Test, model: Model, claim: str, limits: Limits, engine: str = "
     return _result(test, model.name, claim, answer.robust, answer.status, notes, answer.seconds, shown, both)
 
 
-def explained(test: Test, model: Model, result: Result, limits: Limits) -> Result:
-    """``result``, the verdict on the condition of a kernel, with what its reader has to know and, where the kernel is
-    undefined, an execution that misuses something. That no execution reaches its end refutes every condition; where the
-    test leaves executions out, that a condition holds of the others is not known to be true of the kernel."""
+def explained(test: Test, result: Result) -> Result:
+    """``result``, the verdict on the condition of a kernel, with what its reader has to know. That no execution reaches
+    its end refutes every condition; where the test leaves executions out, that a condition holds of the others is not
+    known to be true of the kernel."""
     assert test.claims is not None
     notes = (*_remarks(test), *result.notes)
     endless = "deadlock" in result.flags and not result.outcomes and result.status == "complete"
@@ -75,10 +72,7 @@ def explained(test: Test, model: Model, result: Result, limits: Limits) -> Resul
     holds, observation = result.holds, result.observation
     if conclusion == "expected" and test.claims.partial:
         conclusion, holds, observation = "inconclusive", None, None
-    shown = result.execution if conclusion == "contradicted" else None
-    if result.status == "undefined":
-        misuses, shown = _misuse(test, model, limits)
-        notes = (*notes, *misuses)
+    shown = result.execution if conclusion == "contradicted" and result.status != "undefined" else None
     status: Status = "complete" if result.status == "inconclusive" else result.status
     return replace(
         result,
@@ -89,35 +83,6 @@ def explained(test: Test, model: Model, result: Result, limits: Limits) -> Resul
         conclusion=conclusion,
         execution=shown,
     )
-
-
-def _misuse(test: Test, model: Model, limits: Limits) -> tuple[list[Note], Execution | None]:
-    """The instructions that make an execution raise a flag that takes the meaning from the program, and this one."""
-    from ptxmm.engines.problem import Problem  # with Z3, which takes time to load
-
-    test = without_unread(test, model, limits)
-    problem = Problem(test, model, Observed((), ()), limits)
-    for name, formula in problem.flags:
-        when = problem.formulas.both(formula, problem.program.final)
-        if name not in index().undefined or not problem.solver.satisfiable(when):
-            continue
-        witness = problem.witness()
-        rebuilt = Confirmer(test, model).rebuild(witness)
-        axiom = next(axiom for axiom in model.axioms if axiom.name == name)
-        value = rebuilt.evaluator.value(axiom.body)
-        layout = rebuilt.layout
-        found: list[tuple[int, ...]] = (
-            [(e,) for e in range(layout.initial_first) if value >> e & 1]
-            if axiom.body.is_set
-            else list(layout.algebra.pairs(value))
-        )
-        notes = dict.fromkeys(
-            f"{name}: " + " and ".join(str(instruction(test, *layout.events[e].id[:2])) for e in events)
-            for events in found
-            if max(events) < layout.initial_first
-        )
-        return [Note("undefined", text) for text in list(notes)[:_MOST]], execution(test, witness, rebuilt)
-    return [], None
 
 
 def _remarks(test: Test) -> list[Note]:

@@ -60,7 +60,11 @@ class Checking:
                 enumerate_all=self.listing == "all",
             )
         if job.test.claims is not None:
-            result = kernel.explained(job.test, model, result, limits)
+            result = kernel.explained(job.test, result)
+        if result.status == "undefined":
+            from ptxmm.analysis.undefined import with_reasons  # with Z3, which takes time to load
+
+            result = with_reasons(job.test, model, result, limits)
         if self.all_readings or may_decide(job.test, result):
             result = replace(result, notes=(*result.notes, *self._readings(job, model, result, limits)))
         # A model of the user's own is called by its path: its stem may be the name of a shipped one.

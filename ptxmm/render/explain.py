@@ -35,6 +35,8 @@ def text(result: ExplainResult, style: Style) -> list[str]:
             lines += _impossible(result, style)
         case "unknown":
             lines.append(style.paint("Unknown", "yellow"))
+            if result.execution is not None:
+                lines += ["The program has no meaning in this execution:", *execution_lines(result.execution)]
     if result.groups or result.synchronization:
         lines.append("Sections of PTX ISA 8.5")
     return lines + tail(result)

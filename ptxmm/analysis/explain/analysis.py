@@ -19,6 +19,7 @@ from ptxmm.analysis.explain.values import Impossible, impossible, wording
 from ptxmm.analysis.explain.words import axiom_words
 from ptxmm.analysis.result import Note, Status, told
 from ptxmm.analysis.search import bug
+from ptxmm.analysis.undefined import misuse
 from ptxmm.cat import Model, index
 from ptxmm.cat.ir import Axiom
 from ptxmm.engines.result import Limits, Observed, Search
@@ -57,8 +58,8 @@ class ExplainResult:
     ``verdict``: ``allowed``, by ``execution`` with its ``synchronization``; ``forbidden``: every execution that ends so
     has one of the reasons in ``groups`` (unless the time limit cut the list), each checked from its facts alone;
     ``impossible``: no execution ends so whatever the axioms say, for the parts of the state in ``impossible``;
-    ``unknown``: the search was not complete, or the program has no meaning. ``assumed``: axioms that the reasons take
-    for granted. ``misses``: the nearest misses, looked for only if ``searched``.
+    ``unknown``: the search was not complete, or the program has no meaning in ``execution``. ``assumed``: axioms that
+    the reasons take for granted. ``misses``: the nearest misses, looked for only if ``searched``.
     """
 
     file: str
@@ -173,7 +174,7 @@ def _explain(test: Test, model: Model, question: Question, limits: Limits, misse
     programs = list(assignments(test))
     for assigned in programs:
         found = search(assigned.test, model, question.observed, limits, question.proposition)
-        if _settled(test, assigned, model, question, found, answer):
+        if _settled(test, assigned, model, question, found, limits, answer):
             return
     if answer.status == "bounded":
         text = f"executions that take a branch back more than {limits.unroll} times are left out; --unroll takes more"
@@ -253,13 +254,21 @@ def _orders_alone(
 
 
 def _settled(
-    test: Test, assigned: Assignment, model: Model, question: Question, found: Search, answer: _Answer
+    test: Test,
+    assigned: Assignment,
+    model: Model,
+    question: Question,
+    found: Search,
+    limits: Limits,
+    answer: _Answer,
 ) -> bool:
     """Whether the search says that the states are allowed, that the program has no meaning, or gives up."""
     if found.undefined is not None or found.flags & index().undefined:
         flags = ", ".join(sorted(found.flags & index().undefined))
         answer.status = "undefined"
         answer.notes.append(Note("undefined", f"the program has no meaning: {found.undefined or flags}"))
+        notes, answer.execution = misuse(assigned.test, model, limits, {found.undefined})
+        answer.notes += notes
         return True
     check_covered(test, model, found)
     if found.bounded:
