@@ -358,13 +358,13 @@ def outcomes(
 
 
 def flagged(
-    test: Test, model: str, *, unroll: int = 3, seconds: float = 60, vector: str = "elements"
+    test: Test, model: str, *, unroll: int = 3, dep: str = "value", seconds: float = 60, vector: str = "elements"
 ) -> tuple[set[Final], set[str]]:
     """The final states, and the names of the flags that hold in some execution that ends."""
     observed = everything(test)
     states: set[Final] = set()
     flags: set[str] = set()
-    for state, found in executions(test, model, unroll=unroll, seconds=seconds, vector=vector):
+    for state, found in executions(test, model, unroll=unroll, dep=dep, seconds=seconds, vector=vector):
         states.add(restrict(state, observed))
         flags |= found
     return states, flags

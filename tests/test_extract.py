@@ -72,6 +72,9 @@ def _same_verdict(path: Path) -> None:
         one, other = _verdict(test, limits), _verdict(back, limits)
         if "timeout" in (one.status, other.status):
             pytest.skip(f"not decided in {SECONDS} s")
+        if "shared-after-exit" in one.flags:  # a litmus test shows a part of a program: its threads do not exit
+            assert one.status == "undefined" and "shared-after-exit" not in other.flags
+            continue
         assert (one.holds, one.observation, one.status, one.flags) == (
             other.holds, other.observation, other.status, other.flags,
         )  # fmt: skip

@@ -89,7 +89,7 @@ def _judged(name: str, most: int | None = 10) -> FencesResult:
 @pytest.mark.parametrize("name", BUGGY)
 def test_repair_of_a_bug(name: str) -> None:
     result = _judged(f"{name}-buggy")
-    assert result.status in ("complete", "undefined")
+    assert result.status in ("complete", "undefined", "inconclusive")
     if name in NO_BUG:
         assert result.holds
         return

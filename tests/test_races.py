@@ -350,7 +350,10 @@ def reference_pairs(test: Test, monkeypatch: pytest.MonkeyPatch) -> Pairs:
         steps = sorted({e.step for e in x.events if e.thread == thread and e.cell is not None})
         return thread, indices[thread][steps.index(x.events[number].step)]
 
-    def flags(x: reference.Frame, rf: reference.Pairs, bc: reference.Pairs, cause: reference.Pairs) -> frozenset[str]:
+    def flags(
+        x: reference.Frame, rf: reference.Pairs, bc: reference.Pairs, cause: reference.Pairs, met: reference.Meeting
+    ) -> frozenset[str]:
+        cause = reference_axioms.precedes(x, cause)
         for a, b in x.ovl:
             if (
                 a != b

@@ -53,7 +53,7 @@ def verdict(test: Test, engine: str = "both") -> Result:
 SUM = """
   @%p0 bra OTHER;
   {first}
-  bar.sync 0;
+  barrier.sync 0;
   bra END;
 OTHER:
   {other}
@@ -68,14 +68,14 @@ WRITES = "st.shared.u32 [s], 3; st.shared.u32 [s+4], 4;"
 
 
 def test_what_is_written_before_it_is_read_is_0_at_first() -> None:
-    test = kernel(SUM.format(first=WRITES, other="bar.sync 0;"), "forall (out[0] == 7)")
+    test = kernel(SUM.format(first=WRITES, other="barrier.sync 0;"), "forall (out[0] == 7)")
     assert zeroed(test) == {"s"}
     result = verdict(test)
     assert (result.holds, result.status) == (True, "complete")
 
 
 def test_what_may_be_read_before_it_is_written_stays_unknown() -> None:
-    test = kernel(SUM.format(first=WRITES, other="").replace("bar.sync 0;", ""), "forall (out[0] == 7)")
+    test = kernel(SUM.format(first=WRITES, other="").replace("barrier.sync 0;", ""), "forall (out[0] == 7)")
     assert zeroed(test) == set()
     result = verdict(test, "z3")
     assert result.holds is False
@@ -83,7 +83,7 @@ def test_what_may_be_read_before_it_is_written_stays_unknown() -> None:
 
 def test_half_of_it_is_not_all_of_it() -> None:
     """The bytes of an object are one case: the second element is never written."""
-    test = kernel(SUM.format(first="st.shared.u32 [s], 3;", other="bar.sync 0;"), "forall (out[0] == 7)")
+    test = kernel(SUM.format(first="st.shared.u32 [s], 3;", other="barrier.sync 0;"), "forall (out[0] == 7)")
     assert zeroed(test) == set()
     assert verdict(test, "z3").holds is False
 
