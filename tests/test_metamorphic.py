@@ -42,7 +42,8 @@ def stronger(program: Program) -> Iterator[Program]:
     """Each way to give one instruction a stronger order (a weak one that becomes strong also a scope)."""
     for t, thread in enumerate(program.threads):
         for i, line in enumerate(thread):
-            if line.family and line.sem:
+            private = any(space in line.tail for space in (".local", ".const", ".param"))  # weak accesses only
+            if line.family and line.sem and not private:
                 for sem in STRONGER[line.family].get(line.sem, ()):
                     for scope in (line.scope,) if line.scope else ("cta", "sys"):
                         yield program.change(t, i, replace(line, sem=sem, scope=scope))

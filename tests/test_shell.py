@@ -120,8 +120,9 @@ def test_completion(shell: str, line: str, expected: set[str], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The shell takes it, where it is installed."""
+def test_the_script(shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The shell takes it, where it is installed. (The shell is named here, and not the one that runs the tests.)"""
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     code, out, err = _ptxmm(capsys, "--show-completion", shell)
     assert (code, err) == (0, "") and "_PTXMM_COMPLETE=complete_" in out and "ptxmm" in out
     program = shutil.which(shell)
