@@ -93,10 +93,10 @@ class _Circuits:
         else:
             types = source_types(op, type_)
         given = [cut(a, t.bits) for a, t in zip(args, types, strict=True)]
-        maker: Callable[..., Vector | None] | None = getattr(self, f"_{first}", None)
+        maker = _MAKERS.get(first)
         if op in COMPARISONS:
             return [self._compare(op, type_, *given[:2])]
-        found = None if maker is None else maker(type_, modes, *given)
+        found = None if maker is None else maker(self, type_, modes, *given)
         return self._table(op, type_, given) if found is None else found
 
     def _compare(self, op: str, type_: Type, a: Vector, b: Vector) -> int:
@@ -289,3 +289,15 @@ class _Circuits:
                 truth = joins[name](truth, self.d.negate(other) if negated else other)
         return self.d.pick(truth, number(0x3F800000 if modes[-1] == "f32" else 0xFFFFFFFF, 32), number(0, 32))
 
+
+_MAKERS: Mapping[str, Callable[..., Vector | None]] = {
+    "mov": _Circuits._mov, "exch": _Circuits._exch, "add": _Circuits._add, "sub": _Circuits._sub,
+    "mul": _Circuits._mul, "and": _Circuits._and, "or": _Circuits._or, "xor": _Circuits._xor, "not": _Circuits._not,
+    "cnot": _Circuits._cnot, "neg": _Circuits._neg, "abs": _Circuits._abs, "shl": _Circuits._shl,
+    "shr": _Circuits._shr, "shf": _Circuits._shf, "min": _Circuits._min, "max": _Circuits._max,
+    "sad": _Circuits._sad, "inc": _Circuits._inc, "dec": _Circuits._dec, "div": _Circuits._div,
+    "rem": _Circuits._rem, "popc": _Circuits._popc, "clz": _Circuits._clz, "brev": _Circuits._brev,
+    "lop3": _Circuits._lop3, "bfe": _Circuits._bfe, "bfi": _Circuits._bfi, "prmt": _Circuits._prmt,
+    "slct": _Circuits._slct, "set": _Circuits._set,
+}  # fmt: skip
+"""By the first word of an operation what makes its circuit."""
