@@ -627,7 +627,7 @@ def _check_any(text: str, dialect: bool) -> None:
     try:
         op = resolve(text, dialect)
     except PtxmmError as error:
-        assert error.kind in ("isa", "name", "unsupported")
+        assert error.kind in ("isa", "name", "type", "unsupported")
         assert error.line == 1 and error.column is not None and 1 <= error.column <= len(text)
         return
     isa.definitions(op)
