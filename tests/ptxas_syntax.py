@@ -1,6 +1,6 @@
 """The syntax lines of the ISA (``ptxas_syntax.txt``): what they allow, and operands that fit given qualifiers.
 
-Registers are untyped bits, which every type of the same size accepts (PTX ISA 9.2.1): ``h`` 16 bits, ``r`` 32,
+Registers are untyped bits, which every type of the same size accepts (PTX ISA 5.2.1, 9.4): ``h`` 16 bits, ``r`` 32,
 ``d`` 64, ``w`` 128, ``p`` predicates. Each state space has a variable whose name starts with ``x``.
 """
 

@@ -27,7 +27,7 @@ def placed(event: Event, item: MemoryObject, offset: int, size: int) -> Event:
 
 
 def update(op: str, kind: Type, old: Expr, value: Expr, item: MemoryObject, sem: bool = True) -> Expr:
-    """What an atomic operation writes; .f32 additions to global memory flush subnormal numbers (9.7.12.5)."""
+    """What an atomic operation writes; .f32 additions to global memory flush subnormal numbers (9.7.14.5)."""
     if op == "exch":
         return value
     if op == "add" and kind == Type("f", 32) and item.space == "global":

@@ -23,7 +23,7 @@ Leaf = tuple[int, ...]
 Expr = tuple[Any, ...]
 NOTHING: frozenset[Leaf] = frozenset()
 
-# ---- integer arithmetic (PTX ISA 8.5, 9.7.1, 9.7.4, 9.7.5) -----------------------------------------------------------
+# ---- integer arithmetic (PTX ISA 8.5, 9.7.1, 9.7.7, 9.7.9) -----------------------------------------------------------
 
 
 def mask(value: int, bits: int) -> int:

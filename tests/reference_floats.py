@@ -1,4 +1,4 @@
-"""Floating-point arithmetic on bit patterns, exactly (PTX ISA 8.5, 9.7.3, 9.7.10.20, 9.7.12.5, 9.7.12.6).
+"""Floating-point arithmetic on bit patterns, exactly (PTX ISA 8.5, 9.7.3, 9.7.10.20, 9.7.14.5, 9.7.14.6).
 
 A number is a ``Fraction``; zeros, infinities and not-a-numbers are dealt with by themselves. Results are found by
 looking for the neighbours of the exact one among the patterns, which are in the order of their numbers.

@@ -1,4 +1,4 @@
-"""``activemask`` names lanes that came to the instruction, in any groups of them (PTX ISA 9.7.14.10)."""
+"""``activemask`` names lanes that came to the instruction, in any groups of them (PTX ISA 9.7.14.11)."""
 
 from __future__ import annotations
 

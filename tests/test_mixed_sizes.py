@@ -1,4 +1,4 @@
-"""Accesses of different sizes under the models that give them no order of their own (PTX ISA 8.7.2; 6.0: 8.6.2)."""
+"""Accesses of different sizes under the models that give them no order of their own (8.7.2; 8.6.2 of PTX ISA 6.0)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readings that programs in use rely on: an answer that rests on one says so without being asked (8.6; 9.7.16.6)."""
+"""Readings that programs in use rely on: an answer that rests on one says so unasked (8.6; 9.7.16.6 of PTX ISA 9.0)."""
 
 from __future__ import annotations
 

@@ -324,7 +324,7 @@ def test_rows_of_matrices() -> None:
     assert ends(text.replace("warp 0, ", ""), "r1", "r2") == {(1, 0x10001)}
 
 
-HALVES = (Type("f", 16), Type("bf", 16))  # only these have atomic minima and maxima (9.7.12.5)
+HALVES = (Type("f", 16), Type("bf", 16))  # only these have atomic minima and maxima (9.7.14.5)
 
 
 @pytest.mark.parametrize(

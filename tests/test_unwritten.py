@@ -1,4 +1,4 @@
-"""Registers and private memory that a kernel reads before it writes them hold anything (PTX ISA 4.1, 8.2.6)."""
+"""Registers and private memory that a kernel reads before it writes them hold anything (PTX ISA 5.1.1, 8.2.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""32-bit addresses of .shared memory, as CUDA's inline assembly has them (PTX ISA 5.1.8, 6.4.1, 9.7.10.19, .22)."""
+"""32-bit addresses of .shared memory, as CUDA's inline assembly has them (PTX ISA 5.1.7, 6.4.1, 9.7.10.19, .22)."""
 
 from __future__ import annotations
 

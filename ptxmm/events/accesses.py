@@ -1,4 +1,4 @@
-"""Loads, stores and atomic operations, element by element (PTX ISA 8.2.3, 8.2.4, 9.7.8, 9.7.12; semantics A13, A14)."""
+"""Loads, stores and atomics, element by element (PTX ISA 8.2.3, 8.2.4, 9.7.10, 9.7.14; semantics A13, A14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lanes of a warp execute an ``activemask`` together (PTX ISA 9.7.14.10).
+"""Which lanes of a warp execute an ``activemask`` together (PTX ISA 9.7.14.11).
 
 Lanes that come to one instruction may execute it together, each for itself, or in any other groups: nothing makes them
 converge. The lanes that never come to it are in no group. A test stands for one test for each choice of groups, in

@@ -112,7 +112,7 @@ def rule(op: Op, role: Role = "data") -> Rule:
         case Wgmma():
             return Rule("shared::cta", _CTA, "9.7.16.5.2")
         case TensorCopy() | TensorProduct() if role == "matrix":
-            return Rule("shared::cta", _CTA, "9.7.16 of version 8.6")
+            return Rule("shared::cta", _CTA, "9.7.16 of version 9.0")
         case _:
             return _mbarrier(op)
 
@@ -134,8 +134,8 @@ def _mbarrier(op: Op) -> Rule:
         case CopyAsyncArrive():
             return Rule(op.space, _CTA, "9.7.14.15.15", writes=True)
         case TensorCommit():
-            return Rule(op.space, _CLUSTER, "9.7.16 of version 8.6", writes=True)
-    return Rule("tmem", ("tmem",), "9.7.16 of version 8.6")
+            return Rule(op.space, _CLUSTER, "9.7.16 of version 9.0", writes=True)
+    return Rule("tmem", ("tmem",), "9.7.16 of version 9.0")
 
 
 def _bulk(op: BulkCopy, role: Role) -> Rule:

@@ -66,7 +66,7 @@ def address(value: AddressOf, type_: Type | None, objects: Mapping[str, MemoryOb
 
 
 def check_window(item: MemoryObject, span: Span) -> None:
-    """Refuse a 32-bit address but of ``.shared`` memory (PTX ISA 5.1.8). Raises ``PtxmmError`` (kind ``type``)."""
+    """Refuse a 32-bit address but of ``.shared`` memory (PTX ISA 6.4.1). Raises ``PtxmmError`` (kind ``type``)."""
     if item.space != "shared":
         message = f"the address of {item.name} has 64 bits: only those in .shared memory fit in 32"
         raise error(message, span, kind="type", hint="use 64 bits, as `mov.u64` does")

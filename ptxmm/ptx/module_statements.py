@@ -1,4 +1,4 @@
-"""One instruction of a PTX module from its tokens (PTX ISA 4.3.2, 6, 9.7.12.5): names made unique, constant
+"""One instruction of a PTX module from its tokens (PTX ISA 4.3.2, 6, 9.7.13.5): names made unique, constant
 expressions folded, elements of arrays as addresses; then the one reader of statements reads it."""
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _array_element(cursor: Cursor, token: Token, entity: Entity | None, takes_ad
 
 
 def _call(cursor: Cursor, opcode: int, end: int, names: Names) -> Call:
-    """``call{.uni} (returns), function, (arguments), targets`` (9.7.12.5)."""
+    """``call{.uni} (returns), function, (arguments), targets`` (9.7.13.5)."""
     start = cursor.index
     tokens = _guard(cursor, start, opcode, names)
     guard: syntax.Guard | None = None

@@ -54,7 +54,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``call{.uni} (returns), function, (arguments), targets;`` (PTX ISA 9.7.12.5). ``targets`` is the prototype or
+    """``call{.uni} (returns), function, (arguments), targets;`` (PTX ISA 9.7.13.5). ``targets`` is the prototype or
     the ``.calltargets`` of an indirect call."""
 
     function: syntax.Name

@@ -186,7 +186,7 @@ def _check_multimem(q: Qualified) -> None:
 
 
 def _check_fence(q: Qualified) -> None:
-    """The restricted fences of PTX ISA 8.6 (9.7.13.4 there)."""
+    """The restricted fences of PTX ISA 8.6 (9.7.13.4 of PTX ISA 9.0)."""
     if "restrict" not in q.chosen:
         return
     forms = ("acquire.sync_restrict::shared::cluster.cluster", "release.sync_restrict::shared::cta.cluster")

@@ -1,5 +1,5 @@
 // Cluster barrier with relaxed arrives: the CTA arrives early, works on its own, and waits later; a fence before the arrive releases.
-// From: PTX ISA 9.7.13.3 (barrier.cluster.arrive.relaxed with an explicit fence), CUTLASS cute::cluster_arrive_relaxed.
+// From: PTX ISA 9.7.14.3 (barrier.cluster.arrive.relaxed with an explicit fence), CUTLASS cute::cluster_arrive_relaxed.
 // Right: fence.acq_rel.cluster before the relaxed arrive makes it a release pattern; the wait is .acquire.
 // ptxmm: kernel = "cluster_barrier_relaxed"
 // ptxmm: grid = 2

@@ -1,5 +1,5 @@
 // Cluster barrier with relaxed arrives: the CTA arrives early, works on its own, and waits later; a fence before the arrive releases.
-// From: PTX ISA 9.7.13.3 (barrier.cluster.arrive.relaxed with an explicit fence), CUTLASS cute::cluster_arrive_relaxed.
+// From: PTX ISA 9.7.14.3 (barrier.cluster.arrive.relaxed with an explicit fence), CUTLASS cute::cluster_arrive_relaxed.
 // Wrong: fence.acq_rel.cta does not reach the other CTA: fence and wait are not morally strong.
 // ptxmm: kernel = "cluster_barrier_relaxed"
 // ptxmm: grid = 2

@@ -1,6 +1,6 @@
 // Cluster barrier with relaxed arrives: the CTA arrives early, works on its own, and waits later; a fence before the arrive releases.
-// From: PTX ISA 9.7.13.3 (barrier.cluster.arrive.relaxed with an explicit fence), CUTLASS cute::cluster_arrive_relaxed.
-// Wrong: no fence before the relaxed arrive: it releases nothing (PTX ISA 9.7.13.3).
+// From: PTX ISA 9.7.14.3 (barrier.cluster.arrive.relaxed with an explicit fence), CUTLASS cute::cluster_arrive_relaxed.
+// Wrong: no fence before the relaxed arrive: it releases nothing (PTX ISA 9.7.14.3).
 // ptxmm: kernel = "cluster_barrier_relaxed"
 // ptxmm: grid = 2
 // ptxmm: block = 32

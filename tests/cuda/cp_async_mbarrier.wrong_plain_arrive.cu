@@ -1,6 +1,6 @@
 // cp.async whose completion is announced on an mbarrier: the consumer warp waits for the mbarrier, the producer does not wait at all.
 // From: PTX ISA cp.async.mbarrier.arrive (example) and CUTLASS cpasync_barrier_arrive_noinc (arch/barrier.h).
-// Wrong: mbarrier.arrive does not wait for the copy of its thread (PTX ISA 9.7.9.25.1): the consumer may read before it.
+// Wrong: mbarrier.arrive does not wait for the copy of its thread (PTX ISA 9.7.10.24.1): the consumer may read before it.
 // ptxmm: kernel = "cp_async_mbarrier"
 // ptxmm: grid = 1
 // ptxmm: block = 64

@@ -1,5 +1,5 @@
 // Producer and consumer warp hand one shared buffer back and forth with two named barriers: bar.sync waits, bar.arrive does not.
-// From: PTX ISA 9.7.13.1 (producer/consumer example), CUTLASS arch::NamedBarrier, FlashAttention-3 named barriers.
+// From: PTX ISA 9.7.14.1 (producer/consumer example), CUTLASS arch::NamedBarrier, FlashAttention-3 named barriers.
 // Right: each arrive synchronizes with the sync of its phase: `full` orders write before read, `empty` read before the next write.
 // ptxmm: kernel = "named_barrier"
 // ptxmm: grid = 1

@@ -1,5 +1,5 @@
 // Producer and consumer warp hand one shared buffer back and forth with two named barriers: bar.sync waits, bar.arrive does not.
-// From: PTX ISA 9.7.13.1 (producer/consumer example), CUTLASS arch::NamedBarrier, FlashAttention-3 named barriers.
+// From: PTX ISA 9.7.14.1 (producer/consumer example), CUTLASS arch::NamedBarrier, FlashAttention-3 named barriers.
 // Wrong: the consumer arrives at `empty` before it reads the buffer: the second write races with the first read, which may return 11.
 // ptxmm: kernel = "named_barrier"
 // ptxmm: grid = 1

@@ -1,5 +1,5 @@
 // st.async into the shared memory of the other CTA: the store itself reports its bytes to the mbarrier there, no arrive and no fence.
-// From: PTX ISA 9.7.8.13 (st.async) and the DSMEM exchange of cluster GEMM and all-to-all kernels.
+// From: PTX ISA 9.7.10.12 (st.async) and the DSMEM exchange of cluster GEMM and all-to-all kernels.
 // Wrong: a plain arrive expects no bytes: the phase completes before the store.
 // ptxmm: kernel = "st_async"
 // ptxmm: grid = 2

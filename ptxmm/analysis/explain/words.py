@@ -12,8 +12,8 @@ from ptxmm.cat.ir import Axiom, Model
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """``text``: what a relation or an axiom is called or says; ``section`` of PTX ISA 8.5, or None where it is not
-    from there."""
+    """``text``: what a relation or an axiom is called or says; ``section`` of PTX ISA 8.5, or of the version that it
+    names, or None where it is not from there."""
 
     text: str
     section: str | None
@@ -68,7 +68,7 @@ STATIC: Mapping[str, Words] = MappingProxyType(
         "mbobj": Words("initialisation of the mbarrier", "9.7.14.15.9"),
         "tmcov": Words("fence of the tensor map", "9.7.14.4"),
         "lives": Words("shared memory of the CTA", "5.1.7"),
-        "rcov": Words("fence for the shared memory", "9.7.14.4"),
+        "rcov": Words("fence for the shared memory", "9.7.13.4 of PTX ISA 9.0"),
     }
 )
 """Base relations between what two instructions are by themselves, where a model makes a path of them."""
@@ -83,9 +83,9 @@ COMPOSITE: Mapping[str, Words] = MappingProxyType(
         "sync-mbarrier": Words("synchronizes by the mbarrier", "9.7.14.15"),
         "sync-tensormap": Words("synchronizes by tensormap fences", "9.7.14.4"),
         "sync-init": Words("publishes initialised mbarriers", "9.7.14.4"),
-        "sync-releasing": Words("synchronizes by a release fence for shared memory", "9.7.14.4"),
-        "sync-acquiring": Words("synchronizes by an acquire fence for shared memory", "9.7.14.4"),
-        "sync-async": Words("synchronizes by fences of the async proxy", "9.7.14.4"),
+        "sync-releasing": Words("synchronizes by a release fence for shared memory", "9.7.13.4 of PTX ISA 9.0"),
+        "sync-acquiring": Words("synchronizes by an acquire fence for shared memory", "9.7.13.4 of PTX ISA 9.0"),
+        "sync-async": Words("synchronizes by fences of the async proxy", "9.7.13.4 of PTX ISA 9.0"),
     }
 )
 """Definitions of the models that are shown as one edge, with what it is made of."""

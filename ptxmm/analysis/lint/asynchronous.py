@@ -14,7 +14,7 @@ RULES = (
          "a bulk copy of shared memory that was just written, without fence.proxy.async", "PTX ISA 8.9.1.1, 9.7.14.4"),
     Rule("PTX703", "wait-before-commit", "error", "a wait for copies that are not committed", "PTX ISA 9.7.10.24.3"),
     Rule("PTX704", "read-wait-before-release", "warning",
-         "wait_group.read before a release: the writes of the copies may be pending", "PTX ISA 9.7.10.24.14"),
+         "wait_group.read before a release: the writes of the copies may be pending", "PTX ISA 9.7.10.24.13"),
     Rule("PTX705", "read-only-load-of-written", "error", "ld.global.nc of memory that the same asm writes",
          "PTX ISA 9.7.10.9"),
 )  # fmt: skip

@@ -60,7 +60,7 @@ def _copy(words: frozenset[str]) -> str:
 
 
 def reads_clock(instruction: Instruction, text: str) -> bool:
-    """Whether it reads a special register whose value changes with time (PTX ISA 10.26 to 10.30)."""
+    """Whether it reads a special register whose value changes with time (PTX ISA 10.23 to 10.28)."""
     return instruction.opcode == "mov" and any(clock in text for clock in _CLOCKS)
 
 

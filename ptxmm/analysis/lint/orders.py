@@ -19,7 +19,7 @@ RULES = (
          "PTX ISA 9.7.14.5", default=False),
     Rule("PTX403", "membar", "note", "membar where a fence says order and scope", "PTX ISA 9.7.14.4"),
     Rule("PTX404", "volatile-access", "note", "ld.volatile or st.volatile where .relaxed has a scope",
-         "PTX ISA 8.4.1, 9.7.10.8"),
+         "PTX ISA 8.4, 9.7.10.8"),
     Rule("PTX405", "cache-operator", "warning", "a cache operator where a memory order is needed",
          "PTX ISA 9.7.10.1"),
     Rule("PTX406", "weak-access-at-fence", "warning", "a weak access of a flag next to a fence", "PTX ISA 8.7.1, 8.8"),

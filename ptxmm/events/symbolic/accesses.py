@@ -1,5 +1,5 @@
 """Loads, stores and atomic operations, with one event for each scalar access, or for a vector in one piece (PTX ISA
-8.2, 9.7.8, 9.7.12)."""
+8.2, 9.7.10, 9.7.14)."""
 
 from __future__ import annotations
 

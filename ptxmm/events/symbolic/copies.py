@@ -1,4 +1,4 @@
-"""Asynchronous copies, reductions and stores (PTX ISA 9.7.8.24, 9.7.8.12, 9.7.12.7)."""
+"""Asynchronous copies, reductions and stores (PTX ISA 9.7.10.12, 9.7.10.24, 9.7.14.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floating-point arithmetic of atomic operations on bit patterns (PTX ISA 9.7.4, 9.7.12.5 atom, 9.7.12.6 red).
+"""Floating-point arithmetic of atomic operations on bit patterns (PTX ISA 9.7.4, 9.7.14.5 atom, 9.7.14.6 red).
 
 Sums are exact and then rounded to nearest, ties to even. Where the ISA leaves the NaN open (single precision), it is
 the canonical one of all ones but the sign; a double-precision sum keeps the payload of its first NaN.

@@ -1,4 +1,4 @@
-"""Asynchronous operations: their issue, what performs them, and their groups (PTX ISA 8.9.1.1, 9.7.8.24).
+"""Asynchronous operations: their issue, what performs them, and their groups (PTX ISA 8.9.1.1, 9.7.10.24).
 
 An operation is issued in program order; what performs it is not in it (8.9.1.1). Where an address or a size has several
 possible values, each combination is an operation of its own, of which an execution has one.

@@ -1,4 +1,4 @@
-"""Generic accesses of tensor maps, and the fences of the tensormap proxy (PTX ISA 9.7.9.27, 9.7.14.4, 9.7.14.18)."""
+"""Generic accesses of tensor maps, and the fences of the tensormap proxy (PTX ISA 9.7.10.25, 9.7.14.4, 9.7.14.16)."""
 
 from __future__ import annotations
 

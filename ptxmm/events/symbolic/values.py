@@ -322,7 +322,7 @@ def _not_negative(modes: list[str], c: int) -> int:
 
 
 def update(op: str, type_: Type, old: int, operand: int) -> int:
-    """What an atomic operation other than cas writes (PTX ISA 9.7.13.5 atom)."""
+    """What an atomic operation other than cas writes (PTX ISA 9.7.14.5)."""
     mask = (1 << type_.bits) - 1
     match op:
         case "exch":

@@ -1,7 +1,7 @@
 """One kernel of a module as one list of instructions: calls are replaced by the bodies of the functions they call.
 
 What is left is syntax: names of registers, labels and variables are unique, special registers are registers with the
-names of ``special``, parameters are registers (of functions) or constants (of the kernel). PTX ISA 7.1, 9.7.12.5.
+names of ``special``, parameters are registers (of functions) or constants (of the kernel). PTX ISA 7.1, 9.7.13.5.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Frame:
         return name.replace(".", "@") + self.suffix
 
     def variable(self, variable: Variable) -> str:
-        # A .shared variable of a function is one object, wherever the function is inlined (PTX ISA 5.1.8).
+        # A .shared variable of a function is one object, wherever the function is inlined (PTX ISA 5.1.7).
         return variable.name if variable.space != "local" else variable.name + self.suffix
 
     def slot(self, name: str) -> str:
@@ -216,7 +216,7 @@ class _Frame:
         return replace(vector, items=items)  # type: ignore[arg-type]
 
     def indexed(self, item: syntax.Instruction, place: Place | None) -> None:
-        """``brx.idx``: a branch for each target (PTX ISA 9.7.12.4). An index beyond them has no meaning:
+        """``brx.idx``: a branch for each target (PTX ISA 9.7.13.4). An index beyond them has no meaning:
         after the branches comes an access at address 0, where nothing is."""
         if len(item.operands) != 2:
             hint = "write `brx.idx %r1, targets;` with `targets: .branchtargets L1, L2;` before it"

@@ -21,7 +21,7 @@ def variables_of(
     module: ptx.Module, flat: Flat, launch: Launch, asked: Container[str]
 ) -> tuple[dict[str, Object], dict[str, str]]:
     """The memory objects that the launched kernel may name, and for each name of a variable that of its object: all
-    ``extern .shared`` arrays of a module are one (PTX ISA 7.3, CUDA C++ Programming Guide 10.2.3).
+    ``extern .shared`` arrays of a module are one (CUDA C++ Programming Guide 10.2.3).
 
     ``asked``: the variables that the condition names. Raises ``PtxmmError`` where the launch does not fit.
     """

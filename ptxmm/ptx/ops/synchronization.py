@@ -10,7 +10,7 @@ from typing import Literal
 from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Scope, Source
 
 RESTRICTED_SPACES: Mapping[str, str] = MappingProxyType({"release": "shared::cta", "acquire": "shared::cluster"})
-"""The state space of ``.sync_restrict`` by memory order (9.7.13.4 of PTX 8.6)."""
+"""The state space of ``.sync_restrict`` by memory order (9.7.13.4 of PTX ISA 9.0)."""
 
 
 @dataclass(frozen=True, slots=True)
