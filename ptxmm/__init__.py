@@ -3,10 +3,6 @@
 The public API, loaded on first use so that importing the package costs nothing.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-
 TYPE_CHECKING = False  # as in typing, which takes a while to load
 if TYPE_CHECKING:
     from typing import Any
@@ -99,7 +95,9 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _HOMES:
         raise AttributeError(f"module 'ptxmm' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"ptxmm.{_HOMES[name]}"), {"load_model": "load"}.get(name, name))

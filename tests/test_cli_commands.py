@@ -173,14 +173,14 @@ def test_undefined_is_inconclusive_unless_it_is_expected(ptxmm: Run) -> None:
     Path("contradicted.litmus").write_text(program.format("Expect=ptx-8.5:never\n", "exists (P1:r0 == 1)"))
     Path("claimed.litmus").write_text(program.format("", "~exists (P1:r0 == 1)"))
     for options in ([], ["--json"]):
-        for command in ("check", "outcomes", "explain", "races", "robust", "progress"):
+        for command in ("check", "outcomes", "explain", "races", "fences", "robust", "scopes", "progress"):
             assert ptxmm(command, "open.litmus", *options).code == 3, command
         assert ptxmm("compare", "--models", "ptx-8.5", "sc", "open.litmus", *options).code == 3
         assert ptxmm("compare", "open.litmus", "met.litmus", *options).code == 3
         for command in ("check", "outcomes"):
             codes = [ptxmm(command, f"{name}.litmus", *options).code for name in ("met", "contradicted", "claimed")]
             assert codes == [0, 1, 1], command
-        for command in ("explain", "races", "robust", "progress"):
+        for command in ("explain", "races", "fences", "robust", "scopes", "progress"):
             assert ptxmm(command, "met.litmus", *options).code == 3, command
 
 

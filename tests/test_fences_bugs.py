@@ -96,7 +96,7 @@ def test_repair_of_a_bug(name: str) -> None:
     if name in UNREPAIRED:
         assert not result.holds and not result.variants
         return
-    assert result.holds is False and result.variants
+    assert (result.holds is False or result.status == "undefined") and result.variants
     assert all(variant.engines == ("z3", "enumerate") for variant in result.variants)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ptxmm.cat import load
+from ptxmm.cli.app import run
 from ptxmm.cli.checking import Checking
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine
@@ -35,3 +38,33 @@ def told(name: str) -> list[str]:
 )
 def test_an_answer_names_the_reading_that_decides(name: str, key: list[str]) -> None:
     assert told(name) == key
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "notes"),
+    [
+        ("races", "async/TMA-load-empty-slot-no-fence", ["rests on proxy-war: proxy-war=free gives race-free"]),
+        ("races", "async/TMA-load-empty-slot", []),
+        ("races", "async/TMA-load-written-slot-no-fence", []),
+        ("fences", "async/TMA-load-empty-slot-no-fence", ["rests on proxy-war: proxy-war=free gives holds"]),
+        (
+            "fences",
+            "async/TMA-load-empty-slot",
+            ["P0:13: fence.proxy.async.shared::cta: needed: rests on proxy-war: proxy-war=free gives removable"],
+        ),
+        ("fences", "async/TMA-load-unread-slot", []),
+    ],
+)
+def test_analyses_name_it_too(command: str, name: str, notes: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In the same words in text and JSON."""
+    arguments = [command, str(ROOT / "litmus" / f"{name}.litmus"), "--model", "ptx-8.5"]
+    for options in ([], ["--json"]):
+        with pytest.raises(SystemExit):
+            run([*arguments, *options])
+        out = capsys.readouterr().out
+        if options:
+            (entry,) = json.loads(out)["results"]
+            found = [note["text"] for note in entry["notes"] if note["kind"] == "reading"]
+        else:
+            found = [line.removeprefix("Note ") for line in out.splitlines() if "rests on" in line]
+        assert [text.split(" (PTX ISA")[0] for text in found] == notes

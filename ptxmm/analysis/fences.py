@@ -24,6 +24,7 @@ from ptxmm.analysis.strength.structure import Structural, left_out, removals, st
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
 from ptxmm.analysis.strength.units import names, units
+from ptxmm.analysis.undefined import with_reasons
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
@@ -88,7 +89,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class FencesResult:
-    """``holds``: whether the program as written meets what is ``required``; None: not known.
+    """``holds``: whether the program as written meets what is ``required``; None: not known, or it has no meaning.
 
     If it does, ``items`` judges each instruction that orders alone, and ``variants`` are all smallest programs; if
     not, ``variants`` are the smallest repairs. ``listed``: there are no others; ``more``: others were found, or the
@@ -179,13 +180,14 @@ class _Search:
     def run(self, wanted: Property | None) -> None:
         required = self.required = requirement(self.test, self.model, wanted, self.limits)
         now = judge(self.test, self.model, required, self.limits)
-        self.holds, self.bad, self.status = now.holds, now.outcome, now.result.status
+        self.holds, self.status = now.answer(required), now.result.status
+        self.bad = None if self.holds is None else now.outcome
         self.hangs = now.deadlock
-        self.notes += now.result.notes
+        self.notes += with_reasons(self.test, self.model, now.result, self.limits).notes
         if now.holds and not now.result.outcomes and (now.vacuous or now.deadlock):
             self.holds = None
             self.notes.append(Note("vacuous", "no execution reaches its end, so that every property holds of it"))
-        if self.holds is None:
+        if self.holds is None and self.status != "undefined":
             return
         if now.holds:
             self._reduce(self._strict(required))

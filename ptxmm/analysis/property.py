@@ -76,6 +76,12 @@ class Judgement:
     def deadlock(self) -> bool:
         return "deadlock" in self.result.flags
 
+    def answer(self, wanted: Requirement) -> bool | None:
+        """What is told of the program: ``holds``, but that nothing is known of one without meaning, unless it raises
+        one of the flags that are asked about."""
+        undefined = self.result.status == "undefined" and not wanted.flags & set(self.result.flags)
+        return None if undefined else self.holds
+
     @property
     def vacuous(self) -> bool:
         return "vacuous" in self.result.flags

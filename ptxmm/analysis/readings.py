@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ptxmm.analysis.result import Note, Result
@@ -62,9 +62,32 @@ def vary(model: Model, check: Callable[[str, str], Result], told: bool = False) 
 def may_decide(test: Test, result: Result) -> bool:
     """Whether a reading of which every answer tells may change ``result``: they are about asynchronous operations, and
     only allow less than the default."""
+    settled = result.observation == "never" and not result.flags
+    return asynchronous(test) and result.status in ("complete", "undefined") and not settled
+
+
+def asynchronous(test: Test) -> bool:
+    """Whether ``test`` has the instructions that the readings are about of which every answer tells."""
     families = (*FAMILIES["asynchronous"], *FAMILIES["tensor memory"])
-    used = any(isinstance(op, families) for thread in test.threads for op in thread.body)
-    return used and result.status in ("complete", "undefined") and (result.observation != "never" or bool(result.flags))
+    return any(isinstance(op, families) for thread in test.threads for op in thread.body)
+
+
+def decided_answers(
+    model: Model, answers: Mapping[str, str], changed: Callable[[str, str], Mapping[str, str]]
+) -> tuple[Note, ...]:
+    """As ``decided_by``, for an analysis with several ``answers``, by what they are about ("": the program).
+
+    ``changed`` gives the answers with one reading (key, value) changed; none for which there was no time.
+    """
+    notes = []
+    for key, value in alternatives(model):
+        if index().readings[key].told:
+            others = changed(key, value)
+            for about, answer in answers.items():
+                if others.get(about, answer) != answer:
+                    subject = f"{about}: {answer}: " if about else ""
+                    notes.append(_rests(key, value, others[about], subject))
+    return tuple(notes)
 
 
 def decided_by(result: Result, variations: list[Variation]) -> tuple[Note, ...]:
@@ -82,20 +105,13 @@ def rests_on(result: Result, variations: list[Variation]) -> tuple[Note, ...]:
     notes = []
     for variation in variations:
         other = variation.result
-        reading = index().readings[variation.key]
         if other.status == "timeout":
             text = f"{variation.key}={variation.value} could not be decided: the time limit ended the search"
             notes.append(Note("reading", text))
             continue
         if _verdict(other) == _verdict(result):
             continue
-        notes.append(
-            Note(
-                "reading",
-                f"rests on {variation.key}: {variation.key}={variation.value} gives {_words(other)} "
-                f'(PTX ISA {reading.section}: "{reading.text}"; {reading.about})',
-            )
-        )
+        notes.append(_rests(variation.key, variation.value, _words(other)))
     if not notes:
         keys = len({v.key for v in variations})
         text = f"no other reading changes the verdict ({keys} readings changed one at a time)"
@@ -103,10 +119,18 @@ def rests_on(result: Result, variations: list[Variation]) -> tuple[Note, ...]:
     return tuple(notes)
 
 
+def _rests(key: str, value: str, other: str, subject: str = "") -> Note:
+    reading = index().readings[key]
+    sentence = f'PTX ISA {reading.section}: "{reading.text}"; {reading.about}'
+    return Note("reading", f"{subject}rests on {key}: {key}={value} gives {other} ({sentence})")
+
+
 def _verdict(result: Result) -> tuple[object, ...]:
     return result.observation, result.holds, result.status, "deadlock" in result.flags
 
 
 def _words(result: Result) -> str:
+    if result.quantifier is not None and result.quantifier == result.condition:  # a claim about a kernel
+        return {True: "holds", False: "fails", None: result.status}[result.holds]
     verdict = result.observation or ("none" if result.status in ("complete", "inconclusive") else result.status)
     return verdict + ("+deadlock" if "deadlock" in result.flags else "")

@@ -178,7 +178,7 @@ def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits) -> Ro
     result = judged.result
     # Every property holds of nothing; that is no reason to call a placement or a scope good enough.
     nothing = judged.holds and not result.outcomes and (judged.vacuous or judged.deadlock)
-    holds = None if nothing else judged.holds
+    holds = None if nothing else judged.answer(wanted)
     return Row(place.level, words, None, holds, told(result.status, holds is not None), result.flags, together)
 
 
@@ -316,6 +316,8 @@ def _notes(work: _Work, limits: Limits) -> Iterator[Note]:
         yield Note("bound", f"a loop goes on after {limits.unroll} backward branches; --unroll takes a higher bound")
     if work.timeout or "timeout" in status:
         yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+    elif work.rows and work.rows[0].status == "undefined":
+        yield Note("scopes", "the program has no meaning as written: there are no scopes to narrow")
     elif work.rows and work.rows[0].holds is False:
         yield Note("scopes", "the property fails as written: there are no scopes to narrow")
     if any(row.status == "inconclusive" for row in work.rows):

@@ -1,9 +1,8 @@
 """The command line: ``ptxmm COMMAND ...``."""
 
-from __future__ import annotations
-
+# Nothing is imported that Python has not loaded itself (`signal` would take a while): an interrupt is no traceback.
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 import sys
 
 

@@ -19,7 +19,7 @@ to a worker), and how its results look::
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -32,6 +32,7 @@ from ptxmm.cli.exits import Exit, error_code, worst
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Settings
 from ptxmm.cli.session import session
+from ptxmm.errors import Timeout
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -78,10 +79,16 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class Analysis(Generic[R]):
-    """``name``: of the command; ``function``: the analysis, which can be pickled."""
+    """``name``: of the command; ``function``: the analysis, which can be pickled.
+
+    ``answers``: those in a result, by what they are about, so that the readings on which one rests can be told;
+    ``brief``: an analysis that gives as many, and may list less.
+    """
 
     name: str
     function: Callable[[Test, Model, Limits], R]
+    answers: Callable[[R], Mapping[str, str]] | None = None
+    brief: Callable[[Test, Model, Limits], R] | None = None
     stated_models: bool = False
 
     def run(self, job: Job, model: Model, limits: Limits) -> R | Expired:
@@ -89,7 +96,27 @@ class Analysis(Generic[R]):
         from ptxmm.analysis.readings import basis
 
         found = self.function(job.test, model, limits)
-        return replace(found, model=job.model, notes=(*basis(model), *found.notes))
+        notes = (*basis(model), *found.notes, *self._readings(job, model, limits, found))
+        return replace(found, model=job.model, notes=notes)
+
+    def _readings(self, job: Job, model: Model, limits: Limits, found: R) -> tuple[Note, ...]:
+        """On which readings an answer rests."""
+        from ptxmm.analysis.readings import asynchronous, decided_answers
+        from ptxmm.cli.inputs import model_named
+
+        answers, brief = self.answers, self.brief or self.function
+        if answers is None or found.status not in ("complete", "undefined") or not asynchronous(job.test):
+            return ()
+
+        def changed(key: str, value: str) -> Mapping[str, str]:
+            readings = tuple(sorted((dict(model.readings) | {key: value}).items()))
+            try:
+                other = brief(job.test, model_named(job.model, readings), limits)
+            except Timeout:
+                return {}
+            return answers(other) if other.status != "timeout" else {}
+
+        return decided_answers(model, answers(found), changed)
 
     def expired(self, job: Job, seconds: float) -> R | Expired:
         """What stands for a result that did not come in time."""

@@ -70,7 +70,8 @@ def fences(
     from ptxmm.analysis.strength.changes import costs
     from ptxmm.render import fences as render
 
-    work = Analysis("fences", partial(_work, wanted=wanted, costs=costs(cost or ()), most=most or None))
+    function = partial(_work, wanted=wanted, costs=costs(cost or ()))
+    work = Analysis("fences", partial(function, most=most or None), _answers, partial(function, most=1))
     chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
@@ -81,3 +82,8 @@ def _work(
     from ptxmm.analysis.fences import fences as analysis
 
     return analysis(test, model, wanted=wanted, costs=costs, most=most, limits=limits)
+
+
+def _answers(result: FencesResult) -> dict[str, str]:
+    property_ = {True: "holds", False: "fails", None: result.status}[result.holds]
+    return {"": property_} | {f"{i.thread}:{i.line}: {i.text}": i.verdict for i in result.items if i.why != "timeout"}

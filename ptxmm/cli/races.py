@@ -66,7 +66,7 @@ def races(
     """
     from ptxmm.render import races as render
 
-    work = Analysis("races", partial(_races, most=most))
+    work = Analysis("races", partial(_races, most=most), _answers, partial(_races, most=1))
     chosen = settings(model or [_MODEL], reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
@@ -75,3 +75,7 @@ def _races(test: Test, model: Model, limits: Limits, *, most: int) -> RacesResul
     from ptxmm.analysis.races import races as analysis
 
     return analysis(test, model, limits=limits, most=most)
+
+
+def _answers(result: RacesResult) -> dict[str, str]:
+    return {"": {True: "race-free", False: "a data race", None: result.status}[result.race_free]}

@@ -54,7 +54,7 @@ def robust(
     """
     from ptxmm.render import robust as render
 
-    work = Analysis("robust", partial(_robust, most=most))
+    work = Analysis("robust", partial(_robust, most=most), _answers)
     chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
     analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
 
@@ -63,3 +63,7 @@ def _robust(test: Test, model: Model, limits: Limits, *, most: int) -> RobustRes
     from ptxmm.analysis.robust import robust as analysis
 
     return analysis(test, model, limits=limits, most=most)
+
+
+def _answers(result: RobustResult) -> dict[str, str]:
+    return {"": {True: "robust", False: "not robust", None: result.status}[result.robust]}

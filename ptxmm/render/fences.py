@@ -18,7 +18,8 @@ _COLOURS = {"needed": "bold", "removable": "yellow", "weaker": "yellow", "unknow
 
 def text(result: FencesResult, style: Style) -> list[str]:
     """The lines of a report."""
-    verdict = {True: "holds", False: "fails", None: "not decided"}[result.holds]
+    open_ = "undefined" if result.status == "undefined" else "not decided"
+    verdict = {True: "holds", False: "fails", None: open_}[result.holds]
     colour = {True: "green", False: "red", None: "yellow"}[result.holds]
     lines = [*head(result), f"Property {clean(result.required)}: {style.paint(verdict, colour)}"]
     if result.bad is not None:

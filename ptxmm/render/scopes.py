@@ -53,7 +53,7 @@ def _verdict(row: Row, style: Style) -> str:
     if row.impossible is not None:
         return f"impossible: {clean(row.impossible)}"
     word, colour = {True: ("holds", "green"), False: ("fails", "red"), None: ("unknown", "yellow")}[row.holds]
-    parts = [style.paint(word, colour)]
+    parts = [style.paint(word, colour)] if row.holds is not None or row.status != "undefined" else []
     if row.status not in (None, "complete"):
         parts.append(str(row.status))
     return "  ".join([*parts, *row.flags])
