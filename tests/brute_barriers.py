@@ -1,6 +1,6 @@
 """The rules of barriers, step by step and in every order: a simulation without any reduction, to compare others with.
 
-CTA barriers (semantics A27), warp barriers (A29), cluster barriers (A30), mbarriers (A31, A32; PTX ISA 9.7.14.15).
+CTA barriers (decision A27), warp barriers (A29), cluster barriers (A30), mbarriers (A31, A32; PTX ISA 9.7.14.15).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Barriers of the untyped dialect for the reference: which arrive and wait halves of executions belong together.
 
-The groups are given by instance and barrier id, and only the arrivals that synchronize are chosen (semantics 1.7). A
+The groups are given by instance and barrier id, and only the arrivals that synchronize are chosen (A27). A
 choice in which some thread never passes, or whose quorums differ, yields nothing.
 """
 
@@ -41,7 +41,7 @@ def phasings(test: Test, steps: list[list[Step]], cta_of: list[object]) -> Itera
         yield frozenset().union(*choice)
 
 
-# ---- the untyped dialect: groups by instance and barrier id (1.7) ----------------------------------------------------
+# ---- the untyped dialect: groups by instance and barrier id (A27) ----------------------------------------------------
 
 
 def dialect(test: Test, threads: list[int], steps: list[list[Step]]) -> Iterator[Pairs]:

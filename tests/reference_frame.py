@@ -222,7 +222,7 @@ class Frame:
         self.fsc_pairs = sorted((a, b) for a in self.FSC for b in self.FSC if a < b and (a, b) in self.ms)
 
     def asynchronous(self) -> None:
-        """What orders asynchronous operations, proxies and grids (semantics 1.1)."""
+        """What orders asynchronous operations, proxies and grids (docs/cat.md)."""
         ev, M = self.events, self.M
         one = {
             (a, b)

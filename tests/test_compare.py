@@ -52,7 +52,7 @@ def test_the_execution_and_the_reason_against_it() -> None:
         assert difference.execution is not None
         assert difference.axioms == ("SC-per-Location",)
         assert difference.reason is not None and difference.reason.axiom == "SC-per-Location"
-        # The cycle of semantics.md A3 through both threads, which the execution shown has.
+        # The cycle of decision A3 through both threads, which the execution shown has.
         assert len(difference.reason.edges) == 5 and difference.reason.closed
 
 
@@ -263,7 +263,7 @@ def test_nothing_up_to_six_instructions_separates_equivalent_models(name: str) -
 
 def test_few_programs_need_to_be_compared() -> None:
     """An execution that only the Fence-SC axiom forbids is left out with the order of the fences that it allows: else
-    each program with three fences would be compared (semantics A2)."""
+    each program with three fences would be compared (decision A2)."""
     one, other = EQUIVALENT["A2 Fence-SC order over causality order"](), load("ptx-7.5")
     words = common_vocabulary(one, other, kinds=("st", "atom", "fence"), orders=("relaxed", "sc"), locations=1)
     tried = try_(one, other, words, (3, 2), Limits())
@@ -271,7 +271,7 @@ def test_few_programs_need_to_be_compared() -> None:
 
 
 def test_sc_per_location_with_a_program_no_larger_than_its_test() -> None:
-    """D-SPL has seven instructions (semantics A3); nothing smaller of its kind separates the models."""
+    """D-SPL has seven instructions (decision A3); nothing smaller of its kind separates the models."""
     result = searched(
         load("ptx-6.0"),
         load("ptx-7.5[scploc=none]"),

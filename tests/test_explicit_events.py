@@ -1,4 +1,4 @@
-"""The events that the explicit side makes of each instruction, their sets and relations (semantics 1.1, 3, 6.4)."""
+"""The events that the explicit side makes of each instruction, their sets and relations (docs/cat.md)."""
 
 from __future__ import annotations
 

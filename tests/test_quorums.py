@@ -1,4 +1,4 @@
-"""Barriers of the untyped dialect (semantics 1.7): all quorums of two to four threads, and hand-derived verdicts."""
+"""Barriers of the untyped dialect (A27): all quorums of two to four threads, and hand-derived verdicts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fence-SC and coherence orders that a model allows for given reads-from, on the concrete carrier.
 
 Where the model asks for an order only from below (``empty X \\ co``, ``empty X \\ (co | co^-1)``) and all else can
-only suffer from more of it, the least orders decide (semantics, decisions on co): what X says, and one direction for
+only suffer from more of it, the least orders decide (decision A6): what X says, and one direction for
 each pair of the symmetric kind. Otherwise every partial order is tried.
 """
 

@@ -1,4 +1,4 @@
-"""Which objects no read ever finds torn, by the axioms of the model (PTX ISA 8.10.3 (1); semantics A11).
+"""Which objects no read ever finds torn, by the axioms of the model (PTX ISA 8.10.3 (1); decision A11).
 
 To divide accesses into bytes is costly where many values differ. It is needless at an object where each write is
 related to every read and write that it overlaps as the model's axioms on single-copy atomicity and on coherence order

@@ -1,4 +1,4 @@
-"""Loads, stores and atomics, element by element (PTX ISA 8.2.3, 8.2.4, 9.7.10, 9.7.14; semantics A13, A14)."""
+"""Loads, stores and atomics, element by element (PTX ISA 8.2.3, 8.2.4, 9.7.10, 9.7.14; decisions A13, A14)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _pieces(machine: Machine, op: Load | Store, spot: Spot | None) -> Iterator[t
     """The accesses of ``op``: the element each belongs to, its offset from the address, its size.
 
     The elements of a weak vector, and of a weak .b128 access that is split, are divided where the other accesses of the
-    test are narrower (semantics 6.4); those of a strong one are scalars and stay whole (8.2.4, 8.10.3), as does a
+    test are narrower (A12); those of a strong one are scalars and stay whole (8.2.4, 8.10.3), as does a
     vector in one piece.
     """
     found = elements(op, machine.given.readings.split, machine.given.readings.whole)

@@ -1,6 +1,6 @@
 """Asynchronous copies, stores and reductions, and their groups (PTX ISA 9.7.10.24, 9.7.10.12, 8.9.1.1).
 
-Each has an issue event in program order; its accesses and what follows them are asynchronous (semantics A33 to A39).
+Each has an issue event in program order; its accesses and what follows them are asynchronous (decisions A33 to A39).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Results made of values of several threads: barriers with a reduction, and exchanges of a warp.
 
-PTX ISA 9.7.14.1, 9.7.10.6, 9.7.14.9 to 9.7.14.12, 9.7.14.14; semantics A27. They order no memory of themselves; what is
+PTX ISA 9.7.14.1, 9.7.10.6, 9.7.14.9 to 9.7.14.12, 9.7.14.14; decision A27. They order no memory of themselves; what is
 computed from a result depends on the reads in the operands of all threads whose values are in it.
 """
 

@@ -1,6 +1,6 @@
 """One concrete execution: its events with their tags, and every base set and relation of the model language.
 
-Semantics 1.1. What does not depend on the witness (reads-from, coherence, Fence-SC order, phases) is computed once
+What does not depend on the witness (reads-from, coherence, Fence-SC order, phases) is computed once
 for a choice of paths, lazily and by name.
 """
 
@@ -160,7 +160,7 @@ class Layout:
                     self.writes[cell].append(i)
 
     def _place(self, event: Event) -> Place:
-        """The completion of a copy counts as performed by the CTA that owns the mbarrier (semantics A32)."""
+        """The completion of a copy counts as performed by the CTA that owns the mbarrier (decision A32)."""
         thread = event.id[0]
         if event.kind == "MBA" and event.mbarrier is not None and isinstance(event.op, BulkCopy | AsyncStore):
             return self.scene.place_of_owner(self.scene.test.objects[event.mbarrier[0]], thread)

@@ -1,7 +1,7 @@
 """What registers hold while a thread runs: expressions over the values of its reads, which may still be open.
 
 Equal expressions are one object, so syntactic equality is identity. ``reads`` of an expression are the reads that
-occur in it after the rewrites of semantics A21; they make the dependencies. Where these are of values (dep=value),
+occur in it after the rewrites of decision A21; they make the dependencies. Where these are of values (dep=value),
 ``Expressions.settled`` first takes out what makes no difference (see ``essence``).
 """
 

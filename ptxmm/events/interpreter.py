@@ -28,7 +28,7 @@ from ptxmm.ptx.isa import definitions
 __all__ = ["Domain", "Missing", "Program", "Undecided", "programs", "run"]
 
 WARP = 32
-"""A thread without a named warp counts as a whole one in a barrier with a reduction (semantics 6.4)."""
+"""A thread without a named warp counts as a whole one in a barrier with a reduction (A27)."""
 
 _COMPUTE: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.Alu: compute.alu,

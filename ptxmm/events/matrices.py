@@ -1,6 +1,6 @@
 """Matrices: loads and stores of their rows by a warp, and products that a warpgroup makes asynchronously.
 
-PTX ISA 9.7.15.4.15, .16, 9.7.16; semantics A35.
+PTX ISA 9.7.15.4.15, .16, 9.7.16; decision A35.
 
 A thread without a named warp is lane 0 of its warp, where the others name the same row and hold the same values; it
 accesses its own row. In a warp with a name the rows of other lanes would be needed, which is not supported.

@@ -93,7 +93,7 @@ def _pieces(
 ) -> Iterator[tuple[int, int, tuple[Cell, Cell] | None]]:
     """The accesses of an element at one location: offset from the address, size, cells.
 
-    The elements of a weak vector are divided as those of ``ld`` and ``st`` (semantics 6.4).
+    The elements of a weak vector are divided as those of ``ld`` and ``st`` (A12).
     """
     size = element.type.bytes
     if spot is None or op.scope is not None or len(elements(op)) == 1:

@@ -1,4 +1,4 @@
-"""The base relations that the phases of barriers, and the order of operations on mbarriers, decide (semantics 1.1)."""
+"""The base relations that the phases of barriers, and the order of operations on mbarriers, decide (docs/cat.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def phase_relations(
         event = layout.events[i]
         phase = phases.get(event.id)
         if phase is None and event.kind == "BW" and layout.scene.test.dialect and event.id in phases:
-            phase = 0  # its arrival is not of the chosen subset, but it waits with the group (1.7)
+            phase = 0  # its arrival is not of the chosen subset, but it waits with the group (A27)
         if phase is None:
             continue
         if event.kind in _MBARRIER:

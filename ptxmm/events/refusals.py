@@ -12,7 +12,7 @@ from ptxmm.ptx.ops import Load
 
 def refuse_noncoherent_loads(test: Test, paths: Sequence[Sequence[Trace]]) -> None:
     """Raise ``PtxmmError`` (kind ``unsupported``) where ``ld.global.nc`` reads what some path writes: that is outside
-    the memory model (PTX ISA 8.1, semantics A41)."""
+    the memory model (PTX ISA 8.1, decision A41)."""
     events = [e for mine in paths for trace in mine for e in trace.events if e.cell is not None]
     loads = [e for e in events if isinstance(e.op, Load) and e.op.nc]
     if not loads:

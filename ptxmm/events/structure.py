@@ -1,4 +1,4 @@
-"""The base relations that follow from the events of an execution alone, row by row (semantics 1.1)."""
+"""The base relations that follow from the events of an execution alone, row by row (docs/cat.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fences, and barriers of CTAs, warps and clusters, and mbarriers (PTX ISA 9.7.14; semantics A27 to A32).
+"""Fences, and barriers of CTAs, warps and clusters, and mbarriers (PTX ISA 9.7.14; decisions A27 to A32).
 
 Barriers give events and steps: the simulation of barriers (``barriers``) decides phases, and what waits return.
 """

@@ -1,4 +1,4 @@
-"""The base sets that an event is in (PTX ISA 8.4, 8.6; semantics 1.1, 3)."""
+"""The base sets that an event is in (PTX ISA 8.4, 8.6; docs/cat.md)."""
 
 from __future__ import annotations
 

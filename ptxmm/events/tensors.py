@@ -1,4 +1,4 @@
-"""Tensor copies and tensor maps (PTX ISA 5.5, 9.7.10.24.9, .10, 9.7.10.25, 9.7.14.16; semantics A38).
+"""Tensor copies and tensor maps (PTX ISA 5.5, 9.7.10.24.9, .10, 9.7.10.25, 9.7.14.16; decision A38).
 
 What a tensor copy accesses is found in the 128 bytes of the tensor map that it reads by the tensormap proxy.
 """

@@ -32,7 +32,7 @@ def barriers(test: Test) -> Iterator[tuple[Cta, list[tuple[int, list[Barrier]]]]
     """For each CTA that has barriers, its threads with their barrier instructions, in order.
 
     Raises ``PtxmmError`` for barriers whose meaning is not that each thread of a fixed group arrives once and waits
-    for all the others: the two languages agree on no others (semantics A27 and 1.7).
+    for all the others: the two languages agree on no others (A27).
     """
     ctas: dict[Cta, list[tuple[int, list[Barrier]]]] = {}
     for index, thread in enumerate(test.threads):

@@ -138,7 +138,7 @@ def _values(op: Op) -> list[Operand]:
 def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:
     """For each barrier, by (thread, pc), the typed one: an id for each group of a CTA, and the number of its threads.
 
-    A group is the barriers of a CTA with the same instance and id (semantics 1.7). With a count of the threads that
+    A group is the barriers of a CTA with the same instance and id (docs/formats.md). With a count of the threads that
     have an instruction of it, and each arriving at most once, a phase completes iff all of them arrive, as it does in
     the dialect.
     """

@@ -1,4 +1,4 @@
-"""How a copy of many bytes, or an element of a vector, is divided into accesses (semantics 6.4, A12 and A13).
+"""How a copy of many bytes, or an element of a vector, is divided into accesses (decisions A12, A13).
 
 A bulk copy, a ``cp.async`` and a vector make one access for each cell that the other accesses of the test use, so that
 they make no mixed-size race by themselves. What the other accesses use is read off the instructions:

@@ -30,7 +30,7 @@ class Placement:
     A thread without ``cta`` is in a CTA of its own; one without ``warp`` is a warp of its own; a CTA without
     ``cluster`` is its own cluster. A CTA is identified by (gpu, grid, cluster, cta). ``host`` threads have none.
     Grids of one GPU run one after the other in the order of their numbers; one that is launched with ``overlap`` may
-    run before the earlier ones end (programmatic launch, semantics 6.4).
+    run before the earlier ones end (programmatic launch, A50).
     """
 
     gpu: int = 0

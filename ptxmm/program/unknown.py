@@ -1,4 +1,4 @@
-"""Memory without an initial value holds an unknown constant (PTX ISA 8.2.6; semantics A10).
+"""Memory without an initial value holds an unknown constant (PTX ISA 8.2.6; decision A10).
 
 Such an object gets distinct bytes that occur nowhere else in the test, so that an execution that only moves and stores
 its value stands for every value, and the value is known again in a final state. Where the program or the condition

@@ -2,7 +2,7 @@
 
 The rows are data, in ``tables/``; ``qualifiers.py``, ``rules.py`` and ``isa.py`` read them and nothing else knows what
 is legal. Sources: PTX ISA 8.5 section 9.7, semantics table section 3. A group is a set of qualifiers of which an
-instruction has at most one (two for the types of ``cvt``); the order of qualifiers is free (semantics A43).
+instruction has at most one (two for the types of ``cvt``); the order of qualifiers is free (decision A43).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Barriers on plain integers: every way in which given sequences of operations form phases, and who waits for ever.
 
-CTA barriers (semantics A27), warp barriers (A29), cluster barriers (A30), mbarriers with asynchronous arrivals (A31,
-A32), and the groups of the untyped dialect (1.7). PTX ISA 9.7.14.1 to 9.7.14.3, 9.7.14.15.
+CTA barriers (decision A27), warp barriers (A29), cluster barriers (A30), mbarriers with asynchronous arrivals (A31,
+A32), and the groups of the untyped dialect. PTX ISA 9.7.14.1 to 9.7.14.3, 9.7.14.15.
 """
 
 from __future__ import annotations

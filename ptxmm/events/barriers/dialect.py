@@ -1,4 +1,4 @@
-"""The barriers of the untyped dialect: groups by instance and barrier (semantics 1.7)."""
+"""The barriers of the untyped dialect: groups by instance and barrier (docs/formats.md; A27)."""
 
 from __future__ import annotations
 

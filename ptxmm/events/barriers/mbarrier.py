@@ -1,4 +1,4 @@
-"""The state of an mbarrier, and what each operation makes of it (PTX ISA 9.7.14.15, semantics A31, A32)."""
+"""The state of an mbarrier, and what each operation makes of it (PTX ISA 9.7.14.15, decisions A31, A32)."""
 
 from __future__ import annotations
 

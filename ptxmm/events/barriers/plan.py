@@ -194,7 +194,7 @@ def _union(bits: Iterable[int]) -> int:
 
 
 def _lane(mates: int, thread: int) -> int:
-    """The lane of ``thread``: its position among the threads of its warp (semantics 6.4)."""
+    """The lane of ``thread``: its position among the threads of its warp (A29)."""
     return (mates & ((1 << thread) - 1)).bit_count()
 
 

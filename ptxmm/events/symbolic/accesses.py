@@ -112,7 +112,7 @@ def _result(run: Executor, type_: Type, name: str, parts: list[tuple[Element, Va
 def pieces(run: Executor, where: Located, offset: int, size: int, divided: bool) -> list[list[list[Place]]]:
     """The accesses that one scalar access is made as: for each way to divide it, the places of each piece in turn.
 
-    Only a part of a weak vector is divided, where the other accesses of the test divide it (semantics 6.4); those of a
+    Only a part of a weak vector is divided, where the other accesses of the test divide it (A12); those of a
     strong one are scalars (8.2.4).
     """
     if not divided:

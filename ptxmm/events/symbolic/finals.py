@@ -1,4 +1,4 @@
-"""The writes that final values come from (semantics A7, A11): what a read after the end may return (8.9.4, 8.10.6)."""
+"""The writes that final values come from (decisions A7, A11): what a read after the end may return (8.9.4, 8.10.6)."""
 
 from __future__ import annotations
 

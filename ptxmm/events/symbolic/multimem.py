@@ -83,7 +83,7 @@ def _operand(run: Executor, state: State, op: Multimem, element: Element) -> Val
 def _places(run: Executor, at: _At, element: Element) -> Iterator[tuple[int, list[tuple[int, Place]]]]:
     """Of each location its number and its accesses: the offset in ``element`` and the place of each.
 
-    What other accesses divide, a weak vector is divided by too (semantics 6.4). The virtual address of a location is
+    What other accesses divide, a weak vector is divided by too (A12). The virtual address of a location is
     the multimem address, but two locations don't overlap (8.2.1), so each counts as an address of its own.
     """
     first, size = at.start + element.offset, element.type.bytes

@@ -1,4 +1,4 @@
-"""Barriers of the untyped dialect on the symbolic side: groups by instance and barrier, quorums (semantics 1.7)."""
+"""Barriers of the untyped dialect on the symbolic side: groups by instance and barrier, quorums (A27)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the symbolic engine refuses, with a clear error instead of a wrong answer (semantics A41)."""
+"""What the symbolic engine refuses, with a clear error instead of a wrong answer (decision A41)."""
 
 from __future__ import annotations
 

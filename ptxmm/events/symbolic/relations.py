@@ -1,4 +1,4 @@
-"""Base relations of barriers, mbarriers, asynchronous operations, proxy fences and grids (semantics 1.1, 1.5).
+"""Base relations of barriers, mbarriers, asynchronous operations, proxy fences and grids (docs/cat.md).
 
 Each function gives pairs of events by number with a formula that holds where the pair is related, given that both
 events are executed.
@@ -46,7 +46,7 @@ _PHASE = (1 << 20) - 1
 def _by_phase(program: Program, steps: tuple[str, ...], arrive: str, wait: str) -> Iterator[Item]:
     """Arrivals and waits of one phase of one barrier, as the scenario that is chosen has it.
 
-    In the untyped dialect an arrival without a phase is not of the chosen subset, but its wait is of the group (1.7).
+    In the untyped dialect an arrival without a phase is not of the chosen subset, but its wait is of the group (A27).
     """
     halves: dict[object, dict[str, list[Event]]] = {}
     for event in program.events:

@@ -100,7 +100,7 @@ class Multimem:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One access of a memory instruction, of a scalar (PTX ISA 8.2.3, 8.2.4; semantics A13) or of a vector (A57).
+    """One access of a memory instruction, of a scalar (PTX ISA 8.2.3, 8.2.4; decision A13) or of a vector (A57).
 
     ``offset``: bytes from the address of the instruction; ``type``: of the access; ``item``: which register of the
     vector it belongs to; ``shift``: its lowest bit in that register; ``items``: how many registers of a vector it is

@@ -82,7 +82,7 @@ class Barrier:
     """``bar/barrier.sync`` and ``.arrive`` (``kind``).
 
     Typed PTX: ``barrier`` is the id 0..15, ``count`` the number of threads (a multiple of 32) or None for all;
-    ``instance`` is None. Untyped dialect (semantics 1.7): ``instance`` is the constant I, ``barrier`` is B
+    ``instance`` is None. Untyped dialect (A27): ``instance`` is the constant I, ``barrier`` is B
     (default I), ``count`` is the quorum Q or None. ``aligned``: all threads of the warp execute it together.
     """
 
