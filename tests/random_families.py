@@ -156,6 +156,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         random_accesses,
         random_addresses,
         random_arrivals,
+        random_atomics,
         random_bulk,
         random_copies,
         random_exchanges,
@@ -191,6 +192,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "accesses": random_accesses.accesses,
         "arrivals": random_arrivals.arrivals,
         "torn": random_torn.torn,
+        "atomics": random_atomics.atomics,
     }
 
 
@@ -215,6 +217,7 @@ NAMES = (
     "accesses",
     "arrivals",
     "torn",
+    "atomics",
 )
 
 

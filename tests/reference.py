@@ -28,6 +28,7 @@ from tests.reference_exchanges import resolved
 from tests.reference_expressions import Expr, Impossible, Leaf, const, is_const
 from tests.reference_expressions import evaluate as value_of
 from tests.reference_frame import Byte, Frame, initial_bytes, instances
+from tests.reference_readings import Readings, read
 from tests.reference_relations import Pairs
 from tests.reference_simulation import Meeting, Simulation, Unknown
 from tests.reference_threads import Walker
@@ -187,7 +188,8 @@ def meetings(x: Frame, values: Values) -> Iterator[Meeting]:
         return value_of(expr, Values(x, values.stands, values.reading, tokens))
 
     exits = {e.thread: n for n, e in enumerate(x.events) if e.kind == "EX" and e.thread is not None}
-    yield from Simulation(x.test, steps, places, lambda t, k: x.number[t, k], value, exits).run()
+    ordered = x.readings["mbarrier"] == "rmw"
+    yield from Simulation(x.test, steps, places, lambda t, k: x.number[t, k], value, exits, ordered).run()
 
 
 Result = tuple[Values, set[tuple[Last, ...]], frozenset[str], Meeting]
@@ -196,7 +198,7 @@ EXCHANGES = (BarrierReduction, WarpExchange)
 
 
 def frames(
-    test: Test, model: str, paths: tuple[Path, ...], dependencies: frozenset[str]
+    test: Test, model: str, readings: Readings, paths: tuple[Path, ...], dependencies: frozenset[str]
 ) -> Iterator[tuple[Frame, Meeting | None]]:
     """The frames of one combination of paths: one for each way in which threads may give each other values, with the
     run of the barriers in which they do; a single one where they do not.
@@ -204,12 +206,12 @@ def frames(
     ``NotImplementedError`` if who meets depends on what is read.
     """
     if not any(isinstance(step.op, EXCHANGES) for path in paths for step in path.steps):
-        yield Frame(test, model, paths, dependencies), None
+        yield Frame(test, model, readings, paths, dependencies), None
         return
     nothing: dict[Leaf, Expr] = {
         (t, k, i): const(0) for t, path in enumerate(paths) for k in range(len(path.steps)) for i in (0, 1)
     }
-    x = Frame(test, model, tuple(resolved(path, nothing) for path in paths), dependencies)
+    x = Frame(test, model, readings, tuple(resolved(path, nothing) for path in paths), dependencies)
     try:
         met = list(meetings(x, Values(x, {}, {}, {})))
     except (Undecided, KeyError):
@@ -218,7 +220,7 @@ def frames(
         given = dict(run.given)
         known = tuple(resolved(path, given) for path in paths)
         if all(bool(e[1]) == truth for path in known for e, truth in path.constraints if is_const(e)):
-            yield Frame(test, model, known, dependencies), run
+            yield Frame(test, model, readings, known, dependencies), run
 
 
 def consistent(x: Frame, tear: bool, deadline: float, met: Meeting | None = None) -> Iterator[Result]:
@@ -295,21 +297,19 @@ def executions(
     model: str,
     *,
     unroll: int = 3,
-    tear: bool | None = None,
-    dep: str = "value",
     dependencies: frozenset[str] = ALL_DEPENDENCIES,
     seconds: float = 60,
     spins: int = 1,
-    vector: str = "elements",
 ) -> Iterator[tuple[State, frozenset[str]]]:
     """Final states with the flags of their execution; the rest is as for ``states``. ``spins``: how often the branch of
-    a spin loop is taken without a write, which changes no final state, but a race may be in such a round only.
-    ``vector``: the reading of this name."""
+    a spin loop is taken without a write, which changes no final state, but a race may be in such a round only."""
     deadline = time.monotonic() + seconds
-    tear = model == "ptx-8.5" if tear is None else tear
-    paths = [list(Walker(test, t, unroll, dep, spins, vector).paths()) for t in range(len(test.threads))]
+    name, readings = read(model)
+    tear = readings["tear"] == "on"
+    dependencies = dependencies if readings["rmw-dep"] == "on" else dependencies - {"rmw"}
+    paths = [list(Walker(test, t, unroll, readings, spins).paths()) for t in range(len(test.threads))]
     for combination in itertools.product(*paths):
-        for x, run in frames(test, model, combination, dependencies):
+        for x, run in frames(test, name, readings, combination, dependencies):
             for values, lasts, found, met in consistent(x, tear, deadline, run):
                 for last in lasts:
                     for state in states_of(x, values, last, met, tear):
@@ -322,16 +322,12 @@ def states(
     model: str,
     *,
     unroll: int = 3,
-    tear: bool | None = None,
-    dep: str = "value",
     dependencies: frozenset[str] = ALL_DEPENDENCIES,
     seconds: float = 60,
 ) -> Iterator[State]:
     """Every final state, some more than once. ``dependencies``: what ``dep`` of No-Thin-Air is made of; empty: there is
     no such axiom. ``TooSlow`` after ``seconds``."""
-    found = executions(
-        test, model, unroll=unroll, tear=tear, dep=dep, dependencies=dependencies, seconds=seconds, spins=0
-    )
+    found = executions(test, model, unroll=unroll, dependencies=dependencies, seconds=seconds, spins=0)
     for state, _ in found:
         yield state
 
@@ -342,29 +338,27 @@ def outcomes(
     observed: Observed | None = None,
     *,
     unroll: int = 3,
-    dep: str = "value",
     dependencies: frozenset[str] = ALL_DEPENDENCIES,
     seconds: float = 60,
 ) -> set[Final]:
-    """The set of final states under ``model`` (``ptx-6.0``, ``ptx-7.5``, ``ptx-8.5`` or ``sc``).
+    """The set of final states under ``model`` (``ptx-6.0``, ``ptx-7.5``, ``ptx-8.5`` or ``sc``; readings that are not
+    the default in brackets).
 
     Each is the tuple of the observed values, registers first; ``observed`` is ``everything(test)`` by default.
     Executions that take a backward branch more than ``unroll`` times are left out, as are those that wait for ever at
     a barrier or access what no object has.
     """
     observed = observed or everything(test)
-    found = states(test, model, unroll=unroll, dep=dep, dependencies=dependencies, seconds=seconds)
+    found = states(test, model, unroll=unroll, dependencies=dependencies, seconds=seconds)
     return {restrict(s, observed) for s in found}
 
 
-def flagged(
-    test: Test, model: str, *, unroll: int = 3, dep: str = "value", seconds: float = 60, vector: str = "elements"
-) -> tuple[set[Final], set[str]]:
+def flagged(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) -> tuple[set[Final], set[str]]:
     """The final states, and the names of the flags that hold in some execution that ends."""
     observed = everything(test)
     states: set[Final] = set()
     flags: set[str] = set()
-    for state, found in executions(test, model, unroll=unroll, dep=dep, seconds=seconds, vector=vector):
+    for state, found in executions(test, model, unroll=unroll, seconds=seconds):
         states.add(restrict(state, observed))
         flags |= found
     return states, flags

@@ -53,7 +53,7 @@ def access(
 def pieces(walker: Walker, op: ops.Load | ops.Store, item: MemoryObject, offset: int) -> Iterator[tuple[int, int]]:
     """(first byte from the address, bytes) of each access: an element of a weak vector is divided like the object;
     a vector in one piece is not, but after each 16 bytes."""
-    parts, total = ops.elements(op), ops.access_bytes(op)
+    parts, total = ops.elements(op, walker.split), ops.access_bytes(op)
     if walker.whole and len(parts) > 1:
         yield from ((first, min(total - first, 16)) for first in range(0, total, 16))
         return
@@ -106,25 +106,32 @@ def atomic(
     rel, acq = op.sem in ("release", "acq_rel"), op.sem in ("acquire", "acq_rel")
     new: list[Event] = []
     found: list[tuple[Expr, int, int]] = []
-    for element in ops.elements(op):
+    parts = ops.elements(op, walker.split)
+    packed = len(parts) // len(op.operands)
+    for element in parts:
         leaf = (walker.index, len(run.events) + len(new))
         event = replace(common, rel=rel, amo=True, part=element.offset)
         event = placed(event, item, offset + element.offset, element.type.bytes)
         read = replace(event, kind="R", acq=acq, noret=not op.returns)
         write = replace(event, kind="W", read_half=leaf)
-        kind = Type("b", op.packed * op.type.bits) if op.packed > 1 else op.type
+        kind = Type("b", 8 * packed * element.type.bytes) if packed > 1 else op.type
         operands = [walker.operand(run, o, kind) for o in op.operands[element.item]]
-        if op.packed > 1:
+        if packed > 1:
             operands = [joined_bytes((o, element.shift // 8, element.type.bytes)) for o in operands]
         found.append((("read", leaf), 0, element.type.bytes))
         if op.op == "cas":
             registers = walker.assign(run, op.dst[0] if op.dst else None, ("read", leaf), op.type, taken)
             done = replace(run, pc=run.pc + 1, registers=registers)
+            if packed > 1:
+                raise NotImplementedError(op)
             compare, value = operands
             equal = walker.apply("eq", op.type, ("read", leaf), compare)
             write = replace(write, value=value, data=reads(value), ctrl=write.ctrl | reads(equal))
+            again = replace(write, value=("read", leaf), data=frozenset({leaf}))
             for success in (True, False):
                 halves = (read, write) if success else (read,)
+                if not success and walker.readings["cas-failure"] == "write":
+                    halves = (read, again)
                 if is_const(equal) and bool(equal[1]) != success:
                     continue
                 constraints = (*run.constraints, (equal, success))
@@ -134,9 +141,9 @@ def atomic(
         new += [read, replace(write, value=value, data=reads(value))]
     registers = run.registers
     for which, register in enumerate(op.dst):
-        mine = found[which * op.packed : (which + 1) * op.packed]
-        value = mine[0][0] if op.packed == 1 else joined_bytes(*mine)
-        kind = Type("b", op.packed * op.type.bits)
+        mine = found[which * packed : (which + 1) * packed]
+        value = mine[0][0] if packed == 1 else joined_bytes(*mine)
+        kind = op.type if packed == 1 else Type("b", 8 * sum(size for _, _, size in mine))
         registers = walker.assign(replace(run, registers=registers), register, value, kind, taken)
     yield replace(run, pc=run.pc + 1, events=(*run.events, *new), registers=registers)
 

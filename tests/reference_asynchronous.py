@@ -225,7 +225,8 @@ def async_store(walker: Walker, run: Run, op: ops.AsyncStore, common: Event) -> 
                 continue  # undefined: both have to be in one CTA (9.7.10.12, 9.7.14.7)
             new = Operation(walker, run, common)
             values = [(walker.operand(run, v, op.type), 0, op.type.bytes) for v in op.values]
-            event = replace(new.common, proxy="GEN", addr=reads(dst))
+            proxy = "GEN" if walker.readings["stasync"] == "generic" else "ASY"
+            event = replace(new.common, proxy=proxy, addr=reads(dst))
             if op.reduction is None:
                 for n, piece in enumerate(values):
                     begin = at + n * op.type.bytes

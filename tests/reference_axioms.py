@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 from tests import reference_tensorcore
@@ -34,34 +35,50 @@ def observation(x: Frame, rf: Pairs) -> Pairs:
 def causality(x: Frame, rf: Pairs, fsc: Pairs, met: Meeting) -> tuple[Pairs, Pairs]:
     """Base causality order and causality order."""
     obs = observation(x, rf)
-    sync_ra = x.ms & seq(x.relpat, obs, x.acqpat)
+    sync_ra = x.ms & seq(x.relpat, observed(x, obs, x.acqpat))
+    warp = met.warpphase if x.readings["warpsync"] == "on" else frozenset()
     if x.model == "ptx-6.0":
-        sw = sync_ra | fsc | met.barphase | met.warpphase
+        sw = sync_ra | fsc | met.barphase | warp
         po_ = x.po | {(e, e) for e in x.E}
         bc = closure(seq(po_, sw, po_))
         return bc, bc | seq(obs, bc | (x.po & x.ovl))
-    sync = sync_ra | fsc | met.barphase | met.warpphase | x.api | x.triggered
+    sync = sync_ra | fsc | met.barphase | warp | x.api | x.triggered
     if x.model != "ptx-8.5":
         bc = closure(x.po | sync)
         ppbc = preserved(x, bc, x.M - x.GEN)
         return bc, ppbc | seq(obs, ppbc)
-    step = steps(x, obs, sync, met)
-    bc, bt = base_causality(x, obs, step, met)
+    if x.readings["mbarrier"] == "rmw":  # arrivals are observed one through the other
+        met = replace(met, mbphase=met.mbphase & closure(x.ms & met.mbnext))
+    sync_tm = tensormap_pairs(x, obs)
+    step = steps(x, sync if x.readings["tensormap-sync"] == "tensormap" else sync | sync_tm, met)
+    bc, bt = base_causality(x, obs, step, sync_tm, met)
     other = {m for m in x.M if x.events[m].proxy in ("ASY", "TMP")}
     ppbc = preserved(x, bc, other)
     # a map that was written generically is read by a copy after a release and an acquire fence of its proxy
-    into = {(a, r) for a, r in x.tmcov & x.scta & bt}
+    into = x.tmcov & x.inner & bt
     ppbc |= x.vovl & seq(
         {(m, f) for m, f in bt if m in x.M & x.GEN and f in x.TMREL}, {(f, a) for f, a in bt if a in x.TMACQ}, into
     )
-    ppbc |= x.ovl & seq({(m, a) for m, a in bc if a in x.API}, bc)
+    end = x.M if x.readings["api-tensormap"] == "on" else x.M - x.TMP
+    ppbc |= x.ovl & seq({(m, a) for m, a in bc if a in x.API}, {(a, m) for a, m in bc if m in end})
+    # a generic read that is made before an asynchronous write
+    overwrites = {(a, b) for a, b in x.vovl if a in x.R & x.GEN and b in x.W and x.events[b].proxy == "ASY"}
+    war = bc & overwrites
     ppbc |= reference_tensorcore.preserved(x, step, obs, met.cluphase, met.mbphase)
     for key, own in restricted(x, obs, step, met).items():
         on = {m for m in x.M if (cell := x.events[m].cell) and cell[0] == key}
-        ppbc |= {(a, b) for a, b in preserved(x, own, other) | one_way(x, own, obs, met, key) if a in on and b in on}
+        more = preserved(x, own, other, key) | one_way(x, own, obs, met, key)
+        ppbc |= {(a, b) for a, b in more if a in on and b in on}
+        war |= {(a, b) for a, b in own & overwrites if a in on and b in on}
         # an mbarrier is such an object as well
         bc |= {(a, b) for a, b in own if a in x.MBI and (place := x.events[a].place) and place[0] == key}
-    return bc, ppbc | seq(obs, ppbc)
+    return bc, ppbc | seq(obs, ppbc) | (war if x.readings["proxy-war"] == "free" else set())
+
+
+def observed(x: Frame, obs: Pairs, acquire: Pairs) -> Pairs:
+    """From the write of a release pattern to the end of an acquire pattern that observes it."""
+    found = seq(obs, acquire)
+    return found if x.readings["middle"] == "any" else found & x.ms
 
 
 def leaving(x: Frame, bc: Pairs, other: set[int]) -> Pairs:
@@ -69,35 +86,58 @@ def leaving(x: Frame, bc: Pairs, other: set[int]) -> Pairs:
     return {(e, e) for e in x.M & x.GEN} | {(m, f) for m, f in bc if m in other and (f, m) in x.pfl}
 
 
-def preserved(x: Frame, bc: Pairs, other: set[int]) -> Pairs:
-    """What a base causality order preserves across proxies; ``other``: the accesses that are not generic."""
-    xit = leaving(x, bc, other)
-    ent = {(e, e) for e in x.M & x.GEN} | {(f, m) for f, m in bc if m in other - x.TMP and (f, m) in x.pfl}
+def preserved(x: Frame, bc: Pairs, other: set[int], key: str = "") -> Pairs:
+    """What a base causality order preserves across proxies; ``other``: the accesses that are not generic; ``key``: for
+    which object the order is, if not for all."""
+    same, out = {(e, e) for e in x.M & x.GEN}, leaving(x, bc, other)
+    into = {(f, m) for f, m in bc if m in other - x.TMP and (f, m) in x.pfl}
+    ent = same | into
+    if key and x.readings["proxy-restrict"] == "single":
+        ent |= {(f, m) for f, m in bc & x.local if f in x.ASACQ and x.events[m].proxy == "ASY"}
+        ent |= {(f, m) for f, m in bc if f in x.ASREL and x.covers(f, key) and x.events[m].proxy == "ASY"}
     result = {(a, b) for a, b in bc & x.vovl if a in x.M & x.GEN and b in x.M & x.GEN}
     result |= {(a, b) for a, b in bc & x.vovl & x.same_proxy & x.scta if a in x.M}
-    result |= x.vovl & seq(xit, bc, ent)
-    return result | (x.ovl & seq(xit, {(a, f) for a, f in bc if f in x.AF}, bc, ent))
+    if x.model == "ptx-8.5" and x.readings["proxy-locality"] == "thread":
+        # the first fence after the one access, or the last before the other, is in its thread
+        out_own, out_last = out & x.int, seq(out - same, bc & x.int)
+        result |= x.vovl & (seq(out_own, bc, same) | seq(out_last, same) | seq(out_own, bc, into & x.int))
+        result |= x.vovl & seq(same, bc & x.int, into)
+    else:
+        result |= x.vovl & seq(out, bc, ent)
+    ends = x.readings["alias-fence"] == "ends"
+    before = {(a, f) for a, f in bc if f in x.AF}
+    through = seq(before & x.int, bc) | seq(before, bc & x.int) if ends else seq(before, bc)
+    return result | (x.ovl & seq(out, through, ent))
 
 
-def steps(x: Frame, obs: Pairs, sync: Pairs, met: Meeting) -> Pairs:
+def tensormap_pairs(x: Frame, obs: Pairs) -> Pairs:
+    """A release and an acquire fence of the tensormap proxy."""
+    return x.ms & seq(
+        {(f, w) for f, w in x.po if f in x.TMREL and w in x.W & x.STRONG},
+        obs,
+        {(r, f) for r, f in x.po if r in x.start and f in x.TMACQ},
+    )
+
+
+def steps(x: Frame, sync: Pairs, met: Meeting) -> Pairs:
     """The steps of base causality order of 1.5."""
     clu = {(a, w) for a, w in met.cluphase if w in x.ACQ}
-    sync_clu = x.ms & seq({(a, a) for a in x.CA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.CA}, clu)
+    releasing = {(a, a) for a in x.CA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.CA}
+    if x.readings["cluster-relaxed"] == "literal":
+        clu, releasing = set(met.cluphase), {(a, a) for a in x.CA}
+    sync_clu = x.ms & seq(releasing, clu)
     waits = {(w, w) for w in x.MBW & x.ACQ} | {(w, f) for w, f in x.po if w in x.MBW - x.ACQ and f in x.F_ACQ}
     sync_mb = x.ms & seq(
         {(a, a) for a in x.MBA & x.REL} | {(f, a) for f, a in x.po if f in x.F_REL and a in x.MBA}, met.mbphase, waits
     )
-    return x.po | x.aord | x.acomp | sync | sync_clu | sync_mb
+    inside = x.aord if x.readings["tmwar"] == "on" else {(a, b) for a, b in x.aord if a not in x.R & x.TMP}
+    issue = x.issue if x.readings["issue"] == "closure" else set()
+    return x.po | inside | x.acomp | sync | sync_clu | sync_mb | issue
 
 
-def base_causality(x: Frame, obs: Pairs, step: Pairs, met: Meeting) -> tuple[Pairs, Pairs]:
+def base_causality(x: Frame, obs: Pairs, step: Pairs, sync_tm: Pairs, met: Meeting) -> tuple[Pairs, Pairs]:
     """``bc`` and ``bt`` of 1.5."""
     strong_w = x.W & x.STRONG
-    sync_tm = x.ms & seq(
-        {(f, w) for f, w in x.po if f in x.TMREL and w in strong_w},
-        obs,
-        {(r, f) for r, f in x.po if r in x.start and f in x.TMACQ},
-    )
     bc0 = closure(step)
     bt0 = closure(step | sync_tm)
     reads = x.acqpat | {(r, f) for r, f in x.po if r in x.start and f in x.FRA}
@@ -125,7 +165,8 @@ def hands_over(x: Frame, released: set[int], acquired: set[int], obs: Pairs, met
         first |= {(f, e) for f, e in x.po if f in x.F_REL and e in x.MBA | x.CA}
         last |= x.acqpat | {(w, w) for w in (x.MBW | x.CW) & x.ACQ}
         last |= {(w, f) for w, f in x.po if w in x.MBW - x.ACQ and f in x.F_ACQ}
-    return x.ms & seq(first, obs | met.mbphase | met.cluphase, last)
+    flags = observed(x, obs, last) if sem else seq(obs, last)
+    return x.ms & seq(first, flags | seq(met.mbphase | met.cluphase, last))
 
 
 def restricted(x: Frame, obs: Pairs, step: Pairs, met: Meeting) -> dict[str, Pairs]:
@@ -142,7 +183,7 @@ def restricted(x: Frame, obs: Pairs, step: Pairs, met: Meeting) -> dict[str, Pai
 
 def one_way(x: Frame, bc: Pairs, obs: Pairs, met: Meeting, key: str) -> Pairs:
     """From the generic to the async proxy, by a release and an acquire fence that are for an object."""
-    into = {(f, m) for f, m in bc & x.scta if f in x.ASACQ and x.events[m].proxy == "ASY"}
+    into = {(f, m) for f, m in bc & x.inner if f in x.ASACQ and x.events[m].proxy == "ASY"}
     out = seq(leaving(x, bc, x.M - x.GEN), {(a, f) for a, f in bc if f in x.ASREL and x.covers(f, key)})
     return x.vovl & seq(out, bc | hands_over(x, x.ASREL, x.ASACQ, obs, met, False), into)
 
@@ -159,7 +200,7 @@ def from_reads(here: Here, reading: Reading, co: Pairs) -> Pairs:
 
 def coherent(here: Here, rf: Pairs, reading: Reading, cause: Pairs, co: Pairs) -> bool:
     """The axioms that speak of coherence order, for a ``co`` that may still leave pairs open."""
-    if not irreflexive(co):
+    if not acyclic(co):
         return False
     fr = from_reads(here, reading, co)
     if any((w, r) in cause for r, w in fr):  # Causality, of fr (that of rf is checked once for all)
@@ -171,11 +212,21 @@ def coherent(here: Here, rf: Pairs, reading: Reading, cause: Pairs, co: Pairs) -
             return False
         if any((w, r) in rf for r, w in fr & here.ms):  # SingleCopyAtomicity
             return False
-    return acyclic((here.ms & (rf | co | fr)) | here.po_loc)  # SC-per-Location
+    com = here.ms & (rf | co | fr)
+    match here.readings["scploc"]:  # SC-per-Location
+        case "global":
+            return acyclic(com | here.po_loc)
+        case "clique":
+            return irreflexive(seq(here.ms & here.po_loc, com | seq(com, com)))
+    return True
 
 
-def orders(co: Pairs, pairs: list[tuple[int, int]], accept: Callable[[Pairs], bool]) -> Iterator[Pairs]:
-    """The least coherence orders above ``co`` that relate each of ``pairs`` and that ``accept`` accepts."""
+def orders(
+    co: Pairs, pairs: list[tuple[int, int]], accept: Callable[[Pairs], bool], direct: bool = False
+) -> Iterator[Pairs]:
+    """The least coherence orders above ``co`` that relate each of ``pairs`` and that ``accept`` accepts; ``direct``:
+    they need not be transitive."""
+    co = co if direct else closure(co)
     if not accept(co):
         return
     still_open = [(a, b) for a, b in pairs if (a, b) not in co and (b, a) not in co]
@@ -184,7 +235,7 @@ def orders(co: Pairs, pairs: list[tuple[int, int]], accept: Callable[[Pairs], bo
         return
     a, b = still_open[0]
     for pair in ((a, b), (b, a)):
-        yield from orders(closure(co | {pair}), still_open[1:], accept)
+        yield from orders(co | {pair}, still_open[1:], accept, direct)
 
 
 def lasts(x: Frame, here: Here, order: Pairs) -> Last:
@@ -228,9 +279,10 @@ def final_writes(
         rf_here = {(w, r) for (r, _), w in mine.items()}
         # Coherence: the initial write is first, and causality order is in co
         initial = {(iw, w) for iw, w in here.ovl if iw in x.IW and w in here.writes and w != iw}
-        co = closure(initial | {(a, b) for a, b in cause & here.ovl if a in here.writes and b in here.writes})
+        co = initial | {(a, b) for a, b in cause & here.ovl if a in here.writes and b in here.writes}
         accept = partial(coherent, here, rf_here, mine, cause)
-        found = {lasts(x, here, order) for order in orders(co, here.co_total if decide else [], accept)}
+        direct = x.readings["co"] == "direct"
+        found = {lasts(x, here, order) for order in orders(co, here.co_total if decide else [], accept, direct)}
         if not found:
             return None
         each.append(found)
@@ -238,16 +290,16 @@ def final_writes(
 
 
 def precedes(x: Frame, cause: Pairs) -> Pairs:
-    """An atomic is one operation (8.2): it precedes what its write does, in the models that say so."""
-    return cause | seq(x.rmw, cause) if x.model == "ptx-8.5" else cause
+    """An atomic is one operation (8.2): it precedes what its write does."""
+    return cause | seq(x.rmw, cause) if x.readings["atomic"] == "operation" else cause
 
 
 def flags(x: Frame, rf: Pairs, bc: Pairs, cause: Pairs, met: Meeting) -> frozenset[str]:
     """Data races and the use of mbarriers that are not ordered after their initialisation (8.7.1, 6.4)."""
     found = set()
-    cause = precedes(x, cause)
     if x.model == "ptx-6.0":  # bare program order is no cause, but what follows in it does not race
         cause = cause | x.po | seq(observation(x, rf), x.po)
+    cause = precedes(x, cause)
     race = {
         (a, b)
         for a, b in x.ovl

@@ -14,6 +14,7 @@ from ptxmm.ptx.ops import GridControl
 from tests import reference_tensorcore
 from tests.reference_events import Event, Owner, Path
 from tests.reference_expressions import Leaf, const
+from tests.reference_readings import Readings
 from tests.reference_relations import Pairs, inv
 
 Byte = tuple[str, int]
@@ -54,6 +55,7 @@ class Here:
     """The relations of a frame on accesses that overlap, directly or through others."""
 
     model: str
+    readings: Readings
     events: set[int]
     writes: set[int]
     ms: Pairs
@@ -76,6 +78,7 @@ class Frame:
 
     test: Test
     model: str
+    readings: Readings
     paths: tuple[Path, ...]
     dependencies: frozenset[str]  # which of addr, data, ctrl, rmw are in dep
     events: list[Event] = field(default_factory=list)
@@ -128,8 +131,8 @@ class Frame:
         self.IW = set(self.initial)
         self.M = self.R | self.W
         self.FSC = kind("FSC")
-        self.F_REL, self.F_ACQ = kind("FSC", "FAR", "FL"), kind("FSC", "FAR", "FA")  # fence.sc included
-        self.F = self.F_REL | self.F_ACQ
+        both = ("FSC", "FAR") if self.readings["sc-acqrel"] == "on" else ("FAR",)
+        self.F_REL, self.F_ACQ = kind("FL", *both), kind("FA", *both)
         self.PF, self.AF = kind("PF"), kind("AF")
         self.BW, self.CA, self.CW = kind("BW"), kind("CA"), kind("CW")
         self.MBA, self.MBW, self.MBI, self.FMBI = kind("MBA"), kind("MBW"), kind("MBI"), kind("FMBI")
@@ -194,31 +197,42 @@ class Frame:
         self.vloc = self.vovl & self.loc
         complete = self.vloc if self.model != "ptx-6.0" else self.loc
         po, incl = self.po, {(a, b) for a, b in inscope if (b, a) in inscope}
+        fences = "free" if self.model == "ptx-6.0" else self.readings["fence-proxy"]
         self.same_proxy = {
             (a, b)
             for a in E
             for b in E
-            if self.model == "ptx-6.0" or (ev[a].proxy is not None and ev[a].proxy == ev[b].proxy)
+            if (ev[a].proxy is not None and ev[a].proxy == ev[b].proxy and (fences != "none" or {a, b} <= M))
+            or (fences == "free" and not {a, b} <= M)
+            or self.model == "ptx-6.0"
         }
         # morally strong: (1) po or both strong and mutually in scope, (2) same proxy, (3) complete overlap if in M
         related = (po | inv(po) | incl) & self.same_proxy
         self.ms = {(a, b) for a, b in related if a != b and (not (a in M and b in M) or (a, b) in complete)}
-        self.amo_ms = {(a, b) for a, b in related & self.vovl if a in self.AMO and b in self.AMO and a != b}
+        same = related if self.readings["reduce-proxy"] == "literal" else po | inv(po) | incl
+        self.amo_ms = {(a, b) for a, b in same & self.vovl if a in self.AMO and b in self.AMO and a != b}
         # release patterns and acquire patterns, from their first to their last event
         strong_w = self.W & STRONG
-        same = po & complete
+        same = po & (complete if self.readings["pattern-location"] == "virtual" else self.loc)
+        releases = self.REL if self.readings["release-read"] == "on" else self.REL & self.W
         self.relpat = (
-            {(w, w) for w in self.REL & strong_w}
-            | {(a, w) for a, w in same if a in self.REL and w in strong_w}
+            {(w, w) for w in releases & strong_w}
+            | {(a, w) for a, w in same if a in releases and w in strong_w}
             | {(f, w) for f, w in po if f in self.F_REL and w in strong_w}
         )
-        self.start = (self.R & STRONG) - self.NORET
+        self.start = self.R & STRONG
+        if self.readings["red"] == "link":
+            self.start -= self.NORET
         self.acqpat = (
             {(r, r) for r in self.start & self.ACQ}
             | {(r, a) for r, a in same if r in self.start and a in self.ACQ}
             | {(r, f) for r, f in po if r in self.start and f in self.F_ACQ}
         )
-        self.po_loc = po & (self.ovl if self.model == "ptx-6.0" else self.vovl & self.same_proxy)
+        self.po_loc = po & self.vovl & self.same_proxy
+        if self.model == "ptx-6.0":
+            self.po_loc = po & self.ovl
+        elif self.model == "ptx-7.5" and self.readings["po-proxy"] == "all":
+            self.po_loc = po & self.vovl
         self.fsc_pairs = sorted((a, b) for a in self.FSC for b in self.FSC if a < b and (a, b) in self.ms)
 
     def asynchronous(self) -> None:
@@ -277,7 +291,13 @@ class Frame:
         }
         self.pfence |= {(f, m) for f, m in subs if f in pfr and m in reads}
         self.pfence |= {(f, m) for f, m in subs if f in pfw and m in reads | writes}
-        self.pfl = self.pfence & self.scta
+        everywhere = {(a, b) for a in self.E for b in self.E}
+        self.int = {(a, b) for a, b in everywhere if ev[a].thread == ev[b].thread}
+        locality = self.readings["proxy-locality"] if self.model == "ptx-8.5" else "cta"
+        self.local = self.scta if locality == "cta" else everywhere  # of a proxy fence and what it is for
+        self.inner = self.int if locality == "thread" else self.local
+        fences = self.PF if self.readings["read-fence"] == "on" else self.PF - pfr
+        self.pfl = {(f, m) for f, m in self.pfence & self.local if f in fences}
         # what comes after a barrier, an asynchronous operation with all that belongs to it
         started = {(a, c) for a, b in self.po if b in self.ISS for i, c in self.issue_all if i == b}
         self.passed = {(a, b) for a, b in self.po | started if a in self.BW | self.CW}
@@ -297,13 +317,17 @@ class Frame:
             if given is not None
         }
         self.MBX = {e for e in used if ev[e].place not in declared}
+
+        def waits(t: int, u: int) -> bool:
+            return self.readings["griddep"] == "all" or self.next_to(t, u)
+
         self.api = {
             (end, start)
             for t, (_, end) in self.ends.items()
             for u, (first, last) in self.ends.items()
             for start in self.API
             if ev[start].thread == u and start != last and self.before(t, u)
-            if (self.next_to(t, u) if start != first else not self.test.threads[u].placement.overlap)
+            if (waits(t, u) if start != first else not self.test.threads[u].placement.overlap)
         }
 
         # the first launch_dependents of a thread: further ones have no effect
@@ -379,6 +403,7 @@ class Frame:
         cells = sorted(here & self.IW)
         return Here(
             self.model,
+            self.readings,
             here,
             writes,
             on(self.ms),

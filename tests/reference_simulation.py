@@ -37,6 +37,7 @@ class Meeting:
     exitphase: Pairs = frozenset()
     late: frozenset[int] = frozenset()  # operations on mbarriers in a phase that is not the first one
     passed: Pairs = frozenset()  # waits, and the operations of the phase after the one that they found complete
+    mbnext: Pairs = frozenset()  # an arrival at an mbarrier, and the next operation on it
 
     @property
     def phases(self) -> Pairs:
@@ -74,11 +75,16 @@ class State:
     tokens: frozenset[tuple[Leaf, int]] = frozenset()
     given: frozenset[tuple[Leaf, Expr]] = frozenset()
     left: frozenset[tuple[Any, int, int]] = frozenset()
+    order: tuple[tuple[int, Any, int], ...] = ()  # of the operations on mbarriers, as they ran, if that is asked for
+
+    def noted(self, entry: tuple[int, Any, int], ordered: bool) -> State:
+        """The state with one more operation on an mbarrier."""
+        return replace(self, record=self.record | {entry}, order=(*self.order, entry) if ordered else ())
 
 
 class Simulation:
     """The barriers of one combination of paths; ``value`` gives operands, with the tokens returned so far; ``exits``:
-    the exit of each thread."""
+    the exit of each thread; ``ordered``: runs that differ in the order of operations on mbarriers are different."""
 
     def __init__(
         self,
@@ -88,9 +94,10 @@ class Simulation:
         number: Callable[[int, int], int],
         value: Callable[[Expr, dict[Leaf, int]], int],
         exits: dict[int, int],
+        ordered: bool = False,
     ) -> None:
         self.test, self.steps, self.places, self.number, self.value = test, steps, places, number, value
-        self.exits = exits
+        self.exits, self.ordered = exits, ordered
         self.threads = range(len(steps))
         self.place = dict(enumerate(reference_exchanges.lanes(test)))
         self.lanes = {t: lane for t, (_, lane, _) in self.place.items()}
@@ -242,7 +249,7 @@ class Simulation:
                 if moved is not None:
                     after = self.set(replace(s, flying=s.flying - {item}), place, moved)
                     what = "arrive" if amount is None else "tx"
-                    yield replace(after, record=after.record | {self.entry(event, what, place, state)})
+                    yield after.noted(self.entry(event, what, place, state), self.ordered)
 
     def execute(self, s: State, after: State, step: Step, args: tuple[int | None, ...]) -> Iterator[State]:
         t = step.thread
@@ -335,18 +342,13 @@ class Simulation:
                 new = arrive(old, count, expect, op.drop)
                 if new is not None:
                     token = ((step.thread, step.event or 0), old.phase << 20 | old.pending)
-                    s = self.set(after, place, new)
-                    yield replace(
-                        s,
-                        record=s.record | {self.entry(event, "arrive", place, old)},
-                        tokens=s.tokens | ({token} if op.dst is not None else set()),
-                    )
+                    s = self.set(after, place, new).noted(self.entry(event, "arrive", place, old), self.ordered)
+                    yield replace(s, tokens=s.tokens | ({token} if op.dst is not None else set()))
             case ops.MbarrierTx(kind=kind):
                 amount = args[0] or 0
                 new = transact(old, amount if kind == "expect_tx" else -amount)
                 if new is not None:
-                    s = self.set(after, place, new)
-                    yield replace(s, record=s.record | {self.entry(event, "tx", place, old)})
+                    yield self.set(after, place, new).noted(self.entry(event, "tx", place, old), self.ordered)
             case ops.MbarrierWait():
                 state, parity = args
                 if state is not None:
@@ -359,8 +361,8 @@ class Simulation:
                         return
                     true = old.phase & 1 != parity
                 if true == step.result:
-                    new_record = {self.entry(event, "wait", place, old)} if step.event is not None else set()
-                    yield replace(after, record=after.record | new_record)
+                    known = step.event is not None
+                    yield after.noted(self.entry(event, "wait", place, old), self.ordered) if known else after
 
     # -- the result
 
@@ -398,7 +400,14 @@ class Simulation:
             if e in late and j[1:3] == k[1:3] and j[3] == "wait" and k[3] == "arrive" and q >= p
         )
         pairs = same("bar"), same("warp"), same("cluster"), mbphase
-        return Meeting(*pairs, s.tokens, completed, s.given, exitphase, late, passed)
+        latest: dict[Any, int] = {}
+        following = set()
+        for event, key, _ in s.order:
+            if key[1:3] in latest:
+                following.add((latest[key[1:3]], event))
+            if key[3] != "wait":
+                latest[key[1:3]] = event
+        return Meeting(*pairs, s.tokens, completed, s.given, exitphase, late, passed, frozenset(following))
 
 
 class Unknown(Exception):

@@ -143,6 +143,11 @@ def of(x: Frame, *names: str) -> set[int]:
     return {e for e in x.E - x.IW if not x.events[e].sync and x.events[e].fences in {f"tcgen05.{n}" for n in names}}
 
 
+def waits(x: Frame) -> set[int]:
+    """The waits after which what follows is ordered as after a fence (9.7.16.6.3, if read so)."""
+    return x.MBW & x.ACQ if x.model != "sc" and x.readings["tcgen05-wait"] == "acquire" else set()
+
+
 def order(x: Frame) -> None:
     """Add what orders the asynchronous operations of tcgen05 to the relations of a frame."""
     ev = x.events
@@ -155,6 +160,8 @@ def order(x: Frame) -> None:
 
     x.issue = {(a, b) for a, b in x.issue if b not in tensor | matrix}
     x.issue |= {(f, e) for f in x.TCA for e in tensor | matrix if earlier(f, e)}
+    resuming = waits(x)
+    x.issue |= {(w, e) for w in resuming for e in tensor | matrix if earlier(w, e)}
     proxies = {f for f in x.PF if ev[f].sync and ev[f].fences == "ASY"}
     x.issue |= {(f, e) for f in proxies for e in matrix if earlier(f, e)}
     performed = of(x, "cp", "mma") | {
@@ -162,8 +169,8 @@ def order(x: Frame) -> None:
                                                          for m in of(x, "cp", "mma"))
     }  # fmt: skip
     x.aord |= {(e, c) for e in performed for c in commits if earlier(e, c)}
-    waits = {w for w in x.AW if (ev[w].fences or "").startswith("tcgen05.")}
-    tracked = {(e, w) for w in waits for e in tensor if ev[e].fences == ev[w].fences and earlier(e, w)}
+    own = {w for w in x.AW if (ev[w].fences or "").startswith("tcgen05.")}
+    tracked = {(e, w) for w in own for e in tensor if ev[e].fences == ev[w].fences and earlier(e, w)}
     x.acomp |= tracked
     later = performed | tensor | commits
     x.aord |= {(e, b) for e, w in tracked for b in later if earlier(w, b)}
@@ -177,7 +184,7 @@ def preserved(x: Frame, step: Pairs, obs: Pairs, cluphase: Pairs, mbphase: Pairs
     handed = {(w, r) for w, r in obs if w in x.STRONG and r in x.start} | {(a, w) for a, w in cluphase if w in x.ACQ}
     arrivals = x.ms & mbphase
     before = {(f, e) for f, e in x.po if f in x.TCB}
-    after = {(e, f) for e, f in x.po if f in x.TCA}
+    after = {(e, f) for e, f in x.po if f in x.TCA} | {(w, w) for w in waits(x)}
     sync = seq(before, handed | arrivals, after) | seq({(a, w) for a, w in arrivals if a in of(x, "commit")}, after)
     own = closure(step | sync)
     found = {(a, b) for a, b in seq(own, x.issue) if a in tensor and b in tensor}
@@ -192,7 +199,7 @@ def pipelines(x: Frame, handed: Pairs) -> Pairs:
         for b in of(x, "mma"):
             same = ev[a].thread == ev[b].thread and ev[a].step < ev[b].step
             fences = {f for f in x.TCB if ev[f].thread == ev[a].thread and ev[f].step > ev[a].step}
-            others = {f for f in x.TCA if ev[f].thread == ev[b].thread and ev[f].step < ev[b].step}
+            others = {f for f in x.TCA | waits(x) if ev[f].thread == ev[b].thread and ev[f].step < ev[b].step}
             if same or any(f in fences and g in others for f, g in handed):
                 found.add((a, b))
     return found

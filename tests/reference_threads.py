@@ -42,6 +42,7 @@ from tests.reference_expressions import (
     result_bits,
 )
 from tests.reference_legality import may, operand_of
+from tests.reference_readings import Readings
 from tests.reference_windows import convert, name_of, starts, whole
 
 CALCULATES = (
@@ -59,15 +60,13 @@ B64 = Type("b", 64)
 class Walker:
     """Enumerates the paths of one thread of a test."""
 
-    def __init__(
-        self, test: Test, thread: int, unroll: int, dep: str, spins: int = 0, vector: str = "elements"
-    ) -> None:
-        self.test, self.index, self.unroll, self.spins = test, thread, unroll, spins
-        self.whole = vector == "whole"
-        self.sem, self.values = dep != "syn", dep == "value"
+    def __init__(self, test: Test, thread: int, unroll: int, readings: Readings, spins: int = 0) -> None:
+        self.test, self.index, self.unroll, self.spins, self.readings = test, thread, unroll, spins, readings
+        self.whole, self.split = readings["vector"] == "whole", readings["b128"] == "split"
+        self.sem, self.values = readings["dep"] != "syn", readings["dep"] == "value"
         self.thread = test.threads[thread]
         self.flow: ControlFlow = control_flow(self.thread)
-        self.chunks = Chunks(test, whole=self.whole)
+        self.chunks = Chunks(test, self.split, self.whole)
         self.products = any(isinstance(op, ops.Wgmma) for op in self.thread.body)
         self.exits = any(isinstance(op, BARRIERS) for t in test.threads for op in t.body) and not test.dialect
 
@@ -162,8 +161,9 @@ class Walker:
         if dst is None:
             return run.registers
         new = self.resize(expr, kind, self.thread.registers[dst.name].bits) if expr[0] != "absent" else expr
-        width = self.thread.registers[dst.name]
-        return {**run.registers, dst.name: self.apply("select", width, taken, new, run.registers[dst.name])}
+        if taken != const(1):
+            new = self.apply("select", self.thread.registers[dst.name], taken, new, run.registers[dst.name])
+        return {**run.registers, dst.name: new}
 
     def apply(self, op: str, kind: Type, *args: Expr) -> Expr:
         return apply(op, kind, *args, sem=self.sem)

@@ -516,7 +516,7 @@ def test_a_program_with_each_form(text: str) -> None:
     assert found[0].complete and not found[0].undefined
     assert found[0].comparable() == found[1].comparable()
     # One thread, so that dependencies make no difference: those by values take long for products.
-    assert reference.flagged(test, model.name, dep="sem")[0] == found[0].states
+    assert reference.flagged(test, f"{model.name}[dep=sem]")[0] == found[0].states
 
 
 def outcome(engine: str, body: str) -> tuple[bool, list[dict[str, int]]]:

@@ -92,21 +92,17 @@ CASES = [
     [(*case[1:4], case[4:]) for case in CASES],
     ids=[case[0] for case in CASES],
 )
-def test_derived_verdicts(
-    threads: str, declared: str, condition: str, verdicts: tuple[str, str], reading: str
-) -> None:
+def test_derived_verdicts(threads: str, declared: str, condition: str, verdicts: tuple[str, str], reading: str) -> None:
     test = program(threads, declared, condition)
     expected = verdicts[reading == "whole"]
     model = load("ptx-8.5", {"vector": reading})
     found = {engine: ask(engine, test, model) for engine in ("solve", "enumerate")}
-    states, flags = reference.flagged(test, "ptx-8.5", vector=reading)
+    states, flags = reference.flagged(test, f"ptx-8.5[vector={reading}]")
     assert found["solve"].states == found["enumerate"].states == states
     assert found["solve"].flags == found["enumerate"].flags == flags
     assert test.condition is not None
-    holds = {
-        evaluate(test.condition.proposition, state)
-        for state, _ in reference.executions(test, "ptx-8.5", vector=reading)
-    }
+    executions = reference.executions(test, f"ptx-8.5[vector={reading}]")
+    holds = {evaluate(test.condition.proposition, state) for state, _ in executions}
     word = {(True,): "always", (False,): "never"}.get(tuple(holds), "sometimes")
     assert ("undefined" if "mixed-size-race" in flags else word) == expected
 
@@ -157,7 +153,7 @@ def test_32_bytes_are_two_pieces() -> None:
     test = program(threads, declared, "x[0] == 1", "8.8")
     model = load("ptx-8.5", {"vector": "whole"})
     wanted = {(i, i, j, j, 1, 1, 1, 1) for i in (0, 1) for j in (0, 1)}
-    states, _ = reference.flagged(test, "ptx-8.5", vector="whole")
+    states, _ = reference.flagged(test, "ptx-8.5[vector=whole]")
     assert states == wanted == ask("solve", test, model).states == ask("enumerate", test, model).states
 
 
