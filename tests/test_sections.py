@@ -90,6 +90,20 @@ def test_cited_sections_are_listed() -> None:
     assert not wrong, "sections that tests/sections.toml does not have: " + "; ".join(wrong)
 
 
+def test_what_two_versions_number_alike_names_its_version() -> None:
+    """9.7.13.4 is a branch in PTX ISA 8.5, a fence in 9.0: lines of a file that speaks of both say which they mean."""
+    wrong = []
+    for number, places in cited().items():
+        titles = {version: listed[number] for version, listed in sections().items() if number in listed}
+        for file, n, line in places if len(set(titles.values())) > 1 else ():
+            spoken = titles.keys() & versions_named(file)
+            if len(spoken) > 1 and not any(
+                re.search(rf"(?:PTX(?: ISA)?|version) {re.escape(v)}\b", line) for v in spoken
+            ):
+                wrong.append(f"{file}:{n}: {number}")
+    assert not wrong
+
+
 def test_listed_sections_are_cited() -> None:
     """Nothing is left in the list that the project does not cite."""
     data = {number for _, number in structured()}
