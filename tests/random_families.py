@@ -155,6 +155,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
     from tests import (
         random_accesses,
         random_addresses,
+        random_aligned,
         random_arrivals,
         random_atomics,
         random_bulk,
@@ -193,6 +194,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "arrivals": random_arrivals.arrivals,
         "torn": random_torn.torn,
         "atomics": random_atomics.atomics,
+        "aligned": random_aligned.aligned,
     }
 
 
@@ -218,6 +220,7 @@ NAMES = (
     "arrivals",
     "torn",
     "atomics",
+    "aligned",
 )
 
 

@@ -69,7 +69,7 @@ class Later:
 class Step:
     """An instruction that takes part in the simulation of barriers; events are numbered within the thread.
 
-    ``kind``: bar, warp, exchange, cluster.arrive, cluster.wait, init, inval, arrive, tx, wait, issue (starts
+    ``kind``: bar, warp, exchange, together, cluster.arrive, cluster.wait, init, inval, arrive, tx, wait, issue (starts
     ``later``).
     ``event``, ``wait``: the arrive half (or the only event) and the wait half; None if there is none.
     ``args``: barrier and count; mask; count; count and bytes; bytes; state and parity. ``gives``: what the thread gives

@@ -8,7 +8,7 @@ on it depends on the reads in those operands (PTX ISA 8.5, 9.7.10.6, 9.7.14.1, 9
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from ptxmm.program.test import Test
@@ -35,6 +35,37 @@ def lanes(test: Test) -> list[tuple[object, int, bool]]:
         warp: object = (p.gpu, p.grid, p.cluster, p.cta, p.warp) if named and p.cta is not None else ("own", t, p.warp)
         found.append((warp, sum(other == warp for other, _, _ in found), named))
     return found
+
+
+# ---- instructions that all threads of a warp execute together -------------------------------------------------------
+
+ALIGNED = (
+    ops.Wgmma, ops.WgmmaFence, ops.TensorLoad, ops.TensorStore, ops.TensorWait, ops.Wmma, ops.WmmaLoad, ops.WmmaStore,
+    ops.TensormapCopyFence,
+)  # fmt: skip
+RUNTIME = ("source", "guard", "negated", "scale_negated", "aligned")
+"""What is no qualifier and no constant of an instruction."""
+
+
+def shared(test: Test) -> list[bool]:
+    """For each thread whether another one of its named warp is in the test."""
+    everyone = lanes(test)
+    warps = [warp for warp, _, _ in everyone]
+    return [named and warps.count(warp) > 1 for warp, _, named in everyone]
+
+
+def gathers(op: ops.Op) -> bool:
+    """Whether an instruction that is no barrier is ``.sync.aligned`` (PTX ISA 9.7.14.16, 9.7.15, 9.7.16)."""
+    return isinstance(op, ALIGNED) or (isinstance(op, ops.AsyncCommit | ops.AsyncWait) and op.kind == "wgmma")
+
+
+def qualifiers(op: ops.Op) -> tuple[object, ...]:
+    """What an instruction is, without its registers and addresses."""
+    given = {f.name: getattr(op, f.name) for f in fields(op) if f.name not in RUNTIME}
+    plain = (str, int, bool, type(None), Type, tuple, ops.Tile)
+    kept = {name: value for name, value in given.items() if isinstance(value, plain)}
+    registers = {n: len(v) for n, v in kept.items() if isinstance(v, tuple) and any(isinstance(r, ops.Reg) for r in v)}
+    return type(op).__name__, *sorted(((n, repr(registers.get(n, v))) for n, v in kept.items()))
 
 
 # ---- the instructions of one thread ----------------------------------------------------------------------------------

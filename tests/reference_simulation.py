@@ -155,7 +155,7 @@ class Simulation:
                     phase = dict(s.number).get(key, 0)
                     there = {e for e, k, p in s.record if k == key and p == phase}
                     last = {t: self.steps[t][s.at[t] - 1] for t in members if t in s.waiting}
-                    exchange = key[0] == "exchange"
+                    exchange = key[0] in ("exchange", "together")
                     passed = {t for t, step in last.items() if exchange or self.number(t, step.event or 0) in there}
                     waits = {(self.number(t, last[t].wait or 0), (*key, "wait"), phase) for t in passed if not exchange}
                     gave = {t: (s.at[t] - 1, step) for t, step in last.items() if step.gives is not None}
@@ -194,13 +194,13 @@ class Simulation:
         return {t for t in self.threads if self.warps[t] in {self.warps[m] for m in members}}
 
     def diverged(self, s: State, gone: set[int]) -> bool:
-        """Whether threads of a named warp have come to different barriers that are .aligned, or one of them has left
-        without coming to as many (9.7.14.1, .3)."""
+        """Whether threads of a named warp have come to different instructions that are .aligned, or one of them has
+        left without coming to as many (9.7.14.1, .3)."""
         came = {
             t: [
-                (type(step.op), getattr(step.op, "kind", None), *step.args)
+                (reference_exchanges.qualifiers(step.op), *step.args)
                 for step in self.steps[t][: s.at[t]]
-                if getattr(step.op, "aligned", False) and self.place[t][2]
+                if (getattr(step.op, "aligned", False) or step.kind == "together") and self.place[t][2]
             ]
             for t in self.threads
         }
@@ -211,7 +211,7 @@ class Simulation:
         )
 
     def complete(self, key: Any, count: int | None, members: frozenset[int], gone: set[int]) -> bool:
-        if key[0] in ("warp", "exchange"):
+        if key[0] in ("warp", "exchange", "together"):
             lanes = {t for t in self.threads if self.warps[t] == key[1] and key[2] >> self.lanes[t] & 1}
             return lanes - gone <= members
         threads = [t for t in self.threads if self.places[t]["cta"] == key[1]]
@@ -265,6 +265,8 @@ class Simulation:
                 assert isinstance(step.op, ops.WarpExchange)
                 name = (step.op.op, step.op.type)
                 yield from self.join(s, after, step, ("exchange", self.warps[t], args[0], name), None)
+            case "together":  # all lanes of the warp
+                yield from self.join(s, after, step, ("together", self.warps[t], -1), None)
             case "cluster.arrive":
                 key = ("cluster", self.places[t]["cluster"])
                 if s.arrived[t] is None:
@@ -298,7 +300,7 @@ class Simulation:
         if before != count or what != reduction or step.thread in members:
             return
         phase = dict(s.number).get(key, 0)
-        exchange = key[0] == "exchange"  # it makes no events
+        exchange = key[0] in ("exchange", "together")  # it makes no events
         arrived = set() if exchange else {(self.number(step.thread, step.event or 0), key, phase)}
         yield replace(
             after,

@@ -17,6 +17,7 @@ from ptxmm.ptx.signatures import result_type, source_types
 from tests import (
     reference_accesses,
     reference_asynchronous,
+    reference_exchanges,
     reference_floats,
     reference_matrices,
     reference_multimem,
@@ -26,7 +27,7 @@ from tests import (
     reference_undetermined,
 )
 from tests.reference_dependencies import settled
-from tests.reference_events import Event, Open, Path, Run
+from tests.reference_events import Event, Open, Path, Run, Step
 from tests.reference_expressions import (
     Expr,
     Leaf,
@@ -68,6 +69,7 @@ class Walker:
         self.flow: ControlFlow = control_flow(self.thread)
         self.chunks = Chunks(test, self.split, self.whole)
         self.products = any(isinstance(op, ops.Wgmma) for op in self.thread.body)
+        self.shared = reference_exchanges.shared(test)[thread]
         self.exits = any(isinstance(op, BARRIERS) for t in test.threads for op in t.body) and not test.dialect
 
     def paths(self) -> Iterator[Path]:
@@ -186,7 +188,8 @@ class Walker:
         """The runs after one more instruction."""
         op = self.thread.body[run.pc]
         taken = self.predicate(run, op)
-        if isinstance(op, CALCULATES):
+        gathers = self.shared and reference_exchanges.gathers(op)
+        if isinstance(op, CALCULATES) and not gathers:
             yield self.calculate(run, op, taken)
             return
         if isinstance(op, BARRIERS):
@@ -197,13 +200,20 @@ class Walker:
             fork = run if is_const(taken) else replace(run, constraints=(*run.constraints, (taken, value)))
             if isinstance(op, ops.Branch | ops.Exit):
                 yield from self.jump(fork, op, taken, value)
+            elif isinstance(op, CALCULATES):
+                yield self.calculate(self.gather(fork, op) if value else fork, op, taken)
             elif value:
+                fork = self.gather(fork, op) if gathers else fork
                 yield from (self.without(len(run.events), done) for done in self.perform(fork, op, taken))
             else:
                 for dst in written(op):
                     nothing = ("absent", 0 if dst is None else self.thread.registers[dst.name].bits)
                     fork = replace(fork, registers=self.assign(fork, dst, nothing, PRED, taken))
                 yield replace(fork, pc=run.pc + 1)
+
+    def gather(self, run: Run, op: ops.Op) -> Run:
+        """The thread waits for those of its warp."""
+        return replace(run, steps=(*run.steps, Step(self.index, "together", op)))
 
     def without(self, first: int, run: Run) -> Run:
         """The run in which the writes from the event ``first`` on have no value in them that makes no difference."""

@@ -1,4 +1,4 @@
-"""Aligned barriers of kernels: all threads of a warp execute the same instruction (PTX ISA 9.7.14.1).
+"""Aligned instructions of kernels: all threads of a warp execute the same one (PTX ISA 9.7.14.1, 9.7.16.7).
 
 The same is one place of the code of the kernel: two barriers on one line are two, and so are two calls of a function.
 """
@@ -47,6 +47,13 @@ def kernel(body: str) -> Test:
         ("@p bra A; call meet_freely; bra E; A: call meet_freely; E:", True),
         # both threads execute two, in another order
         ("@p bra A; bar.sync 0; A: bar.sync 0; @!p bra E; bar.sync 0; E:", False),
+        # what is no barrier
+        ("@p bra A; A: wgmma.fence.sync.aligned;", True),
+        ("@p wgmma.fence.sync.aligned;", False),
+        ("@p bra A; wgmma.fence.sync.aligned; bra E; A: wgmma.fence.sync.aligned; E:", False),
+        ("@p bra E; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; E:", False),
+        ("wgmma.commit_group.sync.aligned; @p exit; wgmma.wait_group.sync.aligned 0;", False),
+        ("wgmma.fence.sync.aligned; bar.sync 0; wgmma.fence.sync.aligned;", True),
     ],
 )
 def test_the_same_barrier(body: str, defined: bool, engine: str) -> None:

@@ -33,6 +33,7 @@ from ptxmm.events.readings import readings
 from ptxmm.events.refusals import refuse_noncoherent_loads
 from ptxmm.events.trace import Event, Trace
 from ptxmm.program.control import BARRIERS
+from ptxmm.program.convergence import sites
 from ptxmm.program.spinning import loops, plain, spinning
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import Atomic, CtaRank, Mapa, Source, WarpExchange
@@ -114,7 +115,8 @@ def deadlocks(test: Test, model: Model, limits: Limits) -> bool:
     Raises as ``search`` does.
     """
     blocking = (*BARRIERS, WarpExchange)
-    if not any(isinstance(op, blocking) for thread in test.threads for op in thread.body):
+    meets = any(isinstance(op, blocking) for thread in test.threads for op in thread.body)
+    if not meets and not any(sites(test, t) for t in range(len(test.threads))):
         return False
     hunt = _Hunt(test, model, limits, "fair", "strong")
     hunt.waiting = True

@@ -157,7 +157,7 @@ class Confirmer:
         """The run of the barriers that has the phases of the witness, with its tokens and results of waits."""
         steps = [t.steps for t in traces]
         everyone = tuple(map(len, steps))
-        loose = {x.id for t in traces for x in t.exchanges if not x.barrier}  # known from the threads alone
+        loose = {s.id for mine in steps for s in mine if s.kind == "warp.exchange"}  # known from the threads alone
         phases = {i: phase for i, phase in witness.phases.items() if i not in loose}
         if not {s.id for mine in steps for s in mine} >= set(phases):
             raise Unconfirmed("the phases are not those of the barriers executed")

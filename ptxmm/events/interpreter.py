@@ -19,6 +19,7 @@ from ptxmm.events.scopes import places
 from ptxmm.events.trace import Event, Trace
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import BARRIERS, SPINS, around, control_flow, exits_matter
+from ptxmm.program.convergence import is_barrier, sites
 from ptxmm.program.mbarriers import opaque
 from ptxmm.program.silent import silent
 from ptxmm.program.test import EventId, Test
@@ -87,7 +88,11 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
         )
         flow = control_flow(t, quiet[i])
         products = any(isinstance(op, ops.Wgmma) for op in t.body)
-        found.append(Program(test, i, flow, around(t), objects, chunks, api, exits, lanes, mates, hidden, products))
+        aligned = sites(test, i)
+        around_ = around(t)
+        found.append(
+            Program(test, i, flow, around_, objects, chunks, api, exits, lanes, mates, hidden, products, aligned)
+        )
     return tuple(found)
 
 
@@ -185,6 +190,10 @@ def _execute(machine: Machine, op: ops.Op) -> None:
             return
         guard = None
     machine.guard = guard
+    gathers = machine.pc in machine.program.aligned and not is_barrier(op)
+    if gathers and (guard is None or machine.decide(guard, (0, 1))):
+        machine.round = _round(machine)
+        synchronization.gather(machine)
     products = machine.products
     if products is not None and products.concerns(op) and (guard is None or machine.decide(guard, (0, 1))):
         wrong = products.execute(op)
@@ -203,9 +212,13 @@ def _execute(machine: Machine, op: ops.Op) -> None:
         _skip(machine, op, guard)
         return
     machine.control = _control(machine, guard)
-    counts = (machine.rounds.get(b, 0) + machine.spins.get(b, 0) for b in machine.program.around[machine.pc])
-    machine.round = sum(counts)
+    machine.round = _round(machine)
     effect(machine, op)
+
+
+def _round(machine: Machine) -> int:
+    """How often the backward branches around the instruction have been taken."""
+    return sum(machine.rounds.get(b, 0) + machine.spins.get(b, 0) for b in machine.program.around[machine.pc])
 
 
 def _control(machine: Machine, guard: Node | None) -> int:

@@ -72,7 +72,8 @@ class Program:
     instruction), where addresses lie, how copies are divided, and whether its start and its end are events of API
     synchronization (``api``), and its exit one that barriers may wait for (``exits``). ``lanes`` and ``mates``: the
     threads of its warp in order, and those of its CTA, each with the number of threads it counts as; ``mbarriers``: the
-    keys of the objects that are mbarriers. ``products``: the thread has products of a warpgroup.
+    keys of the objects that are mbarriers. ``products``: the thread has products of a warpgroup. ``aligned``: the
+    instructions that the threads of its warp execute together, as in ``convergence.sites``.
     """
 
     test: Test
@@ -87,6 +88,7 @@ class Program:
     mates: tuple[tuple[int, int], ...] = ()
     mbarriers: frozenset[str] = frozenset()
     products: bool = False
+    aligned: Mapping[int, str] = field(default_factory=dict)
 
     def from_window(self, address: int, space: str | None) -> int:
         """The virtual address for one in the window of ``space``; ``NOWHERE`` is set in it if it lies in none."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import ADDRESS, U32, Machine
-from ptxmm.program.convergence import site
 from ptxmm.program.test import EventId
 from ptxmm.ptx.ops import (
     Address,
@@ -56,18 +55,22 @@ def tensormap_fence(machine: Machine, op: TensormapFence) -> None:
         machine.add("F", place=spot.cells(0, _MAP_BYTES)[1], addr=addr)
 
 
-def together(
-    machine: Machine, op: Barrier | BarrierReduction | ClusterBarrier, *operands: int | None
-) -> tuple[object, ...] | None:
-    """What an ``.aligned`` barrier is told from others by, where other threads of its warp are in the test."""
-    where = site(machine.program.test, machine.program.thread, op)
+def together(machine: Machine, *operands: int | None) -> tuple[object, ...] | None:
+    """What an ``.aligned`` instruction is told from others by, where other threads of its warp are in the test."""
+    where = machine.program.aligned.get(machine.pc)
     return None if where is None else (where, *operands)
+
+
+def gather(machine: Machine) -> None:
+    """An ``.aligned`` instruction that is no barrier: its thread waits until all of the warp execute it."""
+    everyone = (1 << len(machine.program.lanes)) - 1
+    machine.step("warp.exchange", number=everyone, operation="aligned", aligned=together(machine))
 
 
 def barrier(machine: Machine, op: Barrier) -> None:
     """A barrier of the CTA: arrival and, for ``sync``, wait."""
     number, addr, count, data = barrier_operands(machine, op)
-    aligned = together(machine, op, number, count)
+    aligned = together(machine, number, count)
     machine.step(f"bar.{op.kind}", number=number, count=count, instance=op.instance, aligned=aligned)
     machine.add("BA", barrier=(number, count), addr=addr, data=data)
     if op.kind == "sync":
@@ -94,7 +97,7 @@ def warp_barrier(machine: Machine, op: WarpBarrier) -> None:
 
 def cluster_barrier(machine: Machine, op: ClusterBarrier) -> None:
     """``barrier.cluster.arrive`` or ``.wait``."""
-    machine.step(f"cluster.{op.kind}", aligned=together(machine, op))
+    machine.step(f"cluster.{op.kind}", aligned=together(machine))
     machine.add("CA" if op.kind == "arrive" else "CW")
 
 

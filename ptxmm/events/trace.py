@@ -77,8 +77,8 @@ class Step:
     returned it or its value; ``parity``: a wait by parity. ``asynchronous``: it happens at any time after the thread
     has passed it. ``event``: how many events of the trace come before it. ``operation``: of a reduction or an exchange;
     only threads at the same one meet. ``source``: of a shuffle, the lane and the thread that it takes its value from
-    (-1: no thread of the warp that is in the mask). ``aligned``: of a barrier that the threads of a warp execute
-    together, what tells it from others.
+    (-1: no thread of the warp that is in the mask). ``aligned``: of an instruction that the threads of a warp execute
+    together, what tells it from others; one that is no barrier is a warp.exchange of the operation ``aligned``.
     """
 
     id: EventId

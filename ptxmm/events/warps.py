@@ -17,7 +17,7 @@ def barrier_reduction(machine: Machine, op: BarrierReduction) -> None:
     number, addr, count, data = barrier_operands(machine, op)
     operand = _predicate(machine, op.predicate, op.negated)
     name = f"red.{op.op}"
-    aligned = together(machine, op, number, count)
+    aligned = together(machine, number, count)
     machine.step("bar.red", number=number, count=count, operation=name, aligned=aligned)
     mates = machine.program.mates
     value, _ = machine.exchange(

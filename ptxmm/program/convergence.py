@@ -1,35 +1,109 @@
-"""Instructions that all threads of a warp have to execute together: facts of a test (PTX ISA 9.7.14.1, 9.7.14.3)."""
+"""Instructions that all threads of a warp have to execute together, ``.aligned`` (PTX ISA 9.7.14.1, .3, .16, 9.7.15,
+9.7.16): facts of a test.
+
+Those that are no barriers are ``.sync`` as well: a thread waits at one until all of the warp execute it. They order no
+memory.
+"""
 
 from __future__ import annotations
 
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Barrier, BarrierReduction, ClusterBarrier, Op
+from ptxmm.ptx.ops import (
+    AsyncCommit,
+    AsyncWait,
+    Barrier,
+    BarrierReduction,
+    ClusterBarrier,
+    LoadMatrix,
+    Op,
+    StoreMatrix,
+    TensorLoad,
+    TensormapCopyFence,
+    TensorStore,
+    TensorWait,
+    Wgmma,
+    WgmmaFence,
+    Wmma,
+    WmmaLoad,
+    WmmaStore,
+)
 
-_ALIGNED = (Barrier, BarrierReduction, ClusterBarrier)
+_BARRIERS = (Barrier, BarrierReduction, ClusterBarrier)
+
+_SECTIONS: dict[type, str] = {
+    Barrier: "9.7.14.1",
+    BarrierReduction: "9.7.14.1",
+    ClusterBarrier: "9.7.14.3",
+    TensormapCopyFence: "9.7.14.16",
+    WmmaLoad: "9.7.15.3.3",
+    WmmaStore: "9.7.15.3.4",
+    Wmma: "9.7.15.3.5",
+    LoadMatrix: "9.7.15.4.15",
+    StoreMatrix: "9.7.15.4.16",
+    Wgmma: "9.7.16.5.2",
+    WgmmaFence: "9.7.16.7.1",
+    AsyncCommit: "9.7.16.7.2",
+    AsyncWait: "9.7.16.7.3",
+    TensorLoad: "9.7.16.8 of PTX ISA 9.0",
+    TensorStore: "9.7.16.8 of PTX ISA 9.0",
+    TensorWait: "9.7.16.8 of PTX ISA 9.0",
+}
+"""Where each instruction is described that may be ``.aligned``."""
 
 
-def site(test: Test, thread: int, op: Op) -> str | None:
-    """What tells an ``.aligned`` barrier of a thread from others that a thread of its warp may execute; None where
-    there is no such thread, or no ``.aligned``.
+def is_barrier(op: Op) -> bool:
+    """Whether ``op``, if it is ``.aligned``, is a barrier, which has steps of its own in the simulation of barriers."""
+    return isinstance(op, _BARRIERS)
 
-    The threads of a kernel have the same code, so that it is the place in it: one barrier of a function is told apart
-    by its calls. In a litmus test each has a text of its own: there the same barrier is the same instruction.
+
+def sites(test: Test, thread: int) -> dict[int, str]:
+    """For the ``.aligned`` instructions of a thread what tells them from others that a thread of its warp may execute;
+    none where no other thread of its warp is in the test.
+
+    The threads of a kernel have the same code, so that it is the place in it: one instruction of a function is told
+    apart by its calls. In a litmus test each has a text of its own: there the same instruction is one with the same
+    qualifiers and constants; registers and addresses have names of their own in each thread.
     """
     place = test.threads[thread].placement
-    if not isinstance(op, _ALIGNED) or not op.aligned or place.host or place.warp is None or place.cta is None:
-        return None
+    if test.dialect or place.host or place.warp is None or place.cta is None:
+        return {}
     if sum(other.placement == place for other in test.threads) < 2:
-        return None
-    name = f"{type(op).__name__} {op.kind if isinstance(op, Barrier | ClusterBarrier) else op.op}"
-    source = op.source
-    return f"{name} {source.span.line}:{source.span.column} {source.number}" if test.claims is not None else name
+        return {}
+    kernel = test.claims is not None
+    found = {}
+    for pc, op in enumerate(test.threads[thread].body):
+        if _aligned(op):
+            source = op.source
+            found[pc] = f"{source.span.line}:{source.span.column} {source.number}" if kernel else _name(op)
+    return found
+
+
+def _name(op: Op) -> str:
+    """The qualifiers of an instruction, and those of its operands that are constants in every program."""
+    from ptxmm.ptx.spelling import Spelling
+    from ptxmm.ptx.typed_text import typed_text  # needed by few tests only
+
+    constants: tuple[object, ...] = ()
+    if isinstance(op, AsyncWait):
+        constants = (op.pending,)
+    elif isinstance(op, Wgmma):
+        constants = (isinstance(op.a, tuple), op.immediates, op.selector)
+    words = typed_text(op, Spelling(str, str, ())).split()
+    return " ".join(map(str, (words[0], *constants)))
+
+
+def _aligned(op: Op) -> bool:
+    if isinstance(op, _BARRIERS):
+        return op.aligned
+    if isinstance(op, AsyncCommit | AsyncWait):
+        return op.kind == "wgmma"
+    return type(op) in _SECTIONS
 
 
 def divergent(test: Test, thread: int, pc: int, other: int) -> str:
-    """Why the barrier at ``pc`` of ``thread`` is undefined: ``other``, of its warp, does not execute it with it."""
+    """Why the instruction at ``pc`` of ``thread`` is undefined: ``other``, of its warp, does not execute it with it."""
     me, op = test.threads[thread], test.threads[thread].body[pc]
-    section = "9.7.14.3" if isinstance(op, ClusterBarrier) else "9.7.14.1"
     return (
-        f"{me.name} line {op.source.span.line}: a barrier that all threads of a warp execute together, but "
-        f"{test.threads[other].name} does not (PTX ISA {section})"
+        f"{me.name} line {op.source.span.line}: {'a barrier' if is_barrier(op) else 'an instruction'} that all threads "
+        f"of a warp execute together, but {test.threads[other].name} does not (PTX ISA {_SECTIONS[type(op)]})"
     )

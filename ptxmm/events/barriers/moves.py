@@ -227,7 +227,9 @@ class Simulation:
         """The steps that threads of a warp do together, and that some have done while another has exited; with the
         reason."""
         known = {number for number, _ in state.failed}
-        found = []
+        found: list[tuple[int, str]] = []
+        if not self.exited(state):
+            return found
         for mine in self.plan.aligned:
             for slot in mine:
                 if slot.index < state.position[slot.thread] and slot.number not in known:
@@ -298,8 +300,9 @@ class Simulation:
                     halted = self.halted(replace(now, failed=failed))
                     frozen |= {plan.slots[number].barrier for number, _ in alone}
             released = 0
+            ended = {plan.slots[n].barrier for n, _ in failed if plan.slots[n].index < position[plan.slots[n].thread]}
             for barrier, at in plan.bars.items():
-                if bars[at][1] and self._complete(bars[at], exited):
+                if bars[at][1] and barrier not in ended and self._complete(bars[at], exited):
                     if barrier in frozen:
                         return None
                     released |= self._waiting_at(position, waiting & bars[at][1], barrier)

@@ -102,7 +102,8 @@ class SyncEvent:
     of the thread before it, and those after it do not wait for it.
     bar.red and warp.exchange give ``source`` to the threads that they meet and take ``result`` from them, as
     ``operation`` with its types and, for a shuffle, ``operands`` say; either is None where it takes part in no result.
-    ``aligned``: of a barrier that the threads of a warp execute together, which one it is.
+    ``aligned``: of an instruction that the threads of a warp execute together, which one it is; one that is no
+    barrier is a warp.exchange of the operation ``aligned``.
     """
 
     id: EventId

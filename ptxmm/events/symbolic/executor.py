@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ptxmm.events.symbolic.event import Event, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, apply, compute, merge, only
+from ptxmm.program.convergence import sites
 from ptxmm.program.legality import Role, refusal, rule
 from ptxmm.program.test import EventId, MemoryObject, Thread
 from ptxmm.program.windows import described, entered, named, outside
@@ -23,7 +24,8 @@ Located = list[tuple[Formula, MemoryObject, int]]
 
 class Executor:
     """Makes events of one thread. ``headers``: pcs where an iteration of a spin loop begins; ``left``: the reads that
-    decided that the loops before the instruction were left; ``twin``: as in ``ControlFlow.twins``, for it."""
+    decided that the loops before the instruction were left; ``twin``: as in ``ControlFlow.twins``, for it; ``aligned``:
+    the instructions that the threads of its warp execute together, as in ``convergence.sites``."""
 
     def __init__(
         self, machine: Machine, index: int, thread: Thread, headers: Collection[int], silent: Collection[int] = ()
@@ -34,6 +36,7 @@ class Executor:
         self.thread = thread
         self.headers = headers
         self.silent = silent
+        self.aligned = sites(machine.test, index)
         self.barriers: list[SyncEvent] = []
         self.stopped: list[tuple[Formula, Mapping[str, Value]]] = []
         self.left: Reads = {}

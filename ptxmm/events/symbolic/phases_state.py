@@ -78,7 +78,7 @@ class Barrier:
 
 
 Turn = tuple[int, tuple[object, ...]]
-"""A barrier that the threads of a warp execute together: the instruction, and what tells it from others."""
+"""An instruction that the threads of a warp execute together: where it is, and what tells it from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class State:
     barriers of CTAs; ``pending``: (thread, arrival) whose warp has not arrived as a whole. ``warps``: how many phases
     warp barriers completed. ``rounds``: how often each thread arrived at and waited for its cluster. ``places``: the
     mbarriers; ``flying``: asynchronous arrivals to come; ``tokens``: those that a later wait tests.
-    ``together``: the barriers that each thread has come to of those that the threads of its warp execute together;
-    empty where there are none.
+    ``together``: the instructions that each thread has come to of those that the threads of its warp execute
+    together; empty where there are none.
     """
 
     nodes: tuple[Node, ...]

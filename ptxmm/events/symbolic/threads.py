@@ -18,6 +18,7 @@ from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, State
 from ptxmm.events.symbolic.values import Reads, Value, merge, only
 from ptxmm.program.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
+from ptxmm.program.convergence import is_barrier
 from ptxmm.program.products import registers
 from ptxmm.program.test import EventId, Thread
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
@@ -284,6 +285,8 @@ class _Run:
             left = self.formulas.both(state.guard, -condition)
             stays = replace(state, guard=left, registers=dict(state.registers))
             return [(pc + 1, counts, self._open(pc, stays, reads, known))]
+        if pc in self.executor.aligned and not is_barrier(op):
+            self._gather(op, here, state, condition)
         if isinstance(op, AsyncCommit):
             return [(pc + 1, counts, s) for s in self._commit(op, state, condition)]
         if self.products:
@@ -297,6 +300,13 @@ class _Run:
                 error.line, error.column = op.source.span.line, op.source.span.column
             raise error.place(self.machine.test.file, self.machine.test.text) from None
         return [(pc + 1, counts, state)]
+
+    def _gather(self, op: Op, here: EventId, state: State, condition: Formula) -> None:
+        from ptxmm.events.symbolic.sync import gather  # with all that barriers need
+
+        presence = self.formulas.both(state.guard, condition)
+        if presence != FALSE:
+            gather(self.executor, op, here, state, presence)
 
     def _use_products(self, op: Op, state: State, condition: Formula) -> None:
         from ptxmm.events.symbolic import products
