@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,41 @@ def test_what_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "a.cu:3:3" in out
     assert "missing.cu: error: the file can't be read: No such file or directory" in err
     assert "empty: error: no CUDA or C++ source in this folder" in err
+
+
+@pytest.mark.parametrize("options", [[], ["--fix"], ["--jobs", "2"]])
+def test_a_file_that_takes_too_long_or_too_much(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told of, and the others are reported."""
+    from ptxmm.analysis import lint as package
+    from ptxmm.cli import workers
+
+    linted = package.lint_text
+
+    def patched(text: str, file: str, options: package.Options) -> package.LintResult:
+        if file == "slow.cu":
+            time.sleep(60)
+        if file == "large.cu":
+            raise MemoryError
+        if file == "wrong.cu":
+            raise AssertionError("this can't be")
+        return linted(text, file, options)
+
+    monkeypatch.setattr(package, "lint_text", patched)
+    monkeypatch.setattr(workers, "GRACE", 0.1)
+    for name in ("a.cu", "slow.cu", "large.cu", "z.cu"):
+        (tmp_path / name).write_text(WRONG)
+    code, out, err = lint(capsys, ".", "--timeout", "0.3", "--output-format", "json", *options)
+    document = json.loads(out)
+    assert code == 1 and [file["file"] for file in document["files"]] == ["a.cu", "z.cu"]
+    assert [error["file"] for error in document["errors"]] == ["large.cu", "slow.cu"]
+    assert "slow.cu: error: the time limit of 0.3 s ended the check of this file\n  hint: --timeout takes" in err
+    assert "large.cu: error: " in err and "memory" in err
+    assert lint(capsys, "slow.cu", "--timeout", "0.3", *options)[0] == 3
+    (tmp_path / "wrong.cu").write_text(RIGHT)
+    code, _, err = lint(capsys, "wrong.cu", *options)
+    assert code == 4 and "wrong.cu: error: internal error" in err
 
 
 @pytest.mark.parametrize(
@@ -247,7 +283,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(lint(capsys, "a.cu", "missing.cu", "--output-format", "json")[1])
     assert document["schema"] == "ptxmm-lint/1"
     message = "the file can't be read: No such file or directory"
-    assert document["errors"] == [{"file": "missing.cu", "message": message}]
+    assert document["errors"] == [{"file": "missing.cu", "message": message, "hint": None}]
     (file,) = document["files"]
     assert (file["file"], file["statements"], file["suppressed"]) == ("a.cu", 1, 0)
     first = file["findings"][0]

@@ -59,6 +59,41 @@ def test_a_kernel_and_a_conversion(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert code == 0 and out.startswith("PTX MP+rel+acq\n")
 
 
+def test_extract_and_versions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    launch = ["--launch", str(KERNEL.with_suffix(".cu"))]
+    monkeypatch.setattr(sys, "stdin", _stdin(KERNEL.read_bytes()))
+    code, out, _ = _ptxmm(capsys, "extract", "-", *launch)
+    assert code == 0 and out.replace("<stdin>", KERNEL.name) == _ptxmm(capsys, "extract", str(KERNEL), *launch)[1]
+    other = LITMUS.with_name("MP.litmus")
+    for files in (("-", str(other)), (str(other), "-")):
+        monkeypatch.setattr(sys, "stdin", _stdin(LITMUS.read_bytes()))
+        code, out, _ = _ptxmm(capsys, "compare", *files)
+        old, new = ("<stdin>" if file == "-" else file for file in files)
+        assert code == 1 and f"\nOld {old}: " in out and f"\nNew {new}: " in out
+    assert "only one of the two versions" in _ptxmm(capsys, "compare", "-", "-")[2]
+
+
+@pytest.mark.parametrize("command", ["check", "extract", "races"])
+def test_a_source_has_to_be_a_file(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", _stdin(KERNEL.with_suffix(".cu").read_bytes()))
+    code, _, err = _ptxmm(capsys, command, "-")
+    assert code == 2 and "a CUDA source can't be read from standard input: nvcc needs its file" in err
+    monkeypatch.setattr(sys, "stdin", _stdin(KERNEL.read_bytes()))
+    code, _, err = _ptxmm(capsys, command, "-")
+    assert code == 2 and "hint: say how its kernel is launched: --launch FILE, or comments" in err
+
+
+@pytest.mark.parametrize("command", ["check", "extract", "convert", "lint"])
+def test_no_standard_input(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    code, _, err = _ptxmm(capsys, command, "-")
+    assert code == 2 and err == "<stdin>: error: standard input is closed\n"
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

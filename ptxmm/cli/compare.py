@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptxmm.analysis.result import Failure
+from ptxmm.cli import stdin
 from ptxmm.cli.analyses import Analysis, Expired, analyse, exit_of
 from ptxmm.cli.console import complain, style
 from ptxmm.cli.exits import worst
@@ -196,17 +197,18 @@ def _compare_versions(
         raise PtxmmError("compare what? give two models, or two files", kind="usage", hint=hint)
     assert files is not None
     old, new = files
-    test = once(partial(_pair, old, new, chosen.isa), str(new), chosen)
+    if old == new == stdin.DASH:
+        raise PtxmmError("only one of the two versions can be standard input", kind="usage")
+    chosen = stdin.taken(chosen, old, new)
+    test = once(partial(_pair, old, new, chosen), stdin.NAME if new == stdin.DASH else str(new), chosen)
     work = Analysis("compare", partial(_versions, new=test, most=most, all_state=all_state))
     analyse(work, render.text, render.document, [old], False, chosen, 1, json)
 
 
-def _pair(old: Path, new: Path, isa: tuple[int, int] | None) -> Test:
+def _pair(old: Path, new: Path, chosen: Settings) -> Test:
     """The test in ``new``, where each of the files has one."""
-    from ptxmm.formats import read
-
-    tests = read(new, isa)
-    for path, count in ((old, len(read(old, isa))), (new, len(tests))):
+    tests = stdin.tests(new, chosen)
+    for path, count in ((old, len(stdin.tests(old, chosen))), (new, len(tests))):
         if count != 1:
             raise PtxmmError(f"{path} has {count} tests; versions are compared one by one", kind="usage")
     return tests[0]

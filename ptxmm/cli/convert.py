@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Annotated
 
 import typer
 
+from ptxmm.cli import stdin
 from ptxmm.cli.files import write_file
-from ptxmm.cli.inputs import DASH
 from ptxmm.cli.options import Isa, Memory, Settings, Timeout, settings
 from ptxmm.cli.tasks import once
 from ptxmm.errors import PtxmmError
@@ -50,12 +49,8 @@ def convert(
     memory: Memory = None,
 ) -> None:
     """Write a litmus test in another format, or say which part of it cannot be expressed there."""
-    chosen = settings(None, None, isa, 0, timeout, memory=memory)
-    name = str(file)
-    if file == DASH:
-        from ptxmm.cli import stdin
-
-        chosen, name = replace(chosen, stdin=stdin.take()), stdin.NAME
+    chosen = stdin.taken(settings(None, None, isa, 0, timeout, memory=memory), file)
+    name = stdin.NAME if file == stdin.DASH else str(file)
     texts = once(partial(_converted, file, to.value, chosen), name, chosen)
     if len(texts) == 1:
         if output is None:
@@ -80,15 +75,10 @@ def convert(
 
 def _converted(file: Path, to: str, chosen: Settings) -> list[tuple[str, str]]:
     """The name of each test in ``file`` and its text. Raises ``PtxmmError``."""
-    from ptxmm.formats import read
     from ptxmm.formats.convert import convert as converted
 
     try:
-        if chosen.stdin is not None:
-            from ptxmm.cli import stdin
-
-            return [(test.name, converted(test, to)) for test in stdin.parse(chosen.stdin, chosen.isa)]
-        return [(test.name, converted(test, to)) for test in read(file, chosen.isa)]
+        return [(test.name, converted(test, to)) for test in stdin.tests(file, chosen)]
     except PtxmmError as error:
-        error.file = error.file or str(file)
+        error.file = error.file or (stdin.NAME if file == stdin.DASH else str(file))
         raise

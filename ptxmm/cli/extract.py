@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ptxmm.cli import stdin
 from ptxmm.cli.files import write_file
 from ptxmm.cli.options import Isa, Launch, Memory, NvccOptions, Settings, Timeout, settings
 from ptxmm.cli.tasks import once
@@ -17,7 +18,10 @@ from ptxmm.errors import PtxmmError
 
 def extract(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A PTX module (.ptx) or CUDA source (.cu).", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A PTX module (.ptx; - is stdin) or CUDA source (.cu).", show_default=False
+        ),
     ],
     launch: Launch = None,
     threads: Annotated[
@@ -46,8 +50,9 @@ def extract(
 ) -> None:
     """Write what the chosen threads of a kernel do to memory as a litmus test: their accesses, fences and barriers and
     the instructions that these depend on, with everything the launch decides put in."""
-    chosen = settings(None, None, isa, 0, timeout, launch, memory, nvcc_option)
-    texts = once(partial(_extracted, file, chosen, threads), str(file), chosen)
+    chosen = stdin.taken(settings(None, None, isa, 0, timeout, launch, memory, nvcc_option), file)
+    name = stdin.NAME if file == stdin.DASH else str(file)
+    texts = once(partial(_extracted, file, chosen, threads), name, chosen)
     if len(texts) == 1 and (output is None or not output.is_dir()):
         (text,) = texts.values()
         if output is None:
@@ -57,18 +62,17 @@ def extract(
         return
     if output is None:
         message = f"the file has {len(texts)} launches"
-        raise PtxmmError(message, kind="usage", file=str(file), hint="give a folder to write them to: -o FOLDER")
-    for name, text in texts.items():
-        write_file(output / name, text)
+        raise PtxmmError(message, kind="usage", file=name, hint="give a folder to write them to: -o FOLDER")
+    for test, text in texts.items():
+        write_file(output / test, text)
 
 
 def _extracted(file: Path, chosen: Settings, threads: str | None) -> dict[str, str]:
     """The litmus tests, by the names of their files. Raises ``PtxmmError``."""
-    from ptxmm.formats import Compiling, read
     from ptxmm.formats.modules.extract import file_name, skeleton
 
     try:
-        tests = read(file, chosen.isa, chosen.launch, threads, Compiling(chosen.nvcc, chosen.timeout))
+        tests = stdin.tests(file, chosen, threads)
         if any(test.claims is None for test in tests):
             message = "this is a litmus test already"
             raise PtxmmError(message, kind="usage", hint="ptxmm convert writes it in another format")
@@ -76,6 +80,6 @@ def _extracted(file: Path, chosen: Settings, threads: str | None) -> dict[str, s
         for test in tests:
             texts[file_name(test, texts)] = skeleton(test)
     except PtxmmError as error:
-        error.file = error.file or str(file)
+        error.file = error.file or (stdin.NAME if file == stdin.DASH else str(file))
         raise
     return texts

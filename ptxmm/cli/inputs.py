@@ -13,13 +13,14 @@ from ptxmm.analysis.claims import HOLDS, claimed
 from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
 from ptxmm.analysis.result import Failure
 from ptxmm.cat import Model, index, left_out_of, load, split_specification
+from ptxmm.cli import stdin
 from ptxmm.cli.memory import is_shortage
 from ptxmm.cli.options import Settings
+from ptxmm.cli.stdin import DASH
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
 from ptxmm.program.test import Test
 
-DASH = Path("-")
 SUFFIXES = (".litmus", ".test")
 SOURCES = (".cu", ".ptx")
 """Files with kernels: in a folder those count that say how they are launched."""
@@ -83,17 +84,9 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
     if isinstance(entry, Failure):
         yield entry
         return
-    name = "<stdin>" if entry == DASH else str(entry)
-    from ptxmm.formats import Compiling, read  # the parsers are not needed to answer --help
-
+    name = stdin.NAME if entry == DASH else str(entry)
     try:
-        compiling = Compiling(settings.nvcc, settings.timeout)
-        if entry == DASH and settings.stdin is not None:
-            from ptxmm.cli import stdin
-
-            tests = stdin.parse(settings.stdin, settings.isa, settings.launch)
-        else:
-            tests = read(entry, settings.isa, settings.launch, compiling=compiling)
+        tests = stdin.tests(entry, settings)
     except PtxmmError as error:
         yield failure(error, name)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from ptxmm.cli import stdin
 from ptxmm.cli.console import complain, style
-from ptxmm.cli.exits import Exit, worst
+from ptxmm.cli.exits import Exit, error_code, worst
 from ptxmm.cli.files import replace_bytes
-from ptxmm.cli.options import Jobs, processes, version
+from ptxmm.cli.options import Jobs, Memory, Settings, processes, settings
 from ptxmm.errors import PtxmmError
 from ptxmm.files import MAX_BYTES
 
@@ -67,11 +68,13 @@ def lint(
     fix: Annotated[bool, typer.Option("--fix", help="Mend what has an exact mend, in the files.")] = False,
     list_rules: Annotated[bool, typer.Option("--list-rules", help="List the rules and end.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name the statements that are not checked.")] = False,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.001, metavar="S", help="Seconds for a file.")] = 60.0,
     jobs: Jobs = None,
+    memory: Memory = None,
 ) -> None:
     """Check the inline PTX of CUDA sources: operands, volatile and clobbers, memory orders, scopes, versions.
 
-    Exit code: 0 nothing found, 1 something found, 2 bad usage or a file that can't be read.
+    Exit code: 0 nothing found, 1 something found, 2 bad usage or a file that can't be read, 3 time or memory was short.
     """
     from ptxmm.analysis.lint import RULES
     from ptxmm.cli.lint_settings import options
@@ -82,15 +85,17 @@ def lint(
         raise typer.Exit
     if not files:
         raise PtxmmError("no file given", kind="usage", hint="give CUDA sources, folders, or - for standard input")
-    chosen, excluded = options(select, enable, disable, version(isa), architecture(arch))
+    limits = settings(None, None, isa, 0, timeout, memory=memory)
+    chosen, excluded = options(select, enable, disable, limits.isa, architecture(arch))
     work = _collect(files, excluded)
-    if fix and any(item.file == "<stdin>" for item in work.items):
+    if fix and any(item.file == stdin.NAME for item in work.items):
         raise PtxmmError("--fix needs files: standard input can't be mended", kind="usage")
-    fixed = _fix(work, chosen) if fix else 0
-    results = list(_results(work, chosen, jobs))
+    results, fixed = _results(work, chosen, fix, limits, jobs)
     _show(results, work, output, verbose, fixed)
     for error in work.errors:
-        complain(f"{error['file']}: error: {error['message']}")
+        complain(
+            f"{error['file']}: error: {error['message']}" + (f"\n  hint: {error['hint']}" if error["hint"] else "")
+        )
     if any(result.findings for result in results):
         work.codes.add(Exit.FOUND)
     raise typer.Exit(worst(work.codes))
@@ -122,9 +127,9 @@ class _Work:
     errors: list[dict[str, Any]] = field(default_factory=list)
     codes: set[Exit] = field(default_factory=set)
 
-    def fail(self, file: str, message: str, code: Exit = Exit.BAD_INPUT) -> None:
+    def fail(self, file: str, message: str, code: Exit = Exit.BAD_INPUT, hint: str | None = None) -> None:
         """Something about ``file`` that keeps it from being looked at, or mended."""
-        self.errors.append({"file": file, "message": message})
+        self.errors.append({"file": file, "message": message, "hint": hint})
         self.codes.add(code)
 
 
@@ -136,11 +141,11 @@ def _collect(paths: list[Path], excluded: tuple[str, ...]) -> _Work:
     seen: set[Path] = set()
     for path in paths:
         if str(path) == "-":
-            data = sys.stdin.buffer.read(MAX_BYTES + 1)
-            if len(data) > MAX_BYTES:
-                work.fail("<stdin>", f"the input has more than {MAX_BYTES} bytes")
-            else:
-                work.items.append(_Item("<stdin>", data.decode("utf-8", "replace")))
+            if stdin.NAME not in (item.file for item in work.items):
+                try:
+                    work.items.append(_Item(stdin.NAME, stdin.take(MAX_BYTES).decode("utf-8", "replace")))
+                except PtxmmError as error:
+                    work.fail(stdin.NAME, error.message)
             continue
         inside = _search(path) if path.is_dir() else [path]
         if path.is_dir() and not inside:
@@ -164,57 +169,71 @@ def _search(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _results(work: _Work, options: Options, jobs: int | None) -> Iterator[LintResult]:
-    from ptxmm.analysis.lint import lint_text
+@dataclass(frozen=True, slots=True)
+class _Linted:
+    """What is found in a source; ``text``: the source with ``count`` findings mended, and what is found ``after`` that
+    (None: nothing was to be mended)."""
 
-    workers = min(processes(jobs), len(work.items))
-    if workers < 2 or (jobs is None and sum(len(item.text) for item in work.items) < _PARALLEL):
-        for item in work.items:
-            yield lint_text(item.text, item.file, options)
-        return
-    from ptxmm.cli.workers import Bounds, Lost, events
+    result: LintResult
+    text: str = ""
+    count: int = 0
+    after: LintResult | None = None
 
-    for number, index, message in events(partial(_linted, options), work.items, workers, Bounds(), lambda _: False):
+
+def _results(
+    work: _Work, options: Options, fix: bool, limits: Settings, jobs: int | None
+) -> tuple[list[LintResult], int]:
+    """The findings that are left in each source, and how many are mended: each in a process with its own limits."""
+    from ptxmm.cli.tasks import bounds, lost
+    from ptxmm.cli.workers import Lost, events
+
+    many = jobs is not None or sum(len(item.text) for item in work.items) >= _PARALLEL
+    workers = max(1, min(processes(jobs), len(work.items))) if many else 1
+    results, fixed = [], 0
+    for number, index, message in events(
+        partial(_linted, options, fix), work.items, workers, bounds(limits, workers), lambda _: False
+    ):
+        item = work.items[number]
         if isinstance(message, Lost):
-            ended = f"the process that read this file ended ({message.detail or 'not enough memory'})"
-            code = Exit.BUG if message.reason == "crashed" else Exit.INCONCLUSIVE
-            work.fail(work.items[number].file, ended, code)
+            error = lost(message, "the check of this file", limits, workers, item.file)
+            work.fail(item.file, error.message, error_code(error.kind), error.hint)
         elif index:
-            yield cast("LintResult", message)
+            found = cast("_Linted", message)
+            if found.after is not None and _written(work, item, found.text):
+                work.items[number] = _Item(item.file, found.text)
+                results.append(found.after)
+                fixed += found.count
+            else:
+                results.append(found.result)
+    return results, fixed
 
 
-def _linted(options: Options, item: _Item, done: int) -> Generator[LintResult | Sequence[Any], bool, None]:
-    """The findings in a source. See ``workers.Step``."""
+def _linted(options: Options, fix: bool, item: _Item, done: int) -> Generator[_Linted | Sequence[Any], bool, None]:
+    """The findings in a source, and its text with them mended. See ``workers.Step``."""
     from ptxmm.analysis.lint import lint_text
-
-    yield (None,)
-    yield lint_text(item.text, item.file, options)
-
-
-def _fix(work: _Work, options: Options) -> int:
-    """Mend the files; how many findings are mended."""
-    from ptxmm.analysis.lint import lint_text
-    from ptxmm.analysis.lint.analysis import read_source
     from ptxmm.analysis.lint.fix import mended
 
-    total = 0
-    for number, item in enumerate(work.items):
-        text, count = mended(item.text, lint_text(item.text, item.file, options).findings)
-        if not count:
-            continue
-        try:
-            if read_source(Path(item.file)) != item.text or "\ufffd" in item.text:
-                raise OSError(0, "it is not UTF-8, or it changed meanwhile")
-            replace_bytes(Path(item.file), text.encode())
-        except PtxmmError as error:
-            work.fail(item.file, error.message)
-            continue
-        except OSError as error:
-            work.fail(item.file, f"not mended: {error.strerror or type(error).__name__}")
-            continue
-        work.items[number] = _Item(item.file, text)
-        total += count
-    return total
+    yield (None,)
+    result = lint_text(item.text, item.file, options)
+    text, count = mended(item.text, result.findings) if fix else ("", 0)
+    yield _Linted(result, text, count, lint_text(text, item.file, options)) if count else _Linted(result)
+
+
+def _written(work: _Work, item: _Item, text: str) -> bool:
+    """Replace a file by its mended text; whether that could be done."""
+    from ptxmm.analysis.lint.analysis import read_source
+
+    try:
+        if read_source(Path(item.file)) != item.text or "\ufffd" in item.text:
+            raise OSError(0, "it is not UTF-8, or it changed meanwhile")
+        replace_bytes(Path(item.file), text.encode())
+    except PtxmmError as error:
+        work.fail(item.file, error.message)
+    except OSError as error:
+        work.fail(item.file, f"not mended: {error.strerror or type(error).__name__}")
+    else:
+        return True
+    return False
 
 
 def _show(results: list[LintResult], work: _Work, output: Format, verbose: bool, fixed: int) -> None:

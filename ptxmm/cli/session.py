@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from ptxmm.analysis.result import Failure
+from ptxmm.cli import stdin
 from ptxmm.cli.console import progress
-from ptxmm.cli.inputs import DASH, collect, failure
+from ptxmm.cli.inputs import collect, failure
 from ptxmm.cli.options import Settings, processes
 from ptxmm.cli.tasks import Entry, Work, run_all
 from ptxmm.errors import PtxmmError
@@ -30,13 +31,10 @@ def session(
 ) -> Session[T]:
     """Read every file and run every test, in as many processes as wanted, but no more than there are files."""
     files = collect(paths, bundled)
-    if DASH in files:
-        from ptxmm.cli import stdin
-
-        try:
-            settings = replace(settings, stdin=stdin.take())
-        except PtxmmError as error:
-            files = [failure(error, stdin.NAME) if file == DASH else file for file in files]
+    try:
+        settings = stdin.taken(settings, *(file for file in files if isinstance(file, Path)))
+    except PtxmmError as error:
+        files = [failure(error, stdin.NAME) if file == stdin.DASH else file for file in files]
     width = max(len(f.file if isinstance(f, Failure) else str(f)) for f in files)
     done = run_all(work, files, settings, min(processes(jobs_wanted), len(files)))
     return Session(progress(done, len(files)), min(width, 72))

@@ -4,39 +4,67 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
+from pathlib import Path
 
+from ptxmm.cli.options import Settings
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.text import decode
 from ptxmm.program.test import Test
 
+DASH = Path("-")
 NAME = "<stdin>"
 MOST = 4_000_000
 _MODULE = re.compile(r"^\s*\.version\b", re.MULTILINE)
+_KERNEL = re.compile(r"^[^\n\"]*\b__(?:global|device)__\s", re.MULTILINE)
 _NVLITMUS = re.compile(r"\s*(?://[^\n]*\n\s*)*\.(?:global|shared|local|const)\b")
 
 
-def take() -> str:
+def taken(settings: Settings, *files: Path) -> Settings:
+    """``settings`` with what standard input holds, if it is one of ``files``. Raises ``PtxmmError`` as ``take``."""
+    return replace(settings, stdin=decode(take(MOST), NAME)) if DASH in files and settings.stdin is None else settings
+
+
+def take(most: int) -> bytes:
     """What standard input holds, to its end.
 
-    Raises ``PtxmmError``: kind ``io`` if it can't be read, ``format`` if it is no text or longer than ``MOST`` bytes.
+    Raises ``PtxmmError``: kind ``io`` if it can't be read, ``format`` if it is longer than ``most`` bytes.
     """
     stream = getattr(sys.stdin, "buffer", None)
     if stream is None:
         raise PtxmmError("standard input is closed", kind="io", file=NAME)
     try:
-        data = stream.read(MOST + 1)
+        data = stream.read(most + 1)
     except (OSError, ValueError) as error:
         raise PtxmmError(f"standard input can't be read: {error}", kind="io", file=NAME) from None
-    if len(data) > MOST:
-        raise PtxmmError(f"standard input has more than {MOST} bytes", kind="format", file=NAME)
-    return decode(data, NAME)
+    if len(data) > most:
+        raise PtxmmError(f"standard input has more than {most} bytes", kind="format", file=NAME)
+    return bytes(data)
 
 
-def parse(text: str, isa: tuple[int, int] | None = None, launch: str | None = None) -> list[Test]:
+def tests(file: Path, settings: Settings, threads: str | None = None) -> list[Test]:
+    """The tests in ``file``, or in what standard input holds. Raises ``PtxmmError`` as ``formats.read`` does."""
+    from ptxmm import formats
+
+    if file == DASH and settings.stdin is not None:
+        return _parse(settings.stdin, settings, threads)
+    compiling = formats.Compiling(settings.nvcc, settings.timeout)
+    return formats.read(file, settings.isa, settings.launch, threads, compiling)
+
+
+def _parse(text: str, settings: Settings, threads: str | None) -> list[Test]:
     """The tests in ``text``: a module if it has a ``.version``, a ``.test`` file if it begins with a declaration, else
-    a litmus test. Raises ``PtxmmError`` as ``formats.parse`` does."""
+    a litmus test."""
     from ptxmm import formats
 
     module = _MODULE.search(text) is not None
+    if not module and (kernel := _KERNEL.search(text)) is not None:
+        line = text.count("\n", 0, kernel.start()) + 1
+        hint = "write it into a .cu file, or give what `nvcc -ptx -lineinfo` makes of it"
+        message = "a CUDA source can't be read from standard input: nvcc needs its file"
+        raise PtxmmError(message, kind="usage", file=NAME, line=line, hint=hint)
+    if not module:
+        threads = None
     kind = "ptx" if module else "nvlitmus" if _NVLITMUS.match(text) else "litmus"
-    return formats.parse(text, NAME, kind, isa=isa, launch=launch if module else None)
+    launch = settings.launch if module else None
+    return formats.parse(text, NAME, kind, isa=settings.isa, launch=launch, threads=threads)

@@ -115,7 +115,8 @@ def _specified(text: str, file: str, launch: str | None) -> tuple[Launch, ...]:
         other = _read(source)
         if has_comments(other):
             return parse_launches(other, str(source))
-    hint = f"say how its kernel is launched: --launch FILE, {sidecar.name}, or comments `// ptxmm: grid = 2`"
+    beside = "" if file.startswith("<") else f" {sidecar.name},"
+    hint = f"say how its kernel is launched: --launch FILE,{beside} or comments `// ptxmm: grid = 2`"
     raise PtxmmError("nothing is said of a launch", kind="format", file=file, hint=hint)
 
 
