@@ -80,7 +80,7 @@ def test_immediates(text: str, fits: bool) -> None:
     """ptxas takes the last bits of each without a word (release 13.0); so do kernels."""
     (statement,) = parse_statements(text)
     assert isinstance(statement, Instruction)
-    resolve(statement, dialect=False, variables={"x"}, labels={}, strict=False)
+    resolve(statement, dialect=False, variables={"x"}, labels={}, cuts=[])
     if fits:
         resolve(statement, dialect=False, variables={"x"}, labels={})
         return

@@ -779,7 +779,27 @@ REMARKS = [
         "  { .param .b64 a; st.param.b64 [a], 0; call.uni __assertfail, (a); }\n",
         "a call of `__assertfail` is taken for the end of its thread",
     ),
+    (
+        "",
+        "  add.s32 %r1, %r1, 6442450944;\n",
+        "line 15: `add.s32 %r1, %r1, 6442450944`: 6442450944 does not fit in 32 bits (.s32): ptxas takes its last 32 "
+        "bits, -2147483648, and says nothing: write that, or a wider type",
+    ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("4294967297", "1"), ("-4294967295", "1"), ("0x1FFFFFFFF", "4294967295"), ("-1", "-1"), ("4294967295", None)],
+)
+def test_a_constant_is_cut(text: str, value: str | None) -> None:
+    found = program(OBJECT, entry(POINTER, STORE.format(text)))
+    assert found == [f"st.global.u32 [x], {value or text}"]
+
+
+def test_the_operands_of_a_barrier_are_cut() -> None:
+    body = ONE + "  bar.sync 4294967297, 4294967328;\n"
+    assert "barrier.cta.sync.aligned 1, 32" in program(OBJECT, entry(POINTER, body))
 
 
 @pytest.mark.parametrize(("before", "body", "remark"), REMARKS)

@@ -64,7 +64,8 @@ class Instruction:
     """An instruction. ``start`` and ``end`` are those in the template, ``head`` the end of its qualifiers.
 
     ``parsed`` is None if its syntax is not known here, ``op`` if the instruction is not; ``problem`` says that it is
-    none of PTX; ``uses`` are the operands of the statement that it mentions; ``depth`` is that of ``{ }``.
+    none of PTX, ``cuts`` that constants do not fit their types; ``uses`` are the operands of the
+    statement that it mentions; ``depth`` is that of ``{ }``.
     """
 
     opcode: str
@@ -78,6 +79,7 @@ class Instruction:
     op: Op | None = None
     problem: Problem | None = None
     uses: tuple[Use, ...] = ()
+    cuts: tuple[Problem, ...] = ()
 
     @property
     def mnemonic(self) -> str:
@@ -298,6 +300,7 @@ def _instruction(
         uses = uses_of(None, head[1], qualifiers, own, start)
         return _replace(made, None, None, problem if certain and not open_value else None, uses)
     op: Op | None = None
+    cuts: list[PtxmmError] = []
     try:
         predicates = names.predicates | predicate_names((parsed,))
         op = resolve(
@@ -307,12 +310,14 @@ def _instruction(
             labels=names.labels,
             isa=ANY_VERSION,
             predicates=predicates,
-            strict=False,
+            cuts=cuts,
         )
     except PtxmmError as error:
         if error.kind in ("isa", "type", "syntax") and not open_value:
             problem = _problem(error, start, end)
-    return _replace(made, parsed, op, problem, uses_of((parsed, op), head[1], qualifiers, own, start))
+    uses = uses_of((parsed, op), head[1], qualifiers, own, start)
+    cut = tuple(_problem(error, start, end) for error in cuts) if op is not None and not open_value else ()
+    return _replace(made, parsed, op, problem, uses, cut)
 
 
 def _numbers(text: str, operands: Sequence[str]) -> list[int]:
@@ -354,8 +359,9 @@ def _replace(
     op: Op | None,
     problem: Problem | None,
     uses: tuple[Use, ...],
+    cuts: tuple[Problem, ...] = (),
 ) -> Instruction:
     return Instruction(
         made.opcode, made.qualifiers, made.start, made.end, made.head, made.guarded, made.depth, parsed, op, problem,
-        uses,
+        uses, cuts,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
+from ptxmm.errors import PtxmmError
 from ptxmm.ptx import ops, syntax
 from ptxmm.ptx.makers import MAKERS
 from ptxmm.ptx.makers.common import B64, PREDICATE, S64, U32
@@ -32,20 +33,21 @@ def resolve(
     labels: Mapping[str, int],
     isa: tuple[int, int] = DEFAULT_ISA,
     predicates: Container[str] = (),
-    strict: bool = True,
+    cuts: list[PtxmmError] | None = None,
 ) -> Op:
     """The operation of ``instruction`` with every default filled in (PTX ISA 9.7, semantics section 3).
 
     ``variables`` are the names of memory locations (all other names are registers); ``labels`` maps labels to
     indices of instructions; ``isa`` is the PTX ISA version, and what is later is refused. ``predicates`` are registers
     that are predicates: only ``cp.async`` needs them, to tell its ignore-src from its src-size (``predicate_names``).
-    ``strict``: an integer that its type can't hold is an error; ptxas takes its last bits and says nothing.
+    ``cuts``: takes what is to be told of integers that their types can't hold: ptxas takes their last bits and says
+    nothing; None: they are errors.
     Raises ``PtxmmError`` of kind ``isa``, ``name``, ``type``, or ``unsupported`` for real PTX that is not supported.
     """
     q = qualify(instruction, dialect, isa)
     check(q)
     check_version(q, isa, predicates)
-    return MAKERS[q.form.kind](q, Names(variables, labels, predicates, strict))
+    return MAKERS[q.form.kind](q, Names(variables, labels, predicates, cuts))
 
 
 def predicate_names(instructions: Iterable[syntax.Instruction]) -> frozenset[str]:

@@ -23,13 +23,13 @@ _TAKES_ADDRESS = frozenset({"mov", "cvta", "mapa", "getctarank"})
 @dataclass(frozen=True, slots=True)
 class Names:
     """The names an instruction may use besides registers; ``predicates`` are those of registers that are known to be
-    predicates, where the text alone leaves it open. ``strict``: an integer that its type can't hold is an error, and
-    not cut as ptxas does."""
+    predicates, where the text alone leaves it open. ``cuts``: takes what is to be told of integers that their types
+    can't hold, and that are cut as ptxas does; None: each is an error."""
 
     variables: Container[str]
     labels: Mapping[str, int]
     predicates: Container[str] = ()
-    strict: bool = True
+    cuts: list[PtxmmError] | None = None
 
 
 def check_count(q: Qualified, minimum: int, maximum: int, slots: Sequence[str] | None = None) -> None:
@@ -159,11 +159,17 @@ def _integer(names: Names, operand: syntax.Operand, number: int, typ: Type) -> o
         raise at(operand.span, "a .b128 operand is a register: constants have 64 bits")
     if typ.kind == "pred":
         return ops.Imm(int(number != 0))
-    if names.strict and not -(1 << (typ.bits - 1)) <= number < 1 << typ.bits:
-        rest = number & ((1 << typ.bits) - 1)
-        hint = f"ptxas takes its last {typ.bits} bits, {rest}, and says nothing: write that, or a wider type"
-        raise at(operand.span, f"{number} does not fit in {typ.bits} bits (.{typ.name})", kind="type", hint=hint)
-    return ops.Imm(number)
+    if -(1 << (typ.bits - 1)) <= number < 1 << typ.bits:
+        return ops.Imm(number)
+    rest = number & ((1 << typ.bits) - 1)
+    if typ.kind == "s" and rest >> (typ.bits - 1):
+        rest -= 1 << typ.bits
+    hint = f"ptxas takes its last {typ.bits} bits, {rest}, and says nothing: write that, or a wider type"
+    error = at(operand.span, f"{number} does not fit in {typ.bits} bits (.{typ.name})", kind="type", hint=hint)
+    if names.cuts is None:
+        raise error
+    names.cuts.append(error)
+    return ops.Imm(rest)
 
 
 def _float(constant: syntax.Float, typ: Type) -> ops.Imm:

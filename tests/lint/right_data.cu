@@ -326,3 +326,10 @@ __device__ inline int in_lambda(const int* p) {
   };
   return load(0) + load(1);
 }
+__device__ inline void constants(unsigned* p, unsigned char* c, uint64_t* q) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], 0xFFFFFFFF;" ::"l"(p) : "memory");
+  asm volatile("st.relaxed.gpu.global.u32 [%0], -2147483648;" ::"l"(p) : "memory");
+  asm volatile("st.relaxed.gpu.global.s32 [%0], 0x80000000;" ::"l"(p) : "memory");
+  asm volatile("st.relaxed.gpu.global.u8 [%0], 255;" ::"l"(c) : "memory");
+  asm volatile("st.relaxed.gpu.global.b64 [%0], 0xFFFFFFFFFFFFFFFF;" ::"l"(q) : "memory");
+}

@@ -201,3 +201,17 @@ __device__ inline void d20(uint32_t b) {
 __device__ inline void d21(int v, uint32_t a) {
   asm volatile("st.shared.f64 [%0], %1;" ::"r"(a), "f"((float)v) : "memory");  // PTX302@%1
 }
+__device__ inline void d22(unsigned* p) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], 4294967297;" ::"l"(p) : "memory");  // PTX310@4294967297
+}
+__device__ inline int d23(int v) {
+  int r;
+  asm("add.s32 %0, %1, 0x1ffffffff;" : "=r"(r) : "r"(v));  // PTX310@0x1ffffffff
+  return r;
+}
+__device__ inline void d24() {
+  asm volatile("bar.sync 1, 4294967328;" ::: "memory");  // PTX310@4294967328
+}
+__device__ inline void d25(unsigned char* p) {
+  asm volatile("st.relaxed.gpu.global.u8 [%0], 256;" ::"l"(p) : "memory");  // PTX310@256
+}

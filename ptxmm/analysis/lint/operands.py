@@ -25,6 +25,8 @@ RULES = (
     Rule("PTX308", "unused-input", "warning", "an input operand is never used", "Inline PTX Assembly 1.1"),
     Rule("PTX309", "address-width", "error", "a 32-bit register as the address of generic or global memory",
          "PTX ISA 6.4.1"),
+    Rule("PTX310", "constant-cut", "warning", "a constant does not fit the type of the instruction",
+         "PTX ISA 4.5.1, 9.4"),
 )  # fmt: skip
 
 _BITS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "q": 128}
@@ -36,7 +38,10 @@ _WIDE_SPACES = frozenset({"generic", "global"})
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """PTX301 to PTX309."""
+    """PTX301 to PTX310."""
+    for instruction in site.body.instructions:
+        for cut in instruction.cuts:
+            yield site.at("PTX310", cut.start, cut.end, cut.message, cut.hint)
     uses: dict[int, list[tuple[Instruction, Use]]] = defaultdict(list)
     for instruction in site.body.instructions:
         for use in instruction.uses:

@@ -64,8 +64,12 @@ def lower(
         else:
             numbers[item] = count
     for number, (step, (place, calls)) in enumerate(zip(steps, places, strict=True)):
-        found = _resolved(step, flat, variables, others, numbers, predicates, isa)
+        cuts: list[PtxmmError] = []
+        found = _resolved(step, flat, variables, others, numbers, predicates, isa, cuts)
         made.append([(_placed(op, number, place, calls), why) for op, why in found])
+        for cut in cuts:
+            where = step.instruction.span if place is None else place
+            flat.remarks[f"line {where.line}: `{step.instruction.text}`: {cut.message}: {cut.hint}"] = None
     starts = [0]
     for chunk in made:
         starts.append(starts[-1] + len(chunk))
@@ -112,6 +116,7 @@ def _resolved(
     labels: Mapping[str, int],
     predicates: Container[str],
     isa: tuple[int, int],
+    cuts: list[PtxmmError],
 ) -> list[tuple[Op, tuple[PtxmmError, bool] | None]]:
     item = step.instruction
     error = step.refusal
@@ -124,7 +129,7 @@ def _resolved(
                 labels=labels,
                 isa=isa,
                 predicates=predicates,
-                strict=False,
+                cuts=cuts,
             )
             return [(_known(op, flat, others), None)]
         except PtxmmError as problem:
