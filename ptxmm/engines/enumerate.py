@@ -17,6 +17,7 @@ from ptxmm.engines.final import Finals, memory_terms, restrict
 from ptxmm.engines.independent import independent_candidates
 from ptxmm.engines.orders import Judge, Rules, rules
 from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
+from ptxmm.engines.runs import awaited
 from ptxmm.engines.static import static_evaluator
 from ptxmm.errors import Timeout
 from ptxmm.events.barriers import Meeting, meetings
@@ -60,8 +61,11 @@ def search(
 class _Case:
     """A choice of paths and of a meeting of barriers.
 
-    ``meeting``: phases, tokens and completed mbarriers. ``undefined``: why it has no meaning, or None. ``complete``:
-    every thread ends, so there is a final state. ``links``: the results made of values of several threads.
+    ``meeting``: phases, tokens and completed mbarriers. ``bounded``: some thread is cut by the bound; ``deadlocked``:
+    none is, none spins, and some thread waits for ever. ``undefined``: why it has no meaning, or None. ``open``: the
+    threads that do not end; without any there is a final state. ``begun``: no thread runs that waits for the end of one
+    of these, so that what is executed is the beginning of an execution. ``links``: the results made of values of
+    several threads.
     """
 
     paths: tuple[Path, ...]
@@ -69,8 +73,14 @@ class _Case:
     bounded: bool
     deadlocked: bool
     undefined: str | None
-    complete: bool
+    open: frozenset[int]
+    begun: bool
     links: Links
+
+    @property
+    def complete(self) -> bool:
+        """Whether every thread ends."""
+        return self.meeting.misuse is None and not self.open
 
 
 class _Task:
@@ -88,6 +98,7 @@ class _Task:
         self.scene = Scene(test)
         self.rules: Rules = rules(model)
         self.readings = readings(model.readings)
+        self.direct = model.readings.get("griddep", "direct") == "direct"
         self.ordered = "mbnext" in model.names()
         self.told = "mblate" in model.names()
         self.known_filter = known_filter(test)
@@ -113,10 +124,11 @@ class _Task:
                 if key in done:
                     continue
                 done.add(key)
-                shape = (*((id(p.trace), p.length) for p in case.paths), sources)
+                shape = (*((id(p.trace), p.length) for p in case.paths), sources, case.open)
                 known = layouts.get(shape)
                 if known is None:
-                    layout = Layout(self.scene, [p.trace.events[: p.length] for p in case.paths], case.links)
+                    events = [p.trace.events[: p.length] for p in case.paths]
+                    layout = Layout(self.scene, events, case.links, case.open)
                     known = layout, static_evaluator(self.model, layout)
                     layouts = {shape: known}  # only meetings of the same paths come again
                 self._search(case, *known, domains)
@@ -153,16 +165,26 @@ class _Task:
         ):
             paths = tuple(_path(t, meeting) for t in choice)
             going = [p for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
-            # Who spins may wait for what a thread does beyond the bound.
+            open_ = frozenset(range(len(paths))) - {p.trace.thread for p in going if p.trace.end == "end"}
             bounded = meeting.misuse is None and any(p.trace.end == "cut" for p in going)
-            if meeting.misuse is None and not bounded and any(p.trace.end == "spin" for p in going):
-                continue
+            spins = any(p.trace.end == "spin" for p in going)
             links = resolve(choice, [p.passed for p in paths], meeting.phases)[0] if shared else {}
-            outside = [p.trace.outside[0] for p in paths if p.trace.outside and p.reaches(p.trace.outside[1])]
+            outside = [p.trace.outside[0] for p in paths if p.trace.outside and self._strays(p, open_)]
             undefined = meeting.misuse or (outside[0] if outside else None)
-            stuck = bool(meeting.waiting) and meeting.misuse is None and not bounded
-            complete = meeting.misuse is None and not bounded and not meeting.waiting
-            yield _Case(paths, meeting, bounded, stuck, undefined, complete, links)
+            stuck = bool(meeting.waiting) and meeting.misuse is None and not bounded and not spins
+            begun = not open_ or not any(self._awaited(p, p.length) & open_ for p in paths)
+            yield _Case(paths, meeting, bounded, stuck, undefined, open_, begun, links)
+
+    def _strays(self, path: Path, open_: frozenset[int]) -> bool:
+        """Whether a thread comes to its first stray access, where the threads ``open_`` do not end."""
+        assert path.trace.outside is not None
+        _, position = path.trace.outside
+        return path.reaches(position) and not self._awaited(path, position[0]) & open_
+
+    def _awaited(self, path: Path, length: int) -> set[int]:
+        """The threads that must have ended for a thread to come as far as ``length`` events."""
+        thread, threads = path.trace.thread, self.test.threads
+        return {u for e in path.trace.events[:length] for u in awaited(e, threads, thread, self.direct)}
 
     def _needed_tokens(self, trace: Trace) -> Iterator[EventId]:
         """The arrivals of a path whose tokens decide anything: a choice, a value written or a register observed."""
@@ -180,11 +202,19 @@ class _Task:
         result = self.result
         if case.undefined is not None:
             return result.undefined is not None
-        if case.bounded:
-            return result.bounded
-        if case.deadlocked:
-            return result.deadlock
-        return self.full() and {f.name for f in self.rules.flags} <= result.flags
+        if case.complete:
+            return self.full() and self._flags_known()
+        return self._noted(case) and (not case.begun or self._flags_known())
+
+    def _noted(self, case: _Case) -> bool:
+        """Whether all is known that an execution in which not every thread ends shows but for flags."""
+        result = self.result
+        if case.undefined is not None:
+            return result.undefined is not None
+        return (result.bounded or not case.bounded) and (result.deadlock or not case.deadlocked)
+
+    def _flags_known(self) -> bool:
+        return {f.name for f in self.rules.flags} <= self.result.flags
 
     def _search(self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None) -> None:
         phases = layout.phase_relations(case.meeting.phases, case.meeting.order)
@@ -192,8 +222,10 @@ class _Task:
         finals = Finals(self.test, layout, self.wanted, self.readings.tear)
 
         def worthwhile(partial: Candidate, evaluator: Evaluator[int, int]) -> bool:
-            if not case.complete or case.undefined is not None:
-                return True  # the first consistent execution ends the search
+            if case.undefined is not None or not self._noted(case):
+                return True  # the first consistent execution shows it
+            if not case.complete:
+                return case.begun and judge.may_flag(evaluator, self.result.flags, WITNESS)
             return judge.may_flag(evaluator, self.result.flags, WITNESS) or self._news(
                 case, finals, partial, self._final_registers(case, partial)
             )
@@ -209,14 +241,14 @@ class _Task:
             worthwhile,
         )
         start = candidates.start()
-        if start is None:
+        if start is None or (self._noted(case) and not case.complete and not judge.may_flag(static, self.result.flags)):
             return
         found = independent_candidates(candidates, start, self.result.flags)
         for candidate in candidates.search(start, self.result.flags) if found is None else found:
             if case.complete:
                 self._finish(case, layout, judge, finals, candidate)
-            elif not self._left_out(case, candidate) and next(judge.orders(candidate.rf), None) is not None:
-                self._note(case)
+            else:
+                self._go_on(case, judge, candidate)
             if self._settled(case):
                 return
 
@@ -228,6 +260,19 @@ class _Task:
             self.result.bounded = True
         elif case.deadlocked:
             self.result.deadlock = True
+
+    def _go_on(self, case: _Case, judge: Judge, candidate: Candidate) -> None:
+        """What a reads-from shows in which not every thread ends. It has no final state, so that the filter leaves out
+        what takes the meaning from it, and its flags, only if it is false however the threads go on."""
+        out = self._left_out(case, candidate)
+        if out and case.undefined is not None:
+            return
+        for fsc, co in judge.orders(candidate.rf):
+            self._note(case)
+            if case.undefined is None and case.begun and not out and candidate.flagging:
+                self.result.flags |= judge.flags(candidate.rf, co, fsc)
+            if out or not candidate.flagging or self._settled(case):
+                return
 
     def _finish(self, case: _Case, layout: Layout, judge: Judge, finals: Finals, candidate: Candidate) -> None:
         """All final states of a reads-from in which every thread ends."""
@@ -261,8 +306,8 @@ class _Task:
         return registers
 
     def _left_out(self, case: _Case, candidate: Candidate) -> bool:
-        """Whether the filter is false of an execution that misuses a barrier, however it would go on."""
-        if case.meeting.misuse is None or self.known_filter is None:
+        """Whether the filter is false of an execution in which threads stop, however it would go on."""
+        if self.known_filter is None:
             return False
         registers = {}
         for term in terms(self.known_filter):

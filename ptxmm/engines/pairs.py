@@ -49,8 +49,8 @@ class Pairs:
         self._problem = problem = Problem(test, model, Observed((), ()), limits, asked)
         program, solver = problem.program, problem.solver
         self.undefined: str | None = None
-        if solver.satisfiable(problem.formulas.any([f for f, _ in program.undefined])):
-            self.undefined = next(text for f, text in program.undefined if solver.value(f))
+        if solver.satisfiable(problem.formulas.any([f for f, _ in problem.misuses])):
+            self.undefined = next(text for f, text in problem.misuses if solver.value(f))
         self.deadlock = solver.satisfiable(program.deadlock)
         self.bounded = solver.satisfiable(program.cut)
         solver.require(program.final)

@@ -41,7 +41,7 @@ from ptxmm.program.condition import (
 from ptxmm.program.stopped import known_filter
 from ptxmm.program.test import EventId, Test
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
-from ptxmm.relations.formula import FALSE, TRUE, Formula
+from ptxmm.relations.formula import TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
 
 
@@ -79,6 +79,7 @@ class Problem:
             cas_writes=model.readings.get("cas-failure") == "write",
             direct=model.readings.get("co") == "direct",
             ordered="mbnext" in model.names(),
+            next_grid=model.readings.get("griddep", "direct") == "direct",
         )
         program, base, evaluator = _program(
             test, model, (*memory, *observed.registers, *named), reading, limits, variations or {}
@@ -104,11 +105,12 @@ class Problem:
             self._fences_only()
         if "sync_fence" in model.names():
             self._total_fence_order()
+        self._passing = TRUE
         if test.filter is not None:
             program.constraints.append(self.formulas.either(-program.finished, self.formula(test.filter)))
-            misused = self.formulas.any([s for scenario, s in program.scenarios if scenario.undefined is not None])
-            if misused != FALSE and (early := known_filter(test)) is not None:
-                program.constraints.append(self.formulas.either(-misused, self.formula(early)))
+            early = known_filter(test)
+            assert early is not None
+            self._passing = self.formulas.either(program.finished, self.formula(early))
         if axioms and not variations:
             self._break_symmetry(named)
         self.solver = Solver(self.formulas, limits)
@@ -116,6 +118,18 @@ class Problem:
             self.solver.require(formula)
         for a, b in program.exclusive:
             self.solver.exclude(a, b)
+
+    @property
+    def misuses(self) -> list[tuple[Formula, str]]:
+        """When the program does what has no meaning, and what that is; where threads go no further, only if the filter
+        is not false however they would go on."""
+        return [(self.formulas.both(when, self._passing), text) for when, text in self.program.undefined]
+
+    @property
+    def counts(self) -> Formula:
+        """When flags count: nothing undefined happens, and what is executed is an execution that passes the filter, or
+        the beginning of one that may."""
+        return self.formulas.both(self.program.beginning, self._passing)
 
     def _register(self, term: RegisterTerm) -> Domain:
         return self.program.threads[term.thread].registers.get(term.register, only(0))

@@ -92,7 +92,8 @@ class Search:
     execution waits for ever at a barrier. ``timeout``: the deadline ended the search (then nothing else is claimed
     beyond ``found``). ``undefined``: why the program has no meaning in some consistent execution, or None.
     ``loops``: those branches, as (thread, index in its body), where the engine tells them apart.
-    ``flags``: names of the model's ``flag`` checks that hold in some consistent execution that reaches its end.
+    ``flags``: names of the model's ``flag`` checks that hold in some consistent execution, or in what all threads have
+    executed of one when each has ended, goes round a spin loop once more, waits for ever or is cut by the bound.
     """
 
     found: list[Found] = field(default_factory=list)

@@ -31,16 +31,17 @@ def search(
 def _search(problem: Problem, limits: Limits, proposition: Proposition | None, result: Search) -> None:
     """Ask the solver for everything that ``Search`` reports."""
     program, solver, formulas = problem.program, problem.solver, problem.formulas
-    if solver.satisfiable(formulas.any([f for f, _ in program.undefined])):
-        result.undefined = next(text for f, text in program.undefined if solver.value(f))
+    if solver.satisfiable(formulas.any([f for f, _ in problem.misuses])):
+        result.undefined = next(text for f, text in problem.misuses if solver.value(f))
     result.deadlock = solver.satisfiable(program.deadlock)
     result.bounded = solver.satisfiable(program.cut)
     if result.bounded:
         result.loops = {loop for loop, cut in program.loops if solver.satisfiable(cut)}
-    solver.require(program.final)
+    counts = problem.counts
     for name, formula in problem.flags:
-        if solver.satisfiable(formula):
+        if solver.satisfiable(formulas.both(formula, counts)):
             result.flags.add(name)
+    solver.require(program.final)
     if proposition is None:
         while len(result.found) != limits.states:
             limits.check()

@@ -74,7 +74,7 @@ class Strengths:
         ends = [formula for name, formula in problem.flags if name in unwanted.flags]
         if unwanted.proposition is not None:
             ends.append(problem.formula(unwanted.proposition))
-        misuse = [f for f, _ in problem.program.undefined] if unwanted.undefined else [FALSE]
+        misuse = [f for f, _ in problem.misuses] if unwanted.undefined else [FALSE]
         if unwanted.deadlock:
             misuse.append(problem.program.deadlock)
         return formulas.any([*misuse, formulas.both(problem.program.final, formulas.any(ends))])

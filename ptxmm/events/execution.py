@@ -98,17 +98,24 @@ class Layout:
     initial writes, one for each of ``cells``, the coarsest parts that all accesses are made of. ``made_of[i]`` are the
     cells of access i, ``writes`` the writes that cover a cell, the initial one first. ``leaves[t][i]`` is the number of
     the event that returns what thread t calls i, or -1; ``links``: the results that are made of values of several
-    threads. ``simple``: no two accesses overlap partially. ``places[i]``: where event i counts as performed. Raises
-    ``PtxmmError`` (kind ``unsupported``) where the events are too many.
+    threads; ``open``: the threads that do not end. ``simple``: no two accesses overlap partially. ``places[i]``: where
+    event i counts as performed. Raises ``PtxmmError`` (kind ``unsupported``) where the events are too many.
     """
 
     __slots__ = (
         "_covering", "_groups", "_sets", "_static", "algebra", "cells", "events", "leaves", "links", "made_of",
-        "numbers", "places", "reads", "scene", "simple", "spans", "thread_of", "tokens", "writes",
+        "numbers", "open", "places", "reads", "scene", "simple", "spans", "thread_of", "tokens", "writes",
     )  # fmt: skip
 
-    def __init__(self, scene: Scene, threads: Sequence[Sequence[Event]], links: Links | None = None) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        threads: Sequence[Sequence[Event]],
+        links: Links | None = None,
+        open_: frozenset[int] = frozenset(),
+    ) -> None:
         self.scene = scene
+        self.open = open_
         self.links: Links = links or {}
         self.events: list[Event] = [e for events in threads for e in events]
         self.thread_of = [e.id[0] for e in self.events]

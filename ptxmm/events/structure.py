@@ -304,13 +304,15 @@ def _mbobj(layout: Layout) -> list[int]:
 
 
 def _lives(layout: Layout) -> list[int]:
-    """In a kernel: what another CTA does with shared memory, or a bulk copy, and what the threads of its CTA do."""
+    """In a kernel: what another CTA does with shared memory, or a bulk copy, and what the threads of its CTA do, if all
+    of these end."""
     rows = [0] * len(layout.events)
     test, places = layout.scene.test, layout.scene.places
     inside: dict[object, int] = {}
+    alive = {places[t].cta for t in layout.open}
     for j, event in enumerate(layout.events[: layout.initial_first]):
-        if not event.asynchronous:
-            cta = places[event.id[0]].cta
+        cta = places[event.id[0]].cta
+        if not event.asynchronous and cta not in alive:
             inside[cta] = inside.get(cta, 0) | 1 << j
     for i, event in enumerate(layout.events[: layout.initial_first] if test.claims is not None else ()):
         place = event.cell if event.mbarrier is None else event.mbarrier

@@ -67,12 +67,16 @@ def build(
         machine.read_cells,
         machine.cells,
         tear=reading.tear,
+        direct=reading.next_grid,
         mbarriers=mbarriers(test.threads, test.objects),
         mixed=frozenset(_borders(machine)),
         operations=machine.operations,
         torn=torn,
     )
-    program.undefined += [(wrong, text) for wrong, text in machine.misuses if wrong != FALSE]
+    for index, when, text in machine.misuses:
+        wrong = formulas.both(when, program.begun(index))
+        if wrong != FALSE:
+            program.undefined.append((wrong, text))
     choose(program, machine, found, check)
     return program
 

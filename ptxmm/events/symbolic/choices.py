@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise, permutations
 
 from ptxmm.events.symbolic.coherence import coherence, exactly_one
-from ptxmm.events.symbolic.event import Event, ThreadEvents
+from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.exchanges import Exchanges, Returned, depends, resolved
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.phases import Scenario, matches
@@ -40,10 +40,11 @@ def choose(
 
 
 def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None:
-    """Choose a barrier scenario of each group; each thread completes, is cut, or waits at a barrier of its scenario."""
+    """Choose a barrier scenario of each group; each thread completes, is cut, spins, or waits at a barrier of its
+    scenario."""
     formulas, threads = program.formulas, program.threads
     if not any(t.barriers for t in threads):
-        program.constraints += [formulas.any([t.completed, t.cut, _spins(program, t)]) for t in threads]
+        program.constraints += [formulas.any([t.completed, t.cut, t.spun]) for t in threads]
         return
     program.scenarios = []
     for number in dict.fromkeys(scenario.group for scenario in found) or (0,):
@@ -64,17 +65,10 @@ def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None
     misuse = [s for scenario, s in program.scenarios if scenario.undefined is not None]
     for index, thread in enumerate(threads):
         waits = [s for scenario, s in program.scenarios if any(i[0] == index for i in scenario.stuck)]
-        spins = _spins(program, thread)
-        program.constraints.append(formulas.any([thread.completed, thread.cut, spins, *waits, *misuse]))
+        program.constraints.append(formulas.any([thread.completed, thread.cut, thread.spun, *waits, *misuse]))
         for event in thread.barriers:
             if event.tokens is not None and len(event.tokens) > 1:
                 program.at_most_one(list(event.tokens.values()))
-
-
-def _spins(program: Program, thread: ThreadEvents) -> Formula:
-    """When ``thread`` spins, maybe for what a thread does that is cut by the bound; else no execution is asked for."""
-    formulas = program.formulas
-    return formulas.both(thread.spun, formulas.any([other.cut for other in program.threads if other is not thread]))
 
 
 def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formula:

@@ -258,7 +258,8 @@ class Executor:
 
     def misuse(self, op: Op, presence: Formula, why: str) -> None:
         """Note that ``op`` has no defined behaviour when ``presence`` holds; ``why``: in words, without the place."""
-        self.machine.misuses.append((presence, f"{self.thread.name} line {op.source.span.line}: {why}"))
+        text = f"{self.thread.name} line {op.source.span.line}: {why}"
+        self.machine.misuses.append((self.index, presence, text))
 
     def wrote(self, state: State, presence: Formula) -> None:
         """Note for spin loops that the thread writes when ``presence`` holds."""

@@ -54,7 +54,8 @@ class Reading:
     ``simplify`` drops dependencies (A21), ``values`` those on values that make no difference too (A55), ``split128``
     makes two accesses of 16 bytes (A13), ``whole`` one of a vector (A57), by ``cas_writes`` a compare-and-swap that
     fails writes the old value (A14), by ``direct`` coherence order is not transitive (A5), ``ordered`` tells executions
-    apart by the order of the operations on an mbarrier (A31)."""
+    apart by the order of the operations on an mbarrier (A31), ``next_grid``: a grid waits for the one before it only
+    (A50)."""
 
     unroll: int
     tear: bool
@@ -65,6 +66,7 @@ class Reading:
     ordered: bool = False
     values: bool = False
     whole: bool = False
+    next_grid: bool = True
 
 
 @dataclass(slots=True)
@@ -127,7 +129,7 @@ class Machine:
         self.operations: list[Operation] = []
         self.products: dict[int, Wgmma] = {}
         self.read_cells: dict[int, dict[tuple[str, int, int], Domain]] = {}
-        self.misuses: list[tuple[Formula, str]] = []
+        self.misuses: list[tuple[int, Formula, str]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}
         self.freed = False
         self._choices = 0

@@ -60,8 +60,8 @@ def scenarios(
     shared = members(test)
     everyone = frozenset(range(len(threads)))
     found: dict[Scenario, None] = {}
-    # Who spins for ever counts only beside a thread that is cut by the bound: it may wait for that.
-    cut = any(thread.cut != FALSE for thread in threads)
+    # Without an end, a path is one that is cut by the bound, or spins.
+    cut = any(thread.cut != FALSE or thread.spun != FALSE for thread in threads)
     # The simulations are loaded where there is something to simulate.
     if test.dialect:
         from ptxmm.events.symbolic.phases_dialect import outcomes

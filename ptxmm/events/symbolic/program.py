@@ -10,7 +10,7 @@ from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, Threa
 from ptxmm.events.symbolic.phases import Scenario
 from ptxmm.events.symbolic.values import Domain, apply, merge, only
 from ptxmm.program.condition import MemoryTerm
-from ptxmm.program.test import Test
+from ptxmm.program.test import Placement, Test
 from ptxmm.relations.formula import Formula, Formulas
 from ptxmm.relations.symbolic import SymbolicAlgebra
 
@@ -29,7 +29,8 @@ class Program:
     ``rf[cell][r][w]``, ``co[w1, w2]``, ``fsc[f1, f2]``, ``last[range][w]`` (w = -1: initial) are the choices;
     ``scenarios`` pairs the barrier scenarios with the formula that selects each. ``constraints`` all hold in an
     execution, and no two formulas of an ``exclusive`` pair (apart, since formulas are simplified by what is in it).
-    ``tear``: cells may be read from different writes wherever they meet. ``mbarriers``: the objects that are
+    ``tear``: cells may be read from different writes wherever they meet. ``direct``: a grid waits for the one before
+    it only (reading griddep). ``mbarriers``: the objects that are
     mbarriers. ``mixed``: the objects in which accesses may overlap partially. ``torn``: those where reads might be torn
     if that had not been ruled out.
     """
@@ -52,6 +53,7 @@ class Program:
     exclusive: list[tuple[Formula, Formula]] = field(default_factory=list)
     undefined: list[tuple[Formula, str]] = field(default_factory=list)
     tear: bool = True
+    direct: bool = True
     mbarriers: frozenset[str] = frozenset()
     mixed: frozenset[str] = frozenset()
     operations: list[Operation] = field(default_factory=list)
@@ -83,6 +85,25 @@ class Program:
         """When every thread reaches its end and nothing undefined happened."""
         return self.formulas.all([self.finished, *(-f for f, _ in self.undefined)])
 
+    def begun(self, thread: int) -> Formula:
+        """When all those threads have ended whose end ``thread`` waits for (CUDA API synchronization, 9.7.14.13)."""
+        mine = self.test.threads[thread].placement
+        grids = {t: p.grid for t, p in enumerate(x.placement for x in self.test.threads) if _before(p, mine)}
+        parts = []
+        for event in self.events:
+            waits = 0 <= event.id[1] < len(self.test.threads[thread].body)
+            if event.kind == "API" and event.thread == thread and (waits or (event.id[1] < 0 and not mine.overlap)):
+                last = max(grids.values(), default=0) if waits and self.direct else 0
+                ended = self.formulas.all([self.threads[t].completed for t, grid in grids.items() if grid >= last])
+                parts.append(self.formulas.either(-event.presence, ended))
+        return self.formulas.all(parts)
+
+    @property
+    def beginning(self) -> Formula:
+        """When nothing undefined happened, and what is executed is all of an execution or the beginning of one."""
+        begun = [self.begun(thread) for thread in range(len(self.threads))]
+        return self.formulas.all([*begun, *(-f for f, _ in self.undefined)])
+
     @property
     def cut(self) -> Formula:
         """When some thread would take a backward branch more often than the bound."""
@@ -101,10 +122,10 @@ class Program:
 
     @property
     def deadlock(self) -> Formula:
-        """When some thread waits for ever at a barrier although no other was cut by the bound."""
+        """When some thread waits for ever at a barrier although no other was cut by the bound or spins."""
         formulas = self.formulas
         waits = formulas.any([s for scenario, s in self.scenarios if scenario.stuck])
-        rest = [-t.cut for t in self.threads] + [-f for f, _ in self.undefined]
+        rest = [-f for t in self.threads for f in (t.cut, t.spun)] + [-f for f, _ in self.undefined]
         return formulas.all([waits, *rest])
 
     def covers(self, event: int, cell: Cell) -> Formula:
@@ -158,6 +179,11 @@ class Program:
                     part = apply(self.formulas, lambda v, s=shift, m=mask: v >> s & m, event.value)
                     arms.append((place.when, part))
         return arms[0][1] if len(arms) == 1 else merge(self.formulas, arms)
+
+
+def _before(one: Placement, other: Placement) -> bool:
+    """Whether the grid of a thread is before that of another on the same GPU."""
+    return not one.host and not other.host and one.gpu == other.gpu and one.grid < other.grid
 
 
 def initial_value(test: Test, cell: Cell) -> int:

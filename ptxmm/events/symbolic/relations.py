@@ -403,7 +403,7 @@ def rcov(program: Program) -> Iterator[Item]:
 
 def lives(program: Program) -> Iterator[Item]:
     """What is done with shared memory from elsewhere in a cluster, or by a bulk copy, and the events in program order
-    of the threads of the CTA that it lies in; of kernels only."""
+    of the threads of the CTA that it lies in, if all of these end; of kernels only."""
     test = program.test
     if test.claims is None:
         return
@@ -417,9 +417,11 @@ def lives(program: Program) -> Iterator[Item]:
             if owner is not None and (copied or owner != ctas.get(event.thread)):
                 touched.setdefault(owner, []).append(when)
         for owner, formulas in touched.items():
+            ended = program.formulas.all([program.threads[t].completed for t, cta in ctas.items() if cta == owner])
+            when = program.formulas.both(program.formulas.any(formulas), ended)
             for other in program.events:
                 if not other.asynchronous and ctas.get(other.thread) == owner:
-                    yield event.number, other.number, program.formulas.any(formulas)
+                    yield event.number, other.number, when
 
 
 def api(program: Program) -> Iterator[Item]:

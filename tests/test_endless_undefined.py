@@ -1,0 +1,78 @@
+"""What takes the meaning from a program counts in executions that never end, too: both engines look for it there."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxmm.analysis.outcomes import check
+from tests.support import model_named, parse_one
+
+_STRAY = "mov.u64 d, x; st.u32 [d+400], 1;"
+_SPIN = "L: ld.relaxed.gpu.u32 s, [never]; setp.eq.u32 q, s, 0; @q bra L;"
+_DECLARATIONS = ".global .u32 x = 0; .global .u64 f = 0; .global .u32 never = 0; .shared .b64 b @ cta 0 = 0;"
+
+
+def _status(threads: list[str], rest: str = "") -> tuple[str, tuple[str, ...]]:
+    bodies = "\n".join(f"P{i} @ cta 0 {{ {body} }}" for i, body in enumerate(threads))
+    text = f"PTX t\n{{ {_DECLARATIONS} }}\n{bodies}\n{rest}exists (x == 7)\n"
+    result = check(parse_one(text), model_named("ptx-8.5"), engine="both")
+    return result.status, result.flags
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [
+        [f"{_STRAY} L: bra L;"],
+        [f"{_STRAY} {_SPIN}"],
+        [_STRAY, _SPIN],
+        [_STRAY, "L: bra L;"],
+        [_STRAY, "barrier.sync 0, 64;"],
+        [f"{_SPIN}", f"ld.relaxed.gpu.u64 r, [f]; setp.ne.u64 p, r, 1; @p bra E; {_STRAY} E: bra E;", "st.relaxed.gpu.u64 [f], 1;"],
+        ["L: mbarrier.try_wait.parity.shared::cta.b64 p, [b], 0; @!p bra L;", "st.u32 [x], 1;"],
+        ["mbarrier.init.shared::cta.b64 [b], 1; L: bra L;", "mbarrier.arrive.shared::cta.b64 _, [b];"],
+        [f"st.u16 [x], 1; {_SPIN}", "st.u32 [x], 1;"],
+        ["st.u16 [x], 1;", "st.u32 [x], 1; L: add.u64 r, r, 1; st.u64 [f], r; bra L;"],
+        ["mov.u64 d, x; st.u64 [f], d; ld.u64 e, [f]; st.shared.u32 [e], 1; L: bra L;"],
+    ],
+    ids=[
+        "then a loop", "then a spin", "beside a spin", "beside a loop", "beside a deadlock", "after a read",
+        "a poll for ever", "an arrival before init", "sizes and a spin", "sizes and a loop", "the wrong space",
+    ],
+)  # fmt: skip
+def test_misuse_without_an_end(threads: list[str]) -> None:
+    assert _status(threads)[0] == "undefined"
+
+
+@pytest.mark.parametrize(
+    ("threads", "status"),
+    [
+        ([f"{_SPIN} {_STRAY}", "st.u32 [x], 1;"], "complete"),
+        (["barrier.sync 0, 64;" + _STRAY, _SPIN], "complete"),
+        (["mbarrier.init.shared::cta.b64 [b], 2; bar.sync 0;"
+          "L: mbarrier.try_wait.parity.shared::cta.b64 p, [b], 0; @!p bra L;" + _STRAY, "bar.sync 0;"], "complete"),
+        (["st.relaxed.cta.u32 [x], 1; " + _SPIN, "st.relaxed.cta.u32 [x], 2;"], "complete"),
+    ],
+    ids=["behind a spin", "behind a barrier", "behind a wait", "strong accesses"],
+)  # fmt: skip
+def test_what_is_never_executed(threads: list[str], status: str) -> None:
+    assert _status(threads)[0] == status
+
+
+def test_races_of_threads_that_never_end_are_flags() -> None:
+    assert "data-race" in _status([f"st.u32 [x], 1; {_SPIN}", "st.u32 [x], 2;"])[1]
+    assert "data-race" not in _status([f"st.relaxed.cta.u32 [x], 1; {_SPIN}", "st.relaxed.cta.u32 [x], 2;"])[1]
+
+
+def test_a_filter_leaves_out_what_it_is_false_of_however_it_goes_on() -> None:
+    reads = "ld.relaxed.gpu.u64 r, [f]; setp.ne.u64 p, r, 1; @p bra E; " + _STRAY + " E: bra E;"
+    threads = [reads, "st.relaxed.gpu.u64 [f], 1;"]
+    assert _status(threads, "filter (P0:r == 1)\n")[0] == "undefined"
+    assert _status(threads, "filter (P0:r == 0)\n")[0] == "complete"
+
+
+def test_a_grid_does_not_begin_before_the_one_that_it_waits_for_ends() -> None:
+    frame = "PTX t\n{ .global .u32 x = 0; .global .u32 never = 0; }\n"
+    first = f"P0 @ cta 0, grid 0 {{ {_SPIN} }}\n"
+    second = f"P1 @ cta 0, grid 1 {{ {_STRAY} }}\n"
+    test = parse_one(frame + first + second + "exists (x == 7)")
+    assert check(test, model_named("ptx-8.5"), engine="both").status == "complete"
