@@ -8,6 +8,7 @@ from ptxmm.analysis.outcomes import check
 from tests.support import model_named, parse_one
 
 _STRAY = "mov.u64 d, x; st.u32 [d+400], 1;"
+_READ = "ld.relaxed.gpu.u64 r, [f]; setp.ne.u64 p, r, 1;"
 _SPIN = "L: ld.relaxed.gpu.u32 s, [never]; setp.eq.u32 q, s, 0; @q bra L;"
 _DECLARATIONS = ".global .u32 x = 0; .global .u64 f = 0; .global .u32 never = 0; .shared .b64 b @ cta 0 = 0;"
 
@@ -27,7 +28,7 @@ def _status(threads: list[str], rest: str = "") -> tuple[str, tuple[str, ...]]:
         [_STRAY, _SPIN],
         [_STRAY, "L: bra L;"],
         [_STRAY, "barrier.sync 0, 64;"],
-        [f"{_SPIN}", f"ld.relaxed.gpu.u64 r, [f]; setp.ne.u64 p, r, 1; @p bra E; {_STRAY} E: bra E;", "st.relaxed.gpu.u64 [f], 1;"],
+        [_SPIN, f"{_READ} @p bra E; {_STRAY} E: bra E;", "st.relaxed.gpu.u64 [f], 1;"],
         ["L: mbarrier.try_wait.parity.shared::cta.b64 p, [b], 0; @!p bra L;", "st.u32 [x], 1;"],
         ["mbarrier.init.shared::cta.b64 [b], 1; L: bra L;", "mbarrier.arrive.shared::cta.b64 _, [b];"],
         [f"st.u16 [x], 1; {_SPIN}", "st.u32 [x], 1;"],
@@ -64,7 +65,7 @@ def test_races_of_threads_that_never_end_are_flags() -> None:
 
 
 def test_a_filter_leaves_out_what_it_is_false_of_however_it_goes_on() -> None:
-    reads = "ld.relaxed.gpu.u64 r, [f]; setp.ne.u64 p, r, 1; @p bra E; " + _STRAY + " E: bra E;"
+    reads = f"{_READ} @p bra E; {_STRAY} E: bra E;"
     threads = [reads, "st.relaxed.gpu.u64 [f], 1;"]
     assert _status(threads, "filter (P0:r == 1)\n")[0] == "undefined"
     assert _status(threads, "filter (P0:r == 0)\n")[0] == "complete"

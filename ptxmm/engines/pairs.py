@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from ptxmm.cat import index
 from ptxmm.cat.ir import Model, Node
 from ptxmm.engines.problem import Problem
 from ptxmm.engines.result import Limits, Observed, Witness
@@ -53,9 +54,12 @@ class Pairs:
             self.undefined = next(text for f, text in problem.misuses if solver.value(f))
         self.deadlock = solver.satisfiable(program.deadlock)
         self.bounded = solver.satisfiable(program.cut)
+        counts, undefined = problem.counts, index().undefined
+        flags = [(name, problem.formulas.both(formula, counts)) for name, formula in problem.flags if name in undefined]
+        misuse = {name for name, formula in flags if solver.satisfiable(formula)}
         solver.require(program.final)
         self.ends = solver.satisfiable(program.final)
-        self.flags = frozenset(name for name, formula in problem.flags if solver.satisfiable(formula))
+        self.flags = misuse.union(name for name, formula in problem.flags if solver.satisfiable(formula))
         found = [_by_site(problem, node, limits) for node in relations]
         self._when = [when for when, _ in found]
         self.others = found[0][1]
