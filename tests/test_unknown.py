@@ -99,6 +99,66 @@ def test_bytes_that_nothing_looks_at_need_no_value_of_their_own() -> None:
     assert row == ("?s", "?s", *["0x????????"] * 39)
 
 
+PIECES = {
+    "the upper half": (".shared .u64 s;", "ld.shared.u32 r0, [s+4]; setp.eq.u32 p, r0, 5;"),
+    "a half taken apart": (".shared .u64 s;", "ld.shared.u64 d, [s]; mov.b64 {_, r0}, d; setp.eq.u32 p, r0, 5;"),
+    "an element of a vector": (".shared .u64 s;", "ld.shared.v2.u32 {r1, r0}, [s]; setp.eq.u32 p, r0, 5;"),
+    "one byte": (".shared .u32 s;", ".reg .u32 r0; ld.shared.u8 r0, [s+2]; setp.eq.u32 p, r0, 7;"),
+    "one byte with its sign": (".shared .u32 s;", ".reg .u32 r0; ld.shared.s8 r0, [s+1]; setp.eq.s32 p, r0, -7;"),
+    "two bytes, also seen alone": (
+        ".shared .u8 s[2];",
+        ".reg .u32 r0; ld.shared.u8 r1, [s]; ld.shared.u16 r0, [s]; setp.eq.u32 p, r0, 258;",
+    ),
+    "two words put together": (
+        ".shared .u32 s[2];",
+        "ld.shared.v2.u32 {r0, r1}, [s]; mov.b64 d, {r0, r1}; setp.eq.u64 p, d, 0x0000000200000001;",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_piece_may_equal_what_it_is_compared_with(name: str) -> None:
+    """Each byte is unknown by itself, so every piece of a value may be any number."""
+    declared, body = PIECES[name]
+    found = result(declared, f"P0 @ cta 0 {{ {body} @p mov.u32 r2, 1; }}", "exists (P0:r2 == 1)")
+    assert (found.observation, found.status) == ("sometimes", "complete")
+
+
+COMPUTED = {
+    "a register": "ld.u32 r1, [x]; add.u32 r1, r1, 3; mul.lo.u32 r1, r1, 21; setp.eq.u32 p, r0, r1; @p st.u32 [y], 1;",
+    "memory": "red.add.u32 [x], 5; ld.u32 r1, [x]; add.u32 r1, r1, r1; st.u32 [z], r1; ld.u32 r2, [z];"
+    " setp.eq.u32 p, r2, r0; @p st.u32 [y], 1;",
+    "a sum that an atomic makes": "red.add.u32 [x], 5; red.add.u32 [x], 6; atom.cas.b32 r2, [x], r0, 1;"
+    " setp.eq.u32 p, r2, r0; @p st.u32 [y], 1;",
+    "what atom.cas asks for": "ld.u32 r1, [x]; add.u32 r1, r1, 3; mul.lo.u32 r1, r1, 21;"
+    " atom.shared.cas.b32 r2, [s], r1, 1; setp.eq.u32 p, r2, r1; @p st.u32 [y], 1;",
+    "a copy of it": "cp.async.bulk.global.shared::cta.bulk_group [g], [s], 16; cp.async.bulk.commit_group;"
+    " cp.async.bulk.wait_group 0; ld.u32 r1, [g]; and.b32 r1, r1, 1; setp.eq.u32 p, r1, 0; @!p st.u32 [y], 1;",
+    "words of another size": "st.v2.u16 [x], {1, 2}; ld.u32 r1, [x]; setp.eq.u32 p, r0, r1; @p st.u32 [y], 1;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_comparing_with_what_is_computed_is_told(name: str) -> None:
+    """The constants of the test are not all the values that matter then: 63 is none of 3, 21 and 0."""
+    declared = ".shared .align 16 .u32 s[4]; .global .u32 x = 0; .global .u32 y = 0; .global .u32 z = 0;"
+    threads = f"P0 @ cta 0 {{ ld.shared.u32 r0, [s]; {COMPUTED[name]} }}"
+    found = result(declared + ".global .align 16 .u32 g[4] = {0};", threads, "forall (y == 0)")
+    assert found.holds is not True
+
+
+def test_a_condition_that_compares_with_what_is_computed() -> None:
+    threads = "P0 @ cta 0 { ld.shared.u32 r0, [s]; st.u32 [x], r0; st.u32 [y], 3; red.add.u32 [y], 4; }"
+    found = result(".shared .u32 s; .global .u32 x = 0; .global .u32 y = 0;", threads, "~exists (x == y)")
+    assert found.holds is None and found.status == "bounded"
+
+
+def test_what_is_moved_is_not_computed() -> None:
+    threads = "P0 @ cta 0 { ld.shared.u32 r0, [s]; ld.u32 r1, [x]; setp.eq.u32 p, r0, r1; @p st.u32 [y], 1; }"
+    found = result(".shared .u32 s; .global .u32 x = 9; .global .u32 y = 0;", threads, "exists (y == 1)")
+    assert (found.observation, found.status) == ("sometimes", "complete")
+
+
 def test_one_state_from_several_initial_values_is_listed_once() -> None:
     """f ends as 3 if s is 0 and P1 reads 0, or if s is 1 and it reads 1."""
     threads = (

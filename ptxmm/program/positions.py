@@ -283,7 +283,8 @@ class _Search:
         if not one and not other:
             return True
         if one and other and _one(one | other):
-            return True
+            ends = [(key, at) for key, at in one | other if at is not None]
+            return cmp in _EQUALITY or all(0 <= at <= self.test.objects[key].size for key, at in ends)
         if cmp not in _EQUALITY:
             return False
         if not one or not other:

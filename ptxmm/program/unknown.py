@@ -27,30 +27,24 @@ from ptxmm.program.condition import (
 from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.symbols import constants
 from ptxmm.program.test import MemoryObject, Test, Thread
-from ptxmm.program.undetermined import WRITERS, Writer, elements, locations, readable, refuse_loops, writers
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.program.undetermined import WRITERS, Writer, elements, readable, refuse_loops, writers
+from ptxmm.program.unknown_uses import UnknownUses
 from ptxmm.ptx.ops import (
     Alu,
     Atomic,
     Branch,
     Compare,
-    Convert,
-    ConvertAddress,
-    Load,
     Multimem,
     Op,
-    Pack,
-    Reg,
-    Select,
     SetPredicate,
-    Store,
-    Sym,
     Undetermined,
-    Unpack,
 )
 
 MOST_BYTES = 128
 """At most so many bytes of a test may be unknown: each needs a value of its own that no constant contains."""
+
+_LONGEST = 16
+"""No access is of more bytes."""
 
 MOST_ASSIGNMENTS = 256
 """At most so many combinations of values are tried for the unknown elements."""
@@ -206,12 +200,15 @@ def _assignments(test: Test) -> Iterator[Assignment]:
 
 
 def _choices(test: Test) -> tuple[list[bytes], list[list[bytes]]]:
-    """The unknown elements, and for each its own bytes and those of the values that comparisons tell apart."""
-    parts, values = _unknown_elements(test), _compared(test)
+    """The unknown pieces, and for each its own bytes and those of the values that comparisons tell apart."""
+    widths = _uses(test).widths
+    parts, values = _unknown_pieces(test, min(widths, default=_LONGEST)), _compared(test)
+    longest = max(widths, default=1)
     choices: list[list[bytes]] = []
     for part in parts:
-        mask = (1 << 8 * len(part)) - 1
-        choices.append(list(dict.fromkeys((part, *((v & mask).to_bytes(len(part), "little") for v in values)))))
+        bits = 8 * len(part)
+        pieces = (v >> at & (1 << bits) - 1 for v in values for at in range(0, max(bits, 8 * longest), bits))
+        choices.append(list(dict.fromkeys((part, *(piece.to_bytes(len(part), "little") for piece in pieces)))))
     return parts, choices
 
 
@@ -227,22 +224,26 @@ def _selections(choices: Sequence[Sequence[bytes]]) -> Iterator[tuple[bytes, ...
             yield (*first[:index], value, *first[index + 1 :])
 
 
-def _unknown_elements(test: Test) -> list[bytes]:
-    """The bytes that stand for each unknown element that an instruction or the condition may come to see."""
+def _unknown_pieces(test: Test, narrowest: int) -> list[bytes]:
+    """The bytes that stand for each unknown element that an instruction or the condition may come to see, in pieces of
+    at most ``narrowest`` bytes."""
     seen = readable(test)
     found: list[bytes] = []
     for item in test.objects.values():
         if item.unknown and item.physical == item.key:
-            step = item.type.bytes
-            for index, value in enumerate(item.initial):
-                if not seen.isdisjoint((item.key, index * step + i) for i in range(step)):
-                    found.append(value.to_bytes(step, "little"))
+            content = b"".join(value.to_bytes(item.type.bytes, "little") for value in item.initial)
+            step = min(item.type.bytes, narrowest)
+            for begin in range(0, item.size, step):
+                if not seen.isdisjoint((item.key, begin + i) for i in range(step)):
+                    found.append(content[begin : begin + step])
     made = writers(test.threads, test.objects)
     if made:
         chunks = Chunks(test)
         for writer in made:
             own = {(key, offset): byte for key, offset, byte in _content(test, writer).places}
-            found += [bytes(own[place] for place in part) for part in elements(test, writer, seen, chunks)]
+            for part in elements(test, writer, seen, chunks):
+                whole = bytes(own[place] for place in part)
+                found += [whole[i : i + narrowest] for i in range(0, len(whole), narrowest)]
     return found
 
 
@@ -279,19 +280,9 @@ def _propositions(test: Test) -> tuple[Proposition | None, ...]:
 
 def computed_with(test: Test) -> list[str]:
     """Where the program may compute with unknown values, in words: then the values tried may not be all that matter."""
-    tainted = {o.physical for o in test.objects.values() if o.unknown}
-    tainted |= {key for writer in writers(test.threads, test.objects) for key in writer.ranges}
-    if not tainted:
+    if not has_unknown(test):
         return []
-    registers: list[set[str]] = [set() for _ in test.threads]
-    found: dict[str, None] = {}
-    changed = True
-    while changed:
-        before = (len(tainted), sum(map(len, registers)), len(found))
-        for thread, held in zip(test.threads, registers, strict=True):
-            for op in thread.body:
-                _flow(test, thread, op, held, tainted, found)
-        changed = before != (len(tainted), sum(map(len, registers)), len(found))
+    found = dict(_uses(test).found)
     _, choices = _choices(test)
     if prod(map(len, choices)) > MOST_ASSIGNMENTS:
         most = max(map(len, choices)) - 1
@@ -299,47 +290,8 @@ def computed_with(test: Test) -> list[str]:
     return list(found)
 
 
-def _flow(test: Test, thread: Thread, op: Op, held: set[str], tainted: set[str], found: dict[str, None]) -> None:
-    """What ``op`` passes on of unknown values, and whether it computes with them."""
-    place = f"{thread.name} line {op.source.span.line}"
-
-    def unknown(value: object) -> bool:
-        return isinstance(value, Reg) and value.name in held
-
-    if isinstance(op, Load | Store | Atomic | Multimem):
-        base = op.address.base
-        if unknown(base):
-            found[f"{place}: an address"] = None
-        objects = set(locations(test.objects[base.name])) if isinstance(base, Sym) else set(tainted)
-        stores = isinstance(op, Store) or (isinstance(op, Multimem) and op.kind == "st")
-        reads = not stores and bool(objects & tainted)
-        if reads:
-            held |= {r.name for r in op.dst if r is not None}  # type: ignore[union-attr]
-        if isinstance(op, Store | Multimem) and any(map(unknown, op.values)):
-            tainted |= objects if isinstance(base, Sym) else {o.physical for o in test.objects.values()}
-        if isinstance(op, Multimem) and not stores and (reads or any(map(unknown, op.values))):
-            found[f"{place}: {op.kind}.{op.op}"] = None
-            tainted |= objects if op.kind == "red" else set()
-        if isinstance(op, Atomic):
-            written = any(unknown(v) for values in op.operands for v in values)
-            if op.op not in ("exch", "cas") and (reads or written):
-                found[f"{place}: {op.op}"] = None
-            if reads or written:
-                tainted |= objects
-        return
-    if not any(name in held for name, _ in uses(op)):
-        return
-    compares = isinstance(op, SetPredicate | Branch)
-    copies = (
-        isinstance(op, ConvertAddress | Select)
-        or (isinstance(op, Alu) and op.op == "mov")
-        or (isinstance(op, Pack | Unpack) and all(type_.bits % 8 == 0 for _, type_ in (*definitions(op), *uses(op))))
-        or (isinstance(op, Convert) and op.to.bits >= op.frm.bits and not op.saturate)
-    )
-    if not compares and not copies:
-        found[f"{place}: {op.source.text.partition(' ')[0]}"] = None
-    if not isinstance(op, SetPredicate):
-        held |= {name for name, _ in definitions(op)}
+def _uses(test: Test) -> UnknownUses:
+    return UnknownUses(test, list(_comparisons(_propositions(test))))
 
 
 def _compared(test: Test) -> list[int]:

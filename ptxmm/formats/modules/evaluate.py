@@ -84,7 +84,7 @@ def evaluate(
             plain = isinstance(item, Sym) and variables[item.name].space not in SPACES
             return {dst.name: int(space == "global")} if plain else None
         case SetPredicate():
-            return _set_predicate(op, value)
+            return _set_predicate(op, value, variables)
         case Select(type_, dst, a, b, predicate):
             chosen = value(predicate)
             item = None if chosen is None else value(a if chosen else b)
@@ -201,7 +201,9 @@ def _places(a: Known | None, b: Known | None) -> tuple[Sym, Sym] | None:
     return (a, b) if isinstance(a, Sym) and isinstance(b, Sym) and a.name == b.name else None
 
 
-def _set_predicate(op: SetPredicate, value: Callable[[Operand], Known | None]) -> dict[str, Known] | None:
+def _set_predicate(
+    op: SetPredicate, value: Callable[[Operand], Known | None], variables: Mapping[str, Object]
+) -> dict[str, Known] | None:
     a, b = value(op.a), value(op.b)
     if isinstance(a, int) and isinstance(b, int):
         try:
@@ -209,6 +211,9 @@ def _set_predicate(op: SetPredicate, value: Callable[[Operand], Known | None]) -
         except KeyError:
             return None
     elif op.cmp in _ORDERS and (places := _places(a, b)) is not None:
+        size = variables[places[0].name].size
+        if op.cmp not in ("eq", "ne") and not all(0 <= place.offset <= size for place in places):
+            return None  # one of them may lie beyond the end of all addresses
         result = int(_ORDERS[op.cmp](places[0].offset, places[1].offset))
     elif op.cmp in ("eq", "ne") and sum(isinstance(item, Sym | Generic) for item in (a, b)) == 1 and 0 in (a, b):
         if op.type.bits != 64:
