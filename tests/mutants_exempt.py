@@ -120,6 +120,7 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (HALVES, "ptx-8.5", ["axiom MixedSizeRMW whatever amo-ms", "axiom MixedSizeRMW whatever amo-ms (2)"]),
     (NO_EVENTS, "ptx-6.0 ptx-7.5", ["arrived without cluphase", "arrived without mbphase"]),
     (NO_EVENTS, "ptx-6.0 ptx-7.5", ["passed without CW", "passed never (issue-all)?"]),
+    (NO_EVENTS, "ptx-6.0", ["passed without API"]),
     # ptx-6.0
     (ALL_GENERIC, "ptx-6.0", ["related whatever same-proxy"]),
     (ACCESSES, "ptx-6.0", ["axiom CoTotalMS whatever loc"]),

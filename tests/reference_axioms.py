@@ -260,7 +260,7 @@ def final_writes(
         return None
     if x.model == "sc":
         return sequentially_consistent(x, reading, met, decide)
-    if x.dependencies and not acyclic(rf | x.dep | met.phases | x.passed):  # No-Thin-Air
+    if x.dependencies and not acyclic(rf | x.dep | met.phases | x.api | x.passed):  # No-Thin-Air
         return None
     bc, cause = causality(x, rf, fsc, met)
     if not acyclic(fsc):  # FenceSC-order

@@ -97,6 +97,7 @@ class Path:
     constraints: tuple[tuple[Expr, bool], ...]
     registers: dict[str, Expr]
     steps: tuple[Step, ...] = ()
+    left: frozenset[Leaf] = NOTHING  # what decided that its loops were left
 
 
 @dataclass(frozen=True, slots=True)

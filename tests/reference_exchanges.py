@@ -259,4 +259,4 @@ def resolved(path: Path, given: Given) -> Path:
     )
     constraints = tuple((substitute(e, given), truth) for e, truth in path.constraints)
     registers = {name: substitute(e, given) for name, e in path.registers.items()}
-    return replace(path, events=events, constraints=constraints, registers=registers)
+    return replace(path, events=events, constraints=constraints, registers=registers, left=known(path.left))

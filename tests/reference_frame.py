@@ -100,7 +100,7 @@ class Frame:
                 self.events.append(event)
             if api:
                 self.ends[t] = (first, len(self.events))
-                self.events.append(Event(t, "API", step=len(path.events)))
+                self.events.append(Event(t, "API", left=path.left, step=len(path.events)))
         self.borders()
         self.sets()
         self.relations()
@@ -300,7 +300,7 @@ class Frame:
         self.pfl = {(f, m) for f, m in self.pfence & self.local if f in fences}
         # what comes after a barrier, an asynchronous operation with all that belongs to it
         started = {(a, c) for a, b in self.po if b in self.ISS for i, c in self.issue_all if i == b}
-        self.passed = {(a, b) for a, b in self.po | started if a in self.BW | self.CW}
+        self.passed = {(a, b) for a, b in self.po | started if a in self.BW | self.CW | self.API}
         self.tmcov = {
             (f, r)
             for f in self.TMACQ

@@ -81,7 +81,7 @@ class Walker:
             if run.pc >= len(self.thread.body):
                 exits = Event(self.index, "EX", ctrl=run.missed, left=run.left, step=len(run.events))
                 events = (*run.events, exits) if self.exits else run.events
-                yield Path(events, run.constraints, run.registers, run.steps)
+                yield Path(events, run.constraints, run.registers, run.steps, run.left)
             else:
                 writes = sum(e.kind == "W" for e in run.events)
                 run = replace(run, writes_at={**run.writes_at, run.pc: writes})

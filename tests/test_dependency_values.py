@@ -378,7 +378,7 @@ def twins(body: str) -> dict[int, int]:
 def test_twins() -> None:
     p = "setp.eq.u32 p, r0, 1; "
     assert twins(p + "@p st.global.u32 [x], r1; @!p st.global.u32 [x], r1") == {1: 1, 2: 2}
-    assert twins(p + "@p st.global.u32 [x], r1; @!p st.global.u32 [x], r2") == {}
+    assert twins(p + "mov.u32 r2, 1; @p st.global.u32 [x], r1; @!p st.global.u32 [x], r2") == {}
     assert twins(p + "@p st.global.u32 [x], r1; @!p st.global.u32 [y], r1") == {}
     assert twins(p + "@p st.global.u32 [x], r1; @p st.global.u32 [x], r1") == {}
     assert twins(p + "@p st.global.u32 [x], r1; mov.u32 r1, 2; @!p st.global.u32 [x], r1") == {}
@@ -399,3 +399,55 @@ def test_twins() -> None:
     red = "red.relaxed.gpu.global.add.u32 [x], r1;"
     assert twins(p + f"@p {red} @!p {red[:-1]}") == {1: 1, 2: 2}
     assert twins(p + f"@p {red} fence.acq_rel.gpu; @!p {red[:-1]}") == {}
+    # the same values in other registers
+    assert twins(arms.format("mov.u32 r1, 3; " + store, "mov.u32 r2, 3; " + store.replace("r1", "r2"))) == {3: 1, 6: 1}
+    assert twins(arms.format("add.u32 r1, r0, 3; " + store, "add.u32 r1, r0, 3; " + store)) == {3: 1, 6: 1}
+    assert twins(arms.format("add.u32 r1, r0, 3; " + store, "add.u32 r1, r0, 4; " + store)) == {}
+    assert twins(arms.format("ld.global.u32 r1, [y]; " + store, "ld.global.u32 r1, [y]; " + store)) == {}
+    assert twins(arms.format("st.global.u32 [x], -1;", "st.global.u32 [x], 4294967295;")) == {2: 1, 4: 1}
+    half = "red.relaxed.gpu.global.add.noftz.f16x2 [x], r1;"
+    assert twins(arms.format("mov.u32 r1, 0x10001; " + half, "mov.u32 r1, 1; " + half)) == {}
+
+
+GUARDS = (
+    # the second predicate, from r0 and r1, where the first is `setp.lt.u32 p, r0, r1`; whether it is the opposite
+    ("setp.ge.u32 q, r0, r1;", True),
+    ("setp.le.u32 q, r1, r0;", True),
+    ("setp.hs.u32 q, r0, r1;", True),
+    ("not.pred q, p;", True),
+    ("not.pred s, p; mov.pred q, s;", True),
+    ("mov.u32 r2, r0; setp.ge.u32 q, r2, r1;", True),
+    ("setp.gt.u32 q, r0, r1;", False),
+    ("setp.ge.s32 q, r0, r1;", False),
+    ("setp.ge.u32 q, r1, r0;", False),
+    ("setp.lt.u32 q, r0, r1;", False),
+    ("not.pred s, p; not.pred q, s;", False),
+    ("setp.ge.and.u32 q, r0, r1, p;", False),
+    ("add.u32 r2, r0, 0; setp.ge.u32 q, r2, r1;", False),
+    ("@p setp.ge.u32 q, r0, r1;", False),
+)
+
+
+@pytest.mark.parametrize(("second", "opposite"), GUARDS)
+def test_opposite_guards(second: str, opposite: bool) -> None:
+    store = "st.global.u32 [x], r0;"
+    first = "ld.global.u32 r0, [x]; ld.global.u32 r1, [y]; setp.lt.u32 p, r0, r1;"
+    place = 3 + second.count(";")
+    found = twins(f"{first} {second} @p {store} @q {store[:-1]}")
+    assert found == ({place: place, place + 1: place + 1} if opposite else {})
+    same = twins(f"{first} {second} @p {store} @!q {store[:-1]}")
+    alike = not opposite and second in ("setp.lt.u32 q, r0, r1;", "not.pred s, p; not.pred q, s;")
+    assert same == ({place: place, place + 1: place + 1} if alike else {})
+
+
+def test_opposite_guards_of_one_comparison() -> None:
+    stores = "@p st.global.u32 [x], 1; @q st.global.u32 [x], 1"
+    assert twins("setp.eq.u32 p|q, r0, 1; " + stores) == {1: 1, 2: 2}
+    assert twins("setp.eq.u32 p, r0, 1; setp.ne.u32 q, 1, r0; " + stores) == {2: 2, 3: 3}
+    assert twins("setp.eq.u32 s, r1, 1; setp.eq.or.u32 p|q, r0, 1, s; " + stores) == {}
+    floats = "ld.global.f32 f0, [x]; ld.global.f32 f1, [y]; mov.u32 r0, 1; "
+    floats += "setp.{}.f32 p, f0, f1; setp.{}.f32 q, f0, f1; " + stores
+    for cmp, opposite in (("lt", "geu"), ("eq", "neu"), ("num", "nan"), ("gtu", "le")):
+        assert twins(floats.format(cmp, opposite)) == {5: 5, 6: 6}, cmp
+    for cmp, other in (("lt", "ge"), ("eq", "ne"), ("lt", "ltu"), ("ltu", "geu")):
+        assert twins(floats.format(cmp, other)) == {}, cmp

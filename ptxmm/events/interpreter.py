@@ -173,7 +173,8 @@ def _run(machine: Machine) -> None:
 def _boundary(machine: Machine, pc: int, completes: tuple[int, ...]) -> None:
     """The start or the end of the thread, as an event of CUDA API synchronization."""
     identity = (machine.trace.thread, pc, 0, 0)
-    machine.trace.events.append(Event(identity, "API", None, turn=machine.step_count, completes=completes))
+    event = Event(identity, "API", None, left=machine.left, turn=machine.step_count, completes=completes)
+    machine.trace.events.append(event)
 
 
 def _exit(machine: Machine) -> None:

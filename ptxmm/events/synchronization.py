@@ -79,12 +79,9 @@ def barrier(machine: Machine, op: Barrier) -> None:
 
 def barrier_operands(machine: Machine, op: Barrier | BarrierReduction) -> tuple[int, int, int | None, int]:
     """The number of a barrier and how many threads it is for (None: all), each with the reads that it depends on."""
-    node = machine.operand(op.barrier, U32)
-    number = machine.decide(node, None, "number of this barrier")
-    if op.count is None:
-        return number, node.reads, None, 0
-    counted = machine.operand(op.count, U32)
-    return number, node.reads, machine.decide(counted, None, "count of this barrier"), counted.reads
+    number, addr = machine.number(op.barrier, U32, "number of this barrier")
+    count, data = (None, 0) if op.count is None else machine.number(op.count, U32, "count of this barrier")
+    return number, addr, count, data
 
 
 def warp_barrier(machine: Machine, op: WarpBarrier) -> None:

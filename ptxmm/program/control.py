@@ -145,7 +145,7 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
     """
     body = thread.body
     if not any(isinstance(op, Branch | Exit) for op in body):
-        return ControlFlow({}, {}, frozenset(), {}, twins=twins(body, {}))
+        return ControlFlow({}, {}, frozenset(), {}, twins=twins(thread, graph_of(body), {}))
     graph = graph_of(body)
     parent = post_dominators(graph)
     written = [frozenset(name for name, _ in definitions(op)) for op in body]
@@ -165,7 +165,7 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, backward, written, silent) if backward else {}
     quiet = silent if spin else frozenset()
-    found = frozenset(leaving), twins(body, join), frozenset(skipping), same_either_way(thread, graph, join)
+    found = frozenset(leaving), twins(thread, graph, join), frozenset(skipping), same_either_way(thread, graph, join)
     return ControlFlow(join, assigned, backward, spin, quiet, *found)
 
 

@@ -1,4 +1,5 @@
-"""Registers that hold the same value whichever way a branch goes (reading dep=value).
+"""Registers that hold the same value whichever way a branch goes, and what instructions do, told by such values
+(reading dep=value).
 
 Value numbering: two registers have one number if they are copies of one value, the same constant, or the same
 instruction made them of values with the same numbers. What comes from memory or from other threads has a number of its
@@ -7,14 +8,29 @@ own for each instruction, and so has what meets with another number where paths 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ptxmm.program.graph import Graph, reach, strong_components
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import definitions
-from ptxmm.ptx.ops import Alu, AluPair, Branch, Convert, Op, Pack, Reg, Select, SetPredicate, Sym, Unpack
+from ptxmm.ptx.ops import (
+    Address,
+    Alu,
+    AluPair,
+    Branch,
+    Convert,
+    Guard,
+    Imm,
+    Op,
+    Pack,
+    Reg,
+    Select,
+    SetPredicate,
+    Sym,
+    Unpack,
+)
 
 _RESULTS: Mapping[type, tuple[str, ...]] = {
     Alu: ("dst",),
@@ -29,6 +45,29 @@ _RESULTS: Mapping[type, tuple[str, ...]] = {
 
 _Numbers = dict[str, int]
 """The number of the value of each register."""
+_OPPOSITE = {"neu": "eq", "equ": "ne", "geu": "lt", "gtu": "le", "leu": "gt", "ltu": "ge", "nan": "num"}
+"""Comparisons of floating-point numbers, and those that hold of the same operands if and only if they do not."""
+
+
+class Described(NamedTuple):
+    """What an instruction does but for its guard, the values of registers in the place of their names, and what holds
+    where it does it: the number of a predicate, and whether that is false."""
+
+    what: Hashable
+    guard: tuple[int, bool] | None
+
+
+def described(thread: Thread, graph: Graph, places: Collection[int]) -> dict[int, Described]:
+    """What the instructions at ``places`` do. Of two in one round of all loops that do the same it is told alike."""
+    numbering = _Numbering(thread, graph)
+    found: dict[int, Described] = {}
+
+    def look(pc: int, numbers: _Numbers) -> None:
+        if pc in places:
+            found[pc] = numbering.described(thread.body[pc], numbers)
+
+    numbering.run(look)
+    return found
 
 
 def same_either_way(thread: Thread, graph: Graph, join: Mapping[int, int]) -> dict[int, frozenset[str]]:
@@ -56,25 +95,60 @@ class _Numbering:
         self.thread = thread
         self.graph = graph
         self.terms: dict[Hashable, int] = {}
+        self.constants: dict[int, int] = {}
+        self.literals: dict[int, tuple[int, bool]] = {}
+        """Of predicates that are the same as, or the opposite of, another value: its number, and which of both."""
         self.place = [(component, pc) for pc, component in enumerate(strong_components(graph))]
         """An order in which only branches that lead back, as part of a loop, go against control."""
 
-    def run(self) -> dict[int, _Numbers]:
+    def run(self, look: Callable[[int, _Numbers], None] = lambda pc, numbers: None) -> dict[int, _Numbers]:
         """The numbers after each instruction; where only the next one follows, which none but it comes before, they
-        are those after that one."""
+        are those after that one. ``look``: what to call with those before each."""
         leaving: dict[int, _Numbers] = {}
         for _, pc in sorted(self.place[:-1]):
             leaving[pc] = self.entering(pc, leaving)
+            look(pc, leaving[pc])
             self.assign(pc, leaving[pc])
         return leaving
 
     def number(self, term: Hashable) -> int:
         return self.terms.setdefault(term, len(self.terms))
 
+    def constant(self, value: int) -> int:
+        found = self.number(("constant", value))
+        self.constants[found] = value
+        return found
+
+    def described(self, op: Op, numbers: _Numbers) -> Described:
+        """What ``op`` does; two that write registers do the same only if these have the same names."""
+        type_ = getattr(op, "type", None)
+        bits = 64 if type_ is None else type_.bits * getattr(op, "packed", 1)
+        kept = [(f.name, getattr(op, f.name)) for f in fields(op) if f.name not in ("source", "guard")]
+        what = (type(op), *(item if name == "dst" else self.told(item, bits, numbers) for name, item in kept))
+        return Described(what, None if op.guard is None else self.guard(op.guard, numbers))
+
+    def told(self, item: Any, bits: int, numbers: _Numbers) -> Hashable:
+        """``item`` of an instruction on numbers of so many ``bits``, told by its value."""
+        if isinstance(item, tuple):
+            return tuple(self.told(part, bits, numbers) for part in item)
+        if isinstance(item, Address):
+            return self.told(item.base, 64, numbers), item.offset
+        known = item.value if isinstance(item, Imm) else None
+        if isinstance(item, Reg):
+            known = self.constants.get(numbers[item.name])
+        return self.operand(item, numbers) if known is None else ("constant", known & ((1 << bits) - 1))
+
+    def guard(self, guard: Guard, numbers: _Numbers) -> tuple[int, bool]:
+        number, negated = self.literal(numbers[guard.register])
+        return number, negated != guard.negated
+
+    def literal(self, number: int) -> tuple[int, bool]:
+        return self.literals.get(number, (number, False))
+
     def entering(self, pc: int, leaving: Mapping[int, _Numbers]) -> _Numbers:
         before = self.graph.before[pc]
         if not pc and not before:
-            return {name: self.number(("constant", self.thread.initial.get(name, 0))) for name in self.thread.registers}
+            return {name: self.constant(self.thread.initial.get(name, 0)) for name in self.thread.registers}
         if not before or any(self.place[p] >= self.place[pc] for p in before):
             return {name: self.number((pc, name)) for name in self.thread.registers}
         first, *others = [leaving[p] for p in before]
@@ -107,7 +181,30 @@ class _Numbering:
                     bits = self.bits(register)
                     copied = self.copied(op, bits, numbers)
                     made[register.name] = self.number((type(op), field, i, bits, given)) if copied is None else copied
+        self.relate(op, made, numbers)
         return made
+
+    def relate(self, op: Op, made: _Numbers, numbers: _Numbers) -> None:
+        """Note of the predicates that ``op`` makes what they are the opposite of."""
+        if isinstance(op, Alu) and op.op == "not" and isinstance(op.sources[0], Reg) and op.type.kind == "pred":
+            number, negated = self.literal(numbers[op.sources[0].name])
+            self.literals[made[op.dst.name]] = number, not negated
+        if isinstance(op, SetPredicate) and op.boolop is None:
+            held, negated = self.comparison(op, numbers)
+            self.literals[made[op.dst.name]] = held, negated
+            if op.complement is not None:
+                self.literals[made[op.complement.name]] = held, not negated
+
+    def comparison(self, op: SetPredicate, numbers: _Numbers) -> tuple[int, bool]:
+        """The number of the comparison of these values that ``op`` makes, or of its opposite."""
+        cmp, _, mode = op.cmp.partition(".")
+        a, b = (self.told(item, op.type.bits, numbers) for item in (op.a, op.b))
+        if op.type.kind not in ("f", "bf") and cmp in ("gt", "le"):
+            cmp, a, b = {"gt": "lt", "le": "ge"}[cmp], b, a
+        opposites = _OPPOSITE if op.type.kind in ("f", "bf") else {"ne": "eq", "ge": "lt"}
+        told = opposites.get(cmp, cmp)
+        operands: Hashable = frozenset((a, b)) if told in ("eq", "ne") else (a, b)
+        return self.number(("compared", told, mode, op.type, operands)), told != cmp
 
     def operand(self, item: Any, numbers: _Numbers) -> Hashable:
         """What tells apart a field of an instruction: of a register the number of its value."""

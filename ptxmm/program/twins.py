@@ -2,26 +2,26 @@
 
 ``@p st X; @!p st X`` makes the store whatever p is, and so does a branch with the store on both of its arms. That it is
 made does not depend on what p depends on, and a compiler may put one store in the place of the two. So it is with an
-atomic and with an arrival at a barrier or an mbarrier.
+atomic and with an arrival at a barrier or an mbarrier. Two are the same if they have the same values as operands, in
+whatever registers, and guards are opposite if one of them holds of all values (see ``program.numbering``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.program.graph import Graph
+from ptxmm.program.numbering import Described, described
+from ptxmm.program.test import Thread
 from ptxmm.ptx.ops import (
     COMPUTING,
     Atomic,
     Barrier,
     Branch,
     ClusterBarrier,
-    Guard,
     Load,
     MbarrierArrive,
     MbarrierTx,
-    Op,
     Store,
     WarpBarrier,
 )
@@ -32,24 +32,27 @@ _Made = Store | Atomic | Barrier | ClusterBarrier | WarpBarrier | MbarrierArrive
 """What others may see that it is made."""
 
 
-def twins(body: Sequence[Op], join: Mapping[int, int]) -> dict[int, int]:
+def twins(thread: Thread, graph: Graph, join: Mapping[int, int]) -> dict[int, int]:
     """For the pc of each such instruction that of the branch whose way makes no difference; its own for its guard.
 
     ``join``: where the ways of a branch meet again. Between the branch, or the first of two with opposite guards, and
-    the other there is nothing but what computes, reads or writes, no other way to come in between the two, and nothing
-    that changes an operand of them.
+    the other there is nothing but what computes, reads or writes, and no other way to come in between the two.
     """
-    found: dict[int, int] = {}
+    body = thread.body
+    places = {pc for pc, op in enumerate(body) if isinstance(op, _Made)}
+    if len(places) < 2 or not (join or sum(body[pc].guard is not None for pc in places) > 1):
+        return {}
+    known = described(thread, graph, places)
     targets = {op.target for op in body if isinstance(op, Branch)}
-    for pc, op in enumerate(body):
-        if isinstance(op, _Made) and op.guard is not None and pc not in found:
-            other = _opposite(body, pc, op, targets)
-            if other is not None:
-                found |= {pc: pc, other: other}
+    found: dict[int, int] = {}
+    for pc in sorted(places):
+        other = None if pc in found else _opposite(thread, pc, known, targets)
+        if other is not None:
+            found |= {pc: pc, other: other}
     for pc, op in enumerate(body):
         if isinstance(op, Branch) and pc in join and op.target > pc:
-            rest = list(_made(body, op.target, join[pc]))
-            for place, store in _made(body, pc + 1, join[pc]):
+            rest = list(_made(thread, op.target, join[pc], known))
+            for place, store in _made(thread, pc + 1, join[pc], known):
                 match = next((other for other in rest if other[1] == store), None)
                 if match is not None:
                     rest.remove(match)
@@ -58,38 +61,31 @@ def twins(body: Sequence[Op], join: Mapping[int, int]) -> dict[int, int]:
     return found
 
 
-def _opposite(body: Sequence[Op], pc: int, store: _Made, targets: set[int]) -> int | None:
+def _opposite(thread: Thread, pc: int, known: Mapping[int, Described], targets: set[int]) -> int | None:
     """Where the same as at ``pc`` follows with the opposite guard."""
-    assert store.guard is not None
-    wanted = replace(store, guard=Guard(store.guard.register, not store.guard.negated))
-    used = _names(store)
-    for other in range(pc + 1, len(body)):
-        op = body[other]
+    what, guard = known[pc]
+    if guard is None:
+        return None
+    wanted = Described(what, (guard[0], not guard[1]))
+    for other in range(pc + 1, len(thread.body)):
         if other in targets:
             return None
-        if isinstance(op, _Made) and replace(op, source=store.source) == wanted:
+        if known.get(other) == wanted:
             return other
-        if not isinstance(op, _PASSED) or used & {name for name, _ in definitions(op)}:
+        if not isinstance(thread.body[other], _PASSED):
             return None
     return None
 
 
-def _made(body: Sequence[Op], pc: int, end: int) -> Iterator[tuple[int, _Made]]:
-    """What is made on the way from ``pc`` to ``end`` with the operands that there are at ``pc``; all with the same
-    source, so that they can be compared."""
-    changed: set[str] = set()
+def _made(thread: Thread, pc: int, end: int, known: Mapping[int, Described]) -> Iterator[tuple[int, Described]]:
+    """What is made on the way from ``pc`` to ``end``."""
     while pc < end:
-        op = body[pc]
+        op = thread.body[pc]
         if isinstance(op, Branch) and op.guard is None and op.condition is None and op.target > pc:
             pc = op.target
             continue
-        if isinstance(op, _Made) and not changed & _names(op):
-            yield pc, replace(op, source=body[0].source)
+        if pc in known:
+            yield pc, known[pc]
         if not isinstance(op, _PASSED):
             return
-        changed |= {name for name, _ in definitions(op)}
         pc += 1
-
-
-def _names(op: Op) -> set[str]:
-    return {name for name, _ in uses(op)}
