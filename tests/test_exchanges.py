@@ -114,6 +114,33 @@ def test_lanes_that_have_ended_give_nothing() -> None:
     assert found.undefined and not found.states
 
 
+MASKED = (
+    "bar.warp.sync MASK", "shfl.sync.bfly.b32 r, 1, 0, 31, MASK", "vote.sync.all.pred p, q, MASK",
+    "vote.sync.ballot.b32 r, q, MASK", "match.any.sync.b32 r, 1, MASK", "match.all.sync.b32 r|p, 1, MASK",
+    "redux.sync.add.u32 r, 1, MASK", "elect.sync r|p, MASK",
+)  # fmt: skip
+"""The instructions with a membermask (9.7.10.6, 9.7.14.2, .9, .10, .12, .14)."""
+
+
+@pytest.mark.parametrize("engine", BOTH)
+@pytest.mark.parametrize("code", MASKED)
+def test_membermasks(code: str, engine: str) -> None:
+    """A thread that is not in its own mask is undefined, wherever the mask comes from. Threads wait for others with the
+    same mask only, until these exit."""
+
+    def said(*masks: str, warp: bool = True, after: str = "") -> Answer:
+        bodies = [f"{SET}; mov.u32 m, 1; {code.replace('MASK', mask)}{after}" for mask in masks]
+        return ask(engine, parse_one(text(*bodies, warp=warp)), model_named("ptx-8.5"))
+
+    for masks in (("3", "1"), ("2", "2"), ("0", "3"), ("m", "m")):
+        assert said(*masks).undefined, masks
+    assert said("2", warp=False).undefined  # a thread alone in its warp is lane 0
+    assert said("1", warp=False).states and not said("1", warp=False).undefined
+    assert said("3", "3").states and not said("3", "3").undefined
+    other = said("3", "2", after="; barrier.sync 0")
+    assert (other.states, other.deadlock, other.undefined) == (frozenset(), True, False)
+
+
 def test_misuse_and_deadlock() -> None:
     for code in ("shfl.sync.idx.b32 r, 1, 2, 31, 7", "shfl.sync.idx.b32 r, 1, 1, 31, 1", "vote.sync.any.pred q, q, 2"):
         assert answer(f"{SET}; {code}").undefined

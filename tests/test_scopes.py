@@ -322,3 +322,16 @@ E:
     assert result.rows[0].holds is None
     assert not result.narrowings
     assert any(note.kind == "vacuous" for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["wgmma.fence.sync.aligned", "wgmma.commit_group.sync.aligned", "tcgen05.wait::st.sync.aligned"],
+)
+def test_nobody_joins_a_warp_that_executes_something_together(code: str) -> None:
+    """A thread that has no such instruction would take the meaning from the program (9.7.16)."""
+    body = MP.format("cta 0, warp 0", "cta 1", "gpu", "gpu").replace("PTX MP\n", "PTX MP\nISA=8.6\n")
+    test = parse_one(body.replace("st.global.u32 [data], 1 ", f"{code} | ;\n st.global.u32 [data], 1 "))
+    rows = table(found(test))
+    assert isinstance(rows["warp"], str) and "warp" in rows["warp"]
+    assert rows["cta"] is True

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ptxmm.cat.ir import Coverage
 from ptxmm.errors import PtxmmError
 from ptxmm.program.accesses import check_access
+from ptxmm.program.convergence import gathers
 from ptxmm.program.placement import CLUSTER_SIZE, WARP_SIZE, Cta, cta_of
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Placement, Test
@@ -23,17 +24,10 @@ from ptxmm.ptx.ops import (
     BulkCopy,
     ClusterBarrier,
     CtaRank,
-    LoadMatrix,
     Mapa,
     Op,
-    StoreMatrix,
     WarpBarrier,
     WarpExchange,
-    Wgmma,
-    WgmmaFence,
-    Wmma,
-    WmmaLoad,
-    WmmaStore,
 )
 
 LEVELS = ("warp", "cta", "cluster", "gpu", "sys")
@@ -53,7 +47,6 @@ _APART = {
     "gpu": "in different clusters",
     "sys": "on different GPUs",
 }
-_WARP_OPS = (WarpBarrier, WarpExchange, LoadMatrix, StoreMatrix, Wgmma, WgmmaFence, Wmma, WmmaLoad, WmmaStore)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +120,9 @@ def _warp_ties(test: Test, members: Sequence[int]) -> Iterator[Tie]:
         warp = test.threads[i].placement.warp
         warps.setdefault(("alone", i) if warp is None else warp, []).append(i)
     for lanes in warps.values():
-        op = _first(test, lanes, _WARP_OPS)
+        op = _first(test, lanes, (WarpBarrier, WarpExchange)) or next(
+            (op for i in lanes for op in _body(test, i) if gathers(op)), None
+        )
         if op is not None:
             yield Tie("warp", tuple(lanes), f"`{_written(op)}` is about the lanes of a warp", True)
         elif counted:

@@ -19,7 +19,7 @@ from ptxmm.events.scopes import places
 from ptxmm.events.trace import Event, Trace
 from ptxmm.program.chunks import Chunks
 from ptxmm.program.control import BARRIERS, SPINS, around, control_flow, exits_matter
-from ptxmm.program.convergence import is_barrier, sites
+from ptxmm.program.convergence import gathers, sites
 from ptxmm.program.mbarriers import opaque
 from ptxmm.program.silent import silent
 from ptxmm.program.test import EventId, Test
@@ -191,8 +191,8 @@ def _execute(machine: Machine, op: ops.Op) -> None:
             return
         guard = None
     machine.guard = guard
-    gathers = machine.pc in machine.program.aligned and not is_barrier(op)
-    if gathers and (guard is None or machine.decide(guard, (0, 1))):
+    meets = machine.pc in machine.program.aligned and gathers(op)
+    if meets and (guard is None or machine.decide(guard, (0, 1))):
         machine.round = _round(machine)
         synchronization.gather(machine)
     products = machine.products

@@ -51,9 +51,9 @@ _SECTIONS: dict[type, str] = {
 """Where each instruction is described that may be ``.aligned``."""
 
 
-def is_barrier(op: Op) -> bool:
-    """Whether ``op``, if it is ``.aligned``, is a barrier, which has steps of its own in the simulation of barriers."""
-    return isinstance(op, _BARRIERS)
+def gathers(op: Op) -> bool:
+    """Whether ``op`` is ``.sync.aligned`` and no barrier, which has steps of its own in the simulation of barriers."""
+    return not isinstance(op, _BARRIERS) and _aligned(op)
 
 
 def sites(test: Test, thread: int) -> dict[int, str]:
@@ -103,7 +103,8 @@ def _aligned(op: Op) -> bool:
 def divergent(test: Test, thread: int, pc: int, other: int) -> str:
     """Why the instruction at ``pc`` of ``thread`` is undefined: ``other``, of its warp, does not execute it with it."""
     me, op = test.threads[thread], test.threads[thread].body[pc]
+    what = "a barrier" if isinstance(op, _BARRIERS) else "an instruction"
     return (
-        f"{me.name} line {op.source.span.line}: {'a barrier' if is_barrier(op) else 'an instruction'} that all threads "
-        f"of a warp execute together, but {test.threads[other].name} does not (PTX ISA {_SECTIONS[type(op)]})"
+        f"{me.name} line {op.source.span.line}: {what} that all threads of a warp execute together, but "
+        f"{test.threads[other].name} does not (PTX ISA {_SECTIONS[type(op)]})"
     )

@@ -18,7 +18,7 @@ from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, State
 from ptxmm.events.symbolic.values import Reads, Value, merge, only
 from ptxmm.program.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
-from ptxmm.program.convergence import is_barrier
+from ptxmm.program.convergence import gathers
 from ptxmm.program.products import registers
 from ptxmm.program.test import EventId, Thread
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
@@ -285,7 +285,7 @@ class _Run:
             left = self.formulas.both(state.guard, -condition)
             stays = replace(state, guard=left, registers=dict(state.registers))
             return [(pc + 1, counts, self._open(pc, stays, reads, known))]
-        if pc in self.executor.aligned and not is_barrier(op):
+        if pc in self.executor.aligned and gathers(op):
             self._gather(op, here, state, condition)
         if isinstance(op, AsyncCommit):
             return [(pc + 1, counts, s) for s in self._commit(op, state, condition)]
