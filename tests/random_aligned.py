@@ -74,6 +74,7 @@ def instruction(rng: random.Random, kind: str) -> Line:
     choices = {
         "wgmma": (
             Line("wgmma.fence.sync.aligned"), Line("wgmma.commit_group.sync.aligned"),
+            Line("setmaxnreg.inc.sync.aligned.u32", " 64"), Line("setmaxnreg.dec.sync.aligned.u32", " 64"),
             Line("wgmma.wait_group.sync.aligned", " 0"), Line("wgmma.wait_group.sync.aligned", " 1"),
         ),
         "tcgen05": (

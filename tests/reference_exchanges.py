@@ -41,7 +41,7 @@ def lanes(test: Test) -> list[tuple[object, int, bool]]:
 
 ALIGNED = (
     ops.Wgmma, ops.WgmmaFence, ops.TensorLoad, ops.TensorStore, ops.TensorWait, ops.Wmma, ops.WmmaLoad, ops.WmmaStore,
-    ops.TensormapCopyFence,
+    ops.TensormapCopyFence, ops.SetMaxRegisters,
 )  # fmt: skip
 RUNTIME = ("source", "guard", "negated", "scale_negated", "aligned")
 """What is no qualifier and no constant of an instruction."""

@@ -49,6 +49,7 @@ from tests.reference_windows import convert, name_of, starts, whole
 CALCULATES = (
     ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.PendingCount,
     ops.Nothing, ops.Mapa, ops.CtaRank, ops.IsSpace, ops.ConvertAddress, ops.Wmma,
+    ops.SetMaxRegisters,
 )  # fmt: skip
 BARRIERS = (ops.Barrier, ops.BarrierReduction, ops.WarpBarrier, ops.ClusterBarrier)
 PRED = Type("pred", 1)
@@ -316,6 +317,8 @@ class Walker:
             case ops.PendingCount(dst=dst, state=state):
                 expr = apply_("and", B64, operand(run, state, B64), const((1 << 20) - 1))
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, B64, taken))
+            case ops.SetMaxRegisters():
+                return replace(run, pc=run.pc + 1)
             case ops.Nothing(dst=dst, type=t):
                 registers = run.registers if dst is None or t is None else self.assign(run, dst, const(0), t, taken)
                 return replace(run, pc=run.pc + 1, registers=registers)

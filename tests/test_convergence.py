@@ -8,9 +8,11 @@ from __future__ import annotations
 import pytest
 
 from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.progress import progress
+from ptxmm.analysis.races import races
 from ptxmm.formats.modules.read import parse_ptx
 from ptxmm.program.test import Test
-from tests.support import model_named
+from tests.support import model_named, parse_one
 
 LAUNCH = """// ptxmm: block = 2
 // ptxmm: args = ["out"]
@@ -53,6 +55,9 @@ def kernel(body: str) -> Test:
         ("@p bra A; wgmma.fence.sync.aligned; bra E; A: wgmma.fence.sync.aligned; E:", False),
         ("@p bra E; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; E:", False),
         ("wgmma.commit_group.sync.aligned; @p exit; wgmma.wait_group.sync.aligned 0;", False),
+        ("setmaxnreg.inc.sync.aligned.u32 64;", True),
+        ("@p setmaxnreg.inc.sync.aligned.u32 64;", False),
+        ("@!p bra A; setmaxnreg.dec.sync.aligned.u32 24; A:", False),
         ("wgmma.fence.sync.aligned; bar.sync 0; wgmma.fence.sync.aligned;", True),
     ],
 )
@@ -60,3 +65,20 @@ def test_the_same_barrier(body: str, defined: bool, engine: str) -> None:
     """Whether the program has a meaning does not depend on where its lines end."""
     result = check(kernel(body), model_named("ptx-8.5"), engine=engine)
     assert (result.status == "undefined") is not defined, result.notes
+
+
+SPINS = """PTX spins
+{ .shared .u32 s @ cta 0 = 0; .shared .u32 f @ cta 0 = 0; }
+P0 @ cta 0, warp 0 { st.shared.u32 [s], 1; wgmma.fence.sync.aligned; }
+P1 @ cta 0, warp 0 { L: ld.acquire.cta.shared.u32 r0, [f]; setp.eq.u32 p, r0, 0; @p bra L; wgmma.fence.sync.aligned; }
+P2 @ cta 0, warp 1 { st.release.cta.shared.u32 [f], 1; }
+exists (s == 1)
+"""
+
+
+def test_a_thread_that_spins_has_not_left_its_warp() -> None:
+    """A round more of a loop is looked at for races, and none of it takes the meaning from the program."""
+    test, model = parse_one(SPINS), model_named("ptx-8.5")
+    result = races(test, model)
+    assert (result.status, result.race_free) == ("complete", True)
+    assert progress(test, model, engine="both").verdict == "terminates"

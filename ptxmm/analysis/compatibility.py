@@ -13,7 +13,7 @@ from ptxmm.program.pointers import known_addresses
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import FAMILIES, Atomic, Fence, Load, ProxyFence, Reg, Source, Store, Sym, elements
 
-_EVERYWHERE = ("CTA barrier", "warp", "matrix")
+_EVERYWHERE = ("CTA barrier", "warp", "matrix", "registers")
 """Families that every model has, or that are weak accesses to it."""
 
 MIXED_SIZES = "mixed-sizes"

@@ -15,6 +15,7 @@ from ptxmm.cat import Model
 from ptxmm.engines.problem import Problem
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.program.condition import RegisterTerm
+from ptxmm.program.convergence import gathers
 from ptxmm.program.spinning import SPINS, Spinning, loops, plain, spinning
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import FAMILIES, Atomic, Type
@@ -34,7 +35,7 @@ def covers(test: Test) -> bool:
     """Whether ``test`` has no barrier, no asynchronous operation and no grids that wait for each other."""
     grids = {(t.placement.gpu, t.placement.grid) for t in test.threads if not t.placement.host}
     apart = len(grids) == len({gpu for gpu, _ in grids})
-    return apart and not any(isinstance(op, _BLOCKING) for thread in test.threads for op in thread.body)
+    return apart and not any(isinstance(op, _BLOCKING) or gathers(op) for t in test.threads for op in t.body)
 
 
 def may_hang(test: Test, model: Model, limits: Limits, everything: bool) -> bool:

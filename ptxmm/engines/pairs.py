@@ -12,6 +12,7 @@ from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.condition import RegisterTerm
 from ptxmm.program.control import control_flow
+from ptxmm.program.convergence import gathers
 from ptxmm.program.silent import silent
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.ops import FAMILIES, Alu, Barrier, BarrierReduction, Branch, Imm, Op, Reg, Type
@@ -115,7 +116,8 @@ def _own_barrier(test: Test) -> tuple[int, int | None] | None:
     barriers at all, or all are in use."""
     ops = [op for thread in test.threads for op in thread.body]
     barriers = [op for op in ops if isinstance(op, Barrier | BarrierReduction)]
-    if not any(isinstance(op, _MEETINGS) for op in ops) or not all(isinstance(op.barrier, Imm) for op in barriers):
+    meets = any(isinstance(op, _MEETINGS) or gathers(op) for op in ops)
+    if not meets or not all(isinstance(op.barrier, Imm) for op in barriers):
         return None
     instances = {op.instance for op in barriers if isinstance(op, Barrier) and op.instance is not None}
     if instances:

@@ -66,6 +66,7 @@ _EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
     ops.ConvertAddress: compute.convert_address,
     ops.CtaRank: compute.cta_rank,
     ops.IsSpace: compute.is_space,
+    ops.SetMaxRegisters: synchronization.set_max_registers,
 }
 """Those that most programs have; the others are in ``families``."""
 

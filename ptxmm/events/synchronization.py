@@ -25,6 +25,7 @@ from ptxmm.ptx.ops import (
     MbarrierWait,
     Operand,
     ProxyFence,
+    SetMaxRegisters,
     TensormapFence,
     Type,
     WarpBarrier,
@@ -96,6 +97,10 @@ def cluster_barrier(machine: Machine, op: ClusterBarrier) -> None:
     """``barrier.cluster.arrive`` or ``.wait``."""
     machine.step(f"cluster.{op.kind}", aligned=together(machine))
     machine.add("CA" if op.kind == "arrive" else "CW")
+
+
+def set_max_registers(machine: Machine, op: SetMaxRegisters) -> None:
+    """``setmaxnreg``: no event."""
 
 
 def grid_control(machine: Machine, op: GridControl) -> None:

@@ -1,8 +1,7 @@
-"""Instructions that all threads of a warp have to execute together, ``.aligned`` (PTX ISA 9.7.14.1, .3, .16, 9.7.15,
-9.7.16): facts of a test.
+"""Instructions that all threads of a warp have to execute together, ``.aligned``: facts of a test.
 
-Those that are no barriers are ``.sync`` as well: a thread waits at one until all of the warp execute it. They order no
-memory.
+PTX ISA 8.5, 9.7.14.1, 9.7.14.3, 9.7.14.16, 9.7.15, 9.7.16, 9.7.19.5. Those that are no barriers are ``.sync`` as well:
+a thread waits at one until all of the warp execute it. They order no memory.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from ptxmm.ptx.ops import (
     ClusterBarrier,
     LoadMatrix,
     Op,
+    SetMaxRegisters,
     StoreMatrix,
     TensorLoad,
     TensormapCopyFence,
@@ -44,6 +44,7 @@ _SECTIONS: dict[type, str] = {
     WgmmaFence: "9.7.16.7.1",
     AsyncCommit: "9.7.16.7.2",
     AsyncWait: "9.7.16.7.3",
+    SetMaxRegisters: "9.7.19.5",
     TensorLoad: "9.7.16.8 of PTX ISA 9.0",
     TensorStore: "9.7.16.8 of PTX ISA 9.0",
     TensorWait: "9.7.16.8 of PTX ISA 9.0",
@@ -86,6 +87,8 @@ def _name(op: Op) -> str:
     constants: tuple[object, ...] = ()
     if isinstance(op, AsyncWait):
         constants = (op.pending,)
+    elif isinstance(op, SetMaxRegisters):
+        constants = (op.count,)
     elif isinstance(op, Wgmma):
         constants = (isinstance(op.a, tuple), op.immediates, op.selector)
     words = typed_text(op, Spelling(str, str, ())).split()

@@ -49,6 +49,7 @@ def typed_text(op: Op, spell: Spelling) -> str:
         case (
             ops.Fence() | ops.ProxyFence() | ops.TensormapFence() | ops.GenericToAsyncFence() | ops.MbarrierInitFence()
             | ops.Barrier() | ops.BarrierReduction() | ops.WarpBarrier() | ops.ClusterBarrier() | ops.GridControl()
+            | ops.SetMaxRegisters()
         ):  # fmt: skip
             return _synchronization(op, spell)
         case _:
@@ -170,7 +171,7 @@ def _arithmetic(
 def _synchronization(
     op: ops.Fence | ops.ProxyFence | ops.TensormapFence | ops.GenericToAsyncFence | ops.MbarrierInitFence | ops.Barrier
     | ops.BarrierReduction
-    | ops.WarpBarrier | ops.ClusterBarrier | ops.GridControl,
+    | ops.WarpBarrier | ops.ClusterBarrier | ops.GridControl | ops.SetMaxRegisters,
     spell: Spelling,
 ) -> str:  # fmt: skip
     operand = spell.operand
@@ -208,6 +209,8 @@ def _synchronization(
             return f"barrier.cluster.{cluster_kind}.{order}{aligned}"
         case ops.GridControl(action):
             return f"griddepcontrol.{action}"
+        case ops.SetMaxRegisters(change, registers):
+            return f"setmaxnreg.{change}.sync.aligned.u32 {registers}"
 
 
 def _mbarrier(

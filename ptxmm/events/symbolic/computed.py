@@ -24,6 +24,7 @@ from ptxmm.ptx.ops import (
     PendingCount,
     Reg,
     Select,
+    SetMaxRegisters,
     SetPredicate,
     Type,
     Unpack,
@@ -80,6 +81,8 @@ def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
             from ptxmm.events.symbolic import wmma  # few programs have one
 
             return wmma.product(run, op, state)
+        case SetMaxRegisters():
+            return []
         case Nothing(dst):
             return [] if dst is None else [(dst.name, run.constant(0))]
         case Mapa(dst, type_, _, rank):

@@ -21,7 +21,7 @@ from ptxmm.ptx.ops import Type
 MAX_INSTRUCTIONS = 100_000
 _MAX_DEPTH = 100
 _PARAM = ("param", "param::entry", "param::func")
-_IGNORED = ("brkpt", "pmevent", "setmaxnreg")
+_IGNORED = ("brkpt", "pmevent")
 _SCALARS = ("ld", "ldu", "st", "atom", "red", "mov")
 _HARMLESS = ("vprintf",)
 _ENDS = ("__assertfail", "__trap", "abort")

@@ -146,6 +146,14 @@ def _dialect_barrier(q: Qualified, names: Names) -> Op:
     return ops.Barrier("sync" if kind == "sync" else "arrive", barrier, quorum, instance, source(q), guard(q, names))
 
 
+def _set_max_registers(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 1, 1)
+    item = q.instruction.operands[0]
+    count = operands.constant_of(item, "the number of registers", range(24, 257, 8), "a multiple of 8 from 24 to 256")
+    kind: Literal["inc", "dec"] = "inc" if q.chosen["op"] == "inc" else "dec"
+    return ops.SetMaxRegisters(kind, count, source(q), guard(q, names))
+
+
 def _grid_control(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 0, 0)
     kind = cast("Literal['wait', 'launch_dependents']", q.chosen["kind"])
@@ -283,6 +291,7 @@ MAKERS: Mapping[str, Maker] = {
     "cluster_barrier": _cluster_barrier,
     "dialect_barrier": _dialect_barrier,
     "grid_control": _grid_control,
+    "set_max_registers": _set_max_registers,
     "mbarrier_init": _mbarrier_init,
     "mbarrier_arrive": _mbarrier_arrive,
     "mbarrier_tx": _mbarrier_tx,

@@ -64,6 +64,7 @@ from ptxmm.ptx.ops.synchronization import (
     MbarrierWait,
     PendingCount,
     ProxyFence,
+    SetMaxRegisters,
     TensormapFence,
     WarpBarrier,
 )
@@ -130,6 +131,7 @@ __all__ = [
     "Reg",
     "Scope",
     "Select",
+    "SetMaxRegisters",
     "SetPredicate",
     "Source",
     "Store",
@@ -176,6 +178,7 @@ FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
             TensorFence, TensorWait, TensorLoad, TensorStore, TensorCopy, TensorProduct, TensorCommit,
         ),
         "matrix": (LoadMatrix, StoreMatrix, WmmaLoad, WmmaStore, Wmma),
+        "registers": (SetMaxRegisters,),
         "tensor map": (TensormapFence, TensormapReplace, TensormapCopyFence),
         "grid": (GridControl,),
     }
@@ -196,5 +199,5 @@ Op = (
     | ConvertAddress
     | Alu | AluPair | Convert | SetPredicate | Select | Branch | Exit | LoadMatrix | StoreMatrix | WgmmaFence | Wgmma
     | TensorFence | TensorWait | TensorLoad | TensorStore | TensorCopy | TensorProduct | TensorCommit
-    | Multimem | WmmaLoad | WmmaStore | Wmma
+    | Multimem | WmmaLoad | WmmaStore | Wmma | SetMaxRegisters
 )  # fmt: skip

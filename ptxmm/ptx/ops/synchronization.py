@@ -217,3 +217,16 @@ class GridControl:
     def triggers(self, isa: tuple[int, int]) -> bool:
         """Whether fences before it synchronize with the start of the dependent grid (since PTX 9.2)."""
         return self.kind == "launch_dependents" and isa >= (9, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class SetMaxRegisters:
+    """``setmaxnreg.inc`` and ``.dec`` (9.7.19.5): nothing to memory, but the threads of a warp execute it together.
+
+    ``count``: how many registers each thread of the warp may have.
+    """
+
+    kind: Literal["inc", "dec"]
+    count: int
+    source: Source
+    guard: Guard | None = None

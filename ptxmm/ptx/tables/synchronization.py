@@ -1,4 +1,4 @@
-"""Rows of fences, barriers, mbarriers and grid control (PTX ISA 9.7.14.1 to .4, .13, .15, .16)."""
+"""Rows of fences, barriers, mbarriers, grid control, setmaxnreg (PTX ISA 9.7.14.1 to .4, .13, .15, .16, 9.7.19.5)."""
 
 from __future__ import annotations
 
@@ -66,6 +66,9 @@ FORMS = (
     Form("mbarrier.test_wait", "mbarrier_wait", _WAIT, words("p [mbar] phase"), SM80, ("type",)),
     Form("mbarrier.try_wait", "mbarrier_wait", _WAIT, words("p [mbar] phase time?"), CLUSTER, ("type",)),
     Form("mbarrier.pending_count", "pending_count", _B64, words("count state"), SM80, ("type",)),
+    Form("setmaxnreg", "set_max_registers",
+         {"op": words("inc dec"), "sync": ("sync",), "aligned": ("aligned",), "type": ("u32",)}, ("count",),
+         Version((8, 0), 90), words("op sync aligned type")),
     Form("griddepcontrol", "grid_control", {"kind": words("wait launch_dependents")}, (), CLUSTER, ("kind",)),
     Form("tensormap.replace", "tensormap_replace",
          {"mode": ("tile",),
