@@ -35,6 +35,34 @@ L: ld.global.u32 a, [x]
 }
 exists (x == 1)
 """
+FRAME = """PTX t
+ISA=foo
+{ .global .u23 x = 0; .global .u32 flag = 0; .global .u32 y = ; .shared .b64 bar; }
+ P0 @ block 0                           | P1 @ cta 99999999999                 ;
+ st.relaxed.device.global.u32 [flga], 1 | ld.global.u32 r0, [x]                ;
+ st.global.u32 [falg], 1                | ld.global.u32 r1, [y]                ;
+ @p st.global.u23 [flag], 1             | cp.async.ca.shared.global [x], [y], 5 ;
+ st.global.u32 [flga], 2                | ld.global.u32 r2, [zz]               ;
+ st.global.u32 [flag], 1  st.global.u32 [flag], 1                              ;
+ st.global.u32 [flag], 4294967296       |                                      ;
+exist (P1:r0 == 1 && P1:r1 == 0)
+"""
+NAMES = """PTX t
+{ .global .u32 x = 0; .global .u32 flag = 0; }
+P0 @ cta 0 {
+  .reg .pred p; .reg .u99 q;
+  setp.eq.u32 p, r0, 1;
+  @p st.global.u32 [flag], 1;
+  @z st.relaxed.global.u32 [flag], 1;
+  st.global.u32 [flga], 1;
+  st.global.u32 [flga], 2;
+  st.global.u32 [y], 2;
+  mov.u32 r2, q;
+  bra LOOP;
+}
+exists (P0:r9 == 1 /\\ P7:r0 == 0 /\\ xx == 3 /\\ x == 4294967296)
+locations [abc; x;]
+"""
 ONE_DECLARATION = (
     "PTX t\n{ .global .u23 x = 0; }\nP0 {\n" + "  st.global.u32 [x], 1;\n" * 30 + "}\nexists (x == 1)\n"
 )
@@ -56,7 +84,27 @@ def test_all_are_told() -> None:
 
 
 def test_a_missing_end_makes_one_error() -> None:
-    assert [line for line, _ in errors(BLOCK)] == [5, 7]
+    assert [line for line, _ in errors(BLOCK)] == [5, 7, 7, 8]
+
+
+def test_frame_and_threads_together() -> None:
+    """In order of place; what is declared, written or placed by what is wrong makes no error."""
+    found = errors(FRAME)
+    assert [line for line, _ in found] == [2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 10, 11]
+    messages = [message for _, message in found]
+    assert messages[0] == "this is not a version of the PTX ISA"
+    assert messages[3].startswith("expected `warp`") and messages[4] == "`.device` is no scope of PTX"
+    assert messages[5].startswith("`falg`") and messages[6] == "`.u23` is no type of PTX"
+    assert messages[7] == "the size of `cp.async.ca` is 4, 8 or 16, not 5"
+    assert messages[8].startswith("`zz`") and messages[9] == "a `|` is missing before `st.global.u32`"
+    assert messages[11] == "`exist` begins no condition"
+
+
+def test_every_unknown_name_is_told_once() -> None:
+    found = errors(NAMES)
+    assert [line for line, _ in found] == [4, 5, 7, 8, 10, 12, 14, 14, 14, 14, 15]
+    names = ["r0", "flga", "y", "LOOP", "P7", "xx", "abc"]
+    assert [name for _, message in found for name in names if f"`{name}`" in message] == names
 
 
 @pytest.mark.parametrize("text", [ONE_DECLARATION, UNKNOWN])

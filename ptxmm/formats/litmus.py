@@ -29,8 +29,10 @@ def parse(text: str, file: str = "<text>", isa: tuple[int, int] | None = None) -
     except PtxmmError as error:
         from ptxmm.formats.further import further
 
-        error.more = further(opened, isa, opened.fill(error))
-        raise error from None
+        others = further(opened, isa, opened.fill(error))
+        first, *rest = sorted((error, *others), key=lambda e: (e.line or 0, e.column or 0))
+        first.more = rest
+        raise first from None
 
 
 def write(test: Test) -> str:
