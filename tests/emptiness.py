@@ -20,7 +20,7 @@ from tests.mutants import Mutant, case_named, statements
 def present(name: str) -> frozenset[str]:
     """The base names of models that are not empty in every execution of a litmus test (under ``ptx-8.5``)."""
     test = case_named(name).test
-    reading = Reading(unroll=2, tear=True, simplify=True)
+    reading = Reading(unroll=2, tear=True, simplify=True, ordered=True)
     program = build(test, (), reading, Limits(deadline=time.monotonic() + 20).check)
     base = Base(program)
     found = {"_", "E", "id"}

@@ -98,6 +98,30 @@ COVERED = (
     "it covers the object, which is then in shared memory"
 )
 
+READ_BEFORE = (
+    "a read that precedes a generic write is in proxy-preserved order with it as it is, and what precedes a read takes "
+    "part in no axiom where it reads itself"
+)
+ENTERED = (
+    "the fence covers objects in shared memory, whose accesses are asynchronous or generic, and a generic access is "
+    "entered without a fence; no axiom asks for what precedes any other event in this way"
+)
+ISSUED = (
+    "the accesses of the other asynchronous operations come after prior instructions of their thread anyway (products "
+    "of wgmma have no issue event), and from the end of an operation base causality order goes on through `aord` and "
+    "`acomp` only, from which that it was issued is left out"
+)
+WEAK_READ = (
+    "a weak read observes within its own thread only. What it observes of others there, an atomic operation of the "
+    "thread has passed on, whose read, that of a red as well, is strong and starts the pattern in its place"
+)
+TENSORMAP_READS = "implied: the tensormap proxy has reads only"
+STORES_ASYNC = "implied: only accesses are in STA"
+FENCES_FREE = (
+    "what is in program order in ptx-8.5 is generic, and so is all that a fence is morally strong with where a rule "
+    "asks for it: the reading makes no difference"
+)
+
 NO_EVENTS = "the model covers no instruction with such events: clusters, mbarriers and copies came later"
 
 _GROUPS: list[tuple[str, str, list[str]]] = [
@@ -167,6 +191,27 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (KERNELS, "ptx-8.5", ["flag shared-after-exit whatever lives", "flag shared-after-exit whatever seen-by"]),
     (PO_GENERIC, "ptx-8.5", ["po-vloc whatever same-proxy"]),
     (AMO_PO, "ptx-8.5", ["amo-ms without po", "amo-ms without (po)^-1"]),
+    # other readings
+    (
+        READ_BEFORE,
+        "ptx-8.5[proxy-war=free]",
+        ["cause whatever [(W & async-op)]", "cause whatever W", "cause whatever async-op"],
+    ),
+    (
+        ENTERED,
+        "ptx-8.5[proxy-restrict=single]",
+        ["enter whatever [(M & async-op)]", "enter whatever M", "enter whatever async-op"],
+    ),
+    (
+        ISSUED,
+        "ptx-8.5[tcgen05-wait=acquire]",
+        ["issue whatever [domain((issue-all ; [TEN]))]", "issue whatever [TEN]", "issue whatever [M]"],
+    ),
+    (WEAK_READ, "ptx-6.0[red=read] ptx-7.5[red=read] ptx-8.5[red=read]", ["pattern-read whatever STRONG"]),
+    (OBSERVED, "ptx-6.0[red=read] ptx-7.5[red=read] ptx-8.5[red=read]", ["pattern-read whatever R"]),
+    (TENSORMAP_READS, "ptx-8.5[tmwar=off]", ["inside whatever R"]),
+    (STORES_ASYNC, "ptx-8.5[stasync=async]", ["async-op whatever M"]),
+    (FENCES_FREE, "ptx-8.5[fence-proxy=free]", ["same-proxy without ((_ * _) \\ (M * M))", "same-proxy with (M * M)"]),
 ]
 
 EXEMPT: dict[tuple[str, str], str] = {

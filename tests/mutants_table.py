@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ptxmm.cat import index
 from tests.emptiness import may_notice
-from tests.mutants import LITMUS, Mutant, cases, mutants, notices, own_verdict
+from tests.mutants import LITMUS, Mutant, cases, mutants, notices, own_verdict, with_readings
 from tests.mutants_exempt import exempt
 
 FILE = Path(__file__).with_suffix("").with_name("mutants.toml")
@@ -53,8 +53,8 @@ def write(rows: Table) -> None:
 def main() -> None:
     old: Table = table()
     new: Table = {}
-    for model in index().models:
-        rows = new[model] = {}
+    for model in (*index().models, *with_readings()):
+        rows: dict[str, list[str]] = {}
         for mutant in mutants(model):
             if exempt(mutant):
                 continue
@@ -65,6 +65,8 @@ def main() -> None:
             if not rows[mutant.name]:
                 print(f"no test notices: {model} {mutant.name}", flush=True)
                 del rows[mutant.name]
+        if rows:
+            new[model] = rows
     write(new)
 
 

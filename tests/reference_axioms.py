@@ -166,7 +166,8 @@ def hands_over(x: Frame, released: set[int], acquired: set[int], obs: Pairs, met
         last |= x.acqpat | {(w, w) for w in (x.MBW | x.CW) & x.ACQ}
         last |= {(w, f) for w, f in x.po if w in x.MBW - x.ACQ and f in x.F_ACQ}
     flags = observed(x, obs, last) if sem else seq(obs, last)
-    return x.ms & seq(first, flags | seq(met.mbphase | met.cluphase, last))
+    counted = met.mbphase if sem else x.ms & met.mbphase
+    return x.ms & seq(first, flags | seq(counted | met.cluphase, last))
 
 
 def restricted(x: Frame, obs: Pairs, step: Pairs, met: Meeting) -> dict[str, Pairs]:

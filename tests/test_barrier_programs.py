@@ -52,7 +52,7 @@ def compare(seeds: range) -> None:
 
 def test_barrier_programs() -> None:
     """A share for every run."""
-    compare(range(400))
+    compare(range(200))
 
 
 @pytest.mark.slow

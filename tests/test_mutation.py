@@ -18,14 +18,17 @@ from tests.mutants import (
     mutants,
     notices,
     own_verdict,
+    plain,
     statement_text,
     statements,
     verdict,
+    with_readings,
 )
 from tests.mutants_exempt import EXEMPT, exempt
 from tests.mutants_table import search, table
 
-MODELS = tuple(index().models)
+SHIPPED = tuple(index().models)
+MODELS = (*SHIPPED, *with_readings())
 ALL = [m for model in MODELS for m in mutants(model)]
 TABLE = table()
 LISTED = [m for m in ALL if not exempt(m)]
@@ -35,20 +38,28 @@ def label(mutant: Mutant) -> str:
     return f"{mutant.model}-{mutant.name}"
 
 
+SHAPES: dict[tuple[object, ...], int] = {}
+"""A number for each shape of a node; those of its operands are numbers."""
+
+
 def shape(axiom: Axiom) -> tuple[object, ...]:
     """An axiom without the numbers of its nodes."""
+    known: dict[int, int] = {}
 
-    def of(node: Node | None) -> object:
-        return node and (node.operator, node.name, tuple(of(o) for o in node.operands))
+    def of(node: Node | None) -> int | None:
+        if node is not None and id(node) not in known:
+            key = node.operator, node.name, tuple(of(o) for o in node.operands)
+            known[id(node)] = SHAPES.setdefault(key, len(SHAPES))
+        return node and known[id(node)]
 
     return axiom.name, axiom.kind, axiom.negated, axiom.flag, of(axiom.body)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", (*SHIPPED, *MODELS[len(SHIPPED) :: 6]))
 def test_text_of_a_model_is_the_model(model: str) -> None:
     """Writing a model out changes nothing (else mutants would mean nothing)."""
-    text = f'"{model}"\n' + "\n".join(map(statement_text, statements(model)))
-    again = parse_model(text, f"{model}.cat", dict(load(model).readings))
+    text = f'"{plain(model)}"\n' + "\n".join(map(statement_text, statements(model)))
+    again = parse_model(text, f"{plain(model)}.cat", dict(load(model).readings))
     assert [shape(a) for a in again.axioms] == [shape(a) for a in load(model).axioms]
 
 
@@ -60,8 +71,9 @@ def test_exemptions_name_mutants() -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_table_is_complete(model: str) -> None:
     """Each mutant is either in the table, with tests that exist, or exempt."""
-    assert set(TABLE[model]) == {m.name for m in LISTED if m.model == model}
-    for tests in TABLE[model].values():
+    rows = TABLE.get(model, {})
+    assert set(rows) == {m.name for m in LISTED if m.model == model}
+    for tests in rows.values():
         assert tests
         assert all((LITMUS / f"{name}.litmus").is_file() for name in tests)
 
