@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -62,10 +63,20 @@ def meaningful(test: Test) -> bool:
 
 @pytest.mark.parametrize("use", USES)
 def test_narrower_scopes_and_weaker_programs_have_a_meaning(use: str, tally: Tally) -> None:
+    compare(use, (0, 1, 3), tally)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("use", USES)
+def test_more_narrower_scopes_and_weaker_programs(use: str, tally: Tally) -> None:
+    compare(use, range(8), tally)
+
+
+def compare(use: str, seeds: Iterable[int], tally: Tally) -> None:
     limits = Limits(deadline=time.monotonic() + 60)
     model = model_named(MODEL)
     narrowed = kept = weaker = undefined = 0
-    for seed in range(4):
+    for seed in seeds:
         test = parse_one(text(seed, use))
         if not meaningful(test):
             undefined += 1
