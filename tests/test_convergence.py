@@ -67,6 +67,55 @@ def test_the_same_barrier(body: str, defined: bool, engine: str) -> None:
     assert (result.status == "undefined") is not defined, result.notes
 
 
+WARPGROUPS = """// ptxmm: block = 256
+// ptxmm: threads = "thread {threads}"
+// ptxmm: args = ["out"]
+// ptxmm: [objects]
+// ptxmm: out = "u32"
+// ptxmm: [check]
+// ptxmm: condition = "forall (out == 0)"
+.version 8.5
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out) {{
+  .reg .pred p, q; .reg .u32 r;
+  mov.u32 r, %tid.x; setp.lt.u32 p, r, 64; setp.lt.u32 q, r, 128;
+  {body}
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("engine", ["z3", "enumerate"])
+@pytest.mark.parametrize(
+    ("threads", "body", "defined"),
+    [
+        # p holds in the first two warps of the first warpgroup, q in all of it
+        ("0,32,64,96", "wgmma.fence.sync.aligned;", True),
+        ("0,64", "@p wgmma.fence.sync.aligned;", False),
+        ("0,32", "@p wgmma.fence.sync.aligned;", True),
+        ("0,128", "@q wgmma.fence.sync.aligned;", True),
+        ("0,64", "@p bra A; wgmma.fence.sync.aligned; bra E; A: wgmma.fence.sync.aligned; E:", False),
+        ("0,128", "@q bra A; setmaxnreg.dec.sync.aligned.u32 24; bra E; A: setmaxnreg.inc.sync.aligned.u32 240; E:",
+         True),
+        ("0,64", "@p bra A; setmaxnreg.dec.sync.aligned.u32 24; bra E; A: setmaxnreg.inc.sync.aligned.u32 240; E:",
+         False),
+        ("0,96", "wgmma.commit_group.sync.aligned; @p exit; wgmma.wait_group.sync.aligned 0;", False),
+        ("0,1,96", "bar.sync 0; wgmma.commit_group.sync.aligned; bar.sync 0; wgmma.wait_group.sync.aligned 0;", True),
+        # barriers are those of a warp each
+        ("0,64", "@p bra A; bar.sync 1, 64; bra E; A: bar.sync 2, 64; E:", True),
+        ("0,64", "wgmma.fence.sync.aligned; @p bra A; barrier.cluster.arrive.aligned; A: wgmma.fence.sync.aligned;",
+         True),
+    ],
+)  # fmt: skip
+def test_the_same_instruction_of_a_warpgroup(threads: str, body: str, defined: bool, engine: str) -> None:
+    """The four warps from a multiple of 4 on execute wgmma and setmaxnreg together (9.7.16.1, 9.7.16.7, 9.7.19.5)."""
+    (test,) = parse_ptx(WARPGROUPS.format(threads=threads, body=body), "kernel.ptx")
+    result = check(test, model_named("ptx-8.5"), engine=engine)
+    assert (result.status == "undefined") is not defined, result.notes
+    assert defined or any("a warpgroup" in note.text for note in result.notes)
+
+
 SPINS = """PTX spins
 { .shared .u32 s @ cta 0 = 0; .shared .u32 f @ cta 0 = 0; }
 P0 @ cta 0, warp 0 { st.shared.u32 [s], 1; wgmma.fence.sync.aligned; }

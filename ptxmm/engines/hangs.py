@@ -116,7 +116,7 @@ def deadlocks(test: Test, model: Model, limits: Limits) -> bool:
     """
     blocking = (*BARRIERS, WarpExchange)
     meets = any(isinstance(op, blocking) for thread in test.threads for op in thread.body)
-    if not meets and not any(sites(test, t) for t in range(len(test.threads))):
+    if not meets and not any(sites(test)):
         return False
     hunt = _Hunt(test, model, limits, "fair", "strong")
     hunt.waiting = True

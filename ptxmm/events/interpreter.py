@@ -79,6 +79,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
     where = places(test)
     hidden = opaque(test.threads, test.objects)
     quiet = silent(test)
+    aligned = sites(test)
     found = []
     for i, t in enumerate(test.threads):
         lanes = tuple(u for u, other in enumerate(where) if other.warp == where[i].warp)
@@ -89,10 +90,9 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
         )
         flow = control_flow(t, quiet[i])
         products = any(isinstance(op, ops.Wgmma) for op in t.body)
-        aligned = sites(test, i)
         around_ = around(t)
         found.append(
-            Program(test, i, flow, around_, objects, chunks, api, exits, lanes, mates, hidden, products, aligned)
+            Program(test, i, flow, around_, objects, chunks, api, exits, lanes, mates, hidden, products, aligned[i])
         )
     return tuple(found)
 

@@ -1,10 +1,12 @@
-"""Instructions that all threads of a warp have to execute together, ``.aligned``: facts of a test.
+"""Instructions that all threads of a warp, or a warpgroup, have to execute together, ``.aligned``: facts of a test.
 
 PTX ISA 8.5, 9.7.14.1, 9.7.14.3, 9.7.14.16, 9.7.15, 9.7.16, 9.7.19.5. Those that are no barriers are ``.sync`` as well:
 a thread waits at one until all of the warp execute it. They order no memory.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import (
@@ -29,6 +31,8 @@ from ptxmm.ptx.ops import (
 )
 
 _BARRIERS = (Barrier, BarrierReduction, ClusterBarrier)
+_WARPS = 4
+"""The warps of a warpgroup (9.7.16.1 of PTX ISA 8.5)."""
 
 _SECTIONS: dict[type, str] = {
     Barrier: "9.7.14.1",
@@ -57,26 +61,55 @@ def gathers(op: Op) -> bool:
     return not isinstance(op, _BARRIERS) and _aligned(op)
 
 
-def sites(test: Test, thread: int) -> dict[int, str]:
-    """For the ``.aligned`` instructions of a thread what tells them from others that a thread of its warp may execute;
-    none where no other thread of its warp is in the test.
+def sites(test: Test) -> tuple[dict[int, str], ...]:
+    """For the ``.aligned`` instructions of each thread what tells them from others that a thread of its warp, or of its
+    warpgroup, may execute; none where no other such thread is in the test.
 
     The threads of a kernel have the same code, so that it is the place in it: one instruction of a function is told
     apart by its calls. In a litmus test each has a text of its own: there the same instruction is one with the same
     qualifiers and constants; registers and addresses have names of their own in each thread.
     """
-    place = test.threads[thread].placement
-    if test.dialect or place.host or place.warp is None or place.cta is None:
-        return {}
-    if sum(other.placement == place for other in test.threads) < 2:
-        return {}
-    kernel = test.claims is not None
-    found = {}
-    for pc, op in enumerate(test.threads[thread].body):
-        if _aligned(op):
-            source = op.source
-            found[pc] = f"{source.span.line}:{source.span.column} {source.number}" if kernel else _name(op)
-    return found
+    named = Counter(t.placement for t in test.threads if t.placement.warp is not None and t.placement.cta is not None)
+    beside = others(test)
+    found: list[dict[int, str]] = []
+    for thread, rest in zip(test.threads, beside, strict=True):
+        if test.dialect or thread.placement.host or not (named[thread.placement] > 1 or rest):
+            found.append({})
+            continue
+        meets = _aligned if named[thread.placement] > 1 else _wide
+        found.append({pc: _site(test, op) for pc, op in enumerate(thread.body) if meets(op)})
+    return tuple(found)
+
+
+def others(test: Test) -> tuple[tuple[int, ...], ...]:
+    """The threads of the other warps of the warpgroup of each thread, in a kernel with instructions of warpgroups. The
+    warps of a litmus test have names, but no ranks."""
+    groups: dict[object, list[tuple[int, int]]] = {}
+    if test.claims is not None and any(_wide(op) for thread in test.threads for op in thread.body):
+        for t, thread in enumerate(test.threads):
+            place = thread.placement
+            if place.warp is not None:
+                group = (place.gpu, place.grid, place.cluster, place.cta, place.warp // _WARPS)
+                groups.setdefault(group, []).append((t, place.warp))
+    found: list[tuple[int, ...]] = [()] * len(test.threads)
+    for members in groups.values():
+        for t, warp in members:
+            found[t] = tuple(u for u, other in members if other != warp)
+    return tuple(found)
+
+
+def wide(test: Test, thread: int, pc: int) -> bool:
+    """Whether the instruction at ``pc`` is one that all threads of a warpgroup execute together."""
+    return _wide(test.threads[thread].body[pc])
+
+
+def _wide(op: Op) -> bool:
+    return isinstance(op, Wgmma | WgmmaFence | SetMaxRegisters | AsyncCommit | AsyncWait) and _aligned(op)
+
+
+def _site(test: Test, op: Op) -> str:
+    source = op.source
+    return _name(op) if test.claims is None else f"{source.span.line}:{source.span.column} {source.number}"
 
 
 def _name(op: Op) -> str:
@@ -104,10 +137,12 @@ def _aligned(op: Op) -> bool:
 
 
 def divergent(test: Test, thread: int, pc: int, other: int) -> str:
-    """Why the instruction at ``pc`` of ``thread`` is undefined: ``other``, of its warp, does not execute it with it."""
+    """Why the instruction at ``pc`` of ``thread`` is undefined: ``other``, of its warp or its warpgroup, does not do it
+    with it."""
     me, op = test.threads[thread], test.threads[thread].body[pc]
     what = "a barrier" if isinstance(op, _BARRIERS) else "an instruction"
+    whole = "a warp" if test.threads[other].placement == me.placement else "a warpgroup"
     return (
-        f"{me.name} line {op.source.span.line}: {what} that all threads of a warp execute together, but "
+        f"{me.name} line {op.source.span.line}: {what} that all threads of {whole} execute together, but "
         f"{test.threads[other].name} does not (PTX ISA {_SECTIONS[type(op)]})"
     )

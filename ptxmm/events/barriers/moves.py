@@ -201,16 +201,27 @@ class Simulation:
         slots = (self.plan.slots[number] for number, _ in state.failed)
         return frozenset(s.barrier for s in slots if s.misuse is None)
 
-    # Barriers that the threads of a warp execute together.
+    # Instructions that the threads of a warp, or a warpgroup, execute together.
 
     def _divergent(self, state: State, slot: Slot, later: bool = False) -> str | None:
-        """Why a step is undefined that threads of one warp do together, by what the others of the warp have come to.
-        ``later``: it has happened."""
+        """Why a step is undefined that threads do together, by what the others have come to. ``later``: it has
+        happened."""
         plan = self.plan
-        turn = plan.aligned[slot.thread].index(slot)
-        for t, theirs in enumerate(plan.aligned):
-            if t == slot.thread or not plan.mates[slot.thread] >> t & 1:
-                continue
+        for together, steps in ((plan.mates, plan.aligned), (plan.others, plan.wide)):
+            if slot in steps[slot.thread]:
+                mates = [t for t in range(len(steps)) if t != slot.thread and together[slot.thread] >> t & 1]
+                other = self._elsewhere(state, slot, steps, mates, later)
+                if other is not None:
+                    return divergent(self.test, slot.thread, slot.step.id[1], other)
+        return None
+
+    def _elsewhere(
+        self, state: State, slot: Slot, steps: Sequence[Sequence[Slot]], mates: Sequence[int], later: bool
+    ) -> int | None:
+        """One of ``mates`` that has come to another one of ``steps`` in place of ``slot``, or has exited."""
+        turn = steps[slot.thread].index(slot)
+        for t in mates:
+            theirs = steps[t]
             if turn < len(theirs):
                 other = theirs[turn]
                 there = state.position[t] > other.index or (
@@ -220,12 +231,11 @@ class Simulation:
             else:
                 wrong = bool(self.exited(state) >> t & 1)
             if wrong:
-                return divergent(self.test, slot.thread, slot.step.id[1], t)
+                return t
         return None
 
     def _left_alone(self, state: State) -> list[tuple[int, str]]:
-        """The steps that threads of a warp do together, and that some have done while another has exited; with the
-        reason."""
+        """The steps that threads do together, and that some have done while another has exited; with the reason."""
         known = {number for number, _ in state.failed}
         found: list[tuple[int, str]] = []
         if not self.exited(state):

@@ -13,6 +13,7 @@ from itertools import accumulate
 from ptxmm.errors import PtxmmError
 from ptxmm.events.scopes import Place
 from ptxmm.events.trace import Step
+from ptxmm.program.convergence import others, wide
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import MbarrierArrive
 
@@ -65,7 +66,8 @@ class Plan:
     ``mbarriers``: the positions in a state of CTA barriers and mbarriers, by number. ``mates``: for each thread the
     threads of its warp, ``ctas`` of its CTA, ``clusters`` of its cluster, as bits. ``lanes[b]``: the threads in the
     mask of a warp barrier. ``arrived[t][i]``: how often t has arrived at its cluster's barrier before its step i.
-    ``aligned[t]``: the steps of t that the threads of its warp do together.
+    ``aligned[t]``: the steps of t that the threads of its warp do together, ``wide[t]`` those of its warpgroup, whose
+    threads in other warps are ``others[t]``, as bits.
     ``ended``: the threads that exit after their steps, as bits. ``ordered``: the order of chained steps is told apart.
     """
 
@@ -88,6 +90,8 @@ class Plan:
     ended: int
     ordered: bool
     aligned: tuple[tuple[Slot, ...], ...]
+    wide: tuple[tuple[Slot, ...], ...]
+    others: tuple[int, ...]
 
     def slot(self, thread: int, index: int) -> Slot:
         """The step of ``thread`` at ``index``."""
@@ -145,6 +149,8 @@ def plan(
         later.append(tuple(reversed(bits)))
     kinds = {kind: [b for key, b in keys.items() if key[0].split()[0] == kind] for kind in ("bar", "mb", "warp")}
     shared = [g for b, g in enumerate(groups) if b not in kinds["mb"]]
+    aligned = tuple(tuple(s for s in slots if s.thread == t and s.step.aligned) for t in range(len(steps)))
+    wide_ = tuple(tuple(s for s in mine if wide(test, t, s.step.id[1])) for t, mine in enumerate(aligned))
     return Plan(
         keys=tuple(keys),
         slots=tuple(slots),
@@ -164,7 +170,9 @@ def plan(
         arrived=tuple(tuple(accumulate((s.kind == "cluster.arrive" for s in mine), initial=0)) for mine in steps),
         ended=_union(1 << t for t, end in enumerate(ended) if end),
         ordered=ordered,
-        aligned=tuple(tuple(s for s in slots if s.thread == t and s.step.aligned) for t in range(len(steps))),
+        aligned=aligned,
+        wide=wide_,
+        others=tuple(_union(1 << u for u in rest) for rest in others(test)) if any(wide_) else (0,) * len(steps),
     )
 
 

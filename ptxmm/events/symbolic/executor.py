@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ptxmm.events.symbolic.event import Event, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values import Domain, Reads, Value, apply, compute, merge, only
-from ptxmm.program.convergence import sites
 from ptxmm.program.legality import Role, refusal, rule
 from ptxmm.program.test import EventId, MemoryObject, Thread
 from ptxmm.program.windows import described, entered, named, outside
@@ -36,7 +35,7 @@ class Executor:
         self.thread = thread
         self.headers = headers
         self.silent = silent
-        self.aligned = sites(machine.test, index)
+        self.aligned = machine.aligned[index]
         self.barriers: list[SyncEvent] = []
         self.stopped: list[tuple[Formula, Mapping[str, Value]]] = []
         self.left: Reads = {}

@@ -12,6 +12,7 @@ from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.values import Domain, Expressions, Reads, Value, only
 from ptxmm.program.control import exits_matter
+from ptxmm.program.convergence import sites
 from ptxmm.program.mbarriers import opaque
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import GridControl, Wgmma
@@ -124,6 +125,7 @@ class Machine:
         self.chunks = chunks
         self.shown = shown
         self.members = members(test)
+        self.aligned = sites(test)
         self.mbarriers = frozenset(test.objects[key].physical for key in opaque(test.threads, test.objects))
         self.events: list[Event] = []
         self.operations: list[Operation] = []

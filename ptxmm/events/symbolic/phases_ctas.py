@@ -11,6 +11,7 @@ from dataclasses import replace
 from ptxmm.events.symbolic.lanes import LANES, source_lane
 from ptxmm.events.symbolic.phases_paths import Arrival, Object
 from ptxmm.events.symbolic.phases_state import Barrier, Log, Members, State, Turn
+from ptxmm.program.convergence import wide
 
 BARRIERS = 16
 """How many barriers a CTA has (9.7.14.1)."""
@@ -65,33 +66,44 @@ def _warp_misuse(shared: Members, thread: int, arrival: Arrival) -> str | None:
     return f"a thread at {what} that is not in its own mask"
 
 
-def turn(arrival: Arrival) -> Turn | None:
-    """What a step is told from others by that the threads of a warp execute together; None if they need not."""
+def turn(shared: Members, arrival: Arrival) -> Turn | None:
+    """What a step is told from others by that threads execute together; None if they need not."""
     if arrival.aligned is None:
         return None
-    return arrival.id[1], (arrival.aligned, arrival.barrier, arrival.count)
+    thread, pc, *_ = arrival.id
+    return pc, (arrival.aligned, arrival.barrier, arrival.count), wide(shared.test, thread, pc)
+
+
+def _mates(shared: Members, state: State, thread: int, mine: Turn) -> Iterator[tuple[int, int, tuple[Turn, ...]]]:
+    """The threads that execute ``mine`` with ``thread``, how many such steps this one has come to, and those that the
+    other has: of the warp all, of the rest of the warpgroup its own."""
+    before = state.together or ((),) * len(state.nodes)
+    for t in shared.lanes(thread):
+        yield t, len(before[thread]), before[t]
+    for t in shared.others[thread] if mine[2] else ():
+        yield t, sum(m[2] for m in before[thread]), tuple(m for m in before[t] if m[2])
 
 
 def divergent(shared: Members, state: State, thread: int, arrival: Arrival) -> int | None:
-    """A thread of the warp that does another step in place of ``arrival``, or has exited; None if there is none."""
-    mine = turn(arrival)
+    """A thread that does another step in place of ``arrival``, or has exited; None if there is none."""
+    mine = turn(shared, arrival)
     if mine is None:
         return None
-    number = len(state.together[thread]) if state.together else 0
-    for t in shared.lanes(thread):
-        theirs = state.together[t] if state.together else ()
+    for t, number, theirs in _mates(shared, state, thread, mine):
         if t != thread and (theirs[number][1] != mine[1] if number < len(theirs) else state.exited(t)):
             return t
     return None
 
 
 def left_alone(shared: Members, state: State) -> Iterator[tuple[int, int, int]]:
-    """A thread, the instruction that its warp has to execute together, and a thread of the warp that has exited."""
-    for thread, mine in enumerate(state.together):
-        for t in shared.lanes(thread):
-            if len(state.together[t]) < len(mine) and state.exited(t):
-                yield thread, mine[len(state.together[t])][0], t
-                break
+    """A thread, an instruction that it executes together with others, and one of these that has exited."""
+    for thread, done in enumerate(state.together):
+        for mine in dict.fromkeys((*done[-1:], *[m for m in done if m[2]][-1:])):
+            for t, number, theirs in _mates(shared, state, thread, mine):
+                if len(theirs) < number and state.exited(t):
+                    alike = [m for m in done if m[2]] if t not in shared.lanes(thread) else done
+                    yield thread, alike[len(theirs)][0], t
+                    break
 
 
 def lost(shared: Members, state: State) -> Iterator[tuple[int, str]]:
@@ -117,7 +129,7 @@ def _gathered(shared: Members, state: State, key: Object) -> tuple[int, ...]:
 def begin(shared: Members, state: State, thread: int, arrival: Arrival, log: Log) -> tuple[State, bool]:
     """``thread`` begins a step at a barrier; whether it goes on at once."""
     key = shared.object_of(thread, arrival)
-    mine = turn(arrival)
+    mine = turn(shared, arrival)
     if mine is not None:
         before = state.together or ((),) * len(state.nodes)
         state = replace(state, together=(*before[:thread], (*before[thread], mine), *before[thread + 1 :]))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ptxmm.events.symbolic.phases_mbarriers import Counts
 from ptxmm.events.symbolic.phases_paths import Arrival, Node, Object
+from ptxmm.program.convergence import others
 from ptxmm.program.test import EventId, Test
 
 Key = tuple[object, ...]
@@ -22,7 +23,8 @@ def cta_key(test: Test, thread: int) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The CTA, the warp and the cluster of each thread; ``warps``: the threads of each warp, its lanes in order."""
+    """The CTA, the warp and the cluster of each thread; ``warps``: the threads of each warp, its lanes in order;
+    ``others``: those of the other warps of its warpgroup."""
 
     ctas: tuple[Key, ...]
     warp_of: tuple[Key, ...]
@@ -30,6 +32,7 @@ class Members:
     hosts: tuple[bool, ...]
     warps: dict[Key, tuple[int, ...]]
     test: Test
+    others: tuple[tuple[int, ...], ...] = ()
 
     def object_of(self, thread: int, step: Arrival) -> Object:
         """What ``step`` of ``thread`` acts on. A wait leaves its mbarrier as it is, so it has an object of its own."""
@@ -64,7 +67,7 @@ def members(test: Test) -> Members:
     for index, warp in enumerate(warps):
         lanes[warp] = (*lanes.get(warp, ()), index)
     hosts = tuple(t.placement.host for t in test.threads)
-    return Members(tuple(ctas), tuple(warps), tuple(clusters), hosts, lanes, test)
+    return Members(tuple(ctas), tuple(warps), tuple(clusters), hosts, lanes, test, others(test))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,9 @@ class Barrier:
     operation: str = ""
 
 
-Turn = tuple[int, tuple[object, ...]]
-"""An instruction that the threads of a warp execute together: where it is, and what tells it from others."""
+Turn = tuple[int, tuple[object, ...], bool]
+"""An instruction that the threads of a warp execute together: where it is, what tells it from others, and whether those
+of the warpgroup do."""
 
 
 @dataclass(frozen=True, slots=True)
