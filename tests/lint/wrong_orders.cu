@@ -208,6 +208,23 @@ __global__ void f06(int* p) {
   }
 }
 
+__global__ void f07(int* p) {
+  if (threadIdx.x == 0) {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");  // PTX706@"wgmma.fence.sync.aligned;"
+  }
+}
+__global__ void f08(int* p) {
+  if (threadIdx.x == 32) {
+    asm volatile("bar.sync 1, 64;" ::: "memory");  // PTX706@"bar.sync 1, 64;"
+  }
+}
+__global__ void f09(int* p) {
+  if (threadIdx.x == 0) {
+    asm volatile("barrier.sync 1, 64;" ::: "memory");
+  }
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
 // -- PTX80x
 __device__ inline int g01(const int* p) {
   int v;

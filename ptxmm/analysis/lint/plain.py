@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ptxmm.analysis.lint.finding import Finding, Rule
@@ -12,8 +13,8 @@ from ptxmm.ptx.tables.form import words as split
 RULES = (
     Rule("PTX407", "plain-polling", "warning", "a loop polls memory through a pointer that is not volatile",
          "PTX ISA 8.7.1, 8.8"),
-    Rule("PTX706", "divergent-barrier", "error", "a barrier of all threads of the CTA that only one thread executes",
-         "PTX ISA 9.7.14.1"),
+    Rule("PTX706", "divergent-barrier", "error",
+         "a barrier of the CTA, or an aligned instruction, that only one thread executes", "PTX ISA 9.7.14.1"),
     Rule("PTX408", "plain-flag-store", "warning", "a plain store of a flag right after a fence", "PTX ISA 8.7.1, 8.8"),
 )  # fmt: skip
 _FENCES = frozenset({"__threadfence", "__threadfence_system", "__threadfence_block"})
@@ -89,7 +90,8 @@ def _polling(body: list[Token], pointers: frozenset[str]) -> Iterator[Finding]:
 
 
 def _divergent(body: list[Token]) -> Iterator[Finding]:
-    """``if (threadIdx.x == 0) { ... __syncthreads(); }``: the others never come, or at another barrier."""
+    """``if (threadIdx.x == 0) { ... __syncthreads(); }``: the others never come, or at another barrier. The same in
+    inline PTX, of whatever all threads of a warp execute together."""
     for index, token in enumerate(body):
         if token.text != "if" or [t.text for t in body[index + 1 : index + 6]] != ["(", "threadIdx", ".", "x", "=="]:
             continue
@@ -100,12 +102,32 @@ def _divergent(body: list[Token]) -> Iterator[Finding]:
         for at in range(close + 1, len(body)):
             text = body[at].text
             depth += {"{": 1, "}": -1}.get(text, 0)
-            if depth == 0 or text in ("return", "asm", "for", "while", "["):
+            if depth == 0 or text in ("return", "for", "while", "["):
+                break
+            if text in ("asm", "__asm__"):
+                found = _aligned(body, at)
+                if found is not None:
+                    message = f"only thread {body[index + 6].text} comes to this instruction, which all threads of its "
+                    message += "warp execute together"
+                    yield Finding("PTX706", found.start, found.end, message, "take it out of the condition")
                 break
             if text == "__syncthreads":
                 message = f"only thread {body[index + 6].text} comes to this barrier, which waits for all of the CTA"
                 yield Finding("PTX706", body[at].start, body[at].end, message, "take it out of the condition")
                 break
+
+
+def _aligned(body: list[Token], at: int) -> Token | None:
+    """The string of the ``asm`` statement at ``at`` with an instruction that is ``.aligned``, which nothing in it jumps
+    over."""
+    for token in body[at : at + 40]:
+        if token.text == ";":
+            break
+        if token.kind in ("string", "raw") and re.search(r"\b(bra|ret|exit)\b|@", token.text):
+            break
+        if token.kind in ("string", "raw") and re.search(r"\.aligned\b|\bbar\.(cta\.)?(sync|arrive|red)\b", token.text):
+            return token
+    return None
 
 
 def _stores(body: list[Token], pointers: frozenset[str]) -> Iterator[Finding]:
