@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -54,6 +55,8 @@ class PtxmmError(Exception):
             lines = text.replace("\r\n", "\n").split("\n")  # what the parsers count as lines
             if 0 < self.line <= len(lines):
                 self.source = lines[self.line - 1]
+        for other in self.more:
+            other.place(file, text)
         return self
 
     def __str__(self) -> str:
@@ -70,6 +73,25 @@ class PtxmmError(Exception):
         if self.hint:
             parts.append(f"  hint: {self.hint}")
         return "\n".join(parts)
+
+
+MOST = 20
+"""At most so many errors of a file are told."""
+
+
+def together(errors: Iterable[PtxmmError]) -> PtxmmError:
+    """The first of some errors of one file in the order of the text, with the others as its ``more``: one for a place,
+    each unknown name once, at most ``MOST``."""
+    found: dict[tuple[int, int], PtxmmError] = {}
+    names: set[str] = set()
+    for error in errors:
+        place = error.line or 0, error.column or 0
+        if place not in found and not (error.kind == "name" and error.message in names):
+            names.add(error.message)
+            found[place] = error
+    first, *others = [error for _, error in sorted(found.items(), key=lambda item: item[0])]
+    first.more = others[: MOST - 1]
+    return first
 
 
 class Timeout(PtxmmError):

@@ -9,8 +9,8 @@ import pytest
 
 from ptxmm import formats
 from ptxmm.cli.app import run
-from ptxmm.errors import PtxmmError
-from ptxmm.formats.further import MOST, further
+from ptxmm.errors import MOST, PtxmmError
+from ptxmm.formats.further import further
 from ptxmm.formats.text import open_text
 from tests.support import CORPORA, ROOT
 
@@ -136,3 +136,73 @@ def test_json_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit) as ended:
         run(["check", str(path)])
     assert ended.value.code == 2 and capsys.readouterr().err.count(": error: ") == 6
+
+
+KERNEL = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p0)
+{
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p0];
+  st.global.u32 [%rd1], 1;
+  ret;
+}
+"""
+LAUNCH = 'args = ["x"]\n[objects]\nx = "u32"\n[check]\ncondition = "exists (x == 1)"\n'
+
+
+def of_kernel(folder: Path, body: str, launch: str = LAUNCH) -> list[tuple[int | None, str]]:
+    (folder / "k.ptx").write_text(KERNEL.replace("  st.global.u32 [%rd1], 1;\n", body))
+    (folder / "k.toml").write_text(launch)
+    with pytest.raises(PtxmmError) as caught:
+        formats.read(folder / "k.ptx")
+    for error in (caught.value, *caught.value.more):
+        assert error.file is not None and error.source is not None
+    return [(e.line, e.message) for e in (caught.value, *caught.value.more)]
+
+
+def test_modules(tmp_path: Path) -> None:
+    """Of statements that can't be read, then of names, then of instructions that there are not."""
+    body = "  st.global.u32 [%rd1, 1;\n  mov.u32 %r1 5;\n  .rege .b32 %q<2>;\n  add.s32 %r1, %r1, , 2;\n"
+    assert [line for line, _ in of_kernel(tmp_path, body)] == [9, 10, 11, 12]
+    body = "  st.global.u32 [%rdd1], 1;\n  st.global.u32 [%rx], 1;\n  st.global.u32 [%rdd1], 1;\n"
+    found = of_kernel(tmp_path, body)
+    assert [line for line, _ in found] == [9, 10] and all("neither a register nor" in message for _, message in found)
+    body = "  st.global.u23 [%rd1], 1;\n  st.relaxed.device.u32 [%rd1], 1;\n  bra.uni L;\n  st.u99 [%rd1], 1;\nL:\n"
+    assert [line for line, _ in of_kernel(tmp_path, body)] == [9, 10, 12]
+
+
+def test_launches(tmp_path: Path) -> None:
+    wrong = (
+        'grid = 0\nblok = 32\nargs = 5\n[objects]\nx = "u33"\ny = 5\n[check]\nraces = "all"\ncond = "exists"\n'
+        'robust = 1\ncondition = "exist (x == 1)"\n'
+    )
+    found = of_kernel(tmp_path, "", wrong)
+    assert [line for line, _ in found] == [1, 2, 3, 5, 6, 8, 9, 10, 11]
+    two = 'args = ["x"]\nobjects.x = "u32"\n[[launch]]\ngird = 1\n[[launch]]\nblock = 9999\ncheck.unroll = -1\n'
+    assert [line for line, _ in of_kernel(tmp_path, "", two)] == [4, 6, 7]
+
+
+MODEL = """let a = po & foo
+let b = [R]; a
+let c = R ; po
+acyclic b as A
+acyclic rff as B
+acyclic c | co as C
+flag ~empty po
+show foo
+let rec d = d ; a
+"""
+
+
+def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a wrong definition defines makes no errors where it is used; an unknown name is told once."""
+    path = tmp_path / "m.cat"
+    path.write_text(MODEL)
+    with pytest.raises(SystemExit) as ended:
+        run(["check", str(ROOT / "litmus" / "mp" / "MP.litmus"), "--model", str(path)])
+    err = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert [line.split(":")[1] for line in err.splitlines() if ": error: " in line] == ["1", "3", "5", "7"]

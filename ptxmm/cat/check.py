@@ -10,7 +10,7 @@ from ptxmm.cat import names, recursion, syntax
 from ptxmm.cat.builder import MAX_NESTING, error_at
 from ptxmm.cat.ir import Axiom, Graph, Node
 from ptxmm.cat.uses import Uses
-from ptxmm.errors import PtxmmError, Span
+from ptxmm.errors import MOST, PtxmmError, Span, together
 
 MAX_EXPRESSIONS = 20_000
 MAX_INCLUDES = 100
@@ -67,6 +67,9 @@ class _State:
     uses: Uses = field(default_factory=Uses)
     expressions: int = 0
     includes: int = 0
+    wrong: list[PtxmmError] = field(default_factory=list)
+    doubtful: set[str] = field(default_factory=set)
+    """The names that a wrong statement defines: that they are not known is no error of its own."""
 
 
 def resolve(
@@ -83,6 +86,8 @@ def resolve(
     """
     state = _State(readings, legal, include)
     _file(state, source, ())
+    if state.wrong:
+        raise state.wrong[0] if len({error.file for error in state.wrong}) > 1 else together(state.wrong)
     definitions = {name: value for name, value in state.scope.items() if isinstance(value, Node)}
     warnings = tuple(state.uses.warnings(source.path))
     return Resolved(definitions, tuple(state.axioms), tuple(state.graph.nodes), frozenset(state.keys), warnings)
@@ -106,10 +111,23 @@ def _file(state: _State, source: Source, chain: tuple[str, ...]) -> None:
             else:
                 _statement(state, statement, source)
         except PtxmmError as error:
-            raise error.place(source.path, source.text) from None
+            _wrong(state, statement, error.place(source.path, source.text))
     for item in own:
-        if not item.met:
+        if not item.met and not state.wrong:
             raise _overrides_nothing(state, item).place(source.path, source.text)
+
+
+def _wrong(state: _State, statement: syntax.Statement, error: PtxmmError) -> None:
+    """Note an error in a statement; the others are read all the same. Raises it where that can't be."""
+    if error.kind != "model" or state.expressions > MAX_EXPRESSIONS or len(state.wrong) >= MOST:
+        raise error
+    told = error.message in (other.message for other in state.wrong)  # an unknown name is told of once
+    if not told and not any(f"`{name}`" in error.message for name in state.doubtful):
+        state.wrong.append(error)
+    if isinstance(statement, syntax.Let):
+        for definition in statement.definitions:
+            state.doubtful.add(definition.name)
+            state.scope.pop(definition.name, None)
 
 
 def _include(state: _State, statement: syntax.Include, source: Source, chain: tuple[str, ...]) -> None:

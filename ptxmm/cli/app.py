@@ -117,7 +117,7 @@ def _report(error: BaseException) -> int:
             _discard_output()
             return Exit.BAD_INPUT
         case PtxmmError():
-            complain(str(error))
+            complain("\n".join(map(str, (error, *error.more))))
             return error_code(error.kind)
         case _:
             print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)

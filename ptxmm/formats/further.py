@@ -11,7 +11,7 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
-from ptxmm.errors import PtxmmError
+from ptxmm.errors import MOST, PtxmmError
 from ptxmm.formats.conditions import Final, parse_final
 from ptxmm.formats.declarations import parse_initial, parse_registers
 from ptxmm.formats.header import Header, parse_header
@@ -36,9 +36,6 @@ from ptxmm.ptx.parser import parse_statements
 from ptxmm.ptx.qualifiers import DEFAULT_ISA
 from ptxmm.ptx.syntax import Label, Statement
 
-MOST = 20
-"""At most so many errors of a file are told."""
-
 _STATEMENTS = 1_000
 _ELEMENTS = 1_000
 _CHARACTERS = 100_000
@@ -51,20 +48,20 @@ _KINDS = frozenset(("syntax", "isa", "type", "name", "condition", "unsupported")
 
 
 def further(text: Text, isa: tuple[int, int] | None, first: PtxmmError) -> list[PtxmmError]:
-    """What is wrong beside ``first``, at most ``MOST - 1`` errors in the order of the text."""
-    found: dict[tuple[int, int], PtxmmError] = {}
+    """What is wrong beside ``first``, as many errors as are told of a file, in the order in which they are found."""
+    found: dict[tuple[int | None, int | None], PtxmmError] = {}
     if len(text.characters) > _CHARACTERS:
         return []
     names = {first.message}
     for error in _Reading(text, isa).errors():
-        place = error.line or 0, error.column or 0
+        place = error.line, error.column
         if place == (first.line, first.column) or (error.kind == "name" and error.message in names):
             continue  # an unknown name is told of once
         names.add(error.message)
         found.setdefault(place, text.fill(error))
         if len(found) >= MOST - 1:
             break
-    return [error for _, error in sorted(found.items())]
+    return list(found.values())
 
 
 class _Reading:

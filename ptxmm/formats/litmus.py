@@ -6,7 +6,7 @@ instruction has no type.
 
 from __future__ import annotations
 
-from ptxmm.errors import PtxmmError
+from ptxmm.errors import PtxmmError, together
 from ptxmm.formats.conditions import parse_final
 from ptxmm.formats.declarations import parse_initial
 from ptxmm.formats.header import parse_header
@@ -29,10 +29,7 @@ def parse(text: str, file: str = "<text>", isa: tuple[int, int] | None = None) -
     except PtxmmError as error:
         from ptxmm.formats.further import further
 
-        others = further(opened, isa, opened.fill(error))
-        first, *rest = sorted((error, *others), key=lambda e: (e.line or 0, e.column or 0))
-        first.more = rest
-        raise first from None
+        raise together([opened.fill(error), *further(opened, isa, error)]) from None
 
 
 def write(test: Test) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ptxmm.errors import PtxmmError
+from ptxmm.errors import PtxmmError, together
 from ptxmm.ptx.module_bodies import body, pragma, unknown_directive
 from ptxmm.ptx.module_constants import integer_constant
 from ptxmm.ptx.module_declarations import LINKAGE, SPACES, Declared, attribute, declare, head, parameters
@@ -54,14 +54,19 @@ def parse_module(text: str, file: str = "<text>") -> Module:
     """The PTX module ``text``, of whatever PTX ISA version: syntax and names, no types or meaning.
 
     ``file`` is its name in errors. Names that scopes declare again are made unique, constant expressions are
-    evaluated, ``.loc`` is resolved. Raises ``PtxmmError`` with its place: kind ``syntax``, ``name`` (declared twice)
-    or ``unsupported``.
+    evaluated, ``.loc`` is resolved. Raises ``PtxmmError`` with its place (``more`` are those of other statements): kind
+    ``syntax``, ``name`` (declared twice) or ``unsupported``.
     """
+    found: list[PtxmmError] = []
     try:
         cursor = Cursor(text, module_tokens(text))
-        return _Reader(cursor).module(text, file)
+        found = cursor.errors
+        module = _Reader(cursor).module(text, file)
     except PtxmmError as error:
-        raise error.place(file, text) from None
+        found.append(error)
+    if found:
+        raise together(found).place(file, text)
+    return module
 
 
 class _Reader:

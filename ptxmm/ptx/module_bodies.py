@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxmm.errors import PtxmmError
+from ptxmm.errors import MOST, PtxmmError
 from ptxmm.ptx import syntax
 from ptxmm.ptx.module_constants import integer_constant
 from ptxmm.ptx.module_declarations import LINKAGE, MAX_NAMES, SPACES, declare, head
@@ -54,38 +54,44 @@ def body(cursor: Cursor, names: Names, places: Places) -> Body:
     depth = 0
     for piece in pieces:
         cursor.index = piece.start
-        match piece.kind:
-            case "{":
-                if depth > 0:
-                    names.enter()
-                depth += 1
-                for token in next(scopes):
-                    if names.declare(str(token), _LABEL) is None:
-                        message = f"the label `{clip(str(token))}` is declared twice in this scope"
-                        raise cursor.error(message, token, kind="name")
-            case "}":
-                depth -= 1
-                if depth > 0:
-                    names.leave()
-            case "label":
-                found = _label(cursor, names, piece.end)
-                lines.append(Line(found, places.current))
-            case ";":
-                raise cursor.error("stray `;`: there is no instruction before it", cursor.tokens[piece.start])
-            case "loc":
-                cursor.index += 1
-                places.loc(cursor)
-            case "instruction":
-                lines.append(Line(instruction(cursor, piece.end, names), places.current))
-            case "directive":
-                declared = _directive(cursor, names)
-                if declared is not None:
-                    variables += declared[0]
-                    registers += declared[1]
-                    if len(registers) + len(variables) > MAX_NAMES:
-                        message = f"at most {MAX_NAMES} names can be declared"
-                        raise cursor.error(message, cursor.tokens[piece.start], kind="unsupported")
-    names.check(cursor)
+        try:
+            match piece.kind:
+                case "{":
+                    if depth > 0:
+                        names.enter()
+                    depth += 1
+                    for token in next(scopes):
+                        if names.declare(str(token), _LABEL) is None:
+                            message = f"the label `{clip(str(token))}` is declared twice in this scope"
+                            raise cursor.error(message, token, kind="name")
+                case "}":
+                    depth -= 1
+                    if depth > 0:
+                        names.leave()
+                case "label":
+                    found = _label(cursor, names, piece.end)
+                    lines.append(Line(found, places.current))
+                case ";":
+                    raise cursor.error("stray `;`: there is no instruction before it", cursor.tokens[piece.start])
+                case "loc":
+                    cursor.index += 1
+                    places.loc(cursor)
+                case "instruction":
+                    lines.append(Line(instruction(cursor, piece.end, names), places.current))
+                case "directive":
+                    declared = _directive(cursor, names)
+                    if declared is not None:
+                        variables += declared[0]
+                        registers += declared[1]
+                        if len(registers) + len(variables) > MAX_NAMES:
+                            message = f"at most {MAX_NAMES} names can be declared"
+                            raise cursor.error(message, cursor.tokens[piece.start], kind="unsupported")
+        except PtxmmError as error:  # the others are read all the same
+            if piece.kind == "{" or len(cursor.errors) >= MOST:
+                raise
+            cursor.errors.append(error)
+    if not cursor.errors:
+        names.check(cursor)
     cursor.index = after
     return Body(tuple(lines), tuple(variables), tuple(registers))
 

@@ -59,15 +59,17 @@ def _bad_character(origin: Origin, position: int) -> PtxmmError:
 
 
 class Cursor:
-    """Takes tokens one after the other. ``types`` ends with ``END``, so that a look ahead needs no test."""
+    """Takes tokens one after the other. ``types`` ends with ``END``, so that a look ahead needs no test.
+    ``errors``: those after which the reader has gone on."""
 
-    __slots__ = ("index", "origin", "tokens", "types")
+    __slots__ = ("errors", "index", "origin", "tokens", "types")
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self.origin = Origin(text, 1, 1)
         self.tokens = tokens
         self.types = [*(token.type for token in tokens), END, END, END]
         self.index = 0
+        self.errors: list[PtxmmError] = []
 
     @property
     def type(self) -> str:

@@ -6,11 +6,11 @@ It is a TOML document: a file of its own, or the comments of a source that begin
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from ptxmm.errors import PtxmmError, Span
+from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.files import NotToml, toml
 from ptxmm.formats import MAX_SOURCE
 from ptxmm.formats.conditions import parse_final
@@ -20,6 +20,8 @@ from ptxmm.formats.text import Text, at, open_text
 from ptxmm.program.placement import CTA_SIZE
 from ptxmm.program.source import RawCondition
 from ptxmm.ptx.ops import Type
+
+T = TypeVar("T")
 
 Dimensions = tuple[int, int, int]
 Scalar = int | float | str
@@ -133,10 +135,20 @@ def parse_launches(text: str, file: str) -> tuple[Launch, ...]:
         except NotToml as error:
             raise _decode_error(opened, str(error)) from None
         whole = _Table(opened, document, data, 0, len(document))
-        tables = whole.launches()
-        return tuple(_launch(table, file, opened.characters) for table in tables)
+        wrong: list[PtxmmError] = []
+        found: list[Launch] = []
+        for table in whole.launches():
+            try:
+                found.append(_launch(table, file, opened.characters))
+            except PtxmmError as error:
+                wrong += [error, *error.more]
+        if wrong:
+            raise together(wrong)
+        return tuple(found)
     except PtxmmError as error:
-        raise opened.fill(error) from None
+        for other in (error, *error.more):
+            opened.fill(other)
+        raise error from None
 
 
 def _comments(text: str) -> str:
@@ -232,41 +244,61 @@ class _Table:
 
 def _launch(table: _Table, file: str, text: str) -> Launch:
     data = table.data
-    for key in data:
-        if key not in _KEYS:
-            raise table.error(key, f"`{key}` is not part of a launch specification", _closest(key, _KEYS))
-    grid, block = _dimensions(table, "grid"), _dimensions(table, "block")
-    cluster = _dimensions(table, "cluster") if "cluster" in data else None
+    wrong = [
+        table.error(key, f"`{key}` is not part of a launch specification", _closest(key, _KEYS))
+        for key in data
+        if key not in _KEYS
+    ]
+
+    def told(read: Callable[[], T], otherwise: T) -> T:
+        """What ``read`` gives; where that is wrong the others are read all the same."""
+        try:
+            return read()
+        except PtxmmError as error:
+            wrong.append(error)
+            return otherwise
+
+    one, before = (1, 1, 1), len(wrong)
+    grid, block = told(lambda: _dimensions(table, "grid"), one), told(lambda: _dimensions(table, "block"), one)
     ctas, size = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
     if size > CTA_SIZE:
-        raise table.error("block", f"a CTA has at most {CTA_SIZE} threads, not {size}")
+        wrong.append(table.error("block", f"a CTA has at most {CTA_SIZE} threads, not {size}"))
     if ctas > _MOST_CTAS:
-        raise table.error("grid", f"at most {_MOST_CTAS} CTAs are supported, not {ctas}")
+        wrong.append(table.error("grid", f"at most {_MOST_CTAS} CTAs are supported, not {ctas}"))
+    sized = len(wrong) == before
+    cluster = told(lambda: _dimensions(table, "cluster"), None) if "cluster" in data else None
     if cluster is not None and any(g % c for g, c in zip(grid, cluster, strict=True)):
-        raise table.error("cluster", "the grid is not made of whole clusters")
-    checks = _subtable(table, "check")
-    for key in checks:
-        if key not in _CHECKS:
-            raise table.error(key, f"`{key}` is not something to check", _closest(key, _CHECKS))
-    return Launch(
-        name=_string(table, data, "name"),
-        kernel=_string(table, data, "kernel"),
+        wrong.append(table.error("cluster", "the grid is not made of whole clusters"))
+    checks: dict[str, Any] = told(lambda: _subtable(table, "check"), {})
+    wrong += [
+        table.error(key, f"`{key}` is not something to check", _closest(key, _CHECKS))
+        for key in checks
+        if key not in _CHECKS
+    ]
+    objects: dict[str, Any] = told(lambda: _subtable(table, "objects"), {})
+    read = [told(lambda name=name, value=value: _object(table, name, value), None) for name, value in objects.items()]  # type: ignore[misc]
+    launch = Launch(
+        name=told(lambda: _string(table, data, "name"), None),
+        kernel=told(lambda: _string(table, data, "kernel"), None),
         grid=grid,
         block=block,
         cluster=cluster,
-        shared=_number(table, data, "shared", 0, 1 << 20) or 0,
-        threads=_threads(table, ctas, size),
-        args=_arguments(table),
-        objects=tuple(_object(table, name, value) for name, value in _subtable(table, "objects").items()),
-        host=_host(table),
-        condition=_condition(table, checks),
-        races=_races(table, checks),
-        robust=_flag(table, checks, "robust"),
-        unroll=_number(table, checks, "unroll", 0, 1000),
+        shared=told(lambda: _number(table, data, "shared", 0, 1 << 20), None) or 0,
+        threads=told(lambda: _threads(table, ctas, size), ()) if sized else (),
+        args=told(lambda: _arguments(table), ()),
+        objects=tuple(item for item in read if item is not None),
+        host=told(lambda: _host(table), {}),
+        condition=told(lambda: _condition(table, checks), None),
+        races=told(lambda: _races(table, checks), False),
+        robust=told(lambda: _flag(table, checks, "robust"), False),
+        unroll=told(lambda: _number(table, checks, "unroll", 0, 1000), None),
         spans={key: table.span(key) for key in _PLACES},
         file=file,
         text=text,
     )
+    if wrong:
+        raise together(wrong)
+    return launch
 
 
 def _subtable(table: _Table, key: str) -> dict[str, Any]:

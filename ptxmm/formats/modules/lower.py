@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ptxmm.errors import PtxmmError, Span
+from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.formats.modules.inline import Flat, Step
 from ptxmm.formats.text import at
 from ptxmm.program.naming import did_you_mean
@@ -63,13 +63,20 @@ def lower(
             count += 1
         else:
             numbers[item] = count
+    wrong: list[PtxmmError] = []
     for number, (step, (place, calls)) in enumerate(zip(steps, places, strict=True)):
         cuts: list[PtxmmError] = []
-        found = _resolved(step, flat, variables, others, numbers, predicates, isa, cuts)
+        try:
+            found = _resolved(step, flat, variables, others, numbers, predicates, isa, cuts)
+        except PtxmmError as error:
+            wrong.append(error)
+            continue
         made.append([(_placed(op, number, place, calls), why) for op, why in found])
         for cut in cuts:
             where = step.instruction.span if place is None else place
             flat.remarks[f"line {where.line}: `{step.instruction.text}`: {cut.message}: {cut.hint}"] = None
+    if wrong:
+        raise together(wrong)
     starts = [0]
     for chunk in made:
         starts.append(starts[-1] + len(chunk))

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from ptxmm.errors import PtxmmError, Span
+from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.formats.modules.flow import Flow, analyse
 from ptxmm.formats.modules.inline import inline
 from ptxmm.formats.modules.lanes import check_lanes
@@ -55,6 +55,10 @@ _NOWHERE = Span(1, 1, 2)
 _LISTED = 8
 
 
+_WRONG_ANYWHERE = frozenset(("isa", "syntax", "type"))
+"""The kinds of errors in instructions that are told even of those that no thread comes to, if there are others."""
+
+
 def launched(
     module: ptx.Module,
     launch: Launch,
@@ -87,7 +91,11 @@ def launched(
     try:
         threads, notes, clocks = _threads(code, launch, observed, variables, shared)
     except PtxmmError as error:
-        raise error.place(file, text) from None
+        if error.file is not None:
+            raise  # of the launch specification
+        refused = [found for found, effect in code.refused.values() if effect and found.kind in _WRONG_ANYWHERE]
+        others_ = [found for found in refused if (found.line, found.message) != (error.line, error.message)]
+        raise together([error, *others_]).place(file, text) from None
     for name, item in tuple(variables.items()):
         if item.space == "local" and item.initial is None and written_first([t.body or () for t in threads], item):
             variables[name] = replace(item, initial=())
