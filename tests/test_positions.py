@@ -37,6 +37,7 @@ HEAD = """// ptxmm: args = ["a", "b", "out"]
 """
 CHOOSE = " selp.u32 %r1, 1, 0, %p1;"
 OFFSET = " sub.u64 %rd6, %rd5, %rd3; cvt.u32.u64 %r1, %rd6;"
+BACK = " st.global.u32 [%rd5+4], 7; ld.global.u32 %r1, [%rd0+4];"
 LOADED = "st.global.u64 [v], %rd0; ld.global.u64 %rd5, [v];"
 
 
@@ -65,8 +66,13 @@ OPEN = {
     "above the alignment of an object": "and.b64 %rd5, %rd0, 7; cvt.u32.u64 %r1, %rd5;",
     "rounded up too far": "add.u64 %rd5, %rd3, 31; and.b64 %rd5, %rd5, -32;" + OFFSET,
     "from memory": LOADED + " setp.lt.u64 %p1, %rd5, %rd1;" + CHOOSE,
-    "before the begin, from memory": LOADED + " sub.u64 %rd5, %rd5, 4; setp.lt.u64 %p1, %rd5, %rd0;" + CHOOSE,
+    "before the begin, from memory": LOADED + " sub.u64 %rd6, %rd5, 4; setp.lt.u64 %p1, %rd6, %rd0;" + CHOOSE,
     "half of it from memory": "st.global.u64 [v], %rd0; ld.global.u32 %r2, [v+4]; and.b32 %r1, %r2, 1;",
+    "the low half, taken apart": "mov.b64 {%r2, _}, %rd0; shr.u32 %r2, %r2, 4; and.b32 %r1, %r2, 1;",
+    "halves in the wrong order": "mov.b64 {%r2, %r3}, %rd0; mov.b64 %rd5, {%r3, %r2}; setp.ne.u64 %p1, %rd5, %rd0;"
+    + CHOOSE,
+    "halves of two addresses": "mov.b64 {%r2, %r3}, %rd0; mov.b64 {%r6, %r7}, %rd1; setp.lt.u32 %p1, %r2, %r6;"
+    + CHOOSE,
     "in two parts": "mov.b64 {%r2, %r3}, %rd0; and.b32 %r1, %r3, 1;",
     "the smaller one": "min.u64 %rd5, %rd0, %rd1; setp.eq.u64 %p1, %rd5, %rd0;" + CHOOSE,
     "an atomic minimum": "st.global.u64 [v], %rd1; atom.global.min.u64 %rd5, [v], %rd0; ld.global.u64 %rd6, [v];"
@@ -106,6 +112,16 @@ KNOWN = {
         "cvt.u64.u32 %rd5, %r4; cvta.shared.u64 %rd6, %rd5; st.u32 [%rd6+4], 3; cvta.to.shared.u64 %rd7, %rd6;"
         " cvt.u32.u64 %r2, %rd7; ld.shared.u32 %r1, [%r2+4];", 3,
     ),
+    "two halves of a pair": ("mov.b64 {%r2, %r3}, %rd0; mov.b64 %rd5, {%r2, %r3};" + BACK, 7),
+    "two halves, shifted": (
+        "mov.b64 {%r2, %r3}, %rd0; cvt.u64.u32 %rd5, %r3; shl.b64 %rd5, %rd5, 32; cvt.u64.u32 %rd6, %r2;"
+        " or.b64 %rd5, %rd5, %rd6;" + BACK, 7,
+    ),
+    "two halves, inserted": (
+        "cvt.u32.u64 %r2, %rd0; mov.b64 {_, %r3}, %rd0; cvt.u64.u32 %rd5, %r3; cvt.u64.u32 %rd6, %r2;"
+        " bfi.b64 %rd5, %rd5, %rd6, 32, 32;" + BACK, 7,
+    ),
+    "the alignment of the low half": ("cvt.u32.u64 %r2, %rd0; and.b32 %r1, %r2, 3;", 0),
     "the space": ("isspacep.global %p1, %rd0;" + CHOOSE, 1),
     "a loop to the end": (
         "mov.u32 %r1, 0; add.u64 %rd5, %rd0, 16;\nL: st.global.u32 [%rd0], 1; add.u64 %rd0, %rd0, 4;"

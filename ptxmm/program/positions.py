@@ -24,7 +24,7 @@ from ptxmm.program.condition import (
     Term,
 )
 from ptxmm.program.pointers import locate
-from ptxmm.program.symbols import addresses
+from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.program.undetermined import locations
 from ptxmm.program.windows import SPACES
@@ -230,7 +230,8 @@ class _Search:
         """Any other instruction: an address is good for accesses only."""
         bases = {place.base.name for place in addresses(op) if isinstance(place.base, Reg)}
         guard = {op.guard.register} if op.guard is not None else set()
-        if any(self.value(Reg(name)) for name, _ in uses(op) if name not in bases | guard):
+        named = sum(isinstance(place.base, Sym) for place in addresses(op))
+        if len(symbols(op)) > named or any(self.value(Reg(name)) for name, _ in uses(op) if name not in bases | guard):
             self.report(op)
 
     def alu(self, op: Alu) -> None:

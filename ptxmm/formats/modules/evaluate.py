@@ -42,9 +42,19 @@ class Generic:
     place: Sym
 
 
-Known = int | Sym | Generic
+@dataclass(frozen=True, slots=True)
+class Half:
+    """32 bits of the address of a variable in global memory, ``high`` or low ones: in their place in 64 bits where they
+    are ``placed``, else the lowest bits of a register, with zeros before them."""
+
+    place: Sym
+    high: bool
+    placed: bool
+
+
+Known = int | Sym | Generic | Half
 """The value of a register: an unsigned number of its width, or the address of a variable in its state space, or the
-generic one, plus an offset in bytes."""
+generic one, plus an offset in bytes, or a half of one."""
 
 
 def evaluate(
@@ -69,10 +79,14 @@ def evaluate(
             item = value(source)
             if isinstance(item, int):
                 return {dst.name: arithmetic.convert(item & _mask(frm), to, frm, saturate, op.rounding, op.flush)}
+            if isinstance(item, Half):
+                return {dst.name: item} if not item.placed and frm.kind in "bu" and not saturate else None
             # Addresses in windows have 31 bits, with zeros before them.
             if item is None or saturate or {to.bits, frm.bits} - {32, 64} or {to.kind, frm.kind} - {"b", "s", "u"}:
                 return None
             window = isinstance(item, Sym) and variables[item.name].space in SPACES
+            if not window and isinstance(item, Sym) and (frm.bits, to.bits) == (64, 32):
+                return {dst.name: Half(item, False, False)}
             return {dst.name: item} if window or to.bits == frm.bits == 64 else None
         case ConvertAddress(dst, _, source):
             return _converted(op, dst.name, value(source), variables)
@@ -92,6 +106,8 @@ def evaluate(
         case Pack(dst, type_, sources):
             width = type_.bits // len(sources)
             parts = [value(source) for source in sources]
+            if type_.bits == 64 and len(parts) == 2 and (whole := _joined(parts[0], parts[1], 32)) is not None:
+                return {dst.name: whole}
             numbers = [part for part in parts if isinstance(part, int)]
             if len(numbers) < len(parts):
                 return None
@@ -99,6 +115,8 @@ def evaluate(
         case Unpack(dsts, type_, source):
             item = value(source)
             width = type_.bits // len(dsts)
+            if isinstance(item, Sym) and width == 32 and variables[item.name].space not in SPACES:
+                return {d.name: Half(item, i == 1, False) for i, d in enumerate(dsts) if d is not None}
             if not isinstance(item, int):
                 return None
             return {d.name: item >> i * width & (1 << width) - 1 for i, d in enumerate(dsts) if d is not None}
@@ -133,7 +151,10 @@ def _alu(
         return {op.dst.name: result}
     if op.op == "mul.lo" and 0 in sources:
         return {op.dst.name: 0}
-    found = _address(op, sources, variables)
+    if any(isinstance(source, Half) for source in sources):
+        found = _halves(op, sources, variables)
+    else:
+        found = _address(op, sources, variables)
     return None if found is None else {op.dst.name: found}
 
 
@@ -147,6 +168,30 @@ def _computed(op: str, type_: Type, sources: Sequence[Known | None]) -> int | No
         return arithmetic.compute(op, type_, *(n & _mask(t) for n, t in zip(numbers, types, strict=True)))
     except KeyError:
         return None
+
+
+def _joined(low: Known | None, high: Known | None, shift: int = 0) -> Sym | None:
+    """The address whose halves are ``low`` and, ``shift`` bits below its place, ``high``."""
+    if not isinstance(low, Half) or not isinstance(high, Half) or low.place != high.place:
+        return None
+    fits = not low.high and high.high and high.placed == (shift == 0)
+    return low.place if fits else None
+
+
+def _halves(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:
+    """A half of an address that is moved to its place, or joined with the other one; bits that the alignment tells."""
+    match op.op, sources:
+        case "and", (Half(place, False, _), int(number)) if number & _mask(op.type) < variables[place.name].aligned:
+            return place.offset & number & _mask(op.type)
+        case _ if op.type.bits != 64:
+            return None
+        case "shl", (Half(place, True, False), 32):
+            return Half(place, True, True)
+        case "or" | "add", (Half() as one, Half() as other):
+            return _joined(one, other) or _joined(other, one)
+        case "bfi", (high, low, 32, 32):
+            return _joined(low, high, 32)
+    return None
 
 
 def _address(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:

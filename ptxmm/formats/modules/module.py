@@ -13,6 +13,7 @@ from dataclasses import replace
 from math import prod
 
 from ptxmm.errors import PtxmmError, Span, together
+from ptxmm.formats.modules.evaluate import Known
 from ptxmm.formats.modules.flow import Flow, analyse
 from ptxmm.formats.modules.inline import inline
 from ptxmm.formats.modules.lanes import check_lanes
@@ -21,7 +22,7 @@ from ptxmm.formats.modules.lower import Code, Locate, lower
 from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, viewed
 from ptxmm.formats.modules.prune import pruned
-from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
+from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values, workspace_halves
 from ptxmm.formats.modules.specialize import Residue, specialize
 from ptxmm.formats.modules.unwritten import shown, with_unwritten, written_first
 from ptxmm.formats.modules.variables import variables_of
@@ -253,12 +254,14 @@ def _threads(
         lanes.setdefault((cta, thread // WARP_SIZE), []).append(thread % WARP_SIZE)
     found: list[ThreadSource] = []
     used = {name for op in code.body for name, _ in uses(op)}
+    workspace = workspace_halves(variables, used)
     unwritten: dict[str, None] = {}
     clocks = False
     module_names = frozenset(variables)
     for number, (cta, thread) in enumerate(launch.threads):
         values = special_values(launch, cta, thread, shared)
-        known = {name: value for name, value in values.items() if name in used}
+        known: dict[str, Known] = {name: value for name, value in values.items() if name in used}
+        known.update(workspace)
         residue, timed = _timeless(code, flows[observed[number]], known, observed[number], variables)
         clocks = clocks or timed
         made = with_unwritten(residue.body, code.registers, observed[number], module_names)
@@ -292,7 +295,7 @@ def _threads(
 
 
 def _timeless(
-    code: Code, flow: Flow, known: dict[str, int], observed: frozenset[str], variables: dict[str, Object]
+    code: Code, flow: Flow, known: dict[str, Known], observed: frozenset[str], variables: dict[str, Object]
 ) -> tuple[Residue, bool]:
     """What is left of the kernel for a thread, and whether it depends on clocks; then all of them are 0."""
     clocks = {name for name in known if name.removeprefix("sreg ") in CLOCKS}

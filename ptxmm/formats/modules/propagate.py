@@ -57,7 +57,7 @@ _FACTS = "=?"
 class Propagation:
     """The fixed point. ``entry``: the environment of each node; ``back``: branches that stay in their round."""
 
-    def __init__(self, code: Code, flow: Flow, known: Mapping[str, int], variables: Mapping[str, Object]) -> None:
+    def __init__(self, code: Code, flow: Flow, known: Mapping[str, Known], variables: Mapping[str, Object]) -> None:
         self.code, self.flow, self.variables = code, flow, variables
         self.known = known
         self.most: dict[int, int] = {}

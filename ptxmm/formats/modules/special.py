@@ -5,13 +5,16 @@ Those whose value the launch does not decide (counters, which SM) have none here
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from types import MappingProxyType
 
+from ptxmm.errors import Span
+from ptxmm.formats.modules.evaluate import Half
 from ptxmm.formats.modules.launch import Dimensions, Launch
+from ptxmm.formats.modules.objects import Object
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import syntax
-from ptxmm.ptx.ops import Type
+from ptxmm.ptx.ops import Sym, Type
 
 _U32, _U64, _PRED = Type("u", 32), Type("u", 64), Type("pred", 1)
 _VECTORS = (
@@ -22,6 +25,7 @@ _WORDS = (
     "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock", "clock_hi", "globaltimer_lo",
     "globaltimer_hi", "reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap",
     "reserved_smem_offset_0", "reserved_smem_offset_1", "total_smem_size", "aggr_smem_size", "dynamic_smem_size",
+    "envreg1", "envreg2",
 )  # fmt: skip
 CLOCKS = ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi")
 """What tells the time, of which no model speaks: each is 0."""
@@ -34,6 +38,9 @@ SPECIAL: Mapping[str, Type] = MappingProxyType(
     | {"is_explicit_cluster": _PRED, "WARP_SZ": _U32}
 )
 """The special registers by name, with their types."""
+
+WORKSPACE = "grid_workspace"
+_WORKSPACE_HALVES = {"sreg envreg2": False, "sreg envreg1": True}
 
 
 def special_name(name: syntax.Name) -> str | None:
@@ -55,6 +62,19 @@ def cluster_of(launch: Launch, cta: int) -> tuple[int, int]:
     inside = tuple(p % c for p, c in zip(place, shape, strict=True))
     cluster = at[0] + counts[0] * (at[1] + counts[1] * at[2])
     return cluster, inside[0] + shape[0] * (inside[1] + shape[1] * inside[2])
+
+
+def workspace_halves(variables: dict[str, Object], used: Container[str]) -> dict[str, Half]:
+    """``%envreg2`` and ``%envreg1`` of a cooperative launch, where a kernel uses them: the low and the high half of the
+    address of what the threads of its grid synchronize with in ``grid.sync()``, a variable that ``variables`` gets.
+
+    The driver decides what is in them (10.29); this is how the headers of CUDA read them.
+    """
+    if not any(name in used for name in _WORKSPACE_HALVES):
+        return {}
+    if WORKSPACE not in variables:
+        variables[WORKSPACE] = Object(WORKSPACE, "global", _U32, 2, None, 8, Span(1, 1, 2))
+    return {name: Half(Sym(WORKSPACE), high, False) for name, high in _WORKSPACE_HALVES.items()}
 
 
 def special_values(launch: Launch, cta: int, thread: int, shared: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, cast
 
-from ptxmm.formats.modules.evaluate import Generic, Known
+from ptxmm.formats.modules.evaluate import Generic, Half, Known
 from ptxmm.formats.modules.flow import Flow, live_registers, matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
@@ -46,6 +46,7 @@ from ptxmm.ptx.ops import (
     TensorCopy,
     TensorProduct,
     Type,
+    Unpack,
     Wgmma,
     access_bytes,
 )
@@ -65,7 +66,7 @@ class Residue:
 
 
 def specialize(
-    code: Code, flow: Flow, known: Mapping[str, int], observed: Collection[str], variables: Mapping[str, Object]
+    code: Code, flow: Flow, known: Mapping[str, Known], observed: Collection[str], variables: Mapping[str, Object]
 ) -> Residue:
     """``code`` for a thread in which the registers ``known`` have these values at the start.
 
@@ -154,6 +155,8 @@ class _Emission:
         if isinstance(value, Generic):
             space = self.variables[value.place.name].space
             return ConvertAddress(Reg(name), Type("u", 64), value.place, space, Source(source.span, source.text))
+        if isinstance(value, Half):
+            return _half(Reg(name), type_, value, source)
         operand = Imm(value) if isinstance(value, int) else value
         return Alu("mov", plain, Reg(name), (operand,), Source(source.span, source.text))
 
@@ -218,6 +221,8 @@ class _Emission:
                 value = environment[name]
                 if isinstance(value, int):
                     return Address(Imm(value), offset)
+                if isinstance(value, Half):
+                    return item
                 assert isinstance(value, Sym | Generic)
                 place = value.place if isinstance(value, Generic) else value
                 window = self.variables[place.name].space in SPACES
@@ -234,6 +239,16 @@ class _Emission:
                 made = tuple(self.replaced(part, kind, environment, named, held) for part in item)
                 return made if any(a is not b for a, b in zip(made, item, strict=True)) else item
         return item
+
+
+def _half(register: Reg, type_: Type, value: Half, source: Source) -> Op:
+    """Give ``register`` a half of an address."""
+    if type_.bits == 32:
+        return Unpack((None, register) if value.high else (register, None), Type("b", 64), value.place, source)
+    mask = 0xFFFFFFFF << 32 * value.high
+    if value.high and not value.placed:
+        return Alu("shr", Type("u", 64), register, (value.place, Imm(32)), source)
+    return Alu("and", Type("b", 64), register, (value.place, Imm(mask)), source)
 
 
 @cache
@@ -288,7 +303,7 @@ def _without_jumps(chunks: list[list[tuple[Op, int]]]) -> list[list[tuple[Op, in
     return chunks
 
 
-def _checked(code: Code, residue: Residue, known: Mapping[str, int]) -> Residue:
+def _checked(code: Code, residue: Residue, known: Mapping[str, Known]) -> Residue:
     """Refuse what is left of instructions that can't be modelled, and of special registers without a value."""
     written = {name for op in residue.body for name, _ in definitions(op)} | known.keys()
     for op, pc in zip(residue.body, residue.origin, strict=True):
