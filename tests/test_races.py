@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ptxmm import parse
+from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import RacesResult, race_flags, races
 from ptxmm.cat import load
 from ptxmm.engines.result import Limits
@@ -175,10 +176,6 @@ SPIN = "L: ld.relaxed.gpu.global.u32 r9, [f]; setp.eq.u32 p, r9, 0; @p bra L;"
 DATA = ".global .u32 x = 0; .global .u32 y = 0; .global .u32 f = 0;"
 
 
-def endless(result: RacesResult) -> list[str]:
-    return [note.text for note in result.notes if note.kind == "endless"]
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -195,13 +192,11 @@ def test_a_race_in_an_execution_that_never_ends(first: str, second: str) -> None
     test = two(first, second, DATA, "cta 0/cta 0")
     result = found(test)
     if "q, r0" in second:
-        assert (result.race_free, endless(result)) == (True, [])
+        assert result.race_free
         test = two(first + " st.relaxed.gpu.global.u32 [y], 1;", second, DATA, "cta 0/cta 0")
         result = found(test)
-    assert (result.races, result.status, result.race_free, result.listed) == ((), "inconclusive", None, False)
-    (text_,) = endless(result)
-    assert text_.endswith("may race in an execution that never ends")
-    assert "No race found in the executions that reach their end" in text(result, Style(False))
+    assert (len(result.races), result.status, result.race_free, result.listed) == (1, "complete", False, True)
+    assert {f"{result.races[0].locations[i]}" for i in (0, 1)} == {"x"}
 
 
 def test_a_thread_that_waits_for_a_flag_is_race_free() -> None:
@@ -219,7 +214,7 @@ def test_a_thread_that_spins_has_not_exited() -> None:
     waited for (A27). Nothing happens before the store, so there is no race."""
     first = "bar.sync 0; bar.sync 0; st.global.u32 [f], 1;"
     result = found(two(first, f"bar.sync 0; {SPIN} bar.sync 0;", DATA, "cta 0/cta 0"))
-    assert (result.races, endless(result)) == ((), [])
+    assert result.races == ()
 
 
 def test_a_wait_at_an_mbarrier_may_go_on_for_ever() -> None:
@@ -228,8 +223,8 @@ def test_a_wait_at_an_mbarrier_may_go_on_for_ever() -> None:
     spin = "L: mbarrier.test_wait.shared.b64 p, [m], t; @!p bra L;"
     second = f"mbarrier.arrive.shared.b64 t, [m]; st.shared.u32 [x], 2; {spin} st.shared.u32 [x], 3;"
     result = found(two("st.shared.u32 [x], 1;", second, declarations, "cta 0/cta 0"))
-    assert result.race_free is None
-    assert len(endless(result)) == 1
+    assert result.race_free is False
+    assert [(r.first.text, r.second.text) for r in result.races] == [("st.shared.u32 [x], 1", "st.shared.u32 [x], 2")]
 
 
 def test_executions_without_meaning_are_not_listed() -> None:
@@ -374,6 +369,11 @@ def reference_pairs(test: Test, monkeypatch: pytest.MonkeyPatch) -> Pairs:
     return everything
 
 
+def deadlocks(test: Test) -> bool:
+    """Whether some execution waits for ever at a barrier."""
+    return "deadlock" in check(test, model_named("ptx-8.5"), engine="enumerate").flags
+
+
 def compare(seeds: range, monkeypatch: pytest.MonkeyPatch, tally: Tally) -> None:
     compared = racy = 0
     for seed in seeds:
@@ -385,7 +385,9 @@ def compare(seeds: range, monkeypatch: pytest.MonkeyPatch, tally: Tally) -> None
             expected = reference_pairs(test, monkeypatch)
         except (reference.TooSlow, reference.Impossible):
             continue
-        assert pairs(found(test), test) == expected, program.text()
+        listed = pairs(found(test), test)
+        assert listed >= expected, program.text()
+        assert listed == expected or deadlocks(test), program.text()  # the reference has executions that end
         compared, racy = compared + 1, racy + bool(expected)
     tally.notes.append(f"racy pairs of {compared} random programs as in the reference, {racy} of them racy")
     assert compared > len(seeds) // 4

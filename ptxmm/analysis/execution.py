@@ -83,6 +83,9 @@ def execution(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
             accesses = steps.setdefault((event.id[1], event.id[2]), [])
             if event.kind in ("R", "W") and event.cell is not None:
                 accesses.append(_access(test, witness, rebuilt, rf, i))
+        if number in rebuilt.meeting.waiting:  # what it waits at, or misuses
+            _, index, turn, _ = rebuilt.traces[number].steps[rebuilt.meeting.reached[number] - 1].id
+            steps.setdefault((index, turn), [])
         made = tuple(Step(instruction(test, number, index), r, tuple(a)) for (index, r), a in steps.items())
         threads.append((thread.name, made))
     return Execution(tuple(threads), tuple(_coherence(test, rebuilt)), tuple(_fences(test, rebuilt)))

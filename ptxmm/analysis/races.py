@@ -14,7 +14,7 @@ from ptxmm.analysis.search import bug, engine_named
 from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Axiom
-from ptxmm.engines.pairs import Pairs, SitePair, endless, spins
+from ptxmm.engines.pairs import Pairs, SitePair
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
@@ -63,10 +63,9 @@ class Race:
 class RacesResult:
     """The races of one test under one model.
 
-    ``races``: all racy pairs of instructions iff ``listed``. ``race_free``: there is none; None where that is not known
-    (the search was cut, the program has no meaning, some execution waits for ever, there may be a race in one that
-    never ends, or no execution reaches its end). ``own``: the model is none that comes with ptxmm, so that its flag may
-    say something else than 8.7.1.
+    ``races``: all racy pairs of instructions iff ``listed``. ``race_free``: there is none; None where that is not
+    known (the search was cut, the program has no meaning, or no execution reaches its end). ``own``: the model is
+    none that comes with ptxmm, so that its flag may say something else than 8.7.1.
     """
 
     file: str
@@ -93,9 +92,7 @@ class _Found:
     races: dict[SitePair, Race] = field(default_factory=dict)
     flags: set[str] = field(default_factory=set)
     undefined: str | None = None
-    deadlock: bool = False
     ends: bool = False
-    endless: set[SitePair] = field(default_factory=set)
     bounded: bool = False
     timeout: bool = False
     partial: bool = False
@@ -124,16 +121,14 @@ def races(test: Test, model: Model, *, limits: Limits | None = None, most: int =
     computed = computed_with(test) + left_open(test)
     if computed and status == "complete":
         status = "bounded"
-    found.endless -= set(found.races)
-    unsearched = found.deadlock or bool(found.endless) or found.undefined is not None
-    unknown = status != "complete" or unsearched or not found.ends
+    unknown = status != "complete" or not found.ends
     return RacesResult(
         file=test.file,
         test=test.name,
         model=model.name,
         status=told(status, bool(listed) or not unknown),
         races=listed,
-        listed=not (found.timeout or found.partial or found.bounded or computed or unsearched),
+        listed=not (found.timeout or found.partial or found.bounded or computed or found.undefined is not None),
         race_free=False if listed else None if unknown else True,
         own=model.name not in index().models,
         notes=tuple(_notes(test, found, limits, computed)),
@@ -166,15 +161,6 @@ def confirm_races(test: Test, model: Model, found: RacesResult, limits: Limits) 
     return over
 
 
-def endless_races(test: Test, model: Model, limits: Limits) -> bool:
-    """Whether two instructions may race in an execution of ``test`` that never ends. Raises as ``races`` does, and
-    ``Timeout``."""
-    body = race_flags(model, test)[DATA_RACE].body
-    return spins(test) and any(
-        next(endless(assigned.test, model, body, limits, ()), None) is not None for assigned in assignments(test)
-    )
-
-
 def race_flags(model: Model, test: Test) -> dict[str, Axiom]:
     """The flags of ``model`` for races, by name. Raises ``PtxmmError`` (kind ``unsupported``) if it has none."""
     found = {axiom.name: axiom for axiom in model.axioms if axiom.flag and axiom.name in (DATA_RACE, MIXED_SIZE)}
@@ -197,7 +183,6 @@ def _search(
     names = [name for name in (DATA_RACE, MIXED_SIZE) if name in axioms]
     pairs = Pairs(assigned, model, [axioms[name].body for name in names], limits)
     found.undefined = found.undefined or pairs.undefined
-    found.deadlock = found.deadlock or pairs.deadlock
     found.bounded = found.bounded or pairs.bounded
     found.ends = found.ends or pairs.ends
     found.flags |= pairs.flags
@@ -220,15 +205,12 @@ def _search(
     # The flag of a model of one's own may be about initial writes or fences, which race with nothing.
     if racy != raised and not (raised and (known or pairs.others)):
         raise bug(test, f"the flag {DATA_RACE} of {model.name} and the racy pairs disagree")
-    if pairs.undefined is None and (pairs.deadlock or spins(assigned)):
-        found.endless.update(endless(assigned, model, axioms[DATA_RACE].body, limits, found.races))
 
 
 def _race(test: Test, axiom: Axiom, pair: SitePair, witness: Witness, confirmer: Confirmer) -> Race:
     """The race of the instructions ``pair`` in ``witness``, which is confirmed first."""
     try:
-        confirmer.confirm(Observed((), ()), witness)
-        rebuilt = confirmer.rebuild(witness)
+        rebuilt = confirmer.allowed(witness)
     except Unconfirmed as error:
         raise bug(test, f"an execution with a race is not confirmed: {error}") from error
     layout = rebuilt.layout
@@ -332,11 +314,6 @@ def _notes(test: Test, found: _Found, limits: Limits, computed: list[str]) -> It
         yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
     if found.partial:
         yield Note("limit", f"there may be more races than these {len(found.races)}; --most takes a higher limit")
-    if found.deadlock:
-        yield Note("deadlock", "some execution waits for ever at a barrier; races in such executions are not listed")
-    for pair in sorted(found.endless):
-        one, other = (instruction(test, *site) for site in pair)
-        yield Note("endless", f"{one} and {other} may race in an execution that never ends")
     if not (found.ends or found.timeout or found.bounded or found.undefined):
         yield Note("vacuous", "no execution reaches its end" + (" and meets the filter" if test.filter else ""))
     if computed:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import Instruction, instruction
 from ptxmm.analysis.placements import LEVELS, WORDS, Placed, placed
-from ptxmm.analysis.property import Judgement, Property, Requirement, judge, requirement
-from ptxmm.analysis.races import DATA_RACE, endless_races
+from ptxmm.analysis.property import Property, Requirement, judge, requirement
 from ptxmm.analysis.result import Note, Status, told
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.strength.family import Family
@@ -171,7 +170,7 @@ def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits) -> Ro
     words = WORDS.get(place.level, AS_WRITTEN)
     if place.test is None:
         return Row(place.level, words, place.reason, None, None, (), ())
-    judged = _judged(place.test, model, wanted, limits)
+    judged = judge(place.test, model, wanted, limits)
     names = [tuple(place.test.threads[i].name for i in tie.threads) for tie in place.together]
     reasons = [tie.reason for tie in place.together]
     together = tuple(dict.fromkeys(zip(names, reasons, strict=True)))
@@ -180,15 +179,6 @@ def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits) -> Ro
     nothing = judged.holds and not result.outcomes and (judged.vacuous or judged.deadlock)
     holds = None if nothing else judged.answer(wanted)
     return Row(place.level, words, None, holds, told(result.status, holds is not None), result.flags, together)
-
-
-def _judged(test: Test, model: Model, wanted: Requirement, limits: Limits) -> Judgement:
-    """As ``judge``; but that there is no data race is not known where there may be one in an execution that never ends,
-    which ``judge`` does not look at."""
-    judged = judge(test, model, wanted, limits)
-    if judged.holds and DATA_RACE in wanted.flags and endless_races(test, model, limits):
-        return replace(judged, holds=None)
-    return judged
 
 
 # Narrower scopes.
@@ -284,7 +274,7 @@ def _agreed(
         for owner, scope in chosen.items()
         for site in together.sites[together.of[owner]]
     }
-    judged = _judged(edited(test, edits), model, wanted, limits)
+    judged = judge(edited(test, edits), model, wanted, limits)
     if judged.holds is not None and judged.holds != holds:
         raise bug(test, "two searches disagree on whether a scope is wide enough")
     if judged.result.status == "timeout":
@@ -321,7 +311,6 @@ def _notes(work: _Work, limits: Limits) -> Iterator[Note]:
     elif work.rows and work.rows[0].holds is False:
         yield Note("scopes", "the property fails as written: there are no scopes to narrow")
     if any(row.status == "inconclusive" for row in work.rows):
-        text = "unknown: no execution reaches its end, or there may be a data race in one that never ends"
-        yield Note("vacuous", text)
+        yield Note("vacuous", "unknown: no execution reaches its end")
     if work.joint and not work.listed and not work.timeout and not work.bounded:
         yield Note("limit", f"there may be more choices of scopes than these {len(work.joint)}; --most lists more")

@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from ptxmm.analysis.execution import INITIAL, Access, Execution, Step, execution, location, shown
+from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.instruction import instruction
 from ptxmm.analysis.result import Note, Result
+from ptxmm.analysis.search import bug
 from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index
-from ptxmm.engines.problem import Problem, chosen
-from ptxmm.engines.result import Limits, Observed
-from ptxmm.engines.witness import Confirmer, Rebuilt
+from ptxmm.engines.problem import Problem
+from ptxmm.engines.result import Limits, Observed, Witness
+from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import Timeout
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import assignments
@@ -61,17 +62,28 @@ def _raised(
     test: Test, model: Model, limits: Limits, told: Collection[str | None]
 ) -> Iterator[tuple[list[Note], Execution]]:
     problem = Problem(test, model, Observed((), ()), limits)
-    misuses = problem.program.undefined
-    preferred = [when for when, text in misuses if text in told] or [when for when, _ in misuses]
+    confirmer = Confirmer(test, model)
+    preferred = [when for when, text in problem.misuses if text in told] or [when for when, _ in problem.misuses]
     if problem.solver.satisfiable(problem.formulas.any(preferred)):
-        yield [], _misusing(test, problem)
+        witness, rebuilt = _confirmed(test, problem, confirmer)
+        if rebuilt.misuse is None:
+            raise bug(test, "an execution without meaning is not confirmed: it misuses nothing")
+        yield [], execution(test, witness, rebuilt)
     for name, formula in problem.flags:
         limits.check()
-        when = problem.formulas.both(formula, problem.program.final)
+        when = problem.formulas.both(formula, problem.counts)
         if name in index().undefined and problem.solver.satisfiable(when):
-            witness = problem.witness()
-            rebuilt = Confirmer(test, model).rebuild(witness)
+            witness, rebuilt = _confirmed(test, problem, confirmer)
             yield list(_named(test, model, name, rebuilt)), execution(test, witness, rebuilt)
+
+
+def _confirmed(test: Test, problem: Problem, confirmer: Confirmer) -> tuple[Witness, Rebuilt]:
+    """What the solver found last: an execution, or as much of one as is executed before threads stop."""
+    witness = problem.witness()
+    try:
+        return witness, confirmer.allowed(witness)
+    except Unconfirmed as error:
+        raise bug(test, f"an execution without meaning is not confirmed: {error}") from error
 
 
 def _named(test: Test, model: Model, name: str, rebuilt: Rebuilt) -> Iterator[Note]:
@@ -88,32 +100,7 @@ def _named(test: Test, model: Model, name: str, rebuilt: Rebuilt) -> Iterator[No
         for events in found
         if max(events) < layout.initial_first
     )
+    if not words:
+        raise bug(test, f"an execution that raises the flag {name} is not confirmed")
     for text in list(words)[:_MOST]:
         yield Note("undefined", f"{name}: {text}: {_SECTIONS[name]}" if name in _SECTIONS else f"{name}: {text}")
-
-
-def _misusing(test: Test, problem: Problem) -> Execution:
-    """What the solver found last: an execution in which something is misused, which has no end to be confirmed by."""
-    witness, value = problem.witness(), problem.solver.value
-    threads: list[dict[tuple[int, int], list[Access]]] = [{} for _ in test.threads]
-    for event in problem.program.events:
-        thread, at, turn = event.id[:3]
-        if not (0 <= thread < len(threads) and 0 <= at < len(test.threads[thread].body) and value(event.presence)):
-            continue
-        accesses = threads[thread].setdefault((at, turn), [])
-        place = next((place for place in event.places if value(place.when)), None)
-        if event.kind not in ("R", "W") or place is None:
-            continue
-        sources = () if event.kind == "W" else witness.reads.get(event.id, ())
-        written = [INITIAL if s.write is None else instruction(test, *s.write[:2]).place for s in sources]
-        key = place.virtual if place.virtual in test.objects else place.physical
-        if key not in test.objects:  # an address outside of all memory, which the note names
-            continue
-        cell = (key, place.offset, place.size)
-        number = shown(test, chosen(event.value, value), cell)
-        accesses.append(Access(event.kind, location(test, *cell), number, tuple(dict.fromkeys(written))))
-    steps = [
-        tuple(Step(instruction(test, number, at), turn, tuple(made)) for (at, turn), made in thread.items())
-        for number, thread in enumerate(threads)
-    ]
-    return Execution(tuple((t.name, made) for t, made in zip(test.threads, steps, strict=True)), (), ())

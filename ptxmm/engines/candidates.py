@@ -9,6 +9,7 @@ from itertools import pairwise
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.final import Finals
 from ptxmm.engines.orders import Judge
+from ptxmm.events.barriers import Meeting
 from ptxmm.events.domains import Domains
 from ptxmm.events.execution import Layout, ReadsFrom, initial_value
 from ptxmm.events.expressions import Node, evaluate, leaves_of
@@ -34,6 +35,20 @@ class Path:
     def reaches(self, position: Position) -> bool:
         """Whether the thread comes to ``position``."""
         return position[0] <= self.length and position[1] <= self.passed
+
+
+_EVENT_AT_BLOCK = ("bar.sync", "bar.arrive", "bar.red", "warp.sync")
+"""Steps whose arrival happens although the thread waits for ever at them."""
+
+
+def executed(trace: Trace, meeting: Meeting) -> Path:
+    """What of ``trace`` is executed: up to the barrier where the thread waits, or which it never comes to."""
+    reached = meeting.reached[trace.thread]
+    steps = trace.steps
+    if trace.thread in meeting.waiting:
+        step = steps[reached - 1]
+        return Path(trace, step.event + (step.kind in _EVENT_AT_BLOCK), reached - 1)
+    return Path(trace, steps[reached].event if reached < len(steps) else len(trace.events), reached)
 
 
 @dataclass(frozen=True, slots=True)

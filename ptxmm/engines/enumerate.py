@@ -12,7 +12,7 @@ from math import prod
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
-from ptxmm.engines.candidates import Candidate, Candidates, Path, relevant_reads
+from ptxmm.engines.candidates import Candidate, Candidates, Path, executed, relevant_reads
 from ptxmm.engines.final import Finals, memory_terms, restrict
 from ptxmm.engines.independent import independent_candidates
 from ptxmm.engines.orders import Judge, Rules, rules
@@ -163,7 +163,7 @@ class _Task:
         for meeting in meetings(
             self.test, places, steps, ended, check, observed=tokens, ordered=self.ordered, told=self.told
         ):
-            paths = tuple(_path(t, meeting) for t in choice)
+            paths = tuple(executed(t, meeting) for t in choice)
             going = [p for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
             open_ = frozenset(range(len(paths))) - {p.trace.thread for p in going if p.trace.end == "end"}
             bounded = meeting.misuse is None and any(p.trace.end == "cut" for p in going)
@@ -414,20 +414,6 @@ def _open_writes(found: Sequence[Sequence[Trace]]) -> bool:
         for t in paths
         for e in t.events
     )
-
-
-_EVENT_AT_BLOCK = ("bar.sync", "bar.arrive", "bar.red", "warp.sync")
-"""Steps whose arrival happens although the thread waits for ever at them."""
-
-
-def _path(trace: Trace, meeting: Meeting) -> Path:
-    """What of ``trace`` is executed: up to the barrier where the thread waits, or which it never comes to."""
-    reached = meeting.reached[trace.thread]
-    steps = trace.steps
-    if trace.thread in meeting.waiting:
-        step = steps[reached - 1]
-        return Path(trace, step.event + (step.kind in _EVENT_AT_BLOCK), reached - 1)
-    return Path(trace, steps[reached].event if reached < len(steps) else len(trace.events), reached)
 
 
 def _outcome(meeting: Meeting) -> tuple[object, ...]:

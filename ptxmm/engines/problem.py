@@ -40,6 +40,7 @@ from ptxmm.program.condition import (
 )
 from ptxmm.program.stopped import known_filter
 from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import MbarrierArrive, MbarrierWait
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
 from ptxmm.relations.formula import TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
@@ -105,6 +106,7 @@ class Problem:
             self._fences_only()
         if "sync_fence" in model.names():
             self._total_fence_order()
+        self._unroll = limits.unroll
         self._passing = TRUE
         if test.filter is not None:
             program.constraints.append(self.formulas.either(-program.finished, self.formula(test.filter)))
@@ -177,6 +179,11 @@ class Problem:
                 return acyclicity(algebra, value)
             some = cyclic(algebra, value) if axiom.kind == "acyclic" else reflexive(algebra, value)
         return [some if axiom.negated else -some]
+
+    def _returns(self, identity: EventId) -> bool:
+        """Whether an instruction is a wait at an mbarrier, or an arrival whose state a register takes."""
+        op = self.test.threads[identity[0]].body[identity[1]]
+        return isinstance(op, MbarrierWait) or (isinstance(op, MbarrierArrive) and op.dst is not None)
 
     def _mutual_fences(self) -> Relation:
         """fence.sc operations in each other's scopes."""
@@ -252,6 +259,8 @@ class Problem:
                 values.update(scenario.tokens)
                 values.update((s.id, int(s.outcome)) for s in scenario.arrivals if s.outcome is not None)
                 deadlocked |= {i[0] for i in scenario.stuck}
+                if scenario.undefined is not None:  # whatever a misused operation returns
+                    values.update((i, 0) for i in scenario.stuck if self._returns(i) and i not in values)
                 order += scenario.order
         return Witness(
             values,
@@ -267,6 +276,7 @@ class Problem:
             ),
             deadlocked,
             order,
+            None if value(program.final) else self._unroll,
         )
 
 

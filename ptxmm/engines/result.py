@@ -53,7 +53,8 @@ class Witness:
     in or, for a wait, how many phases were complete. ``last``: for each observed byte range the co-maximal write
     its final value comes from (``Source.write`` None: the initial one). ``deadlocked``: threads that wait for ever at
     a barrier; such an execution has no final state. ``order``: the operations on mbarriers as they ran, where the
-    model asks for it (``mbnext``).
+    model asks for it (``mbnext``). ``unroll``: where this is only the beginning of an execution, or one that has no
+    meaning, the bound of loops; each thread ends, stops at the bound or at a read that has no value here, or waits.
     """
 
     values: Mapping[EventId, int]
@@ -64,6 +65,7 @@ class Witness:
     last: tuple[Source, ...]
     deadlocked: frozenset[int] = frozenset()
     order: tuple[EventId, ...] = ()
+    unroll: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,10 +71,10 @@ class Strengths:
 
     def _formula(self, unwanted: Unwanted) -> Formula:
         problem, formulas = self._problem, self._problem.formulas
-        ends = [formula for name, formula in problem.flags if name in unwanted.flags]
-        if unwanted.proposition is not None:
-            ends.append(problem.formula(unwanted.proposition))
+        raised = formulas.any([formula for name, formula in problem.flags if name in unwanted.flags])
+        ends = FALSE if unwanted.proposition is None else problem.formula(unwanted.proposition)
         misuse = [f for f, _ in problem.misuses] if unwanted.undefined else [FALSE]
         if unwanted.deadlock:
             misuse.append(problem.program.deadlock)
-        return formulas.any([*misuse, formulas.both(problem.program.final, formulas.any(ends))])
+        reached = formulas.both(problem.program.final, ends)
+        return formulas.any([*misuse, reached, formulas.both(problem.counts, raised)])

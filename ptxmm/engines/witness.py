@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
+from ptxmm.engines.candidates import Path, executed
 from ptxmm.engines.final import Finals, memory_terms
 from ptxmm.engines.orders import overlapping_writes
 from ptxmm.engines.result import Observed, Source, Witness
+from ptxmm.engines.runs import awaited
 from ptxmm.engines.static import static_evaluator
 from ptxmm.events import barriers
 from ptxmm.events.barriers import Meeting
@@ -50,7 +52,7 @@ class _Known:
 class Rebuilt:
     """An execution rebuilt from a witness: its events (``layout``), the values of its relations (``evaluator``; those
     that are not defined in the model by name through ``base``), what each write has written, by number (0 for other
-    events), and coherence order."""
+    events), and coherence order. ``misuse``: what it does that has no meaning beside flags of the model, or None."""
 
     layout: Layout
     evaluator: Evaluator[int, int]
@@ -60,6 +62,7 @@ class Rebuilt:
     traces: Sequence[Trace]
     meeting: Meeting
     finals: dict[Observed, Finals]
+    misuse: str | None = None
 
 
 class Confirmer:
@@ -83,24 +86,32 @@ class Confirmer:
 
         Raises ``Unconfirmed`` if it is no consistent execution, ends in no final state, or fails the test's filter.
         """
+        if witness.unroll is not None:
+            raise Unconfirmed("the beginning of an execution has no final state")
+        return self._state(self.allowed(witness), observed, witness)
+
+    def allowed(self, witness: Witness) -> Rebuilt:
+        """As ``rebuild``, of what the model allows."""
         rebuilt = self.rebuild(witness)
         algebra = rebuilt.layout.algebra
         for axiom, value in rebuilt.evaluator.axioms(flags=False):
             if not algebra.satisfies(axiom.kind, axiom.negated, value):
                 raise Unconfirmed(f"axiom {axiom.name} of {self._model.name} does not hold")
-        return self._state(rebuilt, observed, witness)
+        return rebuilt
 
     def rebuild(self, witness: Witness) -> Rebuilt:
-        """The execution that ``witness`` describes, whether the model allows it or not.
+        """The execution that ``witness`` describes, or the beginning of one, whether the model allows it or not.
 
         Raises ``Unconfirmed`` if the program has no such execution.
         """
-        if witness.deadlocked:
+        if witness.deadlocked and witness.unroll is None:
             raise Unconfirmed("an execution in which a thread waits for ever has no final state")
         traces = self._run(witness)
         meeting = self._meeting(traces, witness)
-        known = self._layout(traces, self._exchanges(traces, witness))
-        written = self._written(known.layout, traces)
+        paths = [executed(t, meeting) for t in traces]
+        open_ = frozenset(p.trace.thread for p in paths if not _ends(p, meeting))
+        known = self._layout(paths, self._exchanges(paths, witness), open_)
+        written = self._written(known.layout, paths)
         rf = self._reads_from(known.layout, written, witness)
         co = self._coherence(known.layout, witness)
         fsc = self._fence_sc(known.layout, witness)
@@ -109,46 +120,65 @@ class Confirmer:
             raise Unconfirmed("a value is made of itself")
         base = known.layout.base(rf, co, fsc, known.layout.phase_relations(meeting.phases, meeting.order))
         evaluator = known.evaluator.changed(_DYNAMIC, base)
-        return Rebuilt(known.layout, evaluator, base, written, co, traces, meeting, known.finals)
+        misuse = meeting.misuse or self._stray(paths, open_)
+        return Rebuilt(known.layout, evaluator, base, written, co, traces, meeting, known.finals, misuse)
+
+    def _stray(self, paths: Sequence[Path], open_: frozenset[int]) -> str | None:
+        """The first thing without meaning that a thread does, if any, in a beginning of an execution; no thread may
+        run that waits for the end of one of ``open_``."""
+        direct = self._model.readings.get("griddep", "direct") == "direct"
+        for path in paths:
+            for event in path.trace.events[: path.length] if open_ else ():
+                if open_.intersection(awaited(event, self._test.threads, path.trace.thread, direct)):
+                    raise Unconfirmed("a grid begins that waits for one that does not end")
+        found = (p.trace.outside for p in paths)
+        return next((o[0] for p, o in zip(paths, found, strict=True) if o is not None and p.reaches(o[1])), None)
 
     def _run(self, witness: Witness) -> list[Trace]:
+        beginning = witness.unroll is not None
+        unroll = _UNROLL if witness.unroll is None else witness.unroll
         try:
-            traces = run_together(self._programs, witness.values, witness.phases, _UNROLL, self._readings)
+            traces = run_together(self._programs, witness.values, witness.phases, unroll, self._readings, beginning)
         except Missing as missing:
             raise Unconfirmed(f"the read {missing.args[0]} has no value") from None
         needed: set[EventId] = set()
         for trace in traces:
-            if trace.end != "end":
+            if trace.end != "end" and not beginning:
                 raise Unconfirmed(f"thread {trace.thread} does not reach its end")
-            if trace.outside is not None:
+            if trace.outside is not None and not beginning:
                 raise Unconfirmed(trace.outside[0])
             needed.update(e.id for e in trace.reads if e.kind != "X")
             needed.update(trace.waits)
-        if needed != set(witness.values):
+        if (not needed >= set(witness.values)) if beginning else needed != set(witness.values):
             raise Unconfirmed("a read or wait that is not executed has a value")
         return traces
 
-    def _exchanges(self, traces: Sequence[Trace], witness: Witness) -> Links:
+    def _exchanges(self, paths: Sequence[Path], witness: Witness) -> Links:
         """The results that are made of values of several threads, which must be those of the run."""
-        links, lost = resolve(traces, [len(t.steps) for t in traces], witness.phases)
+        traces = [p.trace for p in paths]
+        links, lost = resolve(traces, [p.passed for p in paths], witness.phases)
+        if witness.unroll is not None:
+            return links
         if lost is not None:
             raise Unconfirmed(lost)
         if not exchanged_as_given(traces, links):
             raise Unconfirmed("threads get other values from each other than they give")
         return links
 
-    def _layout(self, traces: Sequence[Trace], links: Links) -> _Known:
+    def _layout(self, paths: Sequence[Path], links: Links, open_: frozenset[int]) -> _Known:
+        threads = [p.trace.events[: p.length] for p in paths]
         key = (
             *(
                 (e.id, e.kind, e.cell, e.place, e.addr, e.data, e.ctrl, e.left, e.barrier, e.mbarrier, e.completes)
-                for t in traces
-                for e in t.events
+                for events in threads
+                for e in events
             ),
             *(link.shape for link in links.values()),
+            open_,
         )
         known = self._known.get(key)
         if known is None:
-            layout = Layout(self._scene, [t.events for t in traces], links)
+            layout = Layout(self._scene, threads, links, open_)
             evaluator = static_evaluator(self._model, layout, flags=False)
             known = self._known[key] = _Known(layout, evaluator, layout.makes_values(), {})
         return known
@@ -159,19 +189,24 @@ class Confirmer:
         everyone = tuple(map(len, steps))
         loose = {s.id for mine in steps for s in mine if s.kind == "warp.exchange"}  # known from the threads alone
         phases = {i: phase for i, phase in witness.phases.items() if i not in loose}
-        if not {s.id for mine in steps for s in mine} >= set(phases):
+        known = {s.id for mine in steps for s in mine}
+        if witness.unroll is not None and any(t.outside is not None for t in traces):
+            phases = {i: phase for i, phase in phases.items() if i in known}  # of what comes after that
+        if not known >= set(phases):
             raise Unconfirmed("the phases are not those of the barriers executed")
         tokens = {i: witness.values[i] for t in traces for i in t.tokens}
         for meeting in barriers.meetings(
             self._test,
             self._scene.places,
             steps,
-            [True] * len(traces),
+            [t.end == "end" for t in traces],
             _no_check,
             phases,
             tokens=tokens,
             order=witness.order if self._ordered else None,
         ):
+            if witness.unroll is not None and meeting.misuse is None and meeting.phases == phases:
+                return meeting
             if (
                 meeting.misuse is None
                 and not meeting.waiting
@@ -180,11 +215,20 @@ class Confirmer:
                 and all(meeting.tokens.get(i) == value for i, value in tokens.items())
             ):
                 return meeting
+        if witness.unroll is not None:
+            # Of those with a misuse one that goes as far as the witness does.
+            ended = [t.end == "end" for t in traces]
+            everything = barriers.meetings(self._test, self._scene.places, steps, ended, _no_check, told=True)
+            misused = (m for m in everything if m.misuse is not None)
+            alike = [m for m in misused if all(phases.get(i, p) == p for i, p in m.phases.items())]
+            if alike:
+                return max(alike, key=lambda m: len(phases.keys() & m.phases.keys()))
         raise Unconfirmed("the barriers can't form these phases")
 
-    def _written(self, layout: Layout, traces: Sequence[Trace]) -> list[int]:
+    def _written(self, layout: Layout, paths: Sequence[Path]) -> list[int]:
         """The value of each write, by number (0 for other events). A layout is kept, its first run's values not."""
-        values = [e.value.value or 0 if e.kind == "W" and e.value is not None else 0 for t in traces for e in t.events]
+        events = (e for p in paths for e in p.trace.events[: p.length])
+        values = [e.value.value or 0 if e.kind == "W" and e.value is not None else 0 for e in events]
         return values + [initial_value(self._test, cell) for cell in layout.cells]
 
     def _reads_from(self, layout: Layout, written: Sequence[int], witness: Witness) -> ReadsFrom:
@@ -282,6 +326,12 @@ class Confirmer:
                     {(m.key, m.index): memory[m.key, m.index] for m in observed.memory},
                 )
         raise Unconfirmed("the final state fails the filter of the test")
+
+
+def _ends(path: Path, meeting: Meeting) -> bool:
+    """Whether a thread reaches its end."""
+    whole = path.length == len(path.trace.events) and path.trace.thread not in meeting.waiting
+    return whole and path.trace.end == "end"
 
 
 def _last_writes(layout: Layout, finals: Finals, co: int, observed: Observed, witness: Witness) -> dict[Cell, int]:

@@ -119,6 +119,7 @@ def run(
     readings: Readings = Readings(),  # noqa: B008 (frozen)
     spinning: bool = False,
     prune: bool = True,
+    beginning: bool = False,
 ) -> Trace:
     """One path of ``program``: the one that takes ``decisions``, and the first choice where they end.
 
@@ -126,8 +127,9 @@ def run(
     exchange with other threads then gives (the run stops at others). ``domain`` narrows choices, and is needed where an
     address or a barrier operand is open (else ``Undecided``). ``unroll``: bound of each backward branch. ``spinning``:
     go round spin loops as well. ``prune``: narrow choices between true and false by ``domain`` too; without, what a
-    read outside every object returns stays open as well, since ``domain`` may not have its address yet. Raises
-    ``Missing`` where ``values`` lacks a read, ``PtxmmError`` (kind ``unsupported``) for what can't be modelled.
+    read outside every object returns stays open as well, since ``domain`` may not have its address yet.
+    ``beginning``: the run ends before an instruction for which ``values`` lacks one; else that raises ``Missing``.
+    Raises ``PtxmmError`` (kind ``unsupported``) for what can't be modelled.
     """
     machine = Machine(program, decisions, Given(values, exchanged or {}, domain, unroll, readings, spinning, prune))
     trace = machine.trace
@@ -137,6 +139,11 @@ def run(
         trace.end = "impossible"
     except Unmet:
         trace.end = "exchange"
+    except Missing:
+        if not beginning:
+            raise
+        trace.end = "open"
+        _undo(machine)
     except Undecidable:
         message = "whether this instruction depends on every value that goes into its operands is too much to decide"
         raise machine.unsupported(message, hint="--reading dep=sem takes it to") from None
@@ -169,6 +176,15 @@ def _run(machine: Machine) -> None:
         pending = tuple(i for i, e in enumerate(machine.trace.events) if e.asynchronous)
         machine.step_count += 1
         _boundary(machine, len(body), pending)
+
+
+def _undo(machine: Machine) -> None:
+    """Take out what the instruction has done so far at which the run ends."""
+    here, trace = machine.identity()[:3], machine.trace
+    trace.events = [e for e in trace.events if e.id[:3] != here]
+    trace.steps = [s for s in trace.steps if s.id[:3] != here]
+    trace.tokens = {i: number for i, number in trace.tokens.items() if i[:3] != here}
+    trace.waits = {i: result for i, result in trace.waits.items() if i[:3] != here}
 
 
 def _boundary(machine: Machine, pc: int, completes: tuple[int, ...]) -> None:

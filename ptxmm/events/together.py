@@ -20,8 +20,9 @@ def run_together(
     phases: Mapping[EventId, int | None],
     unroll: int,
     readings: Readings,
+    beginning: bool = False,
 ) -> list[Trace]:
-    """One path of each thread; ``values`` as for ``interpreter.run``, ``phases`` those of the barriers.
+    """One path of each thread; ``values``, ``beginning`` as for ``interpreter.run``, ``phases`` those of the barriers.
 
     A thread stops at an exchange (``Trace.end``) that can't take place. What exchanges give follows from the phases:
     whether the barriers can form these is not checked here. Raises ``Missing`` as ``run`` does.
@@ -29,7 +30,16 @@ def run_together(
     given: Exchanged = {}
     while True:
         traces = [
-            run(p, values=values, exchanged=given, unroll=unroll, readings=readings, spinning=True) for p in programs
+            run(
+                p,
+                values=values,
+                exchanged=given,
+                unroll=unroll,
+                readings=readings,
+                spinning=not beginning,
+                beginning=beginning,
+            )
+            for p in programs
         ]
         waiting = {t: trace.exchanges[-1] for t, trace in enumerate(traces) if trace.end == "exchange"}
         if not waiting:

@@ -140,15 +140,16 @@ Position = tuple[int, int]
 class Trace:
     """One path of a thread.
 
-    ``end``: ``end``; ``cut`` (a backward branch was to be taken once more than the bound); ``spin`` (a spin loop went
-    round without effect); ``impossible`` (no value is left for a choice); ``exchange`` (the values of other threads at
-    the last of ``exchanges`` are not given). ``reads``: what the leaves of expressions stand for, by number: reads, for
-    a token of an mbarrier its arrival, and for a result of ``exchanges`` an event of the kind ``X``, which is among no
-    ``events``. ``tokens``: the leaf number of each such arrival. ``waits``: the result of each wait on an mbarrier.
-    ``steps``: what it does at barriers. ``constraints``: expressions, the values they must have, and where the choice
-    is. ``outside``: the first instruction that is undefined, such as an access outside every object, in words, and
-    where, or None. ``forks``: the decisions of paths not taken here. ``given``: the results of exchanges that the run
-    was given. ``lost``: writes outside every object, or misaligned.
+    ``end``: ``end``; ``cut`` (a backward branch was to be taken once more than the bound); ``spin`` (a spin loop
+    went round without effect); ``impossible`` (no value is left for a choice); ``exchange`` (the values of other
+    threads at the last of ``exchanges`` are not given); ``open`` (the values given end there). ``reads``: what the
+    leaves of expressions stand for, by number: reads, for a token of an mbarrier its arrival, and for a result of
+    ``exchanges`` an event of the kind ``X``, which is among no ``events``. ``tokens``: the leaf number of each such
+    arrival. ``waits``: the result of each wait on an mbarrier. ``steps``: what it does at barriers.
+    ``constraints``: expressions, the values they must have, and where the choice is. ``outside``: the first
+    instruction that is undefined, such as an access outside every object, in words, and where, or None. ``forks``:
+    the decisions of paths not taken here. ``given``: the results of exchanges that the run was given. ``lost``:
+    writes outside every object, or misaligned.
     """
 
     thread: int
