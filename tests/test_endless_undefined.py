@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.races import races
+from ptxmm.analysis.undefined import with_reasons
+from ptxmm.engines.problem import Problem
+from ptxmm.engines.result import Limits, Witness
+from ptxmm.errors import PtxmmError
 from tests.support import model_named, parse_one
 
 _STRAY = "mov.u64 d, x; st.u32 [d+400], 1;"
@@ -77,3 +84,56 @@ def test_a_grid_does_not_begin_before_the_one_that_it_waits_for_ends() -> None:
     second = f"P1 @ cta 0, grid 1 {{ {_STRAY} }}\n"
     test = parse_one(frame + first + second + "exists (x == 7)")
     assert check(test, model_named("ptx-8.5"), engine="both").status == "complete"
+
+
+_GRIDS = "PTX t\n{ .global .u32 x = 0; .global .u32 y = 0; .global .u32 never = 0; }\n"
+_LATER = "P2 @ cta 0, grid 1 { st.u16 [x], 1; mov.u64 d, y; st.u32 [d+400], 1; }\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status", "flags"),
+    [
+        (f"st.u16 [x], 1; {_SPIN}", "st.u32 [x], 1;", "undefined", {"data-race", "mixed-size-race"}),
+        (f"st.u32 [x], 1; {_SPIN}", "st.u32 [x], 1;", "complete", {"data-race"}),
+        (f"st.u32 [x], 1; {_SPIN}", "st.u32 [y], 1;", "complete", set()),
+    ],
+)
+def test_a_grid_that_never_ends_and_one_after_it(first: str, second: str, status: str, flags: set[str]) -> None:
+    """What the second grid would do is never executed."""
+    text = f"{_GRIDS}P0 @ cta 0, grid 0 {{ {first} }}\nP1 @ cta 1, grid 0 {{ {second} }}\n{_LATER}exists (x == 7)"
+    result = check(parse_one(text), model_named("ptx-8.5"), engine="both")
+    assert (result.status, set(result.flags) - {"vacuous"}) == (status, flags)
+    found = races(parse_one(text), model_named("ptx-8.5"))
+    assert bool(found.races) == ("data-race" in flags)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_dependent_grid_before_its_wait(overlap: bool) -> None:
+    """Where it may begin before the first grid ends, what it does before griddepcontrol.wait is executed."""
+    how = " overlap" if overlap else ""
+    first = f"P0 @ cta 0, grid 0 {{ st.u32 [x], 1; {_SPIN} }}\n"
+    body = "ld.u32 r0, [x]; griddepcontrol.wait; mov.u64 d, y; st.u32 [d+400], 1;"
+    text = f"{_GRIDS}{first}P1 @ cta 1, grid 1{how} {{ {body} }}\nexists (x == 7)"
+    result = check(parse_one(text), model_named("ptx-8.5"), engine="both")
+    assert result.status == "complete"
+    assert ("data-race" in result.flags) == overlap
+
+
+@pytest.mark.parametrize("threads", [[f"{_STRAY} {_SPIN}"], [f"st.u16 [x], 1; {_SPIN}", "st.u32 [x], 1;"]])
+def test_the_execution_shown_is_confirmed(threads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what is found again misuses nothing and raises no flag, it is not shown."""
+    bodies = "\n".join(f"P{i} @ cta 0 {{ {body} }}" for i, body in enumerate(threads))
+    test = parse_one(f"PTX t\n{{ {_DECLARATIONS} }}\n{bodies}\nexists (x == 7)\n")
+    model = model_named("ptx-8.5")
+    result = with_reasons(test, model, check(test, model), Limits())
+    assert result.execution is not None
+    again = Problem.witness
+
+    def forged(problem: Problem) -> Witness:
+        found = again(problem)
+        return replace(found, values={i: value + 1 for i, value in found.values.items()})
+
+    monkeypatch.setattr(Problem, "witness", forged)
+    with pytest.raises(PtxmmError) as caught:
+        with_reasons(test, model, check(test, model, engine="enumerate"), Limits())
+    assert caught.value.kind == "internal"

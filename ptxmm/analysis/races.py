@@ -15,10 +15,12 @@ from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Axiom
 from ptxmm.engines.pairs import Pairs, SitePair
+from ptxmm.engines.problem import next_grid
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.tags import scope_of
+from ptxmm.program.launches import held
 from ptxmm.program.left_open import left_open
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import assignments, computed_with
@@ -113,7 +115,8 @@ def races(test: Test, model: Model, *, limits: Limits | None = None, most: int =
     try:
         test = without_unread(test, model, limits)
         for assigned in assignments(test):
-            _search(test, assigned.test, model, axioms, limits, most, found)
+            for part in (assigned.test, *held(assigned.test, next_grid(model))):
+                _search(test, part, model, axioms, limits, most, found)
     except Timeout:
         found.timeout = True
     listed = tuple(race for _, race in sorted(found.races.items()))

@@ -12,10 +12,11 @@ from ptxmm.analysis.result import Note, Result
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.unread import without_unread
 from ptxmm.cat import Model, index
-from ptxmm.engines.problem import Problem
+from ptxmm.engines.problem import Problem, next_grid
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import Timeout
+from ptxmm.program.launches import held
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import assignments
 
@@ -48,9 +49,10 @@ def misuse(
     first: Execution | None = None
     try:
         for assigned in assignments(without_unread(test, model, limits)):
-            for found, reached in _raised(assigned.test, model, limits, told):
-                notes += found
-                first = first or reached
+            for part in (assigned.test, *held(assigned.test, next_grid(model))):
+                for found, reached in _raised(part, model, limits, told):
+                    notes += [note for note in found if note not in notes]
+                    first = first or reached
             if first is not None:
                 break
     except Timeout:

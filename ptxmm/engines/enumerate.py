@@ -31,6 +31,7 @@ from ptxmm.events.readings import readings
 from ptxmm.events.refusals import refuse_noncoherent_loads
 from ptxmm.events.trace import Cell, Trace
 from ptxmm.program.condition import Proposition, RegisterTerm, State, evaluate, terms
+from ptxmm.program.launches import held
 from ptxmm.program.stopped import known_filter
 from ptxmm.program.test import EventId, Test
 
@@ -50,6 +51,11 @@ def search(
     """
     task = _Task(test, model, observed, limits, proposition)
     try:
+        for part in held(test, task.direct):
+            other = _Task(part, model, Observed((), ()), limits, None)
+            other.run()
+            task.result.undefined = task.result.undefined or other.result.undefined
+            task.result.flags |= other.result.flags
         task.run()
         task.result.exhausted = not task.full()
     except Timeout:

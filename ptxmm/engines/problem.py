@@ -80,7 +80,7 @@ class Problem:
             cas_writes=model.readings.get("cas-failure") == "write",
             direct=model.readings.get("co") == "direct",
             ordered="mbnext" in model.names(),
-            next_grid=model.readings.get("griddep", "direct") == "direct",
+            next_grid=next_grid(model),
         )
         program, base, evaluator = _program(
             test, model, (*memory, *observed.registers, *named), reading, limits, variations or {}
@@ -253,12 +253,14 @@ class Problem:
         phases: dict[EventId, int | None] = {}
         deadlocked: frozenset[int] = frozenset()
         order: tuple[EventId, ...] = ()
+        misuse = False
         for scenario, selector in program.scenarios:
             if value(selector):
                 phases.update(scenario.phases)
                 values.update(scenario.tokens)
                 values.update((s.id, int(s.outcome)) for s in scenario.arrivals if s.outcome is not None)
                 deadlocked |= {i[0] for i in scenario.stuck}
+                misuse = misuse or scenario.undefined is not None
                 if scenario.undefined is not None:  # whatever a misused operation returns
                     values.update((i, 0) for i in scenario.stuck if self._returns(i) and i not in values)
                 order += scenario.order
@@ -277,7 +279,13 @@ class Problem:
             deadlocked,
             order,
             None if value(program.final) else self._unroll,
+            misuse,
         )
+
+
+def next_grid(model: Model) -> bool:
+    """Whether ``griddepcontrol.wait`` waits for the grid before its own only (A50)."""
+    return model.readings.get("griddep", "direct") == "direct"
 
 
 def _program(

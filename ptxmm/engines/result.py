@@ -44,17 +44,18 @@ class Witness:
     """One execution, complete enough to be executed again without a search.
 
     ``values``: the unsigned value that each read returns, each wait at an mbarrier (0 or 1) and each arrival whose
-    state a register takes. ``reads``: for each read the sources of its bytes, which cover
-    it. ``co``: pairs of non-initial writes in coherence order, transitively closed (initial writes come first and are
-    left out). ``fence_sc``: pairs of fence.sc events in Fence-SC order. ``phases``: for each executed barrier event
-    the number of the phase of its barrier (its CTA and id) that it takes part in; in the dialect 0, or None for one
-    whose arrival is not of the chosen subset and only its wait takes part; for an operation on an mbarrier
-    ``epoch * 2**20 + phase``: how often it had been initialised by an instruction, and the phase that an arrival counts
-    in or, for a wait, how many phases were complete. ``last``: for each observed byte range the co-maximal write
-    its final value comes from (``Source.write`` None: the initial one). ``deadlocked``: threads that wait for ever at
-    a barrier; such an execution has no final state. ``order``: the operations on mbarriers as they ran, where the
+    state a register takes. ``reads``: for each read the sources of its bytes, which cover it. ``co``: pairs of
+    non-initial writes in coherence order, transitively closed (initial writes come first and are left out).
+    ``fence_sc``: pairs of fence.sc events in Fence-SC order. ``phases``: for each executed barrier event the number
+    of the phase of its barrier (its CTA and id) that it takes part in; in the dialect 0, or None for one whose
+    arrival is not of the chosen subset and only its wait takes part; for an operation on an mbarrier ``epoch *
+    2**20 + phase``: how often it had been initialised by an instruction, and the phase that an arrival counts in
+    or, for a wait, how many phases were complete. ``last``: for each observed byte range the co-maximal write its
+    final value comes from (``Source.write`` None: the initial one). ``deadlocked``: threads that wait for ever at a
+    barrier; such an execution has no final state. ``order``: the operations on mbarriers as they ran, where the
     model asks for it (``mbnext``). ``unroll``: where this is only the beginning of an execution, or one that has no
     meaning, the bound of loops; each thread ends, stops at the bound or at a read that has no value here, or waits.
+    ``misuse``: a barrier is misused.
     """
 
     values: Mapping[EventId, int]
@@ -66,6 +67,7 @@ class Witness:
     deadlocked: frozenset[int] = frozenset()
     order: tuple[EventId, ...] = ()
     unroll: int | None = None
+    misuse: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ptxmm.cat.ir import Model
-from ptxmm.engines.problem import Problem, chosen
+from ptxmm.engines.problem import Problem, chosen, next_grid
 from ptxmm.engines.result import Found, Limits, Observed, Search
 from ptxmm.errors import Timeout
 from ptxmm.program.condition import Proposition, State, terms
+from ptxmm.program.launches import held
 from ptxmm.program.test import Test
 from ptxmm.relations.formula import TRUE, Formula
 
@@ -22,6 +23,8 @@ def search(
     result = Search()
     try:
         problem = Problem(test, model, observed, limits, terms(proposition) if proposition is not None else ())
+        for part in held(test, next_grid(model)):
+            _look_at(Problem(part, model, Observed((), ()), limits), result)
         _search(problem, limits, proposition, result)
     except Timeout:
         result.timeout = True
@@ -30,17 +33,12 @@ def search(
 
 def _search(problem: Problem, limits: Limits, proposition: Proposition | None, result: Search) -> None:
     """Ask the solver for everything that ``Search`` reports."""
-    program, solver, formulas = problem.program, problem.solver, problem.formulas
-    if solver.satisfiable(formulas.any([f for f, _ in problem.misuses])):
-        result.undefined = next(text for f, text in problem.misuses if solver.value(f))
+    program, solver = problem.program, problem.solver
+    _look_at(problem, result)
     result.deadlock = solver.satisfiable(program.deadlock)
     result.bounded = solver.satisfiable(program.cut)
     if result.bounded:
         result.loops = {loop for loop, cut in program.loops if solver.satisfiable(cut)}
-    counts = problem.counts
-    for name, formula in problem.flags:
-        if solver.satisfiable(formulas.both(formula, counts)):
-            result.flags.add(name)
     solver.require(program.final)
     if proposition is None:
         while len(result.found) != limits.states:
@@ -52,6 +50,16 @@ def _search(problem: Problem, limits: Limits, proposition: Proposition | None, r
         holds = problem.formula(proposition)
         _next(problem, result, holds)
         _next(problem, result, -holds)
+
+
+def _look_at(problem: Problem, result: Search) -> None:
+    """Ask for what counts in executions that do not end, too: misuse and flags."""
+    solver, formulas, counts = problem.solver, problem.formulas, problem.counts
+    if result.undefined is None and solver.satisfiable(formulas.any([f for f, _ in problem.misuses])):
+        result.undefined = next(text for f, text in problem.misuses if solver.value(f))
+    for name, formula in problem.flags:
+        if name not in result.flags and solver.satisfiable(formulas.both(formula, counts)):
+            result.flags.add(name)
 
 
 def _next(problem: Problem, result: Search, goal: Formula) -> bool:

@@ -190,10 +190,12 @@ class Confirmer:
         loose = {s.id for mine in steps for s in mine if s.kind == "warp.exchange"}  # known from the threads alone
         phases = {i: phase for i, phase in witness.phases.items() if i not in loose}
         known = {s.id for mine in steps for s in mine}
-        if witness.unroll is not None and any(t.outside is not None for t in traces):
+        if witness.misuse or (witness.unroll is not None and any(t.outside is not None for t in traces)):
             phases = {i: phase for i, phase in phases.items() if i in known}  # of what comes after that
         if not known >= set(phases):
             raise Unconfirmed("the phases are not those of the barriers executed")
+        if witness.misuse:
+            return self._misuse(traces, phases)
         tokens = {i: witness.values[i] for t in traces for i in t.tokens}
         for meeting in barriers.meetings(
             self._test,
@@ -205,25 +207,25 @@ class Confirmer:
             tokens=tokens,
             order=witness.order if self._ordered else None,
         ):
-            if witness.unroll is not None and meeting.misuse is None and meeting.phases == phases:
-                return meeting
+            over = witness.unroll is not None or (not meeting.waiting and meeting.reached == everyone)
             if (
                 meeting.misuse is None
-                and not meeting.waiting
-                and meeting.reached == everyone
+                and over
                 and meeting.phases == phases
                 and all(meeting.tokens.get(i) == value for i, value in tokens.items())
             ):
                 return meeting
-        if witness.unroll is not None:
-            # Of those with a misuse one that goes as far as the witness does.
-            ended = [t.end == "end" for t in traces]
-            everything = barriers.meetings(self._test, self._scene.places, steps, ended, _no_check, told=True)
-            misused = (m for m in everything if m.misuse is not None)
-            alike = [m for m in misused if all(phases.get(i, p) == p for i, p in m.phases.items())]
-            if alike:
-                return max(alike, key=lambda m: len(phases.keys() & m.phases.keys()))
         raise Unconfirmed("the barriers can't form these phases")
+
+    def _misuse(self, traces: Sequence[Trace], phases: Mapping[EventId, int | None]) -> Meeting:
+        """A run of the barriers in which one is misused, of those with these phases one that goes as far."""
+        steps, ended = [t.steps for t in traces], [t.end == "end" for t in traces]
+        found = barriers.meetings(self._test, self._scene.places, steps, ended, _no_check, told=True)
+        misused = (m for m in found if m.misuse is not None)
+        alike = [m for m in misused if all(phases.get(i, p) == p for i, p in m.phases.items())]
+        if not alike:
+            raise Unconfirmed("the barriers can't be misused like this")
+        return max(alike, key=lambda m: len(phases.keys() & m.phases.keys()))
 
     def _written(self, layout: Layout, paths: Sequence[Path]) -> list[int]:
         """The value of each write, by number (0 for other events). A layout is kept, its first run's values not."""

@@ -179,10 +179,10 @@ def _run(machine: Machine) -> None:
 
 
 def _undo(machine: Machine) -> None:
-    """Take out what the instruction has done so far at which the run ends."""
+    """Take out what the instruction has done so far at which the run ends, but that the thread has come to it."""
     here, trace = machine.identity()[:3], machine.trace
     trace.events = [e for e in trace.events if e.id[:3] != here]
-    trace.steps = [s for s in trace.steps if s.id[:3] != here]
+    trace.steps = [s for s in trace.steps if s.id[:3] != here or s.operation == "aligned"]
     trace.tokens = {i: number for i, number in trace.tokens.items() if i[:3] != here}
     trace.waits = {i: result for i, result in trace.waits.items() if i[:3] != here}
 

@@ -42,7 +42,7 @@ def known_filter(test: Test) -> Proposition | None:
         for t in terms(test.filter)
         if isinstance(t, RegisterTerm) and t.register not in _written_late(test.threads[t.thread])
     }
-    return _weakened(test.filter, known, True)
+    return weakened(test.filter, known, True)
 
 
 def _may_stop(pc: int, op: Op) -> bool:
@@ -56,15 +56,15 @@ def _written_late(thread: Thread) -> frozenset[str]:
     return frozenset(name for pc in later for name, _ in definitions(thread.body[pc]))
 
 
-def _weakened(item: Proposition, known: Collection[object], above: bool) -> Proposition:
+def weakened(item: Proposition, known: Collection[object], above: bool) -> Proposition:
     """``item`` with true in the place of each comparison of what is not ``known``, or false below a negation."""
     match item:
         case Comparison():
             unknown = any(t not in known for t in terms(item))
             return item if not unknown else Conjunction(()) if above else Disjunction(())
         case Conjunction(items):
-            return Conjunction(tuple(_weakened(i, known, above) for i in items))
+            return Conjunction(tuple(weakened(i, known, above) for i in items))
         case Disjunction(items):
-            return Disjunction(tuple(_weakened(i, known, above) for i in items))
+            return Disjunction(tuple(weakened(i, known, above) for i in items))
         case Negation(inner):
-            return Negation(_weakened(inner, known, not above))
+            return Negation(weakened(inner, known, not above))

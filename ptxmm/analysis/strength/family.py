@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ptxmm.analysis.property import Requirement
 from ptxmm.cat import Model
+from ptxmm.engines.problem import next_grid
 from ptxmm.engines.result import Limits
 from ptxmm.engines.strengths import Strengths
 from ptxmm.events.symbolic.variants import Site, Switch, Variation
+from ptxmm.program.launches import held
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import assignments
 
@@ -28,6 +31,12 @@ class Family:
         self.switches = frozenset(switch for v in variations.values() for _, needs in v.forms for switch in needs)
         self._members = [
             Strengths(assigned.test, model, variations, required.unwanted, limits) for assigned in assignments(test)
+        ]
+        unwanted = replace(required.unwanted, proposition=None, deadlock=False)  # of which such executions show nothing
+        self._members += [
+            Strengths(part, model, variations, unwanted, limits)
+            for assigned in assignments(test)
+            for part in held(assigned.test, next_grid(model))
         ]
 
     def suffices(self, on: frozenset[Switch]) -> bool:
