@@ -23,7 +23,7 @@ from ptxmm.ptx.ops import Barrier, BarrierReduction, WarpExchange
 from tests import reference_barriers
 from tests.reference_axioms import Last, Reading, final_writes
 from tests.reference_dependencies import TooSlow
-from tests.reference_events import Cell, Path, Place
+from tests.reference_events import Cell, Path, Place, Run
 from tests.reference_exchanges import resolved
 from tests.reference_expressions import Expr, Impossible, Leaf, const, is_const
 from tests.reference_expressions import evaluate as value_of
@@ -315,6 +315,42 @@ def executions(
                     for state in states_of(x, values, last, met, tear):
                         if test.filter is None or evaluate(test.filter, state):
                             yield state, found
+
+
+def unfinished(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) -> tuple[set[str], bool] | None:
+    """What executions show that do not end: their flags, and whether a thread comes to an instruction that has no
+    meaning (an access of memory that it may not access, of nothing at all, or of what another copy of its group
+    writes). None if that is not known: barriers and grids decide how far threads come, and a filter what counts."""
+    deadline = time.monotonic() + seconds
+    name, readings = read(model)
+    walkers = [Walker(test, t, unroll, readings, 1) for t in range(len(test.threads))]
+    ended = [list(walker.paths()) for walker in walkers]
+    begun = [[path_of(run) for run in walker.begun] for walker in walkers]
+    cut = [[path_of(run) for run in walker.cut] for walker in walkers]
+    strays = [[path_of(run) for run in walker.strays] for walker in walkers]
+    grids = {t.placement.grid for t in test.threads if not t.placement.host}
+    meet = any(path.steps for paths in begun for path in paths)
+    meet = meet or any(isinstance(op, EXCHANGES) for thread in test.threads for op in thread.body)
+    if test.filter is not None or len(grids) > 1 or meet:
+        return None
+
+    def found(choices: list[list[Path]]) -> Iterator[frozenset[str]]:
+        for combination in itertools.product(*choices):
+            x = Frame(test, name, readings, combination, ALL_DEPENDENCIES)
+            for _, _, flags, _ in consistent(x, readings["tear"] == "on", deadline):
+                yield flags
+
+    flags: set[str] = set()
+    undefined = False
+    for t in range(len(walkers)):  # the first thread that goes round a loop for ever, or once too often
+        flags.update(*found([*ended[:t], cut[t], *map(list.__add__, ended[t + 1 :], cut[t + 1 :])]))
+        undefined = undefined or next(found([*begun[:t], strays[t], *begun[t + 1 :]]), None) is not None
+    return flags, undefined
+
+
+def path_of(run: Run) -> Path:
+    """A thread as far as it has come."""
+    return Path(run.events, run.constraints, run.registers, run.steps)
 
 
 def states(

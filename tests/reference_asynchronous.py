@@ -126,6 +126,7 @@ def copy_async(walker: Walker, run: Run, op: ops.CopyAsync, common: Event) -> It
             value = joined_bytes(*found, (const(0), 0, op.size - size))
             new.copy_out(walker, (target, at), value, op.size, "GEN", reads(dst))
             if reference_products.same_group(new.events, run.events, run.loose):
+                walker.strays.append(last)
                 continue
             loose = (*run.loose, ("cp.async", common.step))
             yield replace(last, pc=run.pc + 1, events=(*run.events, *new.events), loose=loose)
@@ -168,7 +169,8 @@ def bulk_sides(
                 made.events = list(events)
                 targets, mbarriers = multicast(walker, run, op, (target, at)), multicast(walker, run, op, (item, place))
                 if targets is None or mbarriers is None:
-                    continue  # undefined: a CTA of the mask has no such variable
+                    walker.strays.append(last)  # a CTA of the mask has no such variable
+                    continue
                 bulk_events(walker, op, made, (source, offset), targets, size, addr | reads(src), addr | reads(dst))
                 decided = addr | reads(src) | reads(dst) | reads(barrier)
                 later = [made.complete(place, const(size), decided) for place in mbarriers]
@@ -222,7 +224,8 @@ def async_store(walker: Walker, run: Run, op: ops.AsyncStore, common: Event) -> 
     for first, target, at, dst in walker.places(run, op.address, size, size):
         for last, item, place, barrier in walker.places(first, op.mbarrier, 8, 8):
             if item.owner != target.owner:
-                continue  # undefined: both have to be in one CTA (9.7.10.12, 9.7.14.7)
+                walker.strays.append(last)  # both have to be in one CTA (9.7.10.12, 9.7.14.7)
+                continue
             new = Operation(walker, run, common)
             values = [(walker.operand(run, v, op.type), 0, op.type.bytes) for v in op.values]
             proxy = "GEN" if walker.readings["stasync"] == "generic" else "ASY"

@@ -72,6 +72,9 @@ class Walker:
         self.products = any(isinstance(op, ops.Wgmma) for op in self.thread.body)
         self.shared = reference_exchanges.shared(test)[thread]
         self.exits = any(isinstance(op, BARRIERS) for t in test.threads for op in t.body) and not test.dialect
+        self.strays: list[Run] = []  # where an instruction has come next that has no meaning
+        self.cut: list[Run] = []  # where a loop would be gone round once too often
+        self.begun: list[Run] = []  # what came so far, wherever something was made that others may see
 
     def paths(self) -> Iterator[Path]:
         """All paths to the end; none for executions that are cut at the unrolling bound or spin."""
@@ -79,6 +82,8 @@ class Walker:
         stack = [Run(0, start, (), (), (), {}, {})]
         while stack:
             run = self.close_guards(stack.pop())
+            if not run.events or run.events[-1].kind != "R":
+                self.begun.append(run)
             if run.pc >= len(self.thread.body):
                 exits = Event(self.index, "EX", ctrl=run.missed, left=run.left, step=len(run.events))
                 events = (*run.events, exits) if self.exits else run.events
@@ -105,6 +110,8 @@ class Walker:
                 after = replace(after, executed=(*run.executed, (op, events)))
             if not executed or not reference_products.misused(after.executed):
                 yield after
+            else:
+                self.strays.append(run)
 
     def close_guards(self, run: Run) -> Run:
         registers, still_open = dict(run.registers), []
@@ -245,6 +252,7 @@ class Walker:
             counted, most = (~run.pc, self.spins) if idle else (run.pc, self.unroll)
             taken_before = run.taken.get(counted, 0)
             if taken_before >= most:
+                self.cut.append(run)
                 return
             run = replace(run, taken={**run.taken, counted: taken_before + 1})
         yield replace(run, pc=target)
@@ -397,7 +405,7 @@ class Walker:
     ) -> Iterator[tuple[Run, MemoryObject, int, Expr]]:
         """``operand``: which one of the instruction it is; what it may not access is left out. ``named``: the address
         is the generic one of a variable that is named. Multimem addresses are for ``multimem`` operations."""
-        op = self.thread.body[run.pc]
+        op, elsewhere = self.thread.body[run.pc], []
         for item in self.test.objects.values():
             if item.virtual != item.key or bool(item.replicas) != multimem:
                 continue
@@ -409,8 +417,11 @@ class Walker:
                     here = self.apply("eq", B64, expr, const(base + offset))
                     if is_const(here) and not here[1]:
                         continue
+                    elsewhere.append((here, False))
                     fork = run if is_const(here) else replace(run, constraints=(*run.constraints, (here, True)))
                     yield fork, item, offset, expr
+        if not any(is_const(here) for here, _ in elsewhere):
+            self.strays.append(replace(run, constraints=(*run.constraints, *elsewhere)))
 
     # -- events
 
