@@ -30,7 +30,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REG = re.compile(r"(?<![^\s;{}:])\.reg\b[^;]*(;|\Z)")
 _ITEM = re.compile(r"([A-Za-z_]+)\s*(.*)", re.DOTALL)
 _OVERLAP = re.compile(r"([0-9]{1,9})\s+overlap")
-_MEMORY = re.compile(r"(?:ld|st|atom|red|tld|suld|sust|cold|suatom|sured)(?![A-Za-z0-9_$])")
+_MEMORY = re.compile(r"(?:ld|st(?!\.bulk)|atom|red|tld|suld|sust|cold|suatom|sured)(?![A-Za-z0-9_$])")
+"""Memory instructions that say in which language they are: PTX has no type for ``st.bulk``."""
 _INSTRUCTION = re.compile(r"(?:[A-Za-z_$][\w$]*\s*:(?!:)\s*)*(?:@!?\s*%?[\w$]+\s+)?([A-Za-z_][\w.:]*)")
 _VECTOR = re.compile(r"v[0-9]+")
 _TWO = re.compile(r"\s(?=(?:ld|st|atom|red|fence|membar|bar|barrier|mov|add|cp|mbarrier|setp)\.[a-z])")
@@ -146,7 +147,7 @@ def check_one_language(threads: list[ThreadSource]) -> None:
         s
         for thread in threads
         for s in thread.statements
-        if isinstance(s, Instruction) and _MEMORY.fullmatch(s.opcode)
+        if isinstance(s, Instruction) and _MEMORY.match(s.mnemonic)
     ]
     memory.sort(key=lambda s: (s.span.line, s.span.column))
     if not memory:
