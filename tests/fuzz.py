@@ -350,7 +350,7 @@ def fault(item: Case, code: int, out: str, err: str) -> str | None:
     if "Traceback" in err or "internal error" in err + out or "Exception ignored" in err:
         return "an internal error"
     wants = {"--json", "--output-format=json", "--output-format=sarif"} & set(item.arguments)
-    helped = {"-h", "--help"} & set(item.arguments)
+    helped = {"-h", "--help", "--version"} & set(item.arguments)
     if wants and out and not helped:
         try:
             json.loads(out)

@@ -389,3 +389,10 @@ def test_a_model_of_the_users_own_is_called_by_its_path(ptxmm: Run, tmp_path: Pa
     ran = ptxmm("check", "mp.litmus", "--model", "ptx-8.5.cat", "--model", "ptx-8.5", "--json")
     found = [(r["model"], r["observation"], r["expected"]) for r in json.loads(ran.out)["results"]]
     assert found == [("ptx-8.5.cat", "sometimes", None), ("ptx-8.5", "never", "never")]
+
+
+def test_a_wrong_reading_is_one_error(ptxmm: Run) -> None:
+    """And not one of every model that is named in Expect=."""
+    for reading, message in (("foo=bar", "unknown reading `foo`"), ("dep=foo", "reading `dep` has no value `foo`")):
+        ran = ptxmm("check", "mp.litmus", "--reading", reading)
+        assert ran.code == 2 and ran.err.count("error: ") == 1 and message in ran.err and ran.out == ""

@@ -383,3 +383,11 @@ def test_own_file(path: Path) -> None:
     (again,) = formats.parse(text)
     assert same(test, again)
     assert write(again) == text
+
+
+def test_an_instruction_without_types_does_not_decide_the_language() -> None:
+    """``st.bulk`` has no type in PTX."""
+    body = "st.bulk.weak.shared::cta [s], 8, 0; st.shared.u64 [s], 1;"
+    text = f"PTX t\n{{ .shared .b64 s @ cta 0; }}\nP0 @ cta 0 {{ {body} }}\n"
+    with pytest.raises(PtxmmError, match=r"`st\.bulk` is PTX ISA 8\.6"):
+        formats.parse(text)

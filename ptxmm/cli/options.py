@@ -184,6 +184,10 @@ def settings(
     if names:
         # A wrong model is one error of the command line, not one of each test.
         _check_models(names, pairs)
+    elif pairs:
+        from ptxmm.cat import load
+
+        load("ptx-8.5", pairs)  # which readings there are does not depend on the model
     if without:
         _check_left_out(names, without)
     chosen = tuple(sorted(pairs.items()))
