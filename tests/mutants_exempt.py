@@ -142,7 +142,7 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (HALVES, "ptx-6.0", ["axiom Atomicity whatever ms", "axiom Atomicity whatever ms (2)"]),
     (HALVES, "ptx-7.5 ptx-8.5", ["axiom Atomicity-RMW whatever ms", "axiom Atomicity-RMW whatever ms (2)"]),
     (HALVES, "ptx-8.5", ["axiom MixedSizeRMW whatever amo-ms", "axiom MixedSizeRMW whatever amo-ms (2)"]),
-    (NO_EVENTS, "ptx-6.0 ptx-7.5", ["arrived without cluphase", "arrived without mbphase"]),
+    (NO_EVENTS, "ptx-6.0 ptx-7.5", ["arrived without cluphase", "arrived without mbphase", "arrived without mbcount"]),
     (NO_EVENTS, "ptx-6.0 ptx-7.5", ["passed without CW", "passed never (issue-all)?"]),
     (NO_EVENTS, "ptx-6.0", ["passed without API"]),
     # ptx-6.0

@@ -13,7 +13,8 @@ from tests.random_families import Kit, program
 from tests.random_programs import Line, Program
 
 CONDITION = "x == 1"
-MEANS = ("store", "store", "barrier", "number", "mbarrier", "mbarrier", "count", "address", "bytes", "copy", "state")
+MEANS = ("store", "store", "barrier", "number", "mbarrier", "mbarrier", "count", "address", "bytes", "copy", "state",
+         "pending")  # fmt: skip
 EXITS = {"exit": "cta {}", "lane": "warp 0, cta {}", "cluster": "cta 0, cluster {}"}
 """Barriers that a thread may leave out by its exit, and where its threads are."""
 
@@ -55,8 +56,8 @@ def link(kit: Kit, how: str, here: str, there: str, i: int, declared: list[str])
             kit.add("mad.lo", f".u32 {n}, {r}, 8, {i}")
             kit.add("bar.arrive", f" {n}, 64")
             guarded = False
-        case "mbarrier" | "state":
-            declared.append(f".shared .b64 {b} @ cta 0 = mbarrier({2 if how == 'state' else 1});")
+        case "mbarrier" | "state" | "pending":
+            declared.append(f".shared .b64 {b} @ cta 0 = mbarrier({1 if how == 'mbarrier' else 2});")
             kit.add("mbarrier.arrive", f".shared::cta.b64 _, [{b}]", "release", "cta")
         case "count":
             declared.append(f".shared .b64 {b} @ cta 0 = mbarrier(2);")
@@ -135,6 +136,19 @@ def waiter(kit: Kit, how: str, there: str, i: int) -> tuple[Line, ...]:
         kit.store("u32", there, 1, "relaxed", "gpu", ".global")
         return kit.take()
     p, b = kit.fresh("p"), f"b{i}"
+    if how == "pending":
+        state, count = kit.fresh("k"), kit.fresh()
+        kit.add("mbarrier.arrive", f".shared::cta.b64 {state}, [{b}]", "release", "cta")
+        kit.add("mbarrier.pending_count", f".b64 {count}, {state}")
+        if kit.chance(0.4):
+            kit.add("sub", f".u32 {count}, 2, {count}")
+            kit.store("u32", there, count, "relaxed", "gpu", ".global")
+            return kit.take()
+        kit.add("setp.eq", f".u32 {p}, {count}, {kit.pick((1, 1, 2))}")
+        kit.store("u32", there, 1, "relaxed", "gpu", ".global")
+        if kit.chance(0.85):
+            kit.guard(p)
+        return kit.take()
     asked = ".parity"
     operand = "0"
     if how == "state":

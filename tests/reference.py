@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, evaluate
-from ptxmm.program.mbarriers import mbarriers
+from ptxmm.program.mbarriers import counted, mbarriers
 from ptxmm.program.test import Test
 from ptxmm.program.undetermined import writers
 from ptxmm.ptx.isa import definitions
@@ -188,7 +188,7 @@ def meetings(x: Frame, values: Values) -> Iterator[Meeting]:
         return value_of(expr, Values(x, values.stands, values.reading, tokens))
 
     exits = {e.thread: n for n, e in enumerate(x.events) if e.kind == "EX" and e.thread is not None}
-    ordered = x.readings["mbarrier"] == "rmw"
+    ordered = counted(x.test.threads) or x.readings["mbarrier"] == "rmw"
     yield from Simulation(x.test, steps, places, lambda t, k: x.number[t, k], value, exits, ordered).run()
 
 

@@ -38,11 +38,12 @@ class Meeting:
     late: frozenset[int] = frozenset()  # operations on mbarriers in a phase that is not the first one
     passed: Pairs = frozenset()  # waits, and the operations of the phase after the one that they found complete
     mbnext: Pairs = frozenset()  # an arrival at an mbarrier, and the next operation on it
+    mbcount: Pairs = frozenset()  # an operation on an mbarrier, and a later arrival that returned its state
 
     @property
     def phases(self) -> Pairs:
         """All pairs."""
-        return self.barphase | self.warpphase | self.cluphase | self.mbphase | self.exitphase
+        return self.barphase | self.warpphase | self.cluphase | self.mbphase | self.mbcount | self.exitphase
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +410,16 @@ class Simulation:
                 following.add((latest[key[1:3]], event))
             if key[3] != "wait":
                 latest[key[1:3]] = event
-        return Meeting(*pairs, s.tokens, completed, s.given, exitphase, late, passed, frozenset(following))
+        returned = {self.number(*leaf) for leaf, _ in s.tokens}
+        counted_before = frozenset(
+            (a, b)
+            for i, (b, key, _) in enumerate(s.order)
+            for a, before, _ in s.order[:i]
+            if b in returned and before[1:3] == key[1:3] and before[3] != "wait"
+        )
+        return Meeting(
+            *pairs, s.tokens, completed, s.given, exitphase, late, passed, frozenset(following), counted_before
+        )
 
 
 class Unknown(Exception):

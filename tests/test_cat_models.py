@@ -202,8 +202,8 @@ let com-ms = ms & (rf | co | fr)
 let dep = addr | data | ctrl | rmw
 acyclic fsc as FenceSC-order
 empty (([FSC]; ms; [FSC]) \\ (fsc | fsc^-1)) as FenceSC-total
-let arrived = barphase | warpphase | cluphase | mbphase | exitphase
-acyclic (rf | dep | arrived | ([BW | CW]; po) | ([BW | CW]; po; issue-all)) as No-Thin-Air
+let arrived = barphase | warpphase | cluphase | mbphase | mbcount | exitphase | started
+acyclic (rf | dep | arrived | ([BW | CW | API]; po) | ([BW | CW | API]; po; issue-all)) as No-Thin-Air
 """
 COMMON = """
 empty (([W]; cause; [W]) & ovl) \\ co as Coherence
@@ -214,7 +214,7 @@ irreflexive ((rf | fr); precedes) as Causality
 PARTIAL = "let partial = (ovl & ((W*M) | (M*W))) \\ id \\ (IW*M | M*IW) \\ loc "
 DEFINITIONS = {
     "ptx-6.0": PARTIAL
-    + "let same-proxy = E*E let vloc = loc let ovl = loc let vovl = loc"
+    + "let same-proxy = E*E let vloc = loc let ovl = loc let vovl = loc let started = 0"
     + PRELUDE
     + """
 let sw = sync-ra | fsc | barphase | warpphase
@@ -229,7 +229,7 @@ flag ~empty partial as mixed-sizes
 """
     + COMMON,
     "ptx-7.5": PARTIAL
-    + "let same-proxy = GEN*GEN | SUR*SUR | TEX*TEX | CON*CON"
+    + "let same-proxy = GEN*GEN | SUR*SUR | TEX*TEX | CON*CON let started = api \\ api-indirect"
     + PRELUDE
     + """
 let bc = (po | sync-ra | fsc | barphase | warpphase | (api \\ api-indirect) | ([F_REL & (GPU | SYS)]; po; trigger; po))+
@@ -246,7 +246,7 @@ empty (([FSC]; bc; [FSC]) & ms) \\ fsc as Fence-SC
 empty ((ms & fr); (ms & co)) & rmw as Atomicity-RMW
 """
     + COMMON,
-    "ptx-8.5": "let same-proxy = GEN*GEN | ASY*ASY | TMP*TMP"
+    "ptx-8.5": "let same-proxy = GEN*GEN | ASY*ASY | TMP*TMP let started = api \\ api-indirect"
     + PRELUDE
     + """
 let clu = [CA]; cluphase; [CW & ACQ]

@@ -19,8 +19,8 @@ from ptxmm.relations.concrete import Concrete
 EDGES = frozenset(
     (
         "po", "po-loc", "rf", "co", "fr", "fsc", "sync_fence", "rmw", "addr", "data", "ctrl", "barphase", "syncbar",
-        "sync_barrier", "warpphase", "cluphase", "exitphase", "mbphase", "mbnext", "mbpassed", "mblate", "issue",
-        "issue-all", "aord", "acomp", "api", "api-indirect", "trigger",
+        "sync_barrier", "warpphase", "cluphase", "exitphase", "mbphase", "mbnext", "mbcount", "mbpassed", "mblate",
+        "issue", "issue-all", "aord", "acomp", "api", "api-indirect", "trigger",
     )
 )  # fmt: skip
 """The base relations that order events. All others say something about two instructions by themselves."""

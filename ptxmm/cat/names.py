@@ -23,9 +23,9 @@ SETS = frozenset(
 RELATIONS = frozenset(
     (
         "po", "rf", "co", "fr", "fsc", "rmw", "addr", "data", "ctrl", "inscope", "scta", "loc", "ovl", "vloc", "vovl",
-        "barphase", "warpphase", "cluphase", "mbphase", "exitphase", "mbnext", "mbobj", "mblate", "mbpassed", "issue",
-        "issue-all", "aord", "acomp", "tmcov", "rcov", "lives", "api", "api-indirect", "trigger", "pfence", "int",
-        "ext", "po-loc", "syncbar", "sync_barrier", "sr", "sync_fence",
+        "barphase", "warpphase", "cluphase", "mbphase", "exitphase", "mbnext", "mbcount", "mbobj", "mblate", "mbpassed",
+        "issue", "issue-all", "aord", "acomp", "tmcov", "rcov", "lives", "api", "api-indirect", "trigger", "pfence",
+        "int", "ext", "po-loc", "syncbar", "sync_barrier", "sr", "sync_fence",
     )
 )
 """Base relations. The identity ``id`` is built in."""

@@ -12,6 +12,7 @@ from math import prod
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
+from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.candidates import Candidate, Candidates, Path, executed, relevant_reads
 from ptxmm.engines.final import Finals, memory_terms, restrict
 from ptxmm.engines.independent import independent_candidates
@@ -105,7 +106,7 @@ class _Task:
         self.rules: Rules = rules(model)
         self.readings = readings(model.readings)
         self.direct = model.readings.get("griddep", "direct") == "direct"
-        self.ordered = "mbnext" in model.names()
+        self.ordered = in_order(test, model)
         self.told = "mblate" in model.names()
         self.known_filter = known_filter(test)
         self.known: set[tuple[int, ...]] = set()

@@ -14,6 +14,7 @@ from typing import Literal
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
+from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.candidates import Candidate, Candidates, Path
 from ptxmm.engines.fairness import Fairness, State, may_starve
 from ptxmm.engines.orders import Judge, Rules, rules
@@ -144,7 +145,7 @@ class _Hunt:
         self.everything = visibility == "all" or "ms" not in model.definitions
         self.rules: Rules = rules(model)
         self.readings = readings(model.readings)
-        self.ordered = "mbnext" in model.names()
+        self.ordered = in_order(test, model)
         self.direct = model.readings.get("griddep", "direct") == "direct"
         self.answer = Answer()
         self.original = test

@@ -11,6 +11,7 @@ from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
 from ptxmm.cat.names import SETS
 from ptxmm.cat.polarity import lower_bounds
+from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.result import Limits, Observed, Source, Witness
 from ptxmm.engines.sat import Solver
 from ptxmm.engines.whole import never_torn, rule
@@ -79,7 +80,7 @@ class Problem:
             whole=model.readings.get("vector") == "whole",
             cas_writes=model.readings.get("cas-failure") == "write",
             direct=model.readings.get("co") == "direct",
-            ordered="mbnext" in model.names(),
+            ordered=in_order(test, model),
             next_grid=next_grid(model),
         )
         program, base, evaluator = _program(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
+from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.candidates import Path, executed
 from ptxmm.engines.final import Finals, memory_terms
 from ptxmm.engines.orders import overlapping_writes
@@ -77,7 +78,7 @@ class Confirmer:
         self._readings = readings(model.readings)
         self._programs = programs(test, self._readings)
         self._total = "sync_fence" in model.names()
-        self._ordered = "mbnext" in model.names()
+        self._ordered = in_order(test, model)
         self._filter = memory_terms(test.filter)
         self._known: dict[object, _Known] = {}
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ptxmm.events.execution import Layout
 
 PHASES = frozenset((
-    "barphase", "syncbar", "sync_barrier", "warpphase", "cluphase", "mbphase", "mbnext", "exitphase",
+    "barphase", "syncbar", "sync_barrier", "warpphase", "cluphase", "mbphase", "mbnext", "mbcount", "exitphase",
     "mblate", "mbpassed",
 ))  # fmt: skip
 """The base relations that a run of the barriers decides."""
@@ -57,6 +57,7 @@ def phase_relations(
         found["mbphase"] |= layout.algebra.relation((a, w) for p, a in before for q, w in after if p < q)
     found["syncbar"] = found["sync_barrier"] = found["barphase"]
     found["mbnext"] = _next(layout, phases, order)
+    found["mbcount"] = _counted(layout, phases, order)
     return found
 
 
@@ -92,6 +93,22 @@ def _exits(layout: Layout, arrivals: Sequence[int]) -> list[int]:
     threads = layout.scene.test.threads
     exits = (layout.numbers.get(((t, len(threads[t].body), 0, 0), "EX")) for t in sorted(group - arrived))
     return [number for number in exits if number is not None]
+
+
+def _counted(layout: Layout, phases: Mapping[EventId, int | None], order: Iterable[EventId]) -> int:
+    """``mbcount``: in ``order``, the operations on an mbarrier that come before an arrival that returns its state."""
+    earlier: dict[tuple[object, int], list[int]] = {}
+    pairs = []
+    for identity in order:
+        phase, i = phases.get(identity), layout.numbers.get((identity, "MBA"))
+        if i is None or phase is None:
+            continue
+        before = earlier.setdefault((layout.events[i].mbarrier, phase // EPOCH), [])
+        op = layout.events[i].op
+        if isinstance(op, MbarrierArrive) and op.dst is not None:
+            pairs += [(a, i) for a in before]
+        before.append(i)
+    return layout.algebra.relation(pairs)
 
 
 def _next(layout: Layout, phases: Mapping[EventId, int | None], order: Iterable[EventId]) -> int:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from ptxmm.program.pointers import known_addresses
 from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import MemoryObject, Thread
+from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     Address,
+    Alu,
     AsyncStore,
     BulkCopy,
     CopyAsyncArrive,
@@ -18,6 +20,8 @@ from ptxmm.ptx.ops import (
     MbarrierWait,
     Op,
     Reg,
+    Select,
+    Store,
     Sym,
     TensorCommit,
 )
@@ -36,6 +40,25 @@ def operands(op: Op) -> Iterator[Address]:
             yield op.mbarrier
         case BulkCopy(mbarrier=mbarrier) if mbarrier is not None:
             yield mbarrier
+
+
+def counted(threads: Sequence[Thread]) -> bool:
+    """Whether some thread computes with the state that an arrival returns, so with how many came before it."""
+    return any(_computes_with_states(thread) for thread in threads)
+
+
+def _computes_with_states(thread: Thread) -> bool:
+    states = {op.dst.name for op in thread.body if isinstance(op, MbarrierArrive) and op.dst is not None}
+    known = 0
+    while known < len(states):
+        known = len(states)
+        for op in thread.body:
+            if isinstance(op, Select) or (isinstance(op, Alu) and op.op == "mov"):
+                if any(name in states for name, _ in uses(op)):
+                    states |= {name for name, _ in definitions(op)}
+            elif not isinstance(op, MbarrierWait | Store) and any(name in states for name, _ in uses(op)):
+                return True
+    return False
 
 
 def opaque(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> frozenset[str]:

@@ -40,6 +40,7 @@ EDGES: Mapping[str, Words] = MappingProxyType(
         "mbphase": Words("phase of the mbarrier", "9.7.14.15"),
         "exitphase": Words("exit, which lets the barrier pass", "9.7.14.1"),
         "mbnext": Words("next operation on the mbarrier", "9.7.14.15"),
+        "mbcount": Words("state of the mbarrier that the later arrival returns", "9.7.14.15.13"),
         "mblate": Words("arrival of a later phase of the mbarrier", "9.7.14.15.4"),
         "mbpassed": Words("wait for the phase before", "9.7.14.15.4"),
         "issue": Words("start of an asynchronous operation", "8.9.1.1"),

@@ -24,6 +24,7 @@ from ptxmm.ptx.ops import (
     Fence,
     GenericToAsyncFence,
     Load,
+    MbarrierArrive,
     ProxyFence,
     Store,
     TensorCommit,
@@ -213,6 +214,23 @@ def mbnext(program: Program) -> Iterator[Item]:
         for before, after in scenario.next:
             for one, other in product(events.get(before, ()), events.get(after, ())):
                 yield one.number, other.number, selector
+
+
+def mbcount(program: Program) -> Iterator[Item]:
+    """The operations on an mbarrier before an arrival that returns its state."""
+    events: dict[object, list[Event]] = {}
+    for event in program.events:
+        if event.kind == "MBA":
+            events.setdefault(event.id, []).append(event)
+    for scenario, selector in program.scenarios:
+        latest = {after: before for before, after in scenario.next if before in events and after in events}
+        for after in latest:
+            returning = [e for e in events[after] if isinstance(e.op, MbarrierArrive) and e.op.dst is not None]
+            before = latest.get(after) if returning else None
+            while before is not None:
+                for one, other in product(events[before], returning):
+                    yield one.number, other.number, selector
+                before = latest.get(before)
 
 
 def mbobj(program: Program) -> Iterator[Item]:
@@ -476,6 +494,7 @@ RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
     "mbphase": mbphase,
     "exitphase": exitphase,
     "mbnext": mbnext,
+    "mbcount": mbcount,
     "mblate": mblate,
     "mbpassed": mbpassed,
     "mbobj": mbobj,
