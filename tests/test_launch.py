@@ -747,12 +747,21 @@ def test_special_registers() -> None:
     toml = 'grid = [2, 2]\nblock = [8, 8]\ncluster = [2, 1]\nthreads = "cta 3 thread 37"\n' + OBJECT
     for register, value in (
         ("%tid.x", 5), ("%tid.y", 4), ("%tid.z", 0), ("%ntid.x", 8), ("%ctaid.x", 1), ("%ctaid.y", 1), ("%nctaid.y", 2),
-        ("%laneid", 5), ("%warpid", 1), ("%nwarpid", 2), ("%clusterid.x", 0), ("%clusterid.y", 1), ("%nclusterid.x", 1),
+        ("%laneid", 5), ("%clusterid.x", 0), ("%clusterid.y", 1), ("%nclusterid.x", 1),
         ("%cluster_ctaid.x", 1), ("%cluster_ctarank", 1), ("%cluster_nctarank", 2), ("%lanemask_eq", 32),
         ("%lanemask_lt", 31), ("%lanemask_le", 63), ("%lanemask_ge", 4294967264), ("%lanemask_gt", 4294967232),
         ("%clock", 0), ("WARP_SZ", 32), ("%dynamic_smem_size", 0),
     ):  # fmt: skip
         assert program(toml, entry(POINTER, body.format(register))) == [f"st.global.u32 [x], {value}"], register
+
+
+@pytest.mark.parametrize("register", ["warpid", "nwarpid", "smid", "gridid", "total_smem_size"])
+def test_what_the_launch_does_not_decide(register: str) -> None:
+    """%warpid may change, %nwarpid is a limit of the machine, %total_smem_size is in units (PTX ISA 10.4, .5, .30)."""
+    body = f"  mov.u32 %r1, %{register};\n" if register != "gridid" else "  mov.u64 %rd3, %gridid;\n"
+    stored = STORE.format("%r1") if register != "gridid" else "  st.global.u32 [%rd2], %rd3;\n"
+    with pytest.raises(PtxmmError, match=f"%{register} matters here, but no launch decides its value"):
+        program(OBJECT, entry(POINTER, body + stored))
 
 
 def test_what_does_not_matter_is_not_refused() -> None:

@@ -88,9 +88,8 @@ def launched(
     code = replace(code, body=tuple(rename(op, keys) for op in code.body))
     observed = _observed(launch, code.registers)
     code = pruned(code, frozenset().union(*observed))
-    shared = sum(v.size for v in variables.values() if v.space == "shared")
     try:
-        threads, notes, clocks = _threads(code, launch, observed, variables, shared)
+        threads, notes, clocks = _threads(code, launch, observed, variables)
     except PtxmmError as error:
         if error.file is not None:
             raise  # of the launch specification
@@ -243,7 +242,7 @@ def _terms(condition: RawCondition | None) -> Iterator[RawTerm]:
 
 
 def _threads(
-    code: Code, launch: Launch, observed: Sequence[frozenset[str]], variables: dict[str, Object], shared: int
+    code: Code, launch: Launch, observed: Sequence[frozenset[str]], variables: dict[str, Object]
 ) -> tuple[list[ThreadSource], list[str], bool]:
     """The threads, what the reader of a verdict has to know of them, and whether some depend on clocks. ``variables``
     gets those that registers without a value are read from."""
@@ -259,7 +258,7 @@ def _threads(
     clocks = False
     module_names = frozenset(variables)
     for number, (cta, thread) in enumerate(launch.threads):
-        values = special_values(launch, cta, thread, shared)
+        values = special_values(launch, cta, thread)
         known: dict[str, Known] = {name: value for name, value in values.items() if name in used}
         known.update(workspace)
         residue, timed = _timeless(code, flows[observed[number]], known, observed[number], variables)

@@ -77,14 +77,15 @@ def workspace_halves(variables: dict[str, Object], used: Container[str]) -> dict
     return {name: Half(Sym(WORKSPACE), high, False) for name, high in _WORKSPACE_HALVES.items()}
 
 
-def special_values(launch: Launch, cta: int, thread: int, shared: int) -> dict[str, int]:
-    """What the special registers hold, by their names in the flat list. ``shared``: the bytes of shared memory.
+def special_values(launch: Launch, cta: int, thread: int) -> dict[str, int]:
+    """What the special registers hold, by their names in the flat list.
 
-    Those that the launch does not decide are left out.
+    Those that the launch does not decide are left out: ``%warpid`` may change while a thread runs (PTX ISA 10.4),
+    ``%nwarpid`` is a limit of the machine (10.5), and ``%total_smem_size`` is rounded up to its units (10.30).
     """
     shape = launch.cluster or (1, 1, 1)
     place = _axes(cta, launch.grid)
-    lane, warp = thread % WARP_SIZE, thread // WARP_SIZE
+    lane = thread % WARP_SIZE
     rank = cluster_of(launch, cta)[1]
     vectors = {
         "tid": _axes(thread, launch.block),
@@ -99,8 +100,6 @@ def special_values(launch: Launch, cta: int, thread: int, shared: int) -> dict[s
     found = {f"sreg {name} {axis}": vectors[name][i] for name in vectors for i, axis in enumerate("xyz")}
     words = {
         "laneid": lane,
-        "warpid": warp,
-        "nwarpid": -(-launch.size // WARP_SIZE),
         "cluster_ctarank": rank,
         "cluster_nctarank": shape[0] * shape[1] * shape[2],
         "lanemask_eq": 1 << lane,
@@ -109,10 +108,8 @@ def special_values(launch: Launch, cta: int, thread: int, shared: int) -> dict[s
         "lanemask_ge": (1 << WARP_SIZE) - (1 << lane),
         "lanemask_gt": (1 << WARP_SIZE) - (2 << lane),
         "dynamic_smem_size": launch.shared,
-        "total_smem_size": shared,
         "is_explicit_cluster": int(launch.cluster is not None),
         "WARP_SZ": WARP_SIZE,
-        "gridid": 1,
         **dict.fromkeys(CLOCKS, 0),
     }
     return found | {f"sreg {name}": value for name, value in words.items()}

@@ -319,5 +319,6 @@ def _checked(code: Code, residue: Residue, known: Mapping[str, Known]) -> Residu
             if name not in written and name.startswith("sreg "):
                 register = name.removeprefix("sreg ").replace(" ", ".")
                 message = f"%{register} matters here, but no launch decides its value"
-                raise at(message, op.source.span, kind="unsupported")
+                instead = "compute the number of the warp from %tid (PTX ISA 10.4)" if register == "warpid" else None
+                raise at(message, op.source.span, kind="unsupported", hint=instead)
     return residue
