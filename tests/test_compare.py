@@ -270,6 +270,7 @@ def test_few_programs_need_to_be_compared() -> None:
     assert tried.found is None and tried.compared <= 2
 
 
+@pytest.mark.slow
 def test_sc_per_location_with_a_program_no_larger_than_its_test() -> None:
     """D-SPL has seven instructions (decision A3); nothing smaller of its kind separates the models."""
     result = searched(
@@ -290,7 +291,7 @@ def test_sc_per_location_with_a_program_no_larger_than_its_test() -> None:
 
 
 PLAIN_READINGS = [
-    ("ptx-7.5", "fence-proxy=none", 4),
+    pytest.param("ptx-7.5", "fence-proxy=none", 4, marks=pytest.mark.slow),
     ("ptx-8.5", "co=direct", 4),
     ("ptx-7.5", "pattern-location=physical", 4),
     ("ptx-7.5", "sc-acqrel=off", 4),

@@ -249,6 +249,7 @@ st.u32 [%rd7], %r9;
 """
 
 
+@pytest.mark.slow
 def test_a_barrier_may_be_missing_after_an_access() -> None:
     """One thread goes on to a store, the other to a barrier of both: only after the load can it be said where."""
     text = source(SUM, 'condition = "forall (out[0] == 3 /\\\\ out[1] == 3)"', TWO_WARPS)
