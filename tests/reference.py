@@ -353,6 +353,23 @@ def path_of(run: Run) -> Path:
     return Path(run.events, run.constraints, run.registers, run.steps)
 
 
+def beginnings(
+    test: Test, model: str, *, unroll: int = 3, seconds: float = 60
+) -> Iterator[tuple[Frame, frozenset[str]]]:
+    """The events of every consistent beginning of an execution of ``test``, which has no barriers, with its flags: each
+    thread stops before any of its instructions. It may never end, and need not be the beginning of one that does."""
+    deadline = time.monotonic() + seconds
+    name, readings = read(model)
+    threads = [
+        list({(p.events, p.constraints): p for p in Walker(test, t, unroll, readings, 1).beginnings()}.values())
+        for t in range(len(test.threads))
+    ]
+    for combination in itertools.product(*threads):
+        for x, run in frames(test, name, readings, combination, ALL_DEPENDENCIES):
+            for _, _, found, _ in consistent(x, readings["tear"] == "on", deadline, run):
+                yield x, found
+
+
 def states(
     test: Test,
     model: str,

@@ -93,6 +93,21 @@ class Walker:
                 run = replace(run, writes_at={**run.writes_at, run.pc: writes})
                 stack.extend(self.allowed(run))
 
+    def beginnings(self) -> Iterator[Path]:
+        """All beginnings of paths, which end before any instruction: also of those that are cut, or spin."""
+        start = {r: const(self.thread.initial.get(r, 0)) for r in self.thread.registers}
+        stack = [Run(0, start, (), (), (), {}, {})]
+        yield Path((), (), start)
+        while stack:
+            run = self.close_guards(stack.pop())
+            if run.pc < len(self.thread.body):
+                writes = sum(e.kind == "W" for e in run.events)
+                run = replace(run, writes_at={**run.writes_at, run.pc: writes})
+                for after in self.allowed(run):
+                    stack.append(after)
+                    if len(after.events) > len(run.events):
+                        yield Path(after.events, after.constraints, after.registers, after.steps)
+
     def allowed(self, run: Run) -> Iterator[Run]:
         """The runs after one more instruction that do not misuse the registers of a product."""
         if not self.products:

@@ -10,9 +10,11 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races
 from ptxmm.analysis.undefined import with_reasons
 from ptxmm.engines.problem import Problem
-from ptxmm.engines.result import Limits, Witness
+from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.errors import PtxmmError
-from tests.support import model_named, parse_one
+from tests import random_endless, reference
+from tests.support import ENGINES, model_named, parse_one, run
+from tests.tally import Tally
 
 _STRAY = "mov.u64 d, x; st.u32 [d+400], 1;"
 _READ = "ld.relaxed.gpu.u64 r, [f]; setp.ne.u64 p, r, 1;"
@@ -137,3 +139,48 @@ def test_the_execution_shown_is_confirmed(threads: list[str], monkeypatch: pytes
     with pytest.raises(PtxmmError) as caught:
         with_reasons(test, model, check(test, model, engine="enumerate"), Limits())
     assert caught.value.kind == "internal"
+
+
+def _judged(number: int) -> tuple[bool, frozenset[str]] | None:
+    """Whether a stray access is executed in some beginning of an execution of a random program, and the flags of all;
+    None if that takes the reference too long."""
+    test = parse_one(random_endless.text(number, zone=True))
+    raised: set[str] = set()
+    strays = False
+    try:
+        for x, found in reference.beginnings(test, "ptx-8.5", unroll=1, seconds=1.5):
+            raised |= found
+            strays = strays or any(x.events[w].cell == ("zone", 0, 4) for w in x.W - x.IW)
+            if strays:
+                break
+    except reference.TooSlow:
+        return None
+    return strays, frozenset(raised)
+
+
+def _compare(numbers: range, tally: Tally) -> None:
+    compared = undefined = 0
+    for number in numbers:
+        expected = _judged(number)
+        if expected is None:
+            continue
+        strays, raised = expected
+        test, limits = parse_one(random_endless.text(number)), Limits(unroll=1)
+        for engine in ENGINES:
+            search = run(engine, test, model_named("ptx-8.5"), Observed((), ()), limits)
+            assert (search.undefined is not None) == strays, (engine, random_endless.text(number))
+            assert strays or frozenset(search.flags) == raised, (engine, random_endless.text(number))
+        result = check(test, model_named("ptx-8.5"), engine="z3", limits=limits)
+        with_reasons(test, model_named("ptx-8.5"), result, limits)  # what is shown is confirmed
+        compared, undefined = compared + 1, undefined + (result.status == "undefined")
+    tally.notes.append(f"{compared} programs that need not end as in the reference, {undefined} of them undefined")
+    assert 4 * compared > len(numbers)
+
+
+def test_random_programs(tally: Tally) -> None:
+    _compare(range(40), tally)
+
+
+@pytest.mark.slow
+def test_many_random_programs(tally: Tally) -> None:
+    _compare(range(1000, 2000), tally)

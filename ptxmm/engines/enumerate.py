@@ -248,8 +248,12 @@ class _Task:
             worthwhile,
         )
         start = candidates.start()
-        if start is None or (self._noted(case) and not case.complete and not judge.may_flag(static, self.result.flags)):
+        if start is None:
             return
+        if not case.complete and self._noted(case):
+            judged = judge.partial(start.rf)
+            if judged is None or not judge.may_flag(judged[1], self.result.flags, WITNESS):
+                return
         found = independent_candidates(candidates, start, self.result.flags)
         for candidate in candidates.search(start, self.result.flags) if found is None else found:
             if case.complete:
