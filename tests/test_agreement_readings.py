@@ -63,7 +63,7 @@ def test_readings(model: str) -> None:
     """A share for every run: a test in which the reading makes a difference, and two neighbours."""
     path = STATED[model][0] if model in SAME else next(path for path in STATED[model] if decides(path, model))
     items = near(path, model, 2)
-    assert compare(model, items, Tally(), Bounds(10, 60), with_reference=True) == len(items)
+    assert compare(model, items, Tally(), Bounds(10, 60)) == len(items)
 
 
 FAMILIES = {
@@ -102,18 +102,18 @@ def random_items(model: str, name: str, seeds: range) -> Iterator[Item]:
 @pytest.mark.parametrize(("model", "name"), PAIRS[:2])
 def test_random_families(model: str, name: str, tally: Tally) -> None:
     items = random_items(model, name, range(20))
-    assert compare(f"{name}, {model}", items, tally, Bounds(1, 6, MANY), with_reference=True) >= 8
+    assert compare(f"{name}, {model}", items, tally, Bounds(1, 6, MANY)) >= 8
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", STATED)
 def test_all_neighbours(model: str, tally: Tally) -> None:
     items = [item for path in STATED[model] for item in near(path, model)]
-    assert compare(f"neighbours, {model}", items, tally, Bounds(10, 600, 1000), with_reference=True)
+    assert compare(f"neighbours, {model}", items, tally, Bounds(10, 600, 1000))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "name"), PAIRS)
 def test_many_random_families(model: str, name: str, tally: Tally) -> None:
     items = random_items(model, name, range(20_000, 20_100))
-    assert compare(f"{name}, {model}", items, tally, Bounds(3, 300, 1000), with_reference=True) >= 30
+    assert compare(f"{name}, {model}", items, tally, Bounds(3, 300, 1000)) >= 30
