@@ -238,6 +238,9 @@ class _Search:
         where = self._where((place.thread, place.index), op, written(op))
         # What the problem of all strengths says is decided again for the program itself.
         decided = [judge(everything.program(rest | on), self.model, required, self.limits) for on in enough]
+        if any(judgement.result.status == "undefined" for judgement in decided):
+            # The threads of a warp have to execute an aligned instruction together: one alone can't be another.
+            return Item(*where, "needed", (), None, "undefined")
         if any(judgement.holds is False for judgement in decided) or not enough:
             raise self._bug()
         if any(judgement.holds is None for judgement in decided):
@@ -370,6 +373,9 @@ class _Search:
         engines = []
         for engine in ("z3", "enumerate"):
             decided = judge(program, self.model, required, self.limits, engine)
+            if decided.result.status == "undefined":
+                self.partial = True  # the threads of a warp have to execute an aligned instruction together
+                return False
             if decided.holds is False:
                 raise self._bug()
             if decided.vacuous or (decided.deadlock and not self.hangs):
