@@ -7,7 +7,7 @@ on it depends on the reads in those operands (PTX ISA 8.5, 9.7.10.6, 9.7.14.1, 9
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -87,9 +87,11 @@ def exchange(walker: Walker, run: Run, op: ops.WarpExchange, taken: Expr) -> Ite
     step = Step(walker.index, "exchange", op, args=(members,))
     name = (walker.index, len(run.steps))
     if op.op == "elect":
-        leader = (members[1] & -members[1]).bit_length() - 1
-        run = replace(run, steps=(*run.steps, step))
-        yield finish(walker, run, op, taken, const(leader), const(int(leader == own)))
+        for leader in range(LANES):
+            if leader != own and not (shown & members[1]) >> leader & 1:
+                continue
+            fork = replace(run, steps=(*run.steps, replace(step, source=leader)))
+            yield finish(walker, fork, op, taken, const(leader), const(int(leader == own)))
         return
     if op.op.startswith("vote."):
         operand = walker.operand(run, op.operands[0], PRED)
@@ -117,6 +119,20 @@ def exchange(walker: Walker, run: Run, op: ops.WarpExchange, taken: Expr) -> Ite
             results = ((value, 32), (const(int(in_range)), 1))
             value, flag = (("joined", v, which, ("shfl", name, bits)) if which else v for v, bits in results)
             yield finish(walker, fork, op, taken, value, flag)
+
+
+def elected(steps: Iterable[Step], warp: Sequence[object], lane: Mapping[int, int]) -> bool:
+    """Whether every warp elects the same lane for the same mask every time, one that has such an election (9.7.14.14).
+
+    ``warp``, ``lane``: where each thread is."""
+    leaders: dict[tuple[object, Expr | None], set[int]] = {}
+    voters: dict[tuple[object, Expr | None], set[int]] = {}
+    for step in steps:
+        if isinstance(step.op, ops.WarpExchange) and step.op.op == "elect":
+            key = (warp[step.thread], step.args[0])
+            leaders.setdefault(key, set()).add(step.source)
+            voters.setdefault(key, set()).add(lane[step.thread])
+    return all(len(chosen) == 1 and chosen <= voters[key] for key, chosen in leaders.items())
 
 
 MODES = ("shfl.up", "shfl.down", "shfl.bfly", "shfl.idx")

@@ -6,6 +6,7 @@ order. A run in which some thread never passes, or that has no meaning, is dropp
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -111,6 +112,8 @@ class Simulation:
 
     def run(self) -> Iterator[Meeting]:
         """Every way to the end, once."""
+        if not reference_exchanges.elected(itertools.chain(*self.steps), self.warps, self.lanes):
+            return
         first = State(
             tuple(0 for _ in self.threads),
             arrived=tuple(None for _ in self.threads),

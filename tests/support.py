@@ -15,6 +15,7 @@ import ptxmm.formats
 from ptxmm.cat import Model, load
 from ptxmm.engines.result import Limits, Observed, Search
 from ptxmm.program.condition import Proposition
+from ptxmm.program.elected import with_leaders
 from ptxmm.program.test import Test
 from tests.reference import Final, everything, restrict
 
@@ -77,23 +78,28 @@ def ask(
     observed = observed or everything(test)
     from ptxmm.engines.witness import Confirmer
 
-    search = run(engine, test, model, observed, Limits(unroll=unroll, deadline=time.monotonic() + seconds))
+    limits = Limits(unroll=unroll, deadline=time.monotonic() + seconds)
     states = set()
-    complete = not search.timeout and len(search.found) <= most
-    confirmer = Confirmer(test, model)
-    for found in search.found if complete else ():
-        confirmed = confirmer.confirm(observed, found.witness)
-        state = restrict(found.state, observed)
-        assert restrict(confirmed, observed) == state, f"{engine}: a witness of {state} ends in another state"
-        assert state not in states, f"{engine}: {state} twice"
-        states.add(state)
+    chosen = list(with_leaders(test, every=True))
+    searches = [run(engine, each, model, observed, limits) for each in chosen]
+    complete = not any(search.timeout or len(search.found) > most for search in searches)
+    for each, search in zip(chosen, searches, strict=True) if complete else ():
+        confirmer = Confirmer(each, model)
+        here = set()
+        for found in search.found:
+            confirmed = confirmer.confirm(observed, found.witness)
+            state = restrict(found.state, observed)
+            assert restrict(confirmed, observed) == state, f"{engine}: a witness of {state} ends in another state"
+            assert state not in here, f"{engine}: {state} twice"
+            here.add(state)
+        states |= here
     return Answer(
         frozenset(states),
-        search.deadlock,
-        search.bounded,
-        search.undefined is not None,
+        any(search.deadlock for search in searches),
+        any(search.bounded for search in searches),
+        any(search.undefined is not None for search in searches),
         complete,
-        frozenset(search.flags),
+        frozenset[str]().union(*(search.flags for search in searches)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 
 from ptxmm.analysis.compatibility import check_covered
 from ptxmm.analysis.unread import without_unread
@@ -66,11 +67,12 @@ def final_states(
         test = without_unread(test, model, limits, what)
     except Timeout:
         return FinalStates(Search(timeout=True), test)
-    result = FinalStates(Search(exhausted=True), test, computed=computed_with(test), left_open=left_open(test))
+    asked = {term.thread for term in what.registers}
+    result = FinalStates(Search(exhausted=True), test, computed=computed_with(test), left_open=left_open(test, asked))
     condition = None if test.condition is None else test.condition.proposition
     general: list[tuple[State, bool | None]] = []
     listed: set[tuple[int, ...]] = set()
-    for assigned in assignments(test):
+    for assigned in assignments(test, asked):
         searches = [_confirmed(name, assigned.test, model, what, limits, proposition) for name in names]
         if len(searches) > 1:
             _compare(test, what, *searches)
@@ -186,7 +188,7 @@ def rebuild(test: Test, model: Model, witness: Witness) -> tuple[Test, Rebuilt]:
     Raises ``PtxmmError`` (kind ``internal``) if it is an execution for none.
     """
     reason = ""
-    for assigned in assignments(test):
+    for assigned in chain(assignments(test), assignments(test, every=True)):
         try:
             return assigned.test, Confirmer(assigned.test, model).rebuild(witness)
         except Unconfirmed as error:

@@ -17,10 +17,9 @@ from dataclasses import replace
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError
-from ptxmm.program.active import with_masks
 from ptxmm.program.condition import MemoryTerm, terms
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments, computed_with, unknown_bytes
+from ptxmm.program.unknown import assignments, choices, computed_with, unknown_bytes
 from ptxmm.relations.formula import Formula
 
 
@@ -38,7 +37,7 @@ def without_unread(test: Test, model: Model, limits: Limits, what: Observed | No
     candidates = {item.physical for item in test.objects.values() if item.unknown}
     if not candidates or not _matters(test):
         return test
-    seen = set[str]().union(*(_seen(chosen, model, limits, shown) for chosen in with_masks(test)))
+    seen = set[str]().union(*(_seen(chosen, model, limits, shown) for chosen in choices(test)))
     unread = candidates - seen
     return _zero(test, unread) if unread else test
 

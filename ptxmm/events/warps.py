@@ -77,7 +77,7 @@ def exchange(machine: Machine, op: WarpExchange) -> None:
         source_lane=source,
     )
     if op.op == "elect":
-        leader = max((mask & -mask).bit_length() - 1, 0)
+        leader = dict(op.leaders).get(mask, max((mask & -mask).bit_length() - 1, 0))
         results = [expressions.constant(leader), expressions.constant(int(leader == own))]
     elif shuffle:
         if taken == own:

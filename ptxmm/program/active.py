@@ -32,7 +32,7 @@ def with_masks(test: Test) -> Iterator[Test]:
     if not groups:
         yield test
         return
-    lanes = {t: _lanes(test, t) for group in groups for t, _ in group}
+    lanes = {t: lanes_of(test, t) for group in groups for t, _ in group}
     choices = [_choices(test, group)[0] for group in groups]
     for chosen in islice(product(*choices), _MOST):
         bodies = {t: list(test.threads[t].body) for t in lanes}
@@ -76,12 +76,12 @@ def _groups(test: Test) -> list[list[Site]]:
             if _is_mask(op):
                 name = (op.source.span.line, op.source.span.column) if test.claims is not None else None
                 counts[name] = counts.get(name, 0) + 1
-                key = (_lanes(test, t), name, counts[name])
+                key = (lanes_of(test, t), name, counts[name])
                 found.setdefault(key, []).append((t, pc))
     return list(found.values())
 
 
-def _lanes(test: Test, thread: int) -> tuple[int, ...]:
+def lanes_of(test: Test, thread: int) -> tuple[int, ...]:
     """The threads that are lanes of the warp of ``thread``, in order."""
     warps = [(p.gpu, p.grid, p.cluster, p.cta, p.warp) for p in (t.placement for t in test.threads)]
     return tuple(t for t, warp in enumerate(warps) if warp == warps[thread])
@@ -94,7 +94,7 @@ def _is_mask(op: Op) -> bool:
 def _choices(test: Test, group: list[Site]) -> tuple[list[list[list[Site]]], bool]:
     """The ways to divide ``group`` that are tried, and whether these are all."""
     alone = [[site] for site in group]
-    if any(_repeated(test.threads[t]) for t in _lanes(test, group[0][0])):
+    if any(_repeated(test.threads[t]) for t in lanes_of(test, group[0][0])):
         return [alone], False  # each round may be executed with others
     if len(group) == 1:
         return [alone], True

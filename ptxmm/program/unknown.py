@@ -8,7 +8,7 @@ value is undetermined is treated in the same way (see ``undetermined``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -24,6 +24,7 @@ from ptxmm.program.condition import (
     Negation,
     Proposition,
 )
+from ptxmm.program.elected import with_leaders
 from ptxmm.program.mbarriers import mbarriers
 from ptxmm.program.symbols import constants
 from ptxmm.program.test import MemoryObject, Test, Thread
@@ -180,11 +181,18 @@ class Assignment:
     bytes: Mapping[int, int]
 
 
-def assignments(test: Test) -> Iterator[Assignment]:
-    """``test``, for each choice of the lanes that are active together (see ``active``), with its unknown values kept
+def choices(test: Test, asked: Collection[int] = (), every: bool = False) -> Iterator[Test]:
+    """``test``, for each choice of the lanes that are active together (see ``active``) and of those that are elected
+    (see ``elected``, also for ``asked`` and ``every``)."""
+    for chosen in with_masks(test):
+        yield from with_leaders(chosen, asked, every)
+
+
+def assignments(test: Test, asked: Collection[int] = (), every: bool = False) -> Iterator[Assignment]:
+    """``test``, for each of its ``choices``, with its unknown values kept
     apart from all others, then with the values that comparisons tell apart:
     all combinations, or where these are more than ``MOST_ASSIGNMENTS`` one value at a time (see ``computed_with``)."""
-    for chosen in with_masks(test):
+    for chosen in choices(test, asked, every):
         yield from _assignments(chosen)
 
 

@@ -28,6 +28,7 @@ from ptxmm.engines.witness import Confirmer, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.condition import MemoryTerm, Negation, Proposition, RegisterTerm, evaluate, terms
+from ptxmm.program.left_open import left_open
 from ptxmm.program.test import Test
 from ptxmm.program.unknown import Assignment, assignments
 
@@ -171,7 +172,8 @@ def _observed(state: Proposition) -> Observed:
 
 def _explain(test: Test, model: Model, question: Question, limits: Limits, misses: bool, answer: _Answer) -> None:
     """Fill in ``answer``; what is in it stays true if the time limit ends this. Raises ``Timeout``."""
-    programs = list(assignments(test))
+    asked = {term.thread for term in question.observed.registers}
+    programs = list(assignments(test, asked))
     for assigned in programs:
         found = search(assigned.test, model, question.observed, limits, question.proposition)
         if _settled(test, assigned, model, question, found, limits, answer):
@@ -179,6 +181,9 @@ def _explain(test: Test, model: Model, question: Question, limits: Limits, misse
     if answer.status == "bounded":
         text = f"executions that take a branch back more than {limits.unroll} times are left out; --unroll takes more"
         answer.notes.append(Note("bound", text))
+    for text in left_open(test, asked):
+        answer.status = "bounded"
+        answer.notes.append(Note("open", text))
     answer.verdict = "forbidden"
     orders = background(model)
     sites = _reasons(test, programs, model, question.proposition, limits, orders, answer)

@@ -30,12 +30,13 @@ class Family:
         self._limits = limits
         self.switches = frozenset(switch for v in variations.values() for _, needs in v.forms for switch in needs)
         self._members = [
-            Strengths(assigned.test, model, variations, required.unwanted, limits) for assigned in assignments(test)
+            Strengths(assigned.test, model, variations, required.unwanted, limits)
+            for assigned in assignments(test, every=True)  # lanes that are alike differ once one is weakened
         ]
         unwanted = replace(required.unwanted, proposition=None, deadlock=False)  # of which such executions show nothing
         self._members += [
             Strengths(part, model, variations, unwanted, limits)
-            for assigned in assignments(test)
+            for assigned in assignments(test, every=True)
             for part in held(assigned.test, next_grid(model))
         ]
 

@@ -37,8 +37,9 @@ def exchange(
     step.operands = tuple(value.domain for value in given)
     predicate: Value | None = None
     if name == "elect":
-        result = run.function(("elect",), lambda m: (m & -m).bit_length() - 1 if m else 0, [mask])
-        predicate = run.function(("elected", lane), lambda m: int(m & -m == 1 << lane), [mask], "", PREDICATE)
+        result = run.function(("elect", op.leaders), lambda m: _leader(op, m), [mask])
+        chosen = ("elected", lane, op.leaders)
+        predicate = run.function(chosen, lambda m: int(_leader(op, m) == lane), [mask], "", PREDICATE)
     else:
         step.source = _source(run, op, state)
         result = run.exchanged(step, [*given, mask], 1 if name == "vote" and mode != "ballot" else 32)
@@ -49,6 +50,14 @@ def exchange(
         predicate = run.function(("matched",), lambda v: int(v != 0), [result], "", PREDICATE)
     run.passes(state, run.sync(step))
     _assign(run, op, state, condition, result, predicate)
+
+
+def _leader(op: WarpExchange, mask: int) -> int:
+    """The lane that is elected of ``mask``."""
+    for known, leader in op.leaders:
+        if known == mask:
+            return leader
+    return (mask & -mask).bit_length() - 1 if mask else 0
 
 
 def _source(run: Executor, op: WarpExchange, state: State) -> Value:

@@ -15,7 +15,8 @@ class WarpExchange:
     ``op``: shfl.up shfl.down shfl.bfly shfl.idx vote.all vote.any vote.uni vote.ballot match.any match.all redux.OP
     activemask elect. ``dst`` and ``predicate`` (the ``|p``) are what it writes; ``operands`` as in the text, membermask
     last (for activemask none, or the mask that it gives: ``program.active``); ``negated``: the source predicate of a
-    vote is ``!p``. ``type`` is that in the text (of the source); pred for elect, which has none.
+    vote is ``!p``. ``type`` is that in the text (of the source); pred for elect, which has none. ``leaders``: masks and
+    the lanes that ``elect`` elects of them (``program.elected``); of another mask it is the lowest lane.
     """
 
     op: str
@@ -26,6 +27,7 @@ class WarpExchange:
     source: Source
     guard: Guard | None = None
     negated: bool = False
+    leaders: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
