@@ -1,6 +1,7 @@
 """Asynchronous copies, stores and reductions, and their groups (PTX ISA 9.7.10.24, 9.7.10.12, 8.9.1.1).
 
 Each has an issue event in program order; its accesses and what follows them are asynchronous (decisions A33 to A39).
+An operation with an operand that has no meaning accesses nothing, and has no implicit fence.
 """
 
 from __future__ import annotations
@@ -125,10 +126,11 @@ def complete(this: Pending, k: int, here: tuple[str, int], size: int, after: Ite
 
 def copy_async(machine: Machine, op: CopyAsync) -> None:
     """``cp.async``: bytes past the source size are written as zeros."""
-    size, sizes = op.size, 0
+    size, sizes, wrong = op.size, 0, False
     if op.source_size is not None:
         given, sizes = machine.number(op.source_size, U32, "source size of this copy")
-        if given > size:
+        wrong = given > size
+        if wrong:
             machine.undefined(f"cp.async reads {given} bytes of {size}")
         size = min(size, given)
     if op.ignore is not None:
@@ -139,10 +141,10 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
     dst, dst_addr = machine.address(op.dst, op.size, role="destination")
     src, src_addr = machine.address(op.src, size, role="source", alignment=op.size) if size else (None, 0)
     this = issue(machine)
-    sources = read_source(this, src, size, src_addr | sizes)
-    if dst is None:
+    if dst is None or (size and src is None) or wrong:
         machine.lose()
     else:
+        sources = read_source(this, src, size, src_addr | sizes)
         _check_group(machine, dst.cells(0, op.size)[0])
         copy_to(this, dst, DESTINATION, sources, op.size, dst_addr | sizes)
     machine.alone.setdefault("cp.async", []).append(Copy(tuple(this.writes), tuple(this.writes)))
@@ -214,16 +216,19 @@ class Target:
     spot: Spot | None
     mbarrier: tuple[str, int] | None
 
+    def sound(self, op: BulkCopy) -> bool:
+        """Whether ``op`` may access it."""
+        return self.spot is not None and (self.mbarrier is not None or op.mbarrier is None)
+
 
 def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     """``cp.async.bulk`` and ``cp.reduce.async.bulk``; their tensor forms are in ``tensors``."""
     mask, masks = cta_mask(machine, op)
     assert op.size is not None and op.src is not None and op.dst is not None
     size, sizes = machine.number(op.size, U32, "size of this copy")
-    told = size  # who waits for these bytes goes on, as after an access outside every object
-    if size % UNIT:
+    wrong = size % UNIT != 0
+    if wrong:
         machine.undefined(f"a bulk copy of {size} bytes, which is no multiple of {UNIT}")
-        size -= size % UNIT
     outward = op.dst_space == "global"
     if outward:
         src, src_addr = machine.address(op.src, size, role="source", alignment=UNIT)
@@ -235,13 +240,15 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     else:
         src, src_addr = machine.address(op.src, size, role="source", alignment=UNIT)
     this = issue(machine)
-    sources = read_source(this, src, size, src_addr | sizes)
     targets = destinations(machine, op, dst, mbarrier, mask)
-    for k, target in enumerate(targets):
+    whole = src is not None and not wrong and all(t.sound(op) for t in targets)
+    sources = read_source(this, src, size, src_addr | sizes) if whole else []
+    if not whole:
+        machine.lose()
+    for k, target in enumerate(targets if whole else ()):
         base = (1 + k) * DESTINATION
-        if target.spot is None:
-            machine.lose()
-        elif op.reduction is None:
+        assert target.spot is not None
+        if op.reduction is None:
             copy_to(this, target.spot, base, sources, size, dst_addr | sizes | masks)
         else:
             type_ = op.type
@@ -249,7 +256,7 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
             name = "add.ftz" if op.reduction == "add" and type_.name == "f32" else op.reduction
             values = [(i, bytes_of(machine, sources, i, type_.bytes)) for i in range(0, size, type_.bytes)]
             _reduce(this, target.spot, base, name, type_, values, dst_addr | sizes)
-    finish(this, op, told, targets, sizes | src_addr | dst_addr | barriers | masks)
+    finish(this, op, size, targets, sizes | src_addr | dst_addr | barriers | masks, whole)
 
 
 def cta_mask(machine: Machine, op: BulkCopy) -> tuple[int | None, int]:
@@ -257,9 +264,18 @@ def cta_mask(machine: Machine, op: BulkCopy) -> tuple[int | None, int]:
     return (None, 0) if op.mask is None else machine.number(op.mask, Type("u", 16), "CTA mask of this copy")
 
 
-def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target], addr: int) -> None:
-    """The implicit proxy fences, and how the completion is told; ``addr`` as in ``complete``."""
+def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target], addr: int, whole: bool = True) -> None:
+    """The implicit proxy fences, and how the completion is told; ``addr`` as in ``complete``.
+
+    Not ``whole``: an operand has no meaning. Who waits for these bytes goes on all the same, as after an access outside
+    every object.
+    """
     machine = this.machine
+    if not whole:
+        for k, target in enumerate(targets):
+            if target.mbarrier is not None:
+                complete(this, k, target.mbarrier, size, (), addr)
+        return
     reads, everything = (*this.maps, *this.reads), (*this.maps, *this.reads, *this.writes)
     read_done, done = this.next, this.next + 1
     for part, before in enumerate((reads, everything)):
@@ -275,20 +291,20 @@ def destinations(
     machine: Machine, op: BulkCopy, dst: Spot | None, mbarrier: tuple[str, int] | None, mask: int | None
 ) -> list[Target]:
     """The destinations: one, or with a mask the same variables in each CTA of it."""
-    if mask is None or dst is None:
+    if mask is None:
         return [Target(dst, mbarrier)]
     found = []
     for rank in range(mask.bit_length()):
         if not mask >> rank & 1:
             continue
-        item = in_cta(machine.objects, dst.item, rank)
+        item = None if dst is None else in_cta(machine.objects, dst.item, rank)
         barrier = None
         if mbarrier is not None:
             held = in_cta(machine.objects, machine.objects[mbarrier[0]], rank)
             barrier = None if held is None else (held.physical, mbarrier[1])
         if item is None or (mbarrier is not None and barrier is None):
             machine.undefined(f"CTA {rank} has no destination of this copy")
-        found.append(Target(None if item is None else Spot(item, dst.offset), barrier))
+        found.append(Target(None if dst is None or item is None else Spot(item, dst.offset), barrier))
     return found
 
 
@@ -307,7 +323,7 @@ def async_store(machine: Machine, op: AsyncStore) -> None:
             machine.undefined(why)
             spot = None
     this = issue(machine)
-    if spot is None:
+    if spot is None or here is None:
         machine.lose()
     elif op.reduction is not None:
         name = operation(op.reduction, op.type, spot)

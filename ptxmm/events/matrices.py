@@ -88,14 +88,19 @@ def wgmma(machine: Machine, op: Wgmma) -> None:
     """``wgmma.mma_async``: reads of its matrices, then an implicit proxy fence; it joins the next group."""
     issuers = tuple(i for i, e in enumerate(machine.trace.events) if _issues(e.op))
     reads: list[int] = []
-    first = _matrix(machine, op.b, 0, issuers, reads)
-    if not isinstance(op.a, tuple):
-        _matrix(machine, op.a, DESTINATION, issuers, reads)
-    done = len(machine.trace.events)
-    machine.add("PF", _PROXY_FENCE, asynchronous=True, issuers=issuers, after=tuple(reads), covers=tuple(reads))
-    machine.alone.setdefault("wgmma", []).append(Copy((done,), (done,)))
-    if machine.products is not None:
-        machine.products.start(op, done)
+    matrices = [_matrix(machine, d) for d in ([op.b] if isinstance(op.a, tuple) else [op.b, op.a])]
+    first = machine.expressions.constant(0), 0
+    if all(spot is not None for spot, _ in matrices):
+        found = [
+            _read(machine, spot, addr, k * DESTINATION, issuers, reads)
+            for k, (spot, addr) in enumerate(matrices)
+            if spot is not None
+        ]
+        first, done = found[0], len(machine.trace.events)
+        machine.add("PF", _PROXY_FENCE, asynchronous=True, issuers=issuers, after=tuple(reads), covers=tuple(reads))
+        machine.alone.setdefault("wgmma", []).append(Copy((done,), (done,)))
+        if machine.products is not None:
+            machine.products.start(op, done)
     for register in op.dst:
         node, size = first
         bits = machine.thread.registers[register.name].bits
@@ -107,24 +112,25 @@ def _issues(op: object) -> bool:
     return isinstance(op, WgmmaFence) or (isinstance(op, ProxyFence) and op.kind == "async")
 
 
-def _matrix(
-    machine: Machine, descriptor: Operand, base: int, issuers: tuple[int, ...], reads: list[int]
+def _matrix(machine: Machine, descriptor: Operand) -> tuple[Spot | None, int]:
+    """Where the matrix of a descriptor is, and the reads that this depends on."""
+    node = machine.expressions.settled(machine.operand(descriptor, ADDRESS))
+    where = machine.program.from_descriptor(machine.decide(node, None, "descriptor of this product"))
+    return machine.spot(where, 1, _ALIGNMENT, role="matrix"), node.reads
+
+
+def _read(
+    machine: Machine, spot: Spot, addr: int, base: int, issuers: tuple[int, ...], reads: list[int]
 ) -> tuple[Node, int]:
-    """Read the bytes from a descriptor, an address, to the end of its object, one read for each chunk.
+    """Read the bytes from ``spot`` to the end of its object, one read for each chunk.
 
     Gives the value of the first read and its size; ``reads`` gets the positions of all of them.
     """
-    node = machine.expressions.settled(machine.operand(descriptor, ADDRESS))
-    where = machine.program.from_descriptor(machine.decide(node, None, "descriptor of this product"))
-    spot = machine.spot(where, 1, _ALIGNMENT, role="matrix")
     first = machine.expressions.constant(0), 0
-    if spot is None:
-        return first
-    chunks = machine.program.chunks.of(spot.item.physical, spot.offset, spot.item.size - spot.offset)
-    for position, size in chunks:
+    for position, size in machine.program.chunks.of(spot.item.physical, spot.offset, spot.item.size - spot.offset):
         offset = position - spot.offset
         at = len(machine.trace.events)
-        value = machine.read(spot.cells(offset, size), node.reads, base + offset, asynchronous=True, issuers=issuers)
+        value = machine.read(spot.cells(offset, size), addr, base + offset, asynchronous=True, issuers=issuers)
         first = first if offset else (value, size)
         reads.append(at)
     return first

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxmm.events import asynchronous
-from ptxmm.events.asynchronous import UNIT, Pending, Sources, Target
+from ptxmm.events.asynchronous import UNIT, Pending, Sources
 from ptxmm.events.expressions import Node
 from ptxmm.events.machine import Machine, Spot
 from ptxmm.events.synchronization import MAP_ALIGNMENT, place
@@ -52,7 +52,10 @@ def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
     mask, masks = asynchronous.cta_mask(machine, op)
     mbarrier, barriers = (None, 0) if op.mbarrier is None else place(machine, op.mbarrier)
     this = asynchronous.issue(machine)
-    tensor, reads = (None, 0) if spot is None else _described(this, op, spot, addr)
+    if spot is None:
+        machine.lose()
+        return
+    tensor, reads = _described(this, op, spot, addr)
     addr |= reads
     near = op.src if op.dst is None else op.dst
     side: Role = "source" if op.dst is None else "destination"
@@ -62,29 +65,31 @@ def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
         local, near_addr = machine.address(near, 1, role=side, alignment=1)
         room = 0 if local is None else local.item.size - local.offset
         machine.lose()
-        asynchronous.finish(this, op, room, [Target(None, mbarrier)], addr | near_addr | barriers | masks)
+        targets = asynchronous.destinations(machine, op, local, mbarrier, mask)
+        asynchronous.finish(this, op, room, targets, addr | near_addr | barriers | masks, False)
         return
     local, near_addr = machine.address(near, tensor.size, role=side, alignment=UNIT)
     places: list[tuple[_Run, Spot]] = []
-    for run in _runs(tensor, coordinates):
+    rows = _runs(tensor, coordinates)
+    for run in rows:
         far = machine.spot(run.address, run.size, role="tensor")
         if far is not None:
             places.append((run, far))
-    if op.dst is None:
+    targets = asynchronous.destinations(machine, op, local, mbarrier, mask)
+    whole = len(places) == len(rows) and all(t.sound(op) for t in targets)
+    if not whole:
+        machine.lose()
+    elif op.dst is None:
         _store(this, op, tensor, local, places, addr, near_addr)
-        targets = [Target(local, mbarrier)]
     else:
         sources: Sources = []
         for run, far in places:
             sources += asynchronous.read_source(this, far, run.size, addr, run.begin)
-        targets = asynchronous.destinations(machine, op, local, mbarrier, mask)
         for k, target in enumerate(targets):
-            if target.spot is None:
-                machine.lose()
-            else:
-                base = (1 + k) * DESTINATION
-                asynchronous.copy_to(this, target.spot, base, sources, tensor.size, addr | near_addr | masks)
-    asynchronous.finish(this, op, tensor.size, targets, addr | near_addr | barriers | masks)
+            assert target.spot is not None
+            base = (1 + k) * DESTINATION
+            asynchronous.copy_to(this, target.spot, base, sources, tensor.size, addr | near_addr | masks)
+    asynchronous.finish(this, op, tensor.size, targets, addr | near_addr | barriers | masks, whole)
 
 
 def _described(this: Pending, op: BulkCopy, spot: Spot, addr: int) -> tuple[Tensor | None, int]:
@@ -185,11 +190,9 @@ def tensormap_copy_fence(machine: Machine, op: TensormapCopyFence) -> None:
     """``tensormap.cp_fenceproxy``: copies 128 bytes, then is the release fence of the tensormap proxy."""
     src, src_addr = machine.address(op.src, TENSORMAP_BYTES, role="source")
     dst, dst_addr = machine.address(op.dst, TENSORMAP_BYTES, role="destination")
-    value = machine.expressions.constant(0)
-    if src is not None:
-        value = machine.read(src.cells(0, TENSORMAP_BYTES), src_addr)
-    if dst is None:
+    if src is None or dst is None:
         machine.lose()
     else:
+        value = machine.read(src.cells(0, TENSORMAP_BYTES), src_addr)
         machine.write(dst.cells(0, TENSORMAP_BYTES), value, dst_addr, DESTINATION, stage=1)
     machine.add("F", stage=2)

@@ -19,11 +19,11 @@ extern "C" __global__ void mp(unsigned *data, unsigned *flag, unsigned *out)
     if (blockIdx.x == 0) {
         *data = 42;
         __threadfence();
-        atomicExch_block(flag, 1);
+        atomicExch_block(flag, 1);  // WRONG
     } else {
         while (atomicCAS(flag, 1, 0) != 1) {
         }
         __threadfence();
-        *out = *data;  // WRONG
+        *out = *data;
     }
 }

@@ -142,9 +142,9 @@ def begin(shared: Members, state: State, thread: int, arrival: Arrival, log: Log
         case "warp.sync" | "warp.exchange":
             log.add(("phase", arrival.id, dict(state.warps).get(key, 0)))
             return replace(state, waits=waiting), False
-    log.add(("phase", arrival.id, state.rounds[thread] >> 1))
     if arrival.kind == "cluster.wait":
         return replace(state, waits=waiting), False
+    log.add(("phase", arrival.id, state.rounds[thread] >> 1))
     return replace(state, rounds=_next_round(state, thread)), True
 
 
@@ -158,7 +158,8 @@ def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int,
     for key, barrier in state.ctas:
         if barrier.arrived and _full(shared, state, key, barrier):
             return _end_phase(shared, state, key, barrier, log)
-    waiting = {key for key in state.waits if key is not None} - {state.waits[t] for t, _ in lost(shared, state)}
+    misused = {t for t, _ in lost(shared, state)} | {t for t, *_ in left_alone(shared, state)}
+    waiting = {key for key in state.waits if key is not None} - {state.waits[t] for t in misused}
     for key in waiting:
         if key[0] == "warp":
             there = _gathered(shared, state, key)
@@ -171,6 +172,7 @@ def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int,
             mates = [t for t, cluster in enumerate(shared.clusters) if cluster == key[1] and not state.exited(t)]
             for t in there:
                 if all(state.rounds[u] > state.rounds[t] - 1 for u in mates):
+                    log.add(("phase", state.step(t).id, state.rounds[t] >> 1))
                     return _go_on(replace(state, rounds=_next_round(state, t)), (t,)), (t,)
     return state, ()
 

@@ -16,7 +16,7 @@ from ptxmm.events.symbolic.event import Mbarrier
 from ptxmm.events.symbolic.phases_ctas import begin, complete, cta_misuse, divergent, left_alone, lost, own_misuse
 from ptxmm.events.symbolic.phases_mbarriers import EPOCH, Counts, Done, perform, unsound
 from ptxmm.events.symbolic.phases_paths import Arrival, Node, Object
-from ptxmm.events.symbolic.phases_state import Item, Key, Log, Members, State
+from ptxmm.events.symbolic.phases_state import Barrier, Item, Key, Log, Members, State
 from ptxmm.program.convergence import divergent as not_together
 from ptxmm.program.test import EventId
 
@@ -356,6 +356,9 @@ class _Runs:
         log = Log(self.table)
         log.add(*(("stuck", state.step(t).id, None) for t, key in enumerate(state.waits) if key is not None))
         log.add(*(("ends", t, node.ends) for t, node in enumerate(state.nodes) if node.step is None))
+        at = dict(state.ctas)
+        for t, arrival in state.pending:  # the rest of the warp never comes
+            log.add(("phase", arrival.id, at.get(self.shared.object_of(t, arrival), Barrier()).phase))
         for place, counts in zip(self.names, state.places, strict=True):
             if counts != Counts():  # it was initialised at some time
                 log.add(("phases", place, counts.phase))

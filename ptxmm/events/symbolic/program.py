@@ -99,10 +99,14 @@ class Program:
         return self.formulas.all(parts)
 
     @property
+    def all_begun(self) -> Formula:
+        """When no thread is executed that waits for one that does not end."""
+        return self.formulas.all([self.begun(thread) for thread in range(len(self.threads))])
+
+    @property
     def beginning(self) -> Formula:
         """When nothing undefined happened, and what is executed is all of an execution or the beginning of one."""
-        begun = [self.begun(thread) for thread in range(len(self.threads))]
-        return self.formulas.all([*begun, *(-f for f, _ in self.undefined)])
+        return self.formulas.all([self.all_begun, *(-f for f, _ in self.undefined)])
 
     @property
     def cut(self) -> Formula:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxmm.events.symbolic.event import Event, Mbarrier, SyncEvent
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values import Domain, Reads, Value, only
+from ptxmm.events.symbolic.values import Domain, Reads, Value, merge, only
 from ptxmm.program.test import EventId
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import (
@@ -177,7 +177,15 @@ def mbarrier_arrive(
     step.tokens = only(known[0]) if len(known) == 1 else Domain({v: run.formulas.variable(choice) for v in known})
     step.counted = (run.index, op.dst.name) in run.machine.shown or _looked_at(run, op.dst.name)
     leaf = run.machine.expressions.leaf(64, "token", here)
-    run.assign(state, op.dst.name, Value(step.tokens, leaf, {event.number: TRUE}), condition, op)
+    returned = _where(run, inside, presence, step.tokens)
+    run.assign(state, op.dst.name, Value(returned, leaf, {event.number: TRUE}), condition, op)
+
+
+def _where(run: Executor, inside: Formula, presence: Formula, returned: Domain) -> Domain:
+    """What an operation returns that is ``inside`` of an mbarrier: 0 where it is executed elsewhere."""
+    if inside == presence:
+        return returned
+    return merge(run.formulas, [(inside, returned), (-inside, only(0))])
 
 
 def _looked_at(run: Executor, register: str) -> bool:
@@ -221,7 +229,7 @@ def mbarrier_wait(
         _acts(event, place, address, operand.reads)
         reads[event.number] = TRUE
     leaf = run.machine.expressions.leaf(1, "outcome", here)
-    domain = Domain({1: outcome, 0: -outcome})
+    domain = _where(run, inside, presence, Domain({1: outcome, 0: -outcome}))
     run.assign(state, op.dst.name, Value(domain, leaf, reads), condition, op)
 
 

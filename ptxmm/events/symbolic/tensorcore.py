@@ -80,6 +80,12 @@ def _column(run: Executor, address: Address, state: State) -> int:
     return number
 
 
+def _there(run: Executor, issued: Issued, at: int, columns: int) -> bool:
+    """Whether all of the columns from the address ``at`` on are where the instruction may access them."""
+    size = COLUMN_BYTES * columns
+    return locate(run, issued.op, at, size, issued.presence, alignment=COLUMN_BYTES) is not None
+
+
 def _write(run: Executor, issued: Issued, at: int, part: int, value: Value) -> None:
     """Write the column at the address ``at``."""
     found = locate(run, issued.op, at, COLUMN_BYTES, issued.presence)
@@ -106,21 +112,23 @@ def _read(run: Executor, issued: Issued, at: int, part: int) -> Value:
 
 def _load(run: Executor, op: TensorLoad, issued: Issued, state: State, condition: Formula) -> None:
     at = _column(run, op.address, state)
+    there = _there(run, issued, at, len(op.dst))
     for i, register in enumerate(op.dst):
-        value = _read(run, issued, at + COLUMN_BYTES * i, COLUMN_BYTES * i)
+        value = _read(run, issued, at + COLUMN_BYTES * i, COLUMN_BYTES * i) if there else run.constant(0)
         run.assign(state, register.name, value, condition, op)
 
 
 def _store(run: Executor, op: TensorStore, issued: Issued, state: State) -> None:
     at = _column(run, op.address, state)
-    for i, operand in enumerate(op.values):
+    for i, operand in enumerate(op.values if _there(run, issued, at, len(op.values)) else ()):
         _write(run, issued, at + COLUMN_BYTES * i, COLUMN_BYTES * i, run.operand(state, operand, B32))
 
 
 def _matrix(
     run: Executor, issued: Issued, state: State, descriptor: Operand, size: int | None, base: int
 ) -> list[tuple[Formula, list[Part]]]:
-    """Read a matrix of shared memory, to the end of its object where it has no ``size``; for each place what it is."""
+    """Read a matrix of shared memory, to the end of its object where it has no ``size``; for each place what it is:
+    nothing, outside every object."""
     value = run.described(run.operand(state, descriptor, ADDRESS))
     found: list[tuple[Formula, list[Part]]] = []
     for when, (number,) in combinations_of(run, [value]):
@@ -128,7 +136,9 @@ def _matrix(
         if held == FALSE:
             continue
         where = locate(run, issued.op, number, size or 1, held, MATRIX_ALIGNMENT, "matrix")
-        if where is not None:
+        if where is None:
+            found.append((when, []))
+        else:
             item, offset = where
             length = item.size - offset if size is None else size
             found.append((when, read_source(run, issued, item, offset, length, held, value.reads, base)))
@@ -145,7 +155,7 @@ def _copy(run: Executor, op: TensorCopy, issued: Issued, state: State) -> None:
     at = _column(run, op.dst, state)
     matrix = _matrix(run, issued, state, op.src, op.size, 0)
     member(run, issued, "PF", 1, issued.presence)
-    for offset in range(0, op.size, COLUMN_BYTES):
+    for offset in range(0, op.size if _there(run, issued, at, op.size // COLUMN_BYTES) else 0, COLUMN_BYTES):
         _write(run, issued, at + offset, DESTINATION + offset, _of(run, matrix, offset))
 
 
