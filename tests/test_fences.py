@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -329,3 +330,36 @@ def test_a_reduction_of_the_dialect_takes_any_order(order: str) -> None:
     text = f"PTX t\n{{ x = 2; }}\n P0 @ cta 0 | P1 @ cta 1 ;\n red.{order}.gpu.sub x, 1 | red.{order}.gpu.sub x, 1 ;\n"
     (test,) = ptxmm.parse(text + "~exists (x != 0)\n")
     assert ptxmm.fences(test, ptxmm.load_model("ptx-8.5")).finding is False
+
+
+WARP = """PTX warp
+ISA=8.6
+{{ .shared .b64 b @ cta 0, cluster 0; .tmem .b32 t[64] @ cta 0 = {{0}}; }}
+P0 @ cta 0, cluster 0, warp 0 {{
+{0}
+}}
+P1 @ cta 0, cluster 0, warp 0 {{
+{1}
+}}
+P2 @ cta 1, cluster 0 {{
+barrier.cluster.arrive.relaxed.aligned;
+barrier.cluster.wait.aligned;
+mbarrier.arrive.release.cluster.shared::cluster.b64 _, [b];
+}}
+exists ({2})
+"""
+
+
+def test_a_lane_arrives_as_the_others_of_its_warp() -> None:
+    one = "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;"
+    text = WARP.format("mbarrier.init.shared::cta.b64 [b], 1;\n" + one, one.replace("relaxed", "release"), "b == 5")
+    found = fences(parse_one(text), model_named("ptx-8.5"), wanted=Property.never, most=1).variants
+    assert [(c.name, c.new) for c in found[0].changes] == [("P0", "barrier.cluster.arrive.release.aligned")]
+
+
+def test_a_wait_is_added_in_all_lanes_of_a_warp() -> None:
+    one = "tcgen05.st.sync.aligned.32x32b.x1.b32 [t], {3};\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {r1}, [t];"
+    one += "\ntcgen05.wait::ld.sync.aligned;"
+    text = re.sub(r"P2[^}]*}\n", "", WARP.format(one, one, "P0:r1 == 0"))
+    found = fences(parse_one(text), model_named("ptx-8.5"), wanted=Property.never, most=1).variants
+    assert [(c.name, c.new) for c in found[0].changes] == [(f"P{t}", "tcgen05.wait::st.sync.aligned") for t in (0, 1)]

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import random
+import re
 import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
 
 from ptxmm.analysis.fences import fences
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.property import Property
 from ptxmm.analysis.strength.structure import removals
 from ptxmm.engines.result import Limits
+from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.edit import edited
 from ptxmm.program.test import Test
+from ptxmm.ptx.ops import ClusterBarrier
+from tests.random_families import seeded
 from tests.support import model_named, parse_one
 from tests.tally import Tally
 
@@ -57,3 +65,81 @@ def test_what_is_removable_can_go(tally: Tally) -> None:
             needed += item.verdict == "needed"
     tally.notes.append(f"barriers of random programs with an mbarrier: {needed} needed, {removable} removable")
     assert removable and needed
+
+
+def warp(test: Test, site: Site) -> set[Site]:
+    """An instruction, and in a warp those that the other threads execute together with it: of those with the same
+    opcode the k-th of each, as these programs run straight on."""
+    opcodes = [[re.sub(r"^@\S+ ", "", op.source.text).split()[0].rstrip(";") for op in t.body] for t in test.threads]
+    name = opcodes[site[0]][site[1]]
+    place = test.threads[site[0]].placement
+    if ".aligned" not in name and not name.startswith("bar.sync"):
+        return {site}
+    if place.warp is None:
+        return {site}
+    number = opcodes[site[0]][: site[1]].count(name)
+    places = [[pc for pc, other in enumerate(found) if other == name] for found in opcodes]
+    return {(t, found[number]) for t, found in enumerate(places)
+            if test.threads[t].placement == place and number < len(found)}  # fmt: skip
+
+
+def handed_over(seed: int) -> str:
+    """Two lanes of a warp, and a thread of another CTA that uses the mbarrier that one of them initialises."""
+    rng = random.Random(seed)
+    orders = rng.choice(("relaxed", "release", "release")), rng.choice(("relaxed", "release", "release"))
+    first = rng.choice((["bar.sync 0;"], ["wgmma.fence.sync.aligned;"], []))
+    met = [[f"barrier.cluster.arrive.{order}.aligned;", "barrier.cluster.wait.aligned;"] for order in orders]
+    fence = rng.choice((["fence.mbarrier_init.release.cluster;"], ["fence.acq_rel.cluster;"], [], []))
+    bodies = [
+        [*first, "mbarrier.init.shared::cta.b64 [b], 1;", *fence, *met[0], *met[1]],
+        [*first, *met[0], *met[1]],
+        [*met[0], "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [b];", *met[1]],
+    ]
+    places = "cta 0, cluster 0, warp 0", "cta 0, cluster 0, warp 0", "cta 1, cluster 0, warp 0"
+    head = "PTX t\n{ .shared .b64 b @ cta 0, cluster 0; .global .u32 y = 0; }\n"
+    threads = [f"P{t} @ {places[t]} {{\n" + "\n".join(body) + "\n}\n" for t, body in enumerate(bodies)]
+    return head + "".join(threads) + "exists (y == 99)\n"
+
+
+def test_what_a_warp_executes_together_changes_together(tally: Tally) -> None:
+    together(8, 20, tally)
+
+
+@pytest.mark.slow
+def test_more_of_what_a_warp_executes_together(tally: Tally) -> None:
+    together(60, 300, tally)
+
+
+def together(handed: int, programs: int, tally: Tally) -> None:
+    """The verdicts on each instruction against the program without it, or with a weaker one, in its whole warp."""
+    limits = Limits(deadline=time.monotonic() + 600)
+    model = model_named(MODEL)
+    verdicts = Counter[str]()
+    random_ones = (seeded("aligned", seed).text() for seed in range(programs))
+    sources = [re.sub(r"exists.*", "exists (y == 99)", source) for source in random_ones]
+    for source in [*map(handed_over, range(handed)), *sources]:
+        test = parse_one(source)
+        if not meaningful(test):
+            continue
+        judged = fences(test, model, wanted=Property.never, limits=limits)
+        assert judged.holds and all(meaningful(variant.program) for variant in judged.variants), source
+        found = {item.line: item for item in judged.items}
+        for structural in removals(test):
+            sites = set(structural.edits)
+            assert sites == {other for site in sites for other in warp(test, site)}, source
+            item = found[test.threads[structural.at[0]].body[structural.at[1]].source.span.line]
+            without = edited(test, dict.fromkeys(sites, ()))
+            assert (item.verdict == "removable") == meaningful(without), source
+            verdicts[item.verdict] += any(len(warp(test, site)) > 1 for site in sites)
+        for item in judged.items:
+            where = next(
+                (t, pc) for t, thread in enumerate(test.threads) for pc, op in enumerate(thread.body)
+                if op.source.span.line == item.line
+            )  # fmt: skip
+            op = test.threads[where[0]].body[where[1]]
+            if isinstance(op, ClusterBarrier) and not item.text.endswith(")"):  # its order
+                relaxed = edited(test, {site: (replace(op, sem="relaxed"),) for site in warp(test, where)})
+                assert (item.verdict == "weaker") == meaningful(relaxed), source
+                verdicts["weaker" if item.verdict == "weaker" else "order"] += 1
+    tally.notes.append(f"instructions that warps execute together: {dict(verdicts)}")
+    assert min(verdicts[kind] for kind in ("needed", "removable", "weaker", "order")) > 0

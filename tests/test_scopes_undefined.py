@@ -29,6 +29,7 @@ USES = {  # what a thread does with `x` where it has seen `y`, and what else run
     "hang": ("setp.eq.u64 q, r1, 0;\n@q exit;\nbar.sync 0, 64;", "bar.sync 0, 64;"),
     "barrier number": ("setp.eq.u64 q, r1, 0;\nselp.u32 r3, 16, 1, q;\nbar.sync r3, 64;", "bar.sync 1, 64;"),
     "illegal access": ("ld.global.u32 r2, [r1];", "ld.global.u32 r2, [z];"),
+    "executed together": ("setp.eq.u64 q, r1, 0;\n@!q wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned;"),
     "mbarrier": ("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [b];", ""),
 }
 
@@ -44,14 +45,15 @@ def text(seed: int, use: str) -> str:
     first.append(f"st.{release}.{rng.choice(wide)}.global.u32 [y], 1;")
     second = [f"ld.{acquire}.{rng.choice(wide)}.global.u32 r0, [y];", "setp.ne.u32 p, r0, 1;"]
     own, other = USES[use]
-    second.append("@p bra N;" if use in ("hang", "barrier number") else "@p exit;")
+    second.append("@p bra N;" if use in ("hang", "barrier number", "executed together") else "@p exit;")
     if acquire == "relaxed" or rng.random() < 0.3:
         second.append(f"fence.acq_rel.{rng.choice(wide)};")
     second += ["ld.relaxed.gpu.global.u64 r1, [x];", own]
     if second[2] == "@p bra N;":
         second += ["exit;", f"N: {other}"]
     bodies = [(0, first), (1, second), (1, [other] if other else [])]
-    places = [f"P{i} @ cta {cta}, cluster 0 " for i, (cta, _) in enumerate(bodies)]
+    warp = ", warp 0" if use == "executed together" else ""
+    places = [f"P{i} @ cta {cta}, cluster 0{warp if cta else ''} " for i, (cta, _) in enumerate(bodies)]
     threads = ["\n".join((f"{place}{{", *body, "}")) for place, (_, body) in zip(places, bodies, strict=True) if body]
     return HEAD + "\n".join(threads) + "\nexists (z == 9)\n"
 

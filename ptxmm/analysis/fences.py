@@ -238,9 +238,6 @@ class _Search:
         where = self._where((place.thread, place.index), op, written(op))
         # What the problem of all strengths says is decided again for the program itself.
         decided = [judge(everything.program(rest | on), self.model, required, self.limits) for on in enough]
-        if any(judgement.result.status == "undefined" for judgement in decided):
-            # The threads of a warp have to execute an aligned instruction together: one alone can't be another.
-            return Item(*where, "needed", (), None, "undefined")
         if any(judgement.holds is False for judgement in decided) or not enough:
             raise self._bug()
         if any(judgement.holds is None for judgement in decided):
@@ -303,7 +300,7 @@ class _Search:
             self.notes.append(Note("barrier", _EVERYONE))
         if left_out(self.test):
             self.partial = True
-            self.notes.append(Note("repair", "the threads have too many instructions for barriers to be tried"))
+            self.notes.append(Note("repair", "the threads are too long for all barriers and waits to be tried"))
         self._order()
         if not self.variants and self.listed and not self.partial:
             text = "no order, scope, fence, barrier or wait that can be added is enough"
@@ -373,9 +370,6 @@ class _Search:
         engines = []
         for engine in ("z3", "enumerate"):
             decided = judge(program, self.model, required, self.limits, engine)
-            if decided.result.status == "undefined":
-                self.partial = True  # the threads of a warp have to execute an aligned instruction together
-                return False
             if decided.holds is False:
                 raise self._bug()
             if decided.vacuous or (decided.deadlock and not self.hangs):

@@ -109,10 +109,10 @@ def _wide(op: Op) -> bool:
 
 def _site(test: Test, op: Op) -> str:
     source = op.source
-    return _name(op) if test.claims is None else f"{source.span.line}:{source.span.column} {source.number}"
+    return name(op) if test.claims is None else f"{source.span.line}:{source.span.column} {source.number}"
 
 
-def _name(op: Op) -> str:
+def name(op: Op) -> str:
     """The qualifiers of an instruction, and those of its operands that are constants in every program."""
     from ptxmm.ptx.spelling import Spelling
     from ptxmm.ptx.typed_text import typed_text  # needed by few tests only

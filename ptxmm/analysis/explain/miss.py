@@ -144,10 +144,17 @@ def _weakened(
             made = {other: variations[other].forms[position][0] for other in same[site]}
             changed = edited(test, {other: () if op is None else (op,) for other, op in made.items()})
             if _allowed(changed, model, question, limits):
-                misses.append(Miss(form.change, form.distance, (_change(test, site, form.op),)))
+                shown = tuple(_change(test, other, made[other]) for other in _shown(test, together, site))
+                misses.append(Miss(form.change, form.distance, shown))
         if misses:
             return tuple(misses)
     return ()
+
+
+def _shown(test: Test, together: Units, site: Site) -> tuple[Site, ...]:
+    """Those of the unit of an instruction that are told of where it changes: in a kernel, one of the source."""
+    found = together.sites[together.of[site]]
+    return found if test.claims is None else found[:1]
 
 
 def _variation(site: Site, op: Op, forms: Iterable[Weaker]) -> Variation:
@@ -165,7 +172,7 @@ def _removed(
         limits.check()
         group = sorted(change.edits)
         if not set(group).isdisjoint(sites) and _allowed(edited(test, change.edits), model, question, limits):
-            shown = dict.fromkeys(together.sites[together.of[site]][0] for site in group)
+            shown = dict.fromkeys(other for site in group for other in _shown(test, together, site))
             misses.append(Miss("removal", 1, tuple(removal(test, *site) for site in shown)))
     return tuple(misses)
 

@@ -27,7 +27,8 @@ class Change:
 
     ``thread`` (its index) and ``index`` (in the body; its length is the end of the thread) say where; ``name``,
     ``line`` and ``column`` the same for a reader. In a kernel the other instructions of its unit change with it, and
-    ``name`` names all their threads. ``old`` is the instruction as written, None for ``insert``; ``new``
+    ``name`` names all their threads; in a litmus test each has a change of its own.
+    ``old`` is the instruction as written, None for ``insert``; ``new``
     the text of ``op``, which there is afterwards; None for ``remove``. Of several insertions in one place the first in
     a list comes first.
     """
@@ -97,7 +98,8 @@ def costs(items: Iterable[str]) -> Costs:
 def changes(everything: Superposition, on: frozenset[Switch]) -> tuple[Change, ...]:
     """What makes of the program as written the one that exactly the switches ``on`` make, in the order of the text."""
     found: list[Change] = []
-    for site in everything.sites:
+    # In a litmus test each thread has a text of its own.
+    for site in everything.sites if everything.original.claims is not None else sorted(everything.forms):
         place = everything.places[site]
         original = everything.original.threads[place.thread].body[place.index]
         form = everything.form(site, on)
@@ -133,7 +135,8 @@ def _change(
     span = body[near].source.span
     before = None if old is None else written(old)
     after = None if new is None else canonical(test, new) if old is None else stated(test, old, new)
-    name = names(test, (thread,) if index == len(body) else units(test).threads((thread, index)))
+    alone = test.claims is None or index == len(body)
+    name = names(test, (thread,) if alone else units(test).threads((thread, index)))
     return Change(kind, thread, index, name, span.line, span.column, before, after, new)
 
 

@@ -6,18 +6,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ptxmm.analysis.property import Requirement
+from ptxmm.analysis.strength.units import aligned
 from ptxmm.cat import Model
 from ptxmm.engines.problem import next_grid
 from ptxmm.engines.result import Limits
 from ptxmm.engines.strengths import Strengths
 from ptxmm.events.symbolic.variants import Site, Switch, Variation
+from ptxmm.program import convergence
+from ptxmm.program.edit import edited
 from ptxmm.program.launches import held
-from ptxmm.program.test import Test
+from ptxmm.program.test import Placement, Test
 from ptxmm.program.unknown import assignments
 
 
 class Family:
-    """The programs that ``variations`` make of ``test``, one problem for each value that unknown memory may have."""
+    """The programs that ``variations`` make of ``test``, one problem for each value that unknown memory may have.
+
+    Which instructions a warp executes together is not part of these problems: they have it from ``test``. Where the
+    threads of a warp have the same ``.aligned`` instruction in other forms, the program has a problem of its own.
+    """
 
     def __init__(
         self,
@@ -28,6 +35,10 @@ class Family:
         limits: Limits,
     ) -> None:
         self._limits = limits
+        self._given = model, required
+        self._test, self._variations = test, variations
+        self._varied = not variations.keys().isdisjoint(aligned(test))
+        self._together = _same(test)
         self.switches = frozenset(switch for v in variations.values() for _, needs in v.forms for switch in needs)
         self._members = [
             Strengths(assigned.test, model, variations, required.unwanted, limits)
@@ -43,6 +54,8 @@ class Family:
     def suffices(self, on: frozenset[Switch]) -> bool:
         """Whether the program that exactly the switches ``on`` make does nothing unwanted. Raises ``Timeout``."""
         self._limits.check()
+        if self._varied and _same(self._program(on)) != self._together:
+            return Family(self._program(on), {}, *self._given, self._limits).suffices(frozenset())
         return all(member.find(on) is None for member in self._members)
 
     def more(self, on: frozenset[Switch]) -> frozenset[Switch] | None:
@@ -54,3 +67,17 @@ class Family:
             if found is not None:
                 return found
         return None
+
+    def _program(self, on: frozenset[Switch]) -> Test:
+        """The program that exactly the switches ``on`` make."""
+        forms = {site: variation.at(on) for site, variation in self._variations.items()}
+        return edited(self._test, {site: () if op is None else (op,) for site, op in forms.items()})
+
+
+def _same(test: Test) -> list[list[int]]:
+    """Which aligned instructions of the threads of each warp are the same: by the number of the first of them."""
+    first: dict[tuple[Placement, str], int] = {}
+    return [
+        [first.setdefault((thread.placement, known[pc]), len(first)) for pc in sorted(known)]
+        for thread, known in zip(test.threads, convergence.sites(test), strict=True)
+    ]

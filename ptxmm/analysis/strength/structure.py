@@ -14,8 +14,9 @@ from ptxmm.analysis.instruction import written
 from ptxmm.analysis.strength.barriers import groups_of, instructions, met, places
 from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.forms import scopes_of
-from ptxmm.analysis.strength.units import Units, names, units
+from ptxmm.analysis.strength.units import Units, aligned, names, units
 from ptxmm.cat.ir import Coverage
+from ptxmm.program.convergence import gathers, name
 from ptxmm.program.edit import Edits
 from ptxmm.program.test import Test
 from ptxmm.ptx.isa import definitions, uses
@@ -105,13 +106,20 @@ def removals(test: Test) -> Iterator[Structural]:
 def strengthenings(test: Test, coverage: Coverage, costs: Costs) -> tuple[Step, ...]:
     """The waits that can come earlier, wait for more or be added, the barriers that can be added, and the weak accesses
     of several elements that can be strong; the cheapest first."""
-    found = [*_moves(test, costs), *_waits(test, costs), *_vectors(test, coverage, costs)]
+    together = units(test)
+    found = [*_of_threads(test, costs), *_vectors(test, coverage, costs)]
     if test.claims is None:
+        alone, joint = _in_warps(test, found)
+        found = [*alone, *(_one(chosen) for options in joint if _few(options) for chosen in product(*options))]
         found += _added(test, costs)
     else:
-        together = units(test)
         found = [*_merged(test, found, together), *_added_in_source(test, together, costs)]
     return tuple(sorted(found, key=lambda step: step.cost))
+
+
+def _of_threads(test: Test, costs: Costs) -> list[Step]:
+    """What a thread may wait for, and where, for itself."""
+    return [*_moves(test, costs), *_waits(test, costs)]
 
 
 def _connected(groups: Sequence[Sequence[Site]], together: Units) -> list[list[Site]]:
@@ -144,6 +152,56 @@ def _merged(test: Test, steps: Iterable[Step], together: Units) -> list[Step]:
         step for step in found.values()
         if all(other in step.moved for site in step.moved for other in together.sites[together.of[site]])
     ]  # fmt: skip
+
+
+def _in_warps(test: Test, steps: Iterable[Step]) -> tuple[list[Step], list[list[list[Step]]]]:
+    """Those of the ``steps`` of a litmus test that a thread can take by itself; and for each that its whole warp has to
+    take, as it is about an ``.aligned`` instruction, those of each thread of which one is to be taken.
+
+    The threads of a warp keep one order of what they execute together. A wait comes to all of them, also to one that
+    has nothing to wait for.
+    """
+    together, known = units(test), aligned(test)
+    warps = {t: tuple(group) for kind, group in groups_of(test) if kind == "warp" for t in group}
+    alone: list[Step] = []
+    joint: dict[object, dict[int, list[Step]]] = {}
+
+    def rank(thread: int, index: int) -> int:
+        return sum((thread, before) in known for before in range(index))
+
+    def every(thread: int, place: int, cost: int, waits: tuple[Op, ...]) -> list[Step]:
+        gaps = (gap for gap in range(len(test.threads[thread].body) + 1) if rank(thread, gap) == place)
+        return [Step(cost, {(thread, gap): waits}) for gap in gaps]
+
+    for step in steps:
+        site = next(iter((*step.added, *step.moved, *step.replaced)))
+        thread, gap = site[0], step.moved.get(site, site[1])
+        waits = tuple(op for op in step.added.get(site, ()) if gathers(op))
+        if waits and thread in warps:
+            key: object = warps[thread], rank(*site), tuple(map(name, waits))
+            if key not in joint:
+                joint[key] = {t: every(t, rank(*site), step.cost, waits) for t in warps[thread]}
+            if len(waits) == len(step.added[site]):
+                continue  # it is there
+        elif site in known and rank(*site) > rank(thread, gap):
+            key = together.of[site], rank(thread, gap)
+        elif site in known and site in step.replaced:
+            key = together.of[site], differs(test, site, step.replaced[site])
+        else:
+            alone.append(step)
+            continue
+        joint.setdefault(key, {}).setdefault(thread, []).append(step)
+    return alone, [list(found.values()) for found in joint.values() if len(found) == len(warps[min(found)])]
+
+
+def _one(steps: Sequence[Step]) -> Step:
+    """What several threads do at once."""
+    return Step(
+        max(step.cost for step in steps),
+        {site: ops for step in steps for site, ops in step.added.items()},
+        {site: gap for step in steps for site, gap in step.moved.items()},
+        {site: op for step in steps for site, op in step.replaced.items()},
+    )
 
 
 def differs(test: Test, site: Site, new: Op) -> tuple[tuple[str, object], ...]:
@@ -261,7 +319,7 @@ def _added(test: Test, costs: Costs) -> Iterator[Step]:
         bodies = [test.threads[t].body for t in members]
         if any(isinstance(op, Branch | Exit) for body in bodies for op in body):
             continue
-        if not _few(bodies):
+        if not _few([range(len(body) + 1) for body in bodies]):
             continue
         for gaps in product(*(range(len(body) + 1) for body in bodies)):
             if not any(gaps) or all(gap == len(body) for gap, body in zip(gaps, bodies, strict=True)):
@@ -298,13 +356,14 @@ def _added_in_source(test: Test, together: Units, costs: Costs) -> Iterator[Step
 
 
 def left_out(test: Test) -> bool:
-    """Whether barriers were not tried because there are too many places for them."""
+    """Whether barriers or waits were not tried because there are too many places for them."""
     if test.claims is not None:
         return any(len(found) > MOST for _, found in places(test, units(test)))
-    return any(not _few([test.threads[t].body for t in members]) for _, members in groups_of(test))
+    gaps = [[range(len(test.threads[t].body) + 1) for t in members] for _, members in groups_of(test)]
+    return not all(map(_few, gaps)) or not all(map(_few, _in_warps(test, _of_threads(test, Costs()))[1]))
 
 
-def _few(bodies: Sequence[Sequence[Op]]) -> bool:
-    return prod(len(body) + 1 for body in bodies) <= MOST
+def _few(options: Sequence[Sequence[object]]) -> bool:
+    return prod(map(len, options)) <= MOST
 
 

@@ -121,7 +121,9 @@ def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superpos
     together = units(test)
 
     def vary(site: Site, place: Place, found: Forms) -> None:
-        unit = together.of[place.thread, place.index]
+        where = place.thread, place.index
+        # What is added beside an aligned instruction of a litmus test is one thread's own.
+        unit = where if place.added and test.claims is None else together.of[where]
         rank = place.rank if place.added else None
         forms[site], places[site] = found, place
         owners[site] = first.setdefault((unit, rank, found.steps, found.given), site)
@@ -132,10 +134,11 @@ def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superpos
         for index, op in enumerate(thread.body):
             chunk: list[Op] = []
             threads = together.threads((number, index))
-            for rank, added in enumerate(_candidates(test, threads, op, coverage) if index in gaps else ()):
+            beside = (number,) if test.claims is None else threads
+            for rank, added in enumerate(_candidates(test, beside, op, coverage) if index in gaps else ()):
                 if isinstance(added, Fence) and _beside_fence(thread.body, index):
                     continue
-                found = forms_of(test, threads, added, coverage, True)
+                found = forms_of(test, beside, added, coverage, True)
                 assert found is not None
                 vary((number, position + len(chunk)), Place(number, index, True, rank), found)
                 chunk.append(found.strongest)

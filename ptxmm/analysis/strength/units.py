@@ -1,18 +1,21 @@
 """Which instructions of a test change together, and what their threads are called.
 
-An instruction of a litmus test is changed by itself. One of the source of a kernel is run by many threads, and by one
-several times where a loop is unrolled: who changes it changes all of these.
+An instruction of a litmus test is changed by itself; but an ``.aligned`` one in all threads of its warp that are in the
+test, for they have to execute the same one together (``program/convergence``). One of the source of a kernel is run by
+many threads, and by one several times where a loop is unrolled: who changes it changes all of these.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
 from ptxmm.analysis.instruction import written
 from ptxmm.events.symbolic.variants import Site
+from ptxmm.program import convergence
 from ptxmm.program.test import Test
 
 _SHORT = re.compile(r"(?:@\S+ )?(\S+).*?( \(called .*)?")
@@ -38,12 +41,25 @@ def units(test: Test) -> Units:
     """The units of ``test``."""
     of: dict[Site, Unit] = {}
     sites: dict[Unit, list[Site]] = {}
+    warps = aligned(test)
     for thread, body in enumerate(t.body for t in test.threads):
         for index in range(len(body)):
-            unit = _unit(test, (thread, index))
+            unit = warps[thread, index] if (thread, index) in warps else _unit(test, (thread, index))
             of[thread, index] = unit
             sites.setdefault(unit, []).append((thread, index))
     return Units(of, {unit: tuple(found) for unit, found in sites.items()})
+
+
+def aligned(test: Test) -> dict[Site, Unit]:
+    """The units of the instructions of a litmus test that several threads of a warp execute together: of those that are
+    the same the k-th of each thread."""
+    found: dict[Site, Unit] = {}
+    for number, (thread, known) in enumerate(zip(test.threads, convergence.sites(test), strict=True)):
+        count = Counter[str]()
+        for index, name in sorted(known.items()) if test.claims is None else ():
+            found[number, index] = thread.placement, name, count[name]
+            count[name] += 1
+    return found
 
 
 def names(test: Test, threads: Iterable[int]) -> str:

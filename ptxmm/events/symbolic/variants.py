@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ptxmm.events.symbolic.event import Event
@@ -28,6 +28,10 @@ class Variation:
     """
 
     forms: tuple[tuple[Op | None, frozenset[Switch]], ...]
+
+    def at(self, on: Collection[Switch]) -> Op | None:
+        """The form that exactly the switches ``on`` make."""
+        return max((form for form in self.forms if form[1].issubset(on)), key=lambda form: len(form[1]))[0]
 
 
 @dataclass(frozen=True, slots=True)
