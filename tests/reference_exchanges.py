@@ -7,7 +7,7 @@ on it depends on the reads in those operands (PTX ISA 8.5, 9.7.10.6, 9.7.14.1, 9
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -121,18 +121,28 @@ def exchange(walker: Walker, run: Run, op: ops.WarpExchange, taken: Expr) -> Ite
             yield finish(walker, fork, op, taken, value, flag)
 
 
-def elected(steps: Iterable[Step], warp: Sequence[object], lane: Mapping[int, int]) -> bool:
-    """Whether every warp elects the same lane for the same mask every time, one that has such an election (9.7.14.14).
-
-    ``warp``, ``lane``: where each thread is."""
-    leaders: dict[tuple[object, Expr | None], set[int]] = {}
-    voters: dict[tuple[object, Expr | None], set[int]] = {}
+def elected(test: Test, steps: Iterable[Step]) -> bool:
+    """Whether every warp elects the same lane for the same mask every time, one whose code has an election with that
+    mask (9.7.14.14), whether or not it comes to it in this execution."""
+    place = lanes(test)
+    leaders: dict[tuple[object, int], set[int]] = {}
     for step in steps:
         if isinstance(step.op, ops.WarpExchange) and step.op.op == "elect":
-            key = (warp[step.thread], step.args[0])
-            leaders.setdefault(key, set()).add(step.source)
-            voters.setdefault(key, set()).add(lane[step.thread])
-    return all(len(chosen) == 1 and chosen <= voters[key] for key, chosen in leaders.items())
+            assert step.args[0] is not None and is_const(step.args[0])
+            leaders.setdefault((place[step.thread][0], step.args[0][1]), set()).add(step.source)
+    return all(len(chosen) == 1 and chosen <= voters(test, *key) for key, chosen in leaders.items())
+
+
+def voters(test: Test, warp: object, members: int) -> set[int]:
+    """The lanes of a warp whose code has an election with this mask, or with one in a register."""
+    found = set()
+    for (other, lane, _), thread in zip(lanes(test), test.threads, strict=True):
+        for op in thread.body:
+            if other == warp and isinstance(op, ops.WarpExchange) and op.op == "elect":
+                given = op.operands[-1]
+                if not isinstance(given, ops.Imm) or mask(given.value, 32) == members:
+                    found.add(lane)
+    return found
 
 
 MODES = ("shfl.up", "shfl.down", "shfl.bfly", "shfl.idx")

@@ -112,7 +112,7 @@ class Simulation:
 
     def run(self) -> Iterator[Meeting]:
         """Every way to the end, once."""
-        if not reference_exchanges.elected(itertools.chain(*self.steps), self.warps, self.lanes):
+        if not reference_exchanges.elected(self.test, itertools.chain(*self.steps)):
             return
         first = State(
             tuple(0 for _ in self.threads),
