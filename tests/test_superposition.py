@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from ptxmm.analysis.property import Property, judge, requirement
+from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.superposition import superposition
 from ptxmm.engines.result import Limits
-from ptxmm.engines.strengths import Strengths
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.formats import read
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments
 from tests.support import model_named, parse_one
 from tests.test_fences_brute import program_text
 
@@ -31,13 +30,10 @@ def _compare(test: Test, rng: random.Random, samples: int) -> int:
         limits = Limits(deadline=time.monotonic() + SECONDS)
         required = requirement(test, model, Property.never, limits)
         everything = superposition(test, model.coverage, stronger=stronger)
-        problems = [
-            Strengths(assigned.test, model, everything.variations, required.unwanted, limits)
-            for assigned in assignments(everything.test)
-        ]
+        family = Family(everything.test, everything.variations, model, required, limits)
         chosen = [frozenset(s for s in everything.switches if rng.random() < 0.5) for _ in range(samples)]
         for on in (everything.given, frozenset(), everything.switches, *chosen):
-            found = any(problem.find(on) is not None for problem in problems)
+            found = not family.suffices(on)
             decided = judge(everything.program(on), model, required, limits)
             bad = decided.holds is False
             assert found == bad, (test.name, stronger, sorted(on))

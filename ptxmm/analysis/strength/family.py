@@ -13,17 +13,20 @@ from ptxmm.engines.result import Limits
 from ptxmm.engines.strengths import Strengths
 from ptxmm.events.symbolic.variants import Site, Switch, Variation
 from ptxmm.program import convergence
+from ptxmm.program.control import control_flow
 from ptxmm.program.edit import edited
 from ptxmm.program.launches import held
-from ptxmm.program.test import Placement, Test
+from ptxmm.program.test import Placement, Test, Thread
 from ptxmm.program.unknown import assignments
+from ptxmm.ptx.ops import Branch, Op
 
 
 class Family:
     """The programs that ``variations`` make of ``test``, one problem for each value that unknown memory may have.
 
-    Which instructions a warp executes together is not part of these problems: they have it from ``test``. Where the
-    threads of a warp have the same ``.aligned`` instruction in other forms, the program has a problem of its own.
+    Two facts are not part of these problems: they have them from ``test``. Which instructions a warp executes together,
+    and which stores on the ways of a branch are the same. A program of which these facts are others has a problem of
+    its own.
     """
 
     def __init__(
@@ -37,9 +40,11 @@ class Family:
         self._limits = limits
         self._given = model, required
         self._test, self._variations = test, variations
-        self._varied = not variations.keys().isdisjoint(aligned(test))
-        self._together = _same(test)
+        shared = aligned(test).keys()
         self.switches = frozenset(switch for v in variations.values() for _, needs in v.forms for switch in needs)
+        ways = model.readings.get("dep") == "value"
+        self._varied = any(site in shared or (ways and _has_ways(test.threads[site[0]])) for site in variations)
+        self._facts = self._told(self.switches) if self._varied else None
         self._members = [
             Strengths(assigned.test, model, variations, required.unwanted, limits)
             for assigned in assignments(test, every=True)  # lanes that are alike differ once one is weakened
@@ -54,7 +59,7 @@ class Family:
     def suffices(self, on: frozenset[Switch]) -> bool:
         """Whether the program that exactly the switches ``on`` make does nothing unwanted. Raises ``Timeout``."""
         self._limits.check()
-        if self._varied and _same(self._program(on)) != self._together:
+        if self._varied and self._told(on) != self._facts:
             return Family(self._program(on), {}, *self._given, self._limits).suffices(frozenset())
         return all(member.find(on) is None for member in self._members)
 
@@ -65,13 +70,31 @@ class Family:
             self._limits.check()
             found = member.more(on, rest)
             if found is not None:
-                return found
+                return found if not self._varied or not self.suffices(found) else None
         return None
+
+    def _forms(self, on: frozenset[Switch]) -> dict[Site, Op | None]:
+        return {site: variation.at(on) for site, variation in self._variations.items()}
 
     def _program(self, on: frozenset[Switch]) -> Test:
         """The program that exactly the switches ``on`` make."""
-        forms = {site: variation.at(on) for site, variation in self._variations.items()}
-        return edited(self._test, {site: () if op is None else (op,) for site, op in forms.items()})
+        return edited(self._test, {site: () if op is None else (op,) for site, op in self._forms(on).items()})
+
+    def _told(self, on: frozenset[Switch]) -> tuple[object, ...]:
+        """The facts about that program, in places of ``test``."""
+        program, absent = self._program(on), {site for site, op in self._forms(on).items() if op is None}
+        ways: list[object] = []
+        for number, (before, thread) in enumerate(zip(self._test.threads, program.threads, strict=True)):
+            kept = [pc for pc in range(len(before.body) + 1) if (number, pc) not in absent]
+            if _has_ways(thread):
+                flow = control_flow(thread)
+                ways.append({kept[pc]: kept[branch] for pc, branch in flow.twins.items()})
+                ways.append({kept[pc]: registers for pc, registers in flow.same.items()})
+        return _same(program), ways
+
+
+def _has_ways(thread: Thread) -> bool:
+    return any(isinstance(op, Branch) or op.guard is not None for op in thread.body)
 
 
 def _same(test: Test) -> list[list[int]]:
