@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 import pytest
 
@@ -75,7 +76,47 @@ def test_by_hand(name: str, after: str) -> None:
         assert result.execution is not None, engine
 
 
-def _compare(numbers: range, tally: Tally) -> None:
+_SCALARS = ".global .u32 x = 0; .global .u32 f = 0;"
+_STRAY = "mov.u64 d, x; st.global.u32 [d+400], 1;"
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [
+        f"P0 @ cta 0, warp 0 {{ {_STRAY} bar.sync 0; }} P1 @ cta 0, warp 0 {{ bar.warp.sync 0x3; }}",
+        f"P0 @ cta 0, cluster 0 {{ {_STRAY} barrier.cluster.arrive; barrier.cluster.wait; }}"
+        " P1 @ cta 1, cluster 0 { L: bra L; }",
+        f"P0 @ cta 0, grid 0 {{ {_STRAY} }} P1 @ cta 1, grid 0 {{ L: bra L; }}"
+        " P2 @ cta 0, grid 1 { ld.global.u32 r, [f]; st.global.u32 [x], 3; }",
+    ],
+    ids=["half a warp at a barrier", "half a cluster at a barrier", "a grid that never begins"],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_beside_threads_that_wait_for_ever(threads: str, engine: str) -> None:
+    result = _judged(f"PTX t\n{{ {_SCALARS} }}\n{threads}\nexists (true)\n", engine)
+    assert result.status == "undefined"
+    assert result.execution is not None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_thread_stops_at_an_instruction_that_it_has_to_execute_with_another(engine: str) -> None:
+    """P0 leaves the fence out only where it reads what P1 writes after it, and P1 does not come there alone."""
+    threads = """P0 @ cta 0, warp 0 {
+  ld.relaxed.cta.global.u32 r, [x]; setp.eq.u32 p, r, 2; @p bra E; wgmma.fence.sync.aligned; E: mov.u32 z, 0;
+}
+P1 @ cta 0, warp 0 { wgmma.fence.sync.aligned; st.relaxed.cta.global.u32 [x], 2; }"""
+    result = _judged(f"PTX t\n{{ {_SCALARS} }}\n{threads}\nforall (P0:r == 0)\n", engine)
+    assert (result.status, result.holds) == ("complete", True)
+
+
+def test_a_race_beside_a_cluster_that_waits_for_ever() -> None:
+    threads = """P0 @ cta 0, cluster 0 { st.global.u32 [x], 1; barrier.cluster.arrive; barrier.cluster.wait; }
+P1 @ cta 1, cluster 0 { st.global.u32 [x], 2; L: ld.relaxed.gpu.u32 r, [f]; setp.eq.u32 p, r, 0; @p bra L; }"""
+    found = races(parse_one(f"PTX t\n{{ {_SCALARS} }}\n{threads}\nexists (true)\n"), model_named("ptx-8.5"))
+    assert [(race.first.line, race.second.line) for race in found.races] == [(3, 4)]
+
+
+def _compare(numbers: Iterable[int], tally: Tally) -> None:
     judged = undefined = 0
     for number in numbers:
         text = random_strays.text(number)
@@ -96,7 +137,7 @@ def _compare(numbers: range, tally: Tally) -> None:
 
 
 def test_random_programs(tally: Tally) -> None:
-    _compare(range(30), tally)
+    _compare((*range(30), 69, 349, 435), tally)  # the last ones: a misuse beside what never happens
 
 
 @pytest.mark.slow
