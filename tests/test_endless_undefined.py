@@ -121,6 +121,27 @@ def test_a_dependent_grid_before_its_wait(overlap: bool) -> None:
     assert ("data-race" in result.flags) == overlap
 
 
+@pytest.mark.parametrize(
+    ("between", "flagged"),
+    [
+        ("P1 @ cta 0, grid 1 {{ {} }}", False),  # has not begun, so that nothing has launched the last one
+        ("P1 @ cta 0, grid 1 overlap {{ griddepcontrol.wait; {} }}", False),
+        ("P1 @ cta 0, grid 1 overlap {{ {} griddepcontrol.wait; }}", True),
+        ("P1 @ cta 0, grid 1 overlap {{ {} }}", True),
+    ],
+)
+def test_a_grid_that_the_one_between_launches(between: str, flagged: bool) -> None:
+    """It does not begin before that has come to its launch_dependents (9.7.14.13), whose fence orders it after the
+    first grid."""
+    first = "P0 @ cta 0, grid 0 { st.u32 [x], 1; }"
+    launch = between.format("fence.acq_rel.gpu; griddepcontrol.launch_dependents;")
+    last = "P2 @ cta 0, grid 2 overlap { ld.u32 r0, [x]; }"
+    text = f"PTX t\nISA=9.2\n{{ .global .u32 x = 0; }}\n{first}\n{launch}\n{last}\nexists (x == 1)"
+    result = check(parse_one(text), model_named("ptx-8.5"), engine="both")
+    assert result.flags == (("data-race",) if flagged else ())
+
+
+
 @pytest.mark.parametrize("threads", [[f"{_STRAY} {_SPIN}"], [f"st.u16 [x], 1; {_SPIN}", "st.u32 [x], 1;"]])
 def test_the_execution_shown_is_confirmed(threads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where what is found again misuses nothing and raises no flag, it is not shown."""

@@ -24,17 +24,21 @@ def held(test: Test, direct: bool) -> Iterator[Test]:
     grids = sorted({(t.placement.gpu, t.placement.grid) for t in test.threads if not t.placement.host})
     for gpu, grid in grids:
         endless = {grid}
+        silent: set[int] = set()
         threads = list(test.threads)
         stopped = set()
         for number in (n for g, n in grids if g == gpu and n > grid):
             before = [n for g, n in grids if g == gpu and n < number]
             for t, thread in enumerate(test.threads):
                 if _in(thread.placement, gpu, number):
-                    open_ = not endless.isdisjoint(before[-1:] if direct else before)
-                    threads[t] = _held(thread, open_)
+                    waits = not endless.isdisjoint(before[-1:] if direct else before)
+                    begins = thread.placement.overlap and before[-1] not in silent
+                    threads[t] = _held(thread, begins, waits)
                     if threads[t] is not thread:
                         stopped.add(t)
                         endless.add(number)
+                        if not (begins and _triggers(thread)):
+                            silent.add(number)
         if stopped:
             yield _unfiltered(replace(test, threads=tuple(threads)), stopped)
 
@@ -43,10 +47,11 @@ def _in(placement: Placement, gpu: int, grid: int) -> bool:
     return not placement.host and (placement.gpu, placement.grid) == (gpu, grid)
 
 
-def _held(thread: Thread, waits: bool) -> Thread:
-    """``thread`` of a grid after one that does not end; ``waits``: its ``griddepcontrol.wait`` waits for that."""
+def _held(thread: Thread, begins: bool, waits: bool) -> Thread:
+    """``thread`` of a grid after one that does not end; ``begins``: it begins all the same; ``waits``: its
+    ``griddepcontrol.wait`` waits for that one."""
     body = list(thread.body)
-    if not thread.placement.overlap:
+    if not begins:
         body[:1] = [Branch(0, None, op.source) for op in body[:1]]
     for pc, op in enumerate(body if waits else ()):
         if isinstance(op, GridControl) and op.kind == "wait":
@@ -54,6 +59,13 @@ def _held(thread: Thread, waits: bool) -> Thread:
     if tuple(body) == thread.body:
         return thread
     return replace(thread, body=tuple(body), placement=replace(thread.placement, overlap=True))
+
+
+def _triggers(thread: Thread) -> bool:
+    """Whether the grids that depend on that of ``thread`` may begin while it is at its first ``griddepcontrol.wait``:
+    unless it comes to all of its ``launch_dependents`` later."""
+    kinds = [op.kind for op in thread.body if isinstance(op, GridControl)]
+    return "launch_dependents" not in kinds or "wait" not in kinds[: kinds.index("launch_dependents")]
 
 
 def _unfiltered(test: Test, stopped: Collection[int]) -> Test:
