@@ -68,7 +68,7 @@ def workspace_halves(variables: dict[str, Object], used: Container[str]) -> dict
     """``%envreg2`` and ``%envreg1`` of a cooperative launch, where a kernel uses them: the low and the high half of the
     address of what the threads of its grid synchronize with in ``grid.sync()``, a variable that ``variables`` gets.
 
-    The driver decides what is in them (10.29); this is how the headers of CUDA read them.
+    The driver decides what is in them (10.27); this is how the headers of CUDA read them.
     """
     if not any(name in used for name in _WORKSPACE_HALVES):
         return {}
