@@ -102,9 +102,17 @@ class Search:
             before = moment
             for t, blocked in enumerate(moment.blocked):
                 if blocked and self.free(moment, t):
+                    index = moment.at[t]
+                    if self.threads[t][index].kind == "cluster.wait":  # of no phase while it waits
+                        stamp = ((t, index), self.rounds(t, index))
+                        moment = replace(moment, stamps=moment.stamps | {stamp})
                     moment = self.release(moment, t)
             if moment == before:
                 return moment
+
+    def rounds(self, t: int, index: int) -> int:
+        """How many phases of the cluster's barrier thread ``t`` has passed before this step."""
+        return sum(do.kind == "cluster.wait" for do in self.threads[t][:index])
 
     def gone(self, moment: Moment, t: int) -> bool:
         return moment.at[t] == len(self.threads[t]) and not moment.blocked[t]
@@ -152,7 +160,7 @@ class Search:
             mine = [d.kind for d in self.threads[t][:index] if d.kind.startswith("cluster.")]
             if (do.kind == "cluster.arrive") == (mine[-1:] == ["cluster.arrive"]):
                 raise Misused
-            stamp = mine.count("cluster.wait")
+            stamp = self.rounds(t, index)
         else:
             key = (self.ctas[t], do.on)
             stamp = dict(moment.phases).get(key, 0)
@@ -160,7 +168,8 @@ class Search:
             if any(a[2] == t or a[3] != do.number for a in there):
                 raise Misused
             moment = replace(moment, arrived=moment.arrived | {(key, stamp, t, do.number)})
-        moment = replace(moment, stamps=moment.stamps | {((t, index), stamp)})
+        if do.kind != "cluster.wait":
+            moment = replace(moment, stamps=moment.stamps | {((t, index), stamp)})
         if do.kind in ("cluster.arrive", "bar.arrive"):
             return self.full(self.release(moment, t))
         moment = replace(moment, blocked=tuple(b or u == t for u, b in enumerate(moment.blocked)))

@@ -124,7 +124,7 @@ def told_apart() -> list[tuple[str, str, str, str]]:
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         for item in cells[-1].split("; "):
             value, name, *model = re.findall(r"`([^`]+)`", item)
-            found.append((cells[0].strip("`"), value, name, model[0] if model else "ptx-8.5"))
+            found.append((cells[0].split("`")[1], value, name, model[0] if model else "ptx-8.5"))
     return found
 
 

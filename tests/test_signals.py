@@ -26,7 +26,7 @@ from tests.support import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}  # no half of it on a full disk
 FEW, MANY, LIMITED = 2, 40, 20
 ENTRY = tuple[str, str | None, bool | None, str]
 
