@@ -329,7 +329,7 @@ def unfinished(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) 
     cut = [[path_of(run) for run in walker.cut] for walker in walkers]
     strays = [[path_of(run) for run in walker.strays] for walker in walkers]
     grids = {t.placement.grid for t in test.threads if not t.placement.host}
-    meet = any(path.steps for paths in begun for path in paths)
+    meet = any(path.steps for paths in (*begun, *ended) for path in paths)
     meet = meet or any(isinstance(op, EXCHANGES) for thread in test.threads for op in thread.body)
     if test.filter is not None or len(grids) > 1 or meet:
         return None
