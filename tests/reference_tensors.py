@@ -128,8 +128,6 @@ def tensor(walker: Walker, run: Run, op: ops.BulkCopy, common: Event) -> Iterato
         for chosen in itertools.product(*choices.values()):
             fields = dict(zip(choices, chosen, strict=True))
             found = box(fields, rank, first)
-            if found is None or (op.reduction is not None and not reducible(op.reduction, found[0])):
-                continue
             made = Operation(walker, run, common)
             event = placed(replace(made.common, kind="R", proxy="TMP", addr=reads(address)), item, offset, TENSORMAP)
             leaf = made.add(event)
@@ -139,6 +137,9 @@ def tensor(walker: Walker, run: Run, op: ops.BulkCopy, common: Event) -> Iterato
                     held = joined_bytes((("read", leaf), *place(key)))
                     equal = walker.apply("eq", Type("b", 8 * place(key)[1]), held, const(value))
                     supposed = replace(supposed, constraints=(*supposed.constraints, (equal, True)))
+            if found is None or (op.reduction is not None and not reducible(op.reduction, found[0])):
+                walker.strays.append(replace(supposed, events=(*run.events, *made.events)))
+                continue
             yield from sides(walker, run, supposed, op, made, *found, frozenset({leaf}) | reads(address))
 
 
@@ -160,6 +161,7 @@ def sides(
     size, events = len(elements) * kind.bytes, list(made.events)
     far = runs(walker, kind, elements)
     if far is None:
+        walker.strays.append(replace(fork, events=(*run.events, *events)))
         return
     for second, item, offset, address in walker.places(fork, near, size, 16):
         if op.mbarrier is None:
@@ -172,6 +174,7 @@ def sides(
             made.events = list(events)
             targets, mbarriers = multicast(walker, run, op, (item, offset)), multicast(walker, run, op, (barrier, at))
             if targets is None or mbarriers is None:
+                walker.strays.append(replace(last, events=(*run.events, *events)))
                 continue
             fill(walker, made, targets, far, size, known, reads(address))
             decided = known | reads(address) | reads(where)
