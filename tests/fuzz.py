@@ -23,6 +23,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -349,8 +350,9 @@ def fault(item: Case, code: int, out: str, err: str) -> str | None:
         return f"exit code {code}"
     if "Traceback" in err or "internal error" in err + out or "Exception ignored" in err:
         return "an internal error"
-    wants = {"--json", "--output-format=json", "--output-format=sarif"} & set(item.arguments)
-    helped = {"-h", "--help", "--version"} & set(item.arguments)
+    options = set(takewhile(lambda word: word != "--", item.arguments))
+    wants = {"--json", "--output-format=json", "--output-format=sarif"} & options
+    helped = {"-h", "--help", "--version"} & options
     if wants and out and not helped:
         try:
             json.loads(out)

@@ -135,7 +135,6 @@ def test_a_thread_that_spins_has_not_left_its_warp() -> None:
     assert progress(test, model, engine="both").verdict == "terminates"
 
 
-@pytest.mark.xfail(strict=True, reason="the symbolic side lets a thread go on past an aligned arrival before its warp")
 def test_what_comes_after_an_aligned_arrival_is_no_reason_for_its_misuse() -> None:
     """P1 can read 1 only if P0 goes on past an arrival that P1 does not execute with it."""
     text = """

@@ -75,13 +75,23 @@ def turn(shared: Members, arrival: Arrival) -> Turn | None:
 
 
 def _mates(shared: Members, state: State, thread: int, mine: Turn) -> Iterator[tuple[int, int, tuple[Turn, ...]]]:
-    """The threads that execute ``mine`` with ``thread``, how many such steps this one has come to, and those that the
-    other has: of the warp all, of the rest of the warpgroup its own."""
+    """The threads that execute ``mine`` with ``thread``, how many such steps this one has begun, and those that the
+    other has come to: of the warp all, of the rest of the warpgroup its own."""
     before = state.together or ((),) * len(state.nodes)
     for t in shared.lanes(thread):
-        yield t, len(before[thread]), before[t]
+        yield t, len(before[thread]), (*before[t], *_next_turn(shared, state, t))
     for t in shared.others[thread] if mine[2] else ():
-        yield t, sum(m[2] for m in before[thread]), tuple(m for m in before[t] if m[2])
+        theirs = (*before[t], *_next_turn(shared, state, t))
+        yield t, sum(m[2] for m in before[thread]), tuple(m for m in theirs if m[2])
+
+
+def _next_turn(shared: Members, state: State, thread: int) -> tuple[Turn, ...]:
+    """The next step of ``thread`` where it has come to one that it executes together with others."""
+    node = state.nodes[thread]
+    if state.waits[thread] is not None or node.step is None:
+        return ()
+    mine = turn(shared, node.step)
+    return () if mine is None else (mine,)
 
 
 def divergent(shared: Members, state: State, thread: int, arrival: Arrival) -> int | None:
