@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ptxmm.events.trace import Step
+from ptxmm.events.explicit.trace import Step
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
 from ptxmm.ptx.ops import Type
 

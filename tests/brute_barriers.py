@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from ptxmm.events.scopes import Place
-from ptxmm.events.trace import Step
+from ptxmm.events.explicit.relations.scopes import Place
+from ptxmm.events.explicit.trace import Step
 from ptxmm.program.test import EventId
 
 LIMIT = 2**20

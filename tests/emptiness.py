@@ -9,9 +9,9 @@ from functools import cache
 from ptxmm.cat import names
 from ptxmm.cat.syntax import Call, Check, Conditional, Expression, Let, Name, Statement
 from ptxmm.engines.result import Limits
-from ptxmm.events.symbolic.base import Base
 from ptxmm.events.symbolic.build import build
 from ptxmm.events.symbolic.machine import Reading
+from ptxmm.events.symbolic.relations.base import Base
 from ptxmm.relations.symbolic import EventSet
 from tests.mutants import Mutant, case_named, statements
 

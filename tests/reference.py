@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 
 from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, evaluate
-from ptxmm.program.mbarriers import counted, mbarriers
+from ptxmm.program.shared.mbarriers import counted, mbarriers
+from ptxmm.program.shared.undetermined import writers
 from ptxmm.program.test import Test
-from ptxmm.program.undetermined import writers
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import Barrier, BarrierReduction, WarpExchange
 from tests import reference_barriers

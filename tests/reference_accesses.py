@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ptxmm.program.tensors import FIELDS
+from ptxmm.program.shared.tensors import FIELDS
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ptxmm.program.tensors import ELEMENT_TYPES, FIELDS
+from ptxmm.program.shared.tensors import ELEMENT_TYPES, FIELDS
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ptxmm.program.chunks import Chunks
-from ptxmm.program.control import ControlFlow, control_flow
+from ptxmm.program.shared.chunks import Chunks
+from ptxmm.program.shared.control import ControlFlow, control_flow
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Imm, Operand, Reg, Sym, Type

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 import ptxmm.formats
 from ptxmm.cat import Model, load
+from ptxmm.engines.explicit import enumerate as enumerate_
 from ptxmm.engines.result import Limits, Observed, Search
+from ptxmm.engines.symbolic import solve
 from ptxmm.program.condition import Proposition
-from ptxmm.program.elected import with_leaders
 from ptxmm.program.test import Test
+from ptxmm.program.unspecified.elected import with_leaders
 from tests.reference import Final, everything, restrict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,12 +30,14 @@ def model_named(name: str) -> Model:
     return load(name)
 
 
+ENGINE_MODULES = {"solve": solve, "enumerate": enumerate_}
+
+
 def run(
     engine: str, test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
 ) -> Search:
     """``search`` of the engine module with this name."""
-    module = importlib.import_module(f"ptxmm.engines.{engine}")
-    return cast(Search, module.search(test, model, observed, limits, proposition))
+    return ENGINE_MODULES[engine].search(test, model, observed, limits, proposition)
 
 
 def parse_one(text: str) -> Test:
@@ -76,7 +78,7 @@ def ask(
     asked for either.
     """
     observed = observed or everything(test)
-    from ptxmm.engines.witness import Confirmer
+    from ptxmm.engines.explicit.witness import Confirmer
 
     limits = Limits(unroll=unroll, deadline=time.monotonic() + seconds)
     states = set()

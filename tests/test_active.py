@@ -8,7 +8,7 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races
 from ptxmm.engines.result import Limits
 from ptxmm.formats import parse
-from ptxmm.program.active import untried_masks, with_masks
+from ptxmm.program.unspecified.active import untried_masks, with_masks
 from ptxmm.ptx.ops import Imm, WarpExchange
 from tests.decided import decided_tests
 from tests.support import model_named, parse_one

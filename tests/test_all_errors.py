@@ -63,9 +63,7 @@ P0 @ cta 0 {
 exists (P0:r9 == 1 /\\ P7:r0 == 0 /\\ xx == 3 /\\ x == 4294967296)
 locations [abc; x;]
 """
-ONE_DECLARATION = (
-    "PTX t\n{ .global .u23 x = 0; }\nP0 {\n" + "  st.global.u32 [x], 1;\n" * 30 + "}\nexists (x == 1)\n"
-)
+ONE_DECLARATION = "PTX t\n{ .global .u23 x = 0; }\nP0 {\n" + "  st.global.u32 [x], 1;\n" * 30 + "}\nexists (x == 1)\n"
 UNKNOWN = "PTX t\n{ .global .u32 y = 0; }\nP0 {\n" + "  st.global.u32 [x], 1;\n" * 30 + "}\nexists (y == 1)\n"
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxmm.events import arithmetic, floats
-from ptxmm.events.symbolic import floats as other_floats
-from ptxmm.events.symbolic import values
+from ptxmm.events.explicit.values import arithmetic, floats
+from ptxmm.events.symbolic.values import domain as values
+from ptxmm.events.symbolic.values import floats as other_floats
 from ptxmm.ptx.ops import Type
 
 TYPES = [Type(kind, bits) for kind in "bus" for bits in (8, 16, 32, 64)]

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events.barriers import EPOCH, Meeting, meetings
-from ptxmm.events.scopes import places
-from ptxmm.events.trace import Step
+from ptxmm.events.explicit.barriers import EPOCH, Meeting, meetings
+from ptxmm.events.explicit.relations.scopes import places
+from ptxmm.events.explicit.trace import Step
 from ptxmm.program.test import EventId, Placement
 from tests.barrier_steps import ARRIVE, SYNC, WAIT, B, C, arrive, make_test, numbered, step, wait
 

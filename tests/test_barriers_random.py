@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from ptxmm.events.barriers import EPOCH, Meeting, meetings
-from ptxmm.events.scopes import Place, places
-from ptxmm.events.trace import Step
+from ptxmm.events.explicit.barriers import EPOCH, Meeting, meetings
+from ptxmm.events.explicit.relations.scopes import Place, places
+from ptxmm.events.explicit.trace import Step
 from ptxmm.program.test import EventId, Placement
 from tests.barrier_steps import B, C, make_test, numbered, step, wait
 from tests.brute_barriers import CHAINED, Chain, Ending, Object, Program, chain

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ptxmm.errors import Span
+from ptxmm.events.symbolic.barriers.scenarios import Scenario, matches, scenarios
 from ptxmm.events.symbolic.event import SyncEvent, ThreadEvents
-from ptxmm.events.symbolic.phases import Scenario, matches, scenarios
-from ptxmm.events.symbolic.values import Domain, only
+from ptxmm.events.symbolic.values.domain import Domain, only
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
 from ptxmm.ptx.ops import Exit, Source, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas

@@ -10,8 +10,8 @@ import pytest
 
 from ptxmm import cat
 from ptxmm.engines.result import Limits, Search
-from ptxmm.engines.solve import search
-from ptxmm.events.symbolic.lanes import source_lane
+from ptxmm.engines.symbolic.solve import search
+from ptxmm.events.symbolic.barriers.lanes import source_lane
 from ptxmm.formats.litmus import parse
 from tests.reference import everything
 

@@ -6,7 +6,7 @@ import pytest
 
 from ptxmm import cat
 from ptxmm.engines.result import Limits, Search
-from ptxmm.engines.solve import search
+from ptxmm.engines.symbolic.solve import search
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.litmus import parse
 from tests.reference import everything

@@ -7,10 +7,10 @@ import pytest
 from ptxmm import cat
 from ptxmm.analysis.observe import observed
 from ptxmm.engines.result import Limits, Search
-from ptxmm.engines.solve import search
+from ptxmm.engines.symbolic.solve import search
 from ptxmm.events.symbolic.build import build
 from ptxmm.events.symbolic.machine import Reading
-from ptxmm.events.symbolic.relations import aord
+from ptxmm.events.symbolic.relations.structure import aord
 from ptxmm.formats.litmus import parse
 from ptxmm.program.test import DESTINATION, TENSORMAP
 from ptxmm.relations.formula import TRUE

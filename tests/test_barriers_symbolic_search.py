@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from ptxmm.events.symbolic.phases import Scenario
+from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.program.test import EventId, Placement
 from tests.test_barriers_symbolic import ARRIVE, EPOCH, WAIT, Do, arrive, bar, mb, parity, run, state
 

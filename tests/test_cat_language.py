@@ -82,7 +82,7 @@ def test_precedence(text: str, wanted: str) -> None:
 
 def test_statements() -> None:
     file = parse(
-        'PTX v6.0\nlet rec a = b and c = d\nlet f(x, y) = x;y\n~empty r as not-empty\nflag ~ acyclic r as loop\n'
+        "PTX v6.0\nlet rec a = b and c = d\nlet f(x, y) = x;y\n~empty r as not-empty\nflag ~ acyclic r as loop\n"
         'include "x.cat"\nshow a as b, c unshow a\nirreflexive r',
         "m.cat",
     )
@@ -259,7 +259,7 @@ def test_includes(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "m.cat").write_text('"M"\ninclude "sub/a.cat"\nempty a as x')
     (tmp_path / "sub" / "a.cat").write_text('include "b.cat"\nlet a = b;b')
-    (tmp_path / "sub" / "b.cat").write_text('\ufeffTitle\r\nlet b = po\r\n', newline="")
+    (tmp_path / "sub" / "b.cat").write_text("\ufeffTitle\r\nlet b = po\r\n", newline="")
     model = cat.load(tmp_path / "m.cat")
     assert (model.name, model.title) == ("m", "M")
     assert model.axioms[0].body.depends == {"po"}

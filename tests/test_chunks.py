@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ptxmm import formats
 from ptxmm.errors import PtxmmError
-from ptxmm.program.chunks import Chunk, Chunks
-from ptxmm.program.mbarriers import mbarriers
+from ptxmm.program.shared.chunks import Chunk, Chunks
+from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.test import Test
 
 DECLARED = (

@@ -235,9 +235,7 @@ def test_bad_usage(ptxmm: Run, arguments: tuple[str, ...], message: str) -> None
     assert ptxmm(*arguments) == Ran(2, "", message)
 
 
-@pytest.mark.parametrize(
-    "arguments", [("chek",), ("check", "--frobnicate"), ("check", "a", "--unroll", "x")]
-)
+@pytest.mark.parametrize("arguments", [("chek",), ("check", "--frobnicate"), ("check", "a", "--unroll", "x")])
 def test_usage_errors_of_the_parser(ptxmm: Run, arguments: tuple[str, ...]) -> None:
     ran = ptxmm(*arguments)
     assert (ran.code, ran.out) == (2, "")
@@ -286,7 +284,7 @@ def test_the_time_limit(ptxmm: Run) -> None:
 
 
 def test_an_unconfirmed_witness_is_told(ptxmm: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ptxmm.engines.witness import Confirmer, Unconfirmed
+    from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
 
     def never(*arguments: object) -> None:
         raise Unconfirmed("the moon is full")

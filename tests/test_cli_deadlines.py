@@ -22,7 +22,7 @@ from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine, Settings
 from ptxmm.cli.workers import GRACE
 from ptxmm.engines.result import Limits
-from ptxmm.engines.sat import Solver
+from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.relations.formula import TRUE, Formulas
 from tests.benchmarks.programs import counter, readers, ring
 

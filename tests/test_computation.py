@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events import arithmetic
-from ptxmm.events.symbolic import values
+from ptxmm.events.explicit.values import arithmetic
+from ptxmm.events.symbolic.values import domain as values
 from ptxmm.ptx.isa import definitions, resolve, uses
 from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.parser import parse_statements

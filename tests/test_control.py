@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxmm.errors import Span
-from ptxmm.program.control import ControlFlow, control_flow
-from ptxmm.program.silent import silent
+from ptxmm.program.shared.control import ControlFlow, control_flow
+from ptxmm.program.shared.idempotent import silent
 from ptxmm.program.test import Placement, Thread
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
@@ -109,7 +109,8 @@ def test_straight_line_is_empty() -> None:
 
 def test_straight_line_does_not_import_networkx() -> None:
     code = (
-        "import sys; from ptxmm.program.control import control_flow; from ptxmm.program.test import Thread, Placement;"
+        "import sys; from ptxmm.program.shared.control import control_flow;"
+        "from ptxmm.program.test import Thread, Placement;"
         "control_flow(Thread('P0', Placement(), (), {})); sys.exit('networkx' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -488,7 +489,7 @@ exists (P1:r1 == 0)
 @pytest.mark.parametrize("text", SPINS)
 def test_spin_loops_keep_all_final_states(text: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unrolling the same loops as ordinary ones finds the same final states, and is bounded."""
-    from ptxmm.events import interpreter
+    from ptxmm.events.explicit import interpreter
     from ptxmm.events.symbolic import threads
     from ptxmm.formats import parse
     from tests.support import ask, model_named

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ptxmm.analysis.observe import observed
-from ptxmm.engines.enumerate import search
+from ptxmm.engines.explicit.enumerate import search
+from ptxmm.engines.explicit.witness import Confirmer
 from ptxmm.engines.result import Limits
-from ptxmm.engines.witness import Confirmer
 from ptxmm.formats import read
 from ptxmm.program.condition import evaluate
 from tests.support import CORPORA, corpus_rows, model_named

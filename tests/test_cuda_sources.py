@@ -176,9 +176,7 @@ def test_an_nvcc_that_is_no_program(bench: Bench) -> None:
 def test_without_nvcc(bench: Bench) -> None:
     error = bench.refused()
     assert (error.kind, error.message) == ("io", "nvcc was not found, and CUDA needs it")
-    assert error.hint == (
-        f"put nvcc on the PATH, or compile it elsewhere: nvcc -ptx -lineinfo -arch=sm_90 {NAME}.cu"
-    )
+    assert error.hint == (f"put nvcc on the PATH, or compile it elsewhere: nvcc -ptx -lineinfo -arch=sm_90 {NAME}.cu")
     bench.source.with_suffix(".ptx").write_bytes(PRINTED.read_bytes())
     (test,) = read(bench.source)
     assert test.claims is not None and test.claims.remarks == (f"nvcc was not found: {NAME}.ptx was checked",)

@@ -15,17 +15,17 @@ import z3
 from ptxmm.analysis.outcomes import check
 from ptxmm.cat import load
 from ptxmm.errors import PtxmmError
-from ptxmm.events.arithmetic import COMPARISONS, compute
-from ptxmm.events.circuits import _Circuits
-from ptxmm.events.diagrams import Diagrams, number
-from ptxmm.events.essence import reduced
-from ptxmm.events.expressions import Expressions, Node, Undecidable
-from ptxmm.events.expressions import evaluate as value_of
-from ptxmm.events.symbolic.bitvectors import _vector
-from ptxmm.events.symbolic.essential import Operation
-from ptxmm.events.symbolic.values import Expressions as Numbers
+from ptxmm.events.explicit.values.arithmetic import COMPARISONS, compute
+from ptxmm.events.explicit.values.circuits import _Circuits
+from ptxmm.events.explicit.values.diagrams import Diagrams, number
+from ptxmm.events.explicit.values.essence import reduced
+from ptxmm.events.explicit.values.expressions import Expressions, Node, Undecidable
+from ptxmm.events.explicit.values.expressions import evaluate as value_of
+from ptxmm.events.symbolic.values.bitvectors import _vector
+from ptxmm.events.symbolic.values.domain import Expressions as Numbers
+from ptxmm.events.symbolic.values.essence import Operation
 from ptxmm.program.condition import evaluate
-from ptxmm.program.control import control_flow
+from ptxmm.program.shared.control import control_flow
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.signatures import source_types
 from tests import reference
@@ -282,12 +282,7 @@ def build(rng: random.Random, nodes: Expressions, numbers: Numbers, leaves: list
 def by_trying(node: Node, leaves: list[Three]) -> set[int]:
     """The sources that make a difference, by every value of all."""
     table = {v: value_of(node, list(v)) for v in product(*(range(1 << w) for w in WIDTHS))}
-    return {
-        i
-        for i in range(len(leaves))
-        for v, result in table.items()
-        if table[(*v[:i], 0, *v[i + 1 :])] != result
-    }
+    return {i for i in range(len(leaves)) for v, result in table.items() if table[(*v[:i], 0, *v[i + 1 :])] != result}
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -295,9 +290,7 @@ def test_random_expressions(seed: int) -> None:
     """The explicit side, Z3 and the reference find what trying all values finds."""
     rng = random.Random(f"essential/{seed}")
     nodes, numbers = Expressions(True, True), Numbers(True, True)
-    leaves = [
-        Three(nodes.leaf(i, None, w), numbers.leaf(w, "leaf", i), ("read", (0, i))) for i, w in enumerate(WIDTHS)
-    ]
+    leaves = [Three(nodes.leaf(i, None, w), numbers.leaf(w, "leaf", i), ("read", (0, i))) for i, w in enumerate(WIDTHS)]
     for _ in range(4):
         made = build(rng, nodes, numbers, leaves, 3)
         expected = by_trying(made.node, leaves)

@@ -34,9 +34,7 @@ STORE = "st.global.u32 [%rd0], %r1;"
 FIRST = f"st.shared.u32 [a], 1; st.shared.u32 [b], 2; ld.shared.u32 %r1, [a]; {STORE}"
 
 
-def launched(
-    body: str, check: str, before: str = ARRAYS, launch: str = "shared = 16", objects: str = ""
-) -> list[Test]:
+def launched(body: str, check: str, before: str = ARRAYS, launch: str = "shared = 16", objects: str = "") -> list[Test]:
     return parse(HEAD.format(body=body, check=check, before=before, launch=launch, objects=objects), "k.ptx")
 
 

@@ -10,8 +10,8 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races
 from ptxmm.engines.result import Limits
 from ptxmm.formats import parse
-from ptxmm.program.elected import untried_leaders, with_leaders
 from ptxmm.program.test import Test
+from ptxmm.program.unspecified.elected import untried_leaders, with_leaders
 from ptxmm.ptx.ops import WarpExchange
 from tests.decided import decided_tests
 from tests.support import model_named, parse_one

@@ -9,8 +9,8 @@ import pytest
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races
 from ptxmm.analysis.undefined import with_reasons
-from ptxmm.engines.problem import Problem
 from ptxmm.engines.result import Limits, Observed, Witness
+from ptxmm.engines.symbolic.problem import Problem
 from ptxmm.errors import PtxmmError
 from tests import random_endless, reference
 from tests.support import ENGINES, model_named, parse_one, run
@@ -139,7 +139,6 @@ def test_a_grid_that_the_one_between_launches(between: str, flagged: bool) -> No
     text = f"PTX t\nISA=9.2\n{{ .global .u32 x = 0; }}\n{first}\n{launch}\n{last}\nexists (x == 1)"
     result = check(parse_one(text), model_named("ptx-8.5"), engine="both")
     assert result.flags == (("data-race",) if flagged else ())
-
 
 
 @pytest.mark.parametrize("threads", [[f"{_STRAY} {_SPIN}"], [f"st.u16 [x], 1; {_SPIN}", "st.u32 [x], 1;"]])

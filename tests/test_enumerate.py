@@ -9,7 +9,7 @@ import pytest
 
 import ptxmm.models
 from ptxmm.cat import Model, load, parse_model
-from ptxmm.engines.enumerate import search
+from ptxmm.engines.explicit.enumerate import search
 from ptxmm.engines.result import Limits, Observed, Search
 from ptxmm.program.condition import evaluate
 from tests.reference import everything
@@ -232,9 +232,7 @@ def test_a_narrow_read_sees_its_bytes_of_a_wide_write() -> None:
 
 def everything_found(text: str, model: str = "ptx-8.5") -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
     """The final values of all registers and of all memory."""
-    return {
-        (tuple(f.state.registers.values()), tuple(f.state.memory.values())) for f in ask(text, model)[1].found
-    }
+    return {(tuple(f.state.registers.values()), tuple(f.state.memory.values())) for f in ask(text, model)[1].found}
 
 
 def test_final_values_are_chosen_per_byte() -> None:
@@ -279,7 +277,7 @@ def test_independent_reads_are_searched_by_themselves(monkeypatch: pytest.Monkey
     def ordinary(*arguments: object) -> None:
         calls.append(arguments)
 
-    monkeypatch.setattr("ptxmm.engines.enumerate.independent_candidates", ordinary)
+    monkeypatch.setattr("ptxmm.engines.explicit.enumerate.independent_candidates", ordinary)
     assert everything_found(COPIES) == combined and calls
     # The copy reads the old or the new value of s[0]; the load comes before or after the copy of each element.
     assert {registers for registers, _ in combined} == {(a, b) for a in (7, 1, 3) for b in (8, 2)}
@@ -294,9 +292,7 @@ def test_facts_are_searched_for_after_the_condition_is_decided() -> None:
     )
     test = parse_one(text)
     assert test.condition is not None
-    result = search(
-        test, model_named("ptx-8.5"), everything(test), Limits(), proposition=test.condition.proposition
-    )
+    result = search(test, model_named("ptx-8.5"), everything(test), Limits(), proposition=test.condition.proposition)
     assert result.deadlock and "data-race" in result.flags
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ptxmm.engines.witness import Unconfirmed, confirm
+from ptxmm.engines.explicit.witness import Unconfirmed, confirm
 from ptxmm.errors import PtxmmError
 from tests.random_exchanges import text as random_text
 from tests.reference import everything

@@ -50,176 +50,535 @@ def verdict(
 # name, models, observation, readings, declarations, condition, threads
 CASES: tuple[tuple[str, tuple[str, ...], str, dict[str, str], str, str, tuple[str, ...]], ...] = (
     # A14: a cas that fails writes nothing, and is still a release or acquire operation
-    ("failing cas.acquire ends a pattern", PTX, "never", {}, NAMED, "exists (P1:r0 == 1 /\\ P1:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1;",
-        "cta 1: atom.acquire.gpu.global.cas.b32 r0, [f], 7, 8; R r1 d;")),
-    ("failing cas out of scope is no link to break", PTX, "never", {}, NAMED,
-     "exists (P1:r9 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1;",
-        "cta 1: atom.relaxed.cta.global.cas.b32 r9, [f], 7, 8;",
-        "cta 2: R.acquire.gpu r0 f; R r1 d;")),
-    ("cas that writes the old value out of scope breaks the chain", PTX, "sometimes", {}, NAMED,
-     "exists (P1:r9 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1;",
-        "cta 1: atom.relaxed.cta.global.cas.b32 r9, [f], 1, 1;",
-        "cta 2: R.acquire.gpu r0 f; R r1 d;")),
+    (
+        "failing cas.acquire ends a pattern",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P1:r1 == 0)",
+        ("cta 0: W d 1; W.release.gpu f 1;", "cta 1: atom.acquire.gpu.global.cas.b32 r0, [f], 7, 8; R r1 d;"),
+    ),
+    (
+        "failing cas out of scope is no link to break",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P1:r9 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)",
+        (
+            "cta 0: W d 1; W.release.gpu f 1;",
+            "cta 1: atom.relaxed.cta.global.cas.b32 r9, [f], 7, 8;",
+            "cta 2: R.acquire.gpu r0 f; R r1 d;",
+        ),
+    ),
+    (
+        "cas that writes the old value out of scope breaks the chain",
+        PTX,
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r9 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)",
+        (
+            "cta 0: W d 1; W.release.gpu f 1;",
+            "cta 1: atom.relaxed.cta.global.cas.b32 r9, [f], 1, 1;",
+            "cta 2: R.acquire.gpu r0 f; R r1 d;",
+        ),
+    ),
     # 8.2, 8.10.6 (1): an atomic reads from nothing that its write precedes in causality order
-    ("an exchange does not read what follows who saw it", ("ptx-8.5", "sc"), "never", {}, NAMED,
-     "exists (P0:r0 == 5 /\\ P1:r0 == 1)", (
-        "cta 0: atom.relaxed.gpu.global.exch.b32 r0, [x], 1;",
-        "cta 1: R.relaxed.gpu r0 x; W x 5;")),
-    ("in the published models it does", ("ptx-6.0", "ptx-7.5"), "sometimes", {}, NAMED,
-     "exists (P0:r0 == 5 /\\ P1:r0 == 1)", (
-        "cta 0: atom.relaxed.gpu.global.exch.b32 r0, [x], 1;",
-        "cta 1: R.relaxed.gpu r0 x; W x 5;")),
-    ("nor through another atomic", PTX, "never", {"atomic": "operation"}, NAMED,
-     "exists (P0:r0 == 9 /\\ P2:r0 == 11)", (
-        "cta 0: A.relaxed.gpu r0 x 1;", "cta 1: A.relaxed.gpu r0 x 1;", "cta 2: R.relaxed.gpu r0 x; W x 9;")),
-    ("nor past a release", PTX, "never", {"atomic": "operation"}, NAMED,
-     "exists (P0:r0 == 9 /\\ P1:r0 == 10 /\\ P2:r0 == 1)", (
-        "cta 0: A.relaxed.gpu r0 x 1;", "cta 1: R.relaxed.gpu r0 x; W.release.gpu f 1;",
-        "cta 2: R.acquire.gpu r0 f; W x 9;")),
-    ("a weak load observes nothing", PTX, "sometimes", {"atomic": "operation"}, NAMED,
-     "exists (P0:r0 == 9 /\\ P1:r0 == 10)", ("cta 0: A.relaxed.gpu r0 x 1;", "cta 1: R r0 x; W x 9;")),
-    ("nor does one that is not in the scope of the atomic", PTX, "sometimes", {"atomic": "operation"}, NAMED,
-     "exists (P0:r0 == 9 /\\ P1:r0 == 10)", ("cta 0: A.relaxed.cta r0 x 1;", "cta 1: R.relaxed.gpu r0 x; W x 9;")),
+    (
+        "an exchange does not read what follows who saw it",
+        ("ptx-8.5", "sc"),
+        "never",
+        {},
+        NAMED,
+        "exists (P0:r0 == 5 /\\ P1:r0 == 1)",
+        ("cta 0: atom.relaxed.gpu.global.exch.b32 r0, [x], 1;", "cta 1: R.relaxed.gpu r0 x; W x 5;"),
+    ),
+    (
+        "in the published models it does",
+        ("ptx-6.0", "ptx-7.5"),
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P0:r0 == 5 /\\ P1:r0 == 1)",
+        ("cta 0: atom.relaxed.gpu.global.exch.b32 r0, [x], 1;", "cta 1: R.relaxed.gpu r0 x; W x 5;"),
+    ),
+    (
+        "nor through another atomic",
+        PTX,
+        "never",
+        {"atomic": "operation"},
+        NAMED,
+        "exists (P0:r0 == 9 /\\ P2:r0 == 11)",
+        ("cta 0: A.relaxed.gpu r0 x 1;", "cta 1: A.relaxed.gpu r0 x 1;", "cta 2: R.relaxed.gpu r0 x; W x 9;"),
+    ),
+    (
+        "nor past a release",
+        PTX,
+        "never",
+        {"atomic": "operation"},
+        NAMED,
+        "exists (P0:r0 == 9 /\\ P1:r0 == 10 /\\ P2:r0 == 1)",
+        (
+            "cta 0: A.relaxed.gpu r0 x 1;",
+            "cta 1: R.relaxed.gpu r0 x; W.release.gpu f 1;",
+            "cta 2: R.acquire.gpu r0 f; W x 9;",
+        ),
+    ),
+    (
+        "a weak load observes nothing",
+        PTX,
+        "sometimes",
+        {"atomic": "operation"},
+        NAMED,
+        "exists (P0:r0 == 9 /\\ P1:r0 == 10)",
+        ("cta 0: A.relaxed.gpu r0 x 1;", "cta 1: R r0 x; W x 9;"),
+    ),
+    (
+        "nor does one that is not in the scope of the atomic",
+        PTX,
+        "sometimes",
+        {"atomic": "operation"},
+        NAMED,
+        "exists (P0:r0 == 9 /\\ P1:r0 == 10)",
+        ("cta 0: A.relaxed.cta r0 x 1;", "cta 1: R.relaxed.gpu r0 x; W x 9;"),
+    ),
     # A15
-    ("atom whose result is not used starts an acquire pattern", PTX, "never", {}, NAMED,
-     "exists (f == 2 /\\ P1:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1;",
-        "cta 1: atom.relaxed.gpu.global.add.u32 _, [f], 1; fence.acq_rel.gpu; R r1 d;")),
-    ("red starts no acquire pattern", PTX, "sometimes", {}, NAMED, "exists (f == 2 /\\ P1:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1;",
-        "cta 1: red.relaxed.gpu.global.add.u32 [f], 1; fence.acq_rel.gpu; R r1 d;")),
-    ("red read as a read does", PTX, "never", {"red": "read"}, NAMED, "exists (f == 2 /\\ P1:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1;",
-        "cta 1: red.relaxed.gpu.global.add.u32 [f], 1; fence.acq_rel.gpu; R r1 d;")),
+    (
+        "atom whose result is not used starts an acquire pattern",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (f == 2 /\\ P1:r1 == 0)",
+        (
+            "cta 0: W d 1; W.release.gpu f 1;",
+            "cta 1: atom.relaxed.gpu.global.add.u32 _, [f], 1; fence.acq_rel.gpu; R r1 d;",
+        ),
+    ),
+    (
+        "red starts no acquire pattern",
+        PTX,
+        "sometimes",
+        {},
+        NAMED,
+        "exists (f == 2 /\\ P1:r1 == 0)",
+        (
+            "cta 0: W d 1; W.release.gpu f 1;",
+            "cta 1: red.relaxed.gpu.global.add.u32 [f], 1; fence.acq_rel.gpu; R r1 d;",
+        ),
+    ),
+    (
+        "red read as a read does",
+        PTX,
+        "never",
+        {"red": "read"},
+        NAMED,
+        "exists (f == 2 /\\ P1:r1 == 0)",
+        (
+            "cta 0: W d 1; W.release.gpu f 1;",
+            "cta 1: red.relaxed.gpu.global.add.u32 [f], 1; fence.acq_rel.gpu; R r1 d;",
+        ),
+    ),
     # A17: first and last operation of the patterns are morally strong
-    ("fence.cta heads a pattern for its CTA only", PTX, "sometimes", {}, NAMED, "exists (P1:r0 == 2 /\\ P1:r1 == 0)", (
-        "cta 0: W d 1; fence.acq_rel.cta; W.relaxed.gpu x 2;",
-        "cta 1: R.acquire.gpu r0 x; R r1 d;")),
-    ("acquire.cta ends a pattern for its CTA only", PTX, "sometimes", {}, NAMED, "exists (P1:r0 == 1 /\\ P1:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1;",
-        "cta 1: R.relaxed.gpu r0 f; R.acquire.cta r2 f; R r1 d;")),
-    ("the acquire that ends a pattern may read another write", PTX, "never", {}, NAMED,
-     "exists (P2:r0 == 1 /\\ P2:r2 == 7 /\\ P2:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1;",
-        "cta 2: W.relaxed.gpu f 7;",
-        "cta 1: R.relaxed.gpu r0 f; R.acquire.gpu r2 f; R r1 d;")),
-    ("a weak write ends no release pattern", PTX, "sometimes", {}, NAMED, "exists (P1:r0 == 2 /\\ P1:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1; W f 2;",
-        "cta 1: R.acquire.gpu r0 f; R r1 d;")),
-    ("a store of another thread ends the chain", PTX, "sometimes", {}, NAMED,
-     "exists (P1:r9 == 1 /\\ P2:r0 == 2 /\\ P2:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu f 1;",
-        "cta 1: R.relaxed.gpu r9 f; W.relaxed.gpu f 2;",
-        "cta 2: R.acquire.gpu r0 f; R r1 d;")),
-    ("scopes may differ along the path", PTX, "never", {}, NAMED,
-     "exists (P1:r0 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)", (
-        "cta 0: W d 1; W.release.cta x 1;",
-        "cta 0: R.acquire.cta r0 x; W.release.gpu y 1;",
-        "cta 1: R.acquire.gpu r0 y; R r1 d;")),
-    ("observation extends causality by one step", PTX, "never", {}, NAMED,
-     "exists (P1:r0 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)", (
-        "cta 0: W.relaxed.gpu d 1;",
-        "cta 1: R.relaxed.gpu r0 d; W.release.gpu y 1;",
-        "cta 2: R.acquire.gpu r0 y; R r1 d;")),
-    ("observation of a weak write does not", PTX, "sometimes", {}, NAMED,
-     "exists (P1:r0 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)", (
-        "cta 0: W d 1;",
-        "cta 1: R.relaxed.gpu r0 d; W.release.gpu y 1;",
-        "cta 2: R.acquire.gpu r0 y; R r1 d;")),
+    (
+        "fence.cta heads a pattern for its CTA only",
+        PTX,
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r0 == 2 /\\ P1:r1 == 0)",
+        ("cta 0: W d 1; fence.acq_rel.cta; W.relaxed.gpu x 2;", "cta 1: R.acquire.gpu r0 x; R r1 d;"),
+    ),
+    (
+        "acquire.cta ends a pattern for its CTA only",
+        PTX,
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P1:r1 == 0)",
+        ("cta 0: W d 1; W.release.gpu f 1;", "cta 1: R.relaxed.gpu r0 f; R.acquire.cta r2 f; R r1 d;"),
+    ),
+    (
+        "the acquire that ends a pattern may read another write",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P2:r0 == 1 /\\ P2:r2 == 7 /\\ P2:r1 == 0)",
+        (
+            "cta 0: W d 1; W.release.gpu f 1;",
+            "cta 2: W.relaxed.gpu f 7;",
+            "cta 1: R.relaxed.gpu r0 f; R.acquire.gpu r2 f; R r1 d;",
+        ),
+    ),
+    (
+        "a weak write ends no release pattern",
+        PTX,
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r0 == 2 /\\ P1:r1 == 0)",
+        ("cta 0: W d 1; W.release.gpu f 1; W f 2;", "cta 1: R.acquire.gpu r0 f; R r1 d;"),
+    ),
+    (
+        "a store of another thread ends the chain",
+        PTX,
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r9 == 1 /\\ P2:r0 == 2 /\\ P2:r1 == 0)",
+        (
+            "cta 0: W d 1; W.release.gpu f 1;",
+            "cta 1: R.relaxed.gpu r9 f; W.relaxed.gpu f 2;",
+            "cta 2: R.acquire.gpu r0 f; R r1 d;",
+        ),
+    ),
+    (
+        "scopes may differ along the path",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)",
+        (
+            "cta 0: W d 1; W.release.cta x 1;",
+            "cta 0: R.acquire.cta r0 x; W.release.gpu y 1;",
+            "cta 1: R.acquire.gpu r0 y; R r1 d;",
+        ),
+    ),
+    (
+        "observation extends causality by one step",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)",
+        (
+            "cta 0: W.relaxed.gpu d 1;",
+            "cta 1: R.relaxed.gpu r0 d; W.release.gpu y 1;",
+            "cta 2: R.acquire.gpu r0 y; R r1 d;",
+        ),
+    ),
+    (
+        "observation of a weak write does not",
+        PTX,
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P2:r0 == 1 /\\ P2:r1 == 0)",
+        ("cta 0: W d 1;", "cta 1: R.relaxed.gpu r0 d; W.release.gpu y 1;", "cta 2: R.acquire.gpu r0 y; R r1 d;"),
+    ),
     # 8.9.3: Fence-SC order relates mutual scopes only, but base causality is transitive
-    ("three fences of which two are not mutually in scope", PTX, "never", {}, NAMED,
-     "exists (P0:r0 == 0 /\\ P1:r0 == 0 /\\ P2:r0 == 0)", (
-        "cta 0: W x 1; fence.sc.cta; R r0 y;",
-        "cta 0: W y 1; fence.sc.gpu; R r0 d;",
-        "cta 1: W d 1; fence.sc.gpu; R r0 x;")),
-    ("IRIW with fence.sc.cta in readers of one CTA", PTX, "never", {}, NAMED,
-     "exists (P2:r0 == 1 /\\ P2:r1 == 0 /\\ P3:r0 == 1 /\\ P3:r1 == 0)", (
-        "cta 0: W.relaxed.gpu x 1;", "cta 1: W.relaxed.gpu y 1;",
-        "cta 2: R.relaxed.gpu r0 x; fence.sc.cta; R.relaxed.gpu r1 y;",
-        "cta 2: R.relaxed.gpu r0 y; fence.sc.cta; R.relaxed.gpu r1 x;")),
-    ("R with fence.sc and weak accesses", PTX, "never", {}, NAMED, "exists (y == 2 /\\ P1:r0 == 0)", (
-        "cta 0: W x 1; fence.sc.gpu; W y 1;",
-        "cta 1: W y 2; fence.sc.gpu; R r0 x;")),
+    (
+        "three fences of which two are not mutually in scope",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P0:r0 == 0 /\\ P1:r0 == 0 /\\ P2:r0 == 0)",
+        (
+            "cta 0: W x 1; fence.sc.cta; R r0 y;",
+            "cta 0: W y 1; fence.sc.gpu; R r0 d;",
+            "cta 1: W d 1; fence.sc.gpu; R r0 x;",
+        ),
+    ),
+    (
+        "IRIW with fence.sc.cta in readers of one CTA",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P2:r0 == 1 /\\ P2:r1 == 0 /\\ P3:r0 == 1 /\\ P3:r1 == 0)",
+        (
+            "cta 0: W.relaxed.gpu x 1;",
+            "cta 1: W.relaxed.gpu y 1;",
+            "cta 2: R.relaxed.gpu r0 x; fence.sc.cta; R.relaxed.gpu r1 y;",
+            "cta 2: R.relaxed.gpu r0 y; fence.sc.cta; R.relaxed.gpu r1 x;",
+        ),
+    ),
+    (
+        "R with fence.sc and weak accesses",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (y == 2 /\\ P1:r0 == 0)",
+        ("cta 0: W x 1; fence.sc.gpu; W y 1;", "cta 1: W y 2; fence.sc.gpu; R r0 x;"),
+    ),
     # hosts
-    ("host and device meet in scope sys only", PTX, "sometimes", {}, NAMED, "exists (P1:r0 == 1 /\\ P1:r1 == 0)", (
-        "host: W d 1; W.release.sys f 1;",
-        "cta 0: R.acquire.gpu r0 f; R r1 d;")),
-    ("host and device in scope sys", PTX, "never", {}, NAMED, "exists (P1:r0 == 1 /\\ P1:r1 == 0)", (
-        "host: W d 1; fence.acq_rel.sys; W.relaxed.sys f 1;",
-        "cta 0: R.relaxed.sys r0 f; membar.sys; R r1 d;")),
+    (
+        "host and device meet in scope sys only",
+        PTX,
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P1:r1 == 0)",
+        ("host: W d 1; W.release.sys f 1;", "cta 0: R.acquire.gpu r0 f; R r1 d;"),
+    ),
+    (
+        "host and device in scope sys",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P1:r1 == 0)",
+        ("host: W d 1; fence.acq_rel.sys; W.relaxed.sys f 1;", "cta 0: R.relaxed.sys r0 f; membar.sys; R r1 d;"),
+    ),
     # clusters
-    ("a CTA without cluster is its own", ("ptx-8.5",), "sometimes", {}, NAMED, "exists (P1:r0 == 1 /\\ P1:r1 == 0)", (
-        "cta 0, cluster 0: W d 1; W.release.cluster f 1;",
-        "cta 1: R.acquire.cluster r0 f; R r1 d;")),
-    ("one CTA number in two clusters", ("ptx-8.5",), "sometimes", {}, NAMED, "exists (P1:r0 == 1 /\\ P1:r1 == 0)", (
-        "cta 0, cluster 0: W d 1; W.release.cta f 1;",
-        "cta 0, cluster 1: R.acquire.cta r0 f; R r1 d;")),
-    ("one CTA number in two grids, scope gpu", ("ptx-8.5",), "never", {}, NAMED,
-     "exists (P1:r0 == 1 /\\ P1:r1 == 0)", (
-        "cta 0, grid 0: W d 1; W.release.gpu f 1;",
-        "cta 0, grid 1: R.acquire.gpu r0 f; R r1 d;")),
+    (
+        "a CTA without cluster is its own",
+        ("ptx-8.5",),
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P1:r1 == 0)",
+        ("cta 0, cluster 0: W d 1; W.release.cluster f 1;", "cta 1: R.acquire.cluster r0 f; R r1 d;"),
+    ),
+    (
+        "one CTA number in two clusters",
+        ("ptx-8.5",),
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P1:r1 == 0)",
+        ("cta 0, cluster 0: W d 1; W.release.cta f 1;", "cta 0, cluster 1: R.acquire.cta r0 f; R r1 d;"),
+    ),
+    (
+        "one CTA number in two grids, scope gpu",
+        ("ptx-8.5",),
+        "never",
+        {},
+        NAMED,
+        "exists (P1:r0 == 1 /\\ P1:r1 == 0)",
+        ("cta 0, grid 0: W d 1; W.release.gpu f 1;", "cta 0, grid 1: R.acquire.gpu r0 f; R r1 d;"),
+    ),
     # aliases
-    ("a release is not observed through an alias", PTX[1:], "sometimes", {}, ALIAS,
-     "exists (P1:r0 == 1 /\\ P1:r1 == 0)", (
-        "cta 0: W d 1; W.release.gpu x 1;",
-        "cta 1: R.acquire.gpu r0 x2; R r1 d;")),
-    ("atomics on aliases lose updates", PTX[1:], "sometimes", {}, ALIAS, "exists (P0:r0 == 0 /\\ P1:r0 == 0)", (
-        "cta 0: A.relaxed.gpu r0 x 1;", "cta 0: A.relaxed.gpu r0 x2 1;")),
-    ("a read through an alias may see a later write", PTX[1:], "sometimes", {}, ALIAS, "exists (P0:r0 == 1)", (
-        "cta 0: R r0 x2; W x 1;",)),
-    ("not over an alias fence", (*PTX[1:], "sc"), "never", {}, ALIAS, "exists (P0:r0 == 1)", (
-        "cta 0: R r0 x2; fence.proxy.alias; W x 1;",)),
+    (
+        "a release is not observed through an alias",
+        PTX[1:],
+        "sometimes",
+        {},
+        ALIAS,
+        "exists (P1:r0 == 1 /\\ P1:r1 == 0)",
+        ("cta 0: W d 1; W.release.gpu x 1;", "cta 1: R.acquire.gpu r0 x2; R r1 d;"),
+    ),
+    (
+        "atomics on aliases lose updates",
+        PTX[1:],
+        "sometimes",
+        {},
+        ALIAS,
+        "exists (P0:r0 == 0 /\\ P1:r0 == 0)",
+        ("cta 0: A.relaxed.gpu r0 x 1;", "cta 0: A.relaxed.gpu r0 x2 1;"),
+    ),
+    (
+        "a read through an alias may see a later write",
+        PTX[1:],
+        "sometimes",
+        {},
+        ALIAS,
+        "exists (P0:r0 == 1)",
+        ("cta 0: R r0 x2; W x 1;",),
+    ),
+    (
+        "not over an alias fence",
+        (*PTX[1:], "sc"),
+        "never",
+        {},
+        ALIAS,
+        "exists (P0:r0 == 1)",
+        ("cta 0: R r0 x2; fence.proxy.alias; W x 1;",),
+    ),
     # A11
-    ("an atomic operation may read a torn value", ("ptx-8.5",), "sometimes", {}, NAMED,
-     "exists (P1:r0 == 0x100 /\\ x == 0x101)", ("cta 0: W x 0x0101;", "cta 1: A.relaxed.gpu r0 x 1;")),
-    ("two writes with which the read is morally strong do not mix", ("ptx-8.5",), "never", {}, NAMED,
-     "exists (P2:r0 == 0x102)", (
-        "cta 0: W.relaxed.gpu x 0x0101;", "cta 1: W.relaxed.gpu x 0x0202;", "cta 0: R.relaxed.gpu r0 x;")),
-    ("two writes of which one is unrelated may", ("ptx-8.5",), "sometimes", {}, NAMED, "exists (P2:r0 == 0x102)", (
-        "cta 0: W.relaxed.cta x 0x0101;", "cta 1: W.relaxed.cta x 0x0202;", "cta 0: R.relaxed.sys r0 x;")),
-    ("no byte from before the thread's own write", ("ptx-8.5",), "never", {}, NAMED, "exists (P0:r0 == 1)", (
-        "cta 0: W x 0x0101; R r0 x;", "cta 1: W x 0x0202;")),
-    ("a final value may be torn", ("ptx-8.5",), "sometimes", {}, NAMED, "exists (x == 0x102)", (
-        "cta 0: W x 0x100;", "cta 1: W x 2;")),
-    ("but no value is with tear=off", PTX, "never", {"tear": "off"}, NAMED, "exists (x == 0x102)", (
-        "cta 0: W x 0x100;", "cta 1: W x 2;")),
-    ("nor one that a later write replaces", ("ptx-8.5",), "never", {}, NAMED, "exists (x == 0x102)", (
-        "cta 0: W x 0x100; bar.sync 0;", "cta 0: bar.sync 0; W x 2;")),
-    ("a final value has one choice", ("ptx-8.5",), "never", {}, NAMED, "exists (x == 0x102 /\\ x == 0x100)", (
-        "cta 0: W x 0x100;", "cta 1: W x 2;")),
+    (
+        "an atomic operation may read a torn value",
+        ("ptx-8.5",),
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P1:r0 == 0x100 /\\ x == 0x101)",
+        ("cta 0: W x 0x0101;", "cta 1: A.relaxed.gpu r0 x 1;"),
+    ),
+    (
+        "two writes with which the read is morally strong do not mix",
+        ("ptx-8.5",),
+        "never",
+        {},
+        NAMED,
+        "exists (P2:r0 == 0x102)",
+        ("cta 0: W.relaxed.gpu x 0x0101;", "cta 1: W.relaxed.gpu x 0x0202;", "cta 0: R.relaxed.gpu r0 x;"),
+    ),
+    (
+        "two writes of which one is unrelated may",
+        ("ptx-8.5",),
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P2:r0 == 0x102)",
+        ("cta 0: W.relaxed.cta x 0x0101;", "cta 1: W.relaxed.cta x 0x0202;", "cta 0: R.relaxed.sys r0 x;"),
+    ),
+    (
+        "no byte from before the thread's own write",
+        ("ptx-8.5",),
+        "never",
+        {},
+        NAMED,
+        "exists (P0:r0 == 1)",
+        ("cta 0: W x 0x0101; R r0 x;", "cta 1: W x 0x0202;"),
+    ),
+    (
+        "a final value may be torn",
+        ("ptx-8.5",),
+        "sometimes",
+        {},
+        NAMED,
+        "exists (x == 0x102)",
+        ("cta 0: W x 0x100;", "cta 1: W x 2;"),
+    ),
+    (
+        "but no value is with tear=off",
+        PTX,
+        "never",
+        {"tear": "off"},
+        NAMED,
+        "exists (x == 0x102)",
+        ("cta 0: W x 0x100;", "cta 1: W x 2;"),
+    ),
+    (
+        "nor one that a later write replaces",
+        ("ptx-8.5",),
+        "never",
+        {},
+        NAMED,
+        "exists (x == 0x102)",
+        ("cta 0: W x 0x100; bar.sync 0;", "cta 0: bar.sync 0; W x 2;"),
+    ),
+    (
+        "a final value has one choice",
+        ("ptx-8.5",),
+        "never",
+        {},
+        NAMED,
+        "exists (x == 0x102 /\\ x == 0x100)",
+        ("cta 0: W x 0x100;", "cta 1: W x 2;"),
+    ),
     # atomicity
-    ("an unrelated write may come in between", PTX, "sometimes", {}, NAMED, "exists (P0:r0 == 0 /\\ x == 1)", (
-        "cta 0: A.relaxed.gpu r0 x 1;", "cta 1: W x 5;")),
-    ("a morally strong one may not", PTX, "never", {}, NAMED, "exists (P0:r0 == 0 /\\ x == 1)", (
-        "cta 0: A.relaxed.gpu r0 x 1;", "cta 1: W.relaxed.gpu x 5;")),
+    (
+        "an unrelated write may come in between",
+        PTX,
+        "sometimes",
+        {},
+        NAMED,
+        "exists (P0:r0 == 0 /\\ x == 1)",
+        ("cta 0: A.relaxed.gpu r0 x 1;", "cta 1: W x 5;"),
+    ),
+    (
+        "a morally strong one may not",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P0:r0 == 0 /\\ x == 1)",
+        ("cta 0: A.relaxed.gpu r0 x 1;", "cta 1: W.relaxed.gpu x 5;"),
+    ),
     # barriers
-    ("a named warp arrives with its last thread", ALL, "never", {}, ONE, "exists (P2:r0 == 0)", (
-        "warp 0, cta 0: W x 1; bar.sync 0, 64;", "warp 0, cta 0: bar.sync 0, 64;",
-        "warp 1, cta 0: bar.sync 0, 64; R r0 x;")),
-    ("one warp number in two CTAs is two warps", ALL, "sometimes", {}, ONE, "exists (P1:r0 == 0)", (
-        "warp 0, cta 0: W x 1; bar.sync 0, 32;", "warp 0, cta 1: bar.sync 0, 32; R r0 x;")),
-    ("four warps meet two by two in any way", ALL, "sometimes", {}, ONE, "exists (P1:r0 == 0)", (
-        "cta 0: W x 1; bar.sync 0, 64;", "cta 0: bar.sync 0, 64; R r0 x;",
-        "cta 0: bar.sync 0, 64;", "cta 0: bar.sync 0, 64;")),
-    ("a barrier in a loop", ALL, "always", {}, ONE, "exists (P1:r0 == 1 /\\ P1:r1 == 2)", (
-        "cta 0: mov.u32 i, 0; L: add.u32 i, i, 1; W x i; bar.sync 0; bar.sync 0; setp.lt.u32 p, i, 2; @p bra L;",
-        "cta 0: bar.sync 0; R r0 x; bar.sync 0; bar.sync 0; R r1 x; bar.sync 0;")),
-    ("a barrier is one of its grid", ("ptx-8.5",), "sometimes", {}, ONE, "exists (P1:r0 == 0)", (
-        "cta 0, grid 0: W x 1; bar.sync 0;", "cta 0, grid 1 overlap: bar.sync 0; R r0 x;")),
+    (
+        "a named warp arrives with its last thread",
+        ALL,
+        "never",
+        {},
+        ONE,
+        "exists (P2:r0 == 0)",
+        (
+            "warp 0, cta 0: W x 1; bar.sync 0, 64;",
+            "warp 0, cta 0: bar.sync 0, 64;",
+            "warp 1, cta 0: bar.sync 0, 64; R r0 x;",
+        ),
+    ),
+    (
+        "one warp number in two CTAs is two warps",
+        ALL,
+        "sometimes",
+        {},
+        ONE,
+        "exists (P1:r0 == 0)",
+        ("warp 0, cta 0: W x 1; bar.sync 0, 32;", "warp 0, cta 1: bar.sync 0, 32; R r0 x;"),
+    ),
+    (
+        "four warps meet two by two in any way",
+        ALL,
+        "sometimes",
+        {},
+        ONE,
+        "exists (P1:r0 == 0)",
+        (
+            "cta 0: W x 1; bar.sync 0, 64;",
+            "cta 0: bar.sync 0, 64; R r0 x;",
+            "cta 0: bar.sync 0, 64;",
+            "cta 0: bar.sync 0, 64;",
+        ),
+    ),
+    (
+        "a barrier in a loop",
+        ALL,
+        "always",
+        {},
+        ONE,
+        "exists (P1:r0 == 1 /\\ P1:r1 == 2)",
+        (
+            "cta 0: mov.u32 i, 0; L: add.u32 i, i, 1; W x i; bar.sync 0; bar.sync 0; setp.lt.u32 p, i, 2; @p bra L;",
+            "cta 0: bar.sync 0; R r0 x; bar.sync 0; bar.sync 0; R r1 x; bar.sync 0;",
+        ),
+    ),
+    (
+        "a barrier is one of its grid",
+        ("ptx-8.5",),
+        "sometimes",
+        {},
+        ONE,
+        "exists (P1:r0 == 0)",
+        ("cta 0, grid 0: W x 1; bar.sync 0;", "cta 0, grid 1 overlap: bar.sync 0; R r0 x;"),
+    ),
     # spin loops
-    ("a register that only some rounds write", ALL, "sometimes", {}, ONE, "exists (P0:r2 == 5)", (
-        "cta 0: L: R.relaxed.gpu r0 x; setp.eq.u32 q, r0, 1; @q mov.u32 r2, 5; setp.ne.u32 p, r0, 2; @p bra L;",
-        "cta 1: W.relaxed.gpu x 1; W.relaxed.gpu x 2;")),
-    ("the round before the last", ALL, "sometimes", {}, ONE, "exists (P1:r1 == 1)", (
-        "cta 0: W.relaxed.gpu x 1; W.relaxed.gpu x 2;",
-        "cta 1: L: mov.u32 r1, r0; R.relaxed.gpu r0 x; setp.ne.u32 p, r0, 2; @p bra L;")),
-    ("fence.sc in a spin loop", PTX, "never", {}, NAMED, "exists (P0:r0 == 0 /\\ P1:r0 == 0)", (
-        "cta 0: W x 1; fence.sc.gpu; R r0 y;",
-        "cta 1: W y 1; L: fence.sc.gpu; R.relaxed.gpu r1 f; setp.eq.u32 p, r1, 0; @p bra L; R r0 x;",
-        "cta 2: W.relaxed.gpu f 1;")),
+    (
+        "a register that only some rounds write",
+        ALL,
+        "sometimes",
+        {},
+        ONE,
+        "exists (P0:r2 == 5)",
+        (
+            "cta 0: L: R.relaxed.gpu r0 x; setp.eq.u32 q, r0, 1; @q mov.u32 r2, 5; setp.ne.u32 p, r0, 2; @p bra L;",
+            "cta 1: W.relaxed.gpu x 1; W.relaxed.gpu x 2;",
+        ),
+    ),
+    (
+        "the round before the last",
+        ALL,
+        "sometimes",
+        {},
+        ONE,
+        "exists (P1:r1 == 1)",
+        (
+            "cta 0: W.relaxed.gpu x 1; W.relaxed.gpu x 2;",
+            "cta 1: L: mov.u32 r1, r0; R.relaxed.gpu r0 x; setp.ne.u32 p, r0, 2; @p bra L;",
+        ),
+    ),
+    (
+        "fence.sc in a spin loop",
+        PTX,
+        "never",
+        {},
+        NAMED,
+        "exists (P0:r0 == 0 /\\ P1:r0 == 0)",
+        (
+            "cta 0: W x 1; fence.sc.gpu; R r0 y;",
+            "cta 1: W y 1; L: fence.sc.gpu; R.relaxed.gpu r1 f; setp.eq.u32 p, r1, 0; @p bra L; R r0 x;",
+            "cta 2: W.relaxed.gpu f 1;",
+        ),
+    ),
 )
 
 
@@ -240,8 +599,11 @@ LOAD_BUFFERING: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("setp.eq.u32 p, r0, 1; mov.u32 r4, 0; @p mov.u32 r4, 1; W.relaxed.gpu y r4;", "never", {}),
     ("setp.eq.u32 p, r0, 1; mov.u32 r4, 1; @p bra K; mov.u32 r4, 1; K: W.relaxed.gpu y r4;", "sometimes", {}),
     ("setp.eq.u32 p, r0, 1; mov.u32 r4, 1; @p bra K; mov.u32 r4, 1; K: W.relaxed.gpu y r4;", "never", {"dep": "sem"}),
-    ("setp.eq.u32 p, r0, 1; @p bra K; W.relaxed.gpu y 1; bra J; K: W.relaxed.gpu y 1; J: mov.u32 r5, 0;", "never",
-     {"dep": "sem"}),
+    (
+        "setp.eq.u32 p, r0, 1; @p bra K; W.relaxed.gpu y 1; bra J; K: W.relaxed.gpu y 1; J: mov.u32 r5, 0;",
+        "never",
+        {"dep": "sem"},
+    ),
     ("setp.eq.u32 z, r0, r0; setp.eq.or.u32 w, r0, 1, z; @w W.relaxed.gpu y 1;", "sometimes", {}),
     ("setp.eq.u32 p, r0, 0; @p bra Z; bra Y; Z: exit; Y: W.relaxed.gpu y 1;", "never", {}),
     ("W.relaxed.gpu d r0; R.relaxed.gpu r1 d; W.relaxed.gpu y r1;", "never", {}),
@@ -285,7 +647,7 @@ def test_data_races(race: bool, declarations: str, condition: str, threads: tupl
     assert ("data-race" in verdict(program(declarations, condition, *threads), "ptx-8.5").flags) == race
 
 
-OTHER_STYLE = '''"The model of PTX ISA 6.0 with the names that other tools use"
+OTHER_STYLE = """"The model of PTX ISA 6.0 with the names that other tools use"
 let co = co+
 let fr = rf^-1; co
 let strong = RLX | REL | ACQ | ACQ_REL | SC
@@ -306,7 +668,7 @@ empty ((ms & fr); (ms & co)) & rmw
 acyclic rf | addr | data | ctrl | rmw | syncbar | warpphase | exitphase | ([BW]; po)
 acyclic (ms & (rf | co | fr)) | po-loc
 irreflexive (rf | fr); cause
-'''
+"""
 
 
 @pytest.mark.parametrize("engine", ["z3", "enumerate"])

@@ -28,7 +28,7 @@ from ptxmm.formats import read
 from ptxmm.program.condition import Comparison, Conjunction, IntegerTerm, Negation, Proposition
 from ptxmm.program.edit import edited
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments
+from ptxmm.program.unspecified.unknown import assignments
 from ptxmm.render.explain import document, text
 from ptxmm.render.style import Style
 from tests.random_programs import seeded
@@ -248,7 +248,6 @@ def test_a_miss_of_a_kernel_is_a_change_of_its_source() -> None:
     assert {(change.name, (change.old or "").partition(" ")[0]) for change in changes} == {
         ("P0-P1", "atom.acquire.gpu.global.cas.b32"), ("P0-P1", "st.release.gpu.global.u32"),
     }  # fmt: skip
-
 
 
 def allowed(test: Test, miss: Miss) -> bool:

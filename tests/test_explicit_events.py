@@ -7,11 +7,11 @@ import pytest
 from ptxmm.analysis.outcomes import check
 from ptxmm.cat import load
 from ptxmm.errors import PtxmmError
-from ptxmm.events.domains import possible_values, traces
-from ptxmm.events.execution import Layout, Scene
-from ptxmm.events.interpreter import programs
-from ptxmm.events.readings import Readings
-from ptxmm.events.trace import Trace
+from ptxmm.events.explicit.domains import possible_values, traces
+from ptxmm.events.explicit.interpreter import programs
+from ptxmm.events.explicit.readings import Readings
+from ptxmm.events.explicit.relations.execution import Layout, Scene
+from ptxmm.events.explicit.trace import Trace
 from ptxmm.program.test import DESTINATION, TENSORMAP, EventId
 from tests.support import parse_one
 

@@ -126,9 +126,7 @@ def test_json(
         (["--cost", "fences=1"], "--cost fences=1: expected NAME=N"),
     ],
 )
-def test_wrong_costs(
-    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_costs(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run(["fences", _file(tmp_path, _mp(PLAIN, READ)), *arguments])
     assert ended.value.code == 2 and message in capsys.readouterr().err

@@ -19,7 +19,7 @@ from ptxmm.analysis.strength.structure import Step, strengthenings
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import ORDERED, Superposition, superposition
 from ptxmm.engines.result import Limits
-from ptxmm.engines.strengths import Strengths
+from ptxmm.engines.symbolic.strengths import Strengths
 from ptxmm.events.symbolic.variants import Switch
 from ptxmm.formats.patch import Rewrite, patched
 from ptxmm.program.test import Test
@@ -120,9 +120,7 @@ def _agree(seed: int, stronger: bool) -> int:
     kept = everything.given if stronger else frozenset()
     candidates = everything.switches - kept
     found = set(
-        minimal_sets(
-            dict.fromkeys(candidates, 1), lambda on: strengths.find(kept | on) is None, Limits().check
-        )
+        minimal_sets(dict.fromkeys(candidates, 1), lambda on: strengths.find(kept | on) is None, Limits().check)
     )
     engine = "z3" if seed % 2 else "enumerate"
     assert found == _brute(everything, test, candidates, kept, engine), program_text(seed)

@@ -23,7 +23,7 @@ from ptxmm.analysis.strength.superposition import superposition
 from ptxmm.analysis.strength.units import names, units
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
-from ptxmm.engines.strengths import Strengths
+from ptxmm.engines.symbolic.strengths import Strengths
 from ptxmm.events.symbolic.variants import Switch
 from ptxmm.formats.modules.read import parse_cuda, parse_ptx
 from ptxmm.program.test import Test
@@ -219,9 +219,7 @@ MORE:
 """
 
 
-def test_rounds_that_a_compiler_has_unrolled_change_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rounds_that_a_compiler_has_unrolled_change_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They have other registers and offsets, but one place in the source."""
     monkeypatch.setattr(shutil, "which", lambda _: None)  # without nvcc the PTX beside it is taken
     (tmp_path / "flags.ptx").write_text(FLAGS)
@@ -302,7 +300,7 @@ BOTH = 'condition = "forall (out[0] == 1 /\\\\ out[1] == 1)"'
 
 
 def test_a_missing_barrier_is_added_in_the_source() -> None:
-    text = source(EXCHANGE, BOTH + "\n// ptxmm: races = \"none\"", TWO_WARPS)
+    text = source(EXCHANGE, BOTH + '\n// ptxmm: races = "none"', TWO_WARPS)
     result = judged(text, most=1)
     assert result.required.endswith("and no data race") and result.holds is False
     (repair,) = result.variants
@@ -368,7 +366,7 @@ def test_a_wait_that_waits_for_more_says_for_what() -> None:
 
 def test_the_claims_are_what_is_asked_for() -> None:
     body = STORE_BUFFERING.replace("st.relaxed.gpu.u32 [%rd5]", "st.u32 [%rd5]")
-    claims = source(body, NEVER + "\n// ptxmm: races = \"none\"")
+    claims = source(body, NEVER + '\n// ptxmm: races = "none"')
     assert judged(claims).holds is False
     assert judged(claims, wanted=Property.never).holds is True
     assert judged(source(body, 'races = "none"')).required == "no data race"
@@ -422,7 +420,7 @@ def with_condition(text: str, stronger: bool, rng: random.Random) -> str | None:
     """``text`` with a condition that fails and need not, or that holds and would not in the weakest program."""
     test, model = read(text), model_named(MODEL)
     weakest = superposition(test, model.coverage, stronger=False).program(frozenset())
-    more, fewer = ((test, model_named("sc")) if stronger else (weakest, model))
+    more, fewer = (test, model_named("sc")) if stronger else (weakest, model)
     states = [
         [o.memory for o in check(program, under, all_state=True).outcomes]
         for program, under in ((more, model), (test, fewer))

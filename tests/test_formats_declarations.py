@@ -12,7 +12,7 @@ from ptxmm import formats
 from ptxmm.formats import litmus
 from ptxmm.program.condition import Comparison, IntegerTerm
 from ptxmm.program.floats import real_bits, real_text
-from ptxmm.program.tensors import Tensor, decode
+from ptxmm.program.shared.tensors import Tensor, decode
 from ptxmm.program.test import MemoryObject, TensorMap, Test
 from ptxmm.ptx.ops import Type
 

@@ -304,9 +304,7 @@ def test_sections_after_the_threads_in_any_order() -> None:
 
 def test_names_that_are_words_of_the_format() -> None:
     rows = "st.u32 [filter], 1\nst.u32 [cta], 1\nld.u32 exists, [not]"
-    test = typed(
-        ".global .u32 filter, cta, not, gpu;", rows, "exists (filter == 1 /\\ cta == 1 /\\ P0:exists == 0)"
-    )
+    test = typed(".global .u32 filter, cta, not, gpu;", rows, "exists (filter == 1 /\\ cta == 1 /\\ P0:exists == 0)")
     assert test.condition is not None
 
 

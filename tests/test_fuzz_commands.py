@@ -39,5 +39,5 @@ def test_inputs_are_of_all_kinds_and_the_same_each_time() -> None:
 def test_a_fault_is_seen() -> None:
     item = fuzz.Case("lint", {}, ("lint", "--output-format=json", "a.cu"))
     assert fuzz.fault(item, 0, "{}", "") is None
-    for code, out, err in ((4, "{}", ""), (139, "", ""), (0, "{\"a\": ", ""), (2, "", "Traceback (most recent call")):
+    for code, out, err in ((4, "{}", ""), (139, "", ""), (0, '{"a": ', ""), (2, "", "Traceback (most recent call")):
         assert fuzz.fault(item, code, out, err) is not None

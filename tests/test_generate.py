@@ -15,7 +15,7 @@ from ptxmm.analysis.observe import observed
 from ptxmm.analysis.search import final_states, values
 from ptxmm.cat import Model, load, names, parse_model
 from ptxmm.engines.result import Limits
-from ptxmm.engines.sat import Solver
+from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.formats.writer import same, write
 from ptxmm.generate.names import canonical_name
 from ptxmm.generate.problem import Candidate, Separation

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ptxmm.events.arithmetic import compute, convert
-from ptxmm.events.barriers import Meeting, meetings
-from ptxmm.events.domains import possible_values, traces
-from ptxmm.events.execution import Layout, Scene
-from ptxmm.events.expressions import Expressions
-from ptxmm.events.interpreter import Missing, Undecided, programs, run
-from ptxmm.events.readings import Readings
-from ptxmm.events.trace import Trace
+from ptxmm.events.explicit.barriers import Meeting, meetings
+from ptxmm.events.explicit.domains import possible_values, traces
+from ptxmm.events.explicit.interpreter import Missing, Undecided, programs, run
+from ptxmm.events.explicit.readings import Readings
+from ptxmm.events.explicit.relations.execution import Layout, Scene
+from ptxmm.events.explicit.trace import Trace
+from ptxmm.events.explicit.values.arithmetic import compute, convert
+from ptxmm.events.explicit.values.expressions import Expressions
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Type
 from tests.support import parse_one
@@ -132,9 +132,11 @@ def only(text: str, **options: bool) -> tuple[Test, list[Trace]]:
 
 def thread(*lines: str) -> str:
     """A test of one typed thread over x and y."""
-    return "PTX t\n{ .global .u32 x = 0; .global .u32 y = 0; .global .u64 z = 0; }\nP0 @ cta 0 {\n" + "".join(
-        f"{line};\n" if not line.endswith(":") else f"{line}\n" for line in lines
-    ) + "}\nexists (x == 0)\n"
+    return (
+        "PTX t\n{ .global .u32 x = 0; .global .u32 y = 0; .global .u64 z = 0; }\nP0 @ cta 0 {\n"
+        + "".join(f"{line};\n" if not line.endswith(":") else f"{line}\n" for line in lines)
+        + "}\nexists (x == 0)\n"
+    )
 
 
 def test_dependencies_of_a_straight_line() -> None:

@@ -27,7 +27,7 @@ from tests.tally import Tally
 UNROLL = 45
 LOADS = 25
 INSTRUCTIONS = 700
-SILENT = ("ptxmm.events.interpreter.silent", "ptxmm.events.symbolic.build.silent")
+SILENT = ("ptxmm.events.explicit.interpreter.silent", "ptxmm.events.symbolic.build.silent")
 """Where the engines ask which atomics may be left out."""
 USUAL, HIGH = 3, 4
 SECONDS = 5

@@ -233,9 +233,7 @@ SPECIFICATION = [
 
 
 @pytest.mark.parametrize(("text", "kind", "line", "column", "width", "message", "hint"), SPECIFICATION)
-def test_mistakes(
-    text: str, kind: str, line: int, column: int, width: int, message: str, hint: str | None
-) -> None:
+def test_mistakes(text: str, kind: str, line: int, column: int, width: int, message: str, hint: str | None) -> None:
     with pytest.raises(PtxmmError) as caught:
         parse_launches(text, "k.toml")
     error = caught.value
@@ -851,7 +849,8 @@ def test_calls_and_indexed_branches_are_inlined() -> None:
     module = entry(
         POINTER,
         "  mov.u32 %r1, %ctaid.x;\n  { .param .b32 a; .param .b32 r; st.param.b32 [a], %r1;\n"
-        "  call.uni (r), twice, (a); ld.param.b32 %r2, [r]; }\n" + STORE.format("%r2")
+        "  call.uni (r), twice, (a); ld.param.b32 %r2, [r]; }\n"
+        + STORE.format("%r2")
         + "ts: .branchtargets L1, L2;\n  brx.idx %r1, ts;\nL1:\n  st.global.u32 [%rd2], 8;\n  ret;\nL2:\n"
         "  st.global.u32 [%rd2], 9;\n",
         before=".func (.param .b32 r) twice(.param .b32 a)\n{\n  .reg .b32 %r<3>;\n  ld.param.b32 %r1, [a];\n"

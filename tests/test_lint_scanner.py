@@ -38,7 +38,7 @@ def ptx(text: str) -> str:
         'asm(R"xy(ret;)xy" "");',
         'asm(u8"ret;");',
         'asm("\\x72" "et\\073");',
-        "auto n = 1'000; asm(\"ret;\");",
+        'auto n = 1\'000; asm("ret;");',
         "char c = '\"'; asm(\"ret;\"); char d = '\\'';",
         '#define F "(" // "\nasm("ret;");',
         '#define F() asm("ret;")',
@@ -104,7 +104,7 @@ def test_operands() -> None:
         ("%[b] %[a]", "%$1 %$0"),
         ("L%=: bra L%=", "L0: bra L0"),
         ("%{ x %}", " x "),
-        ("\\t\\\"\\\\ %0", '\t"\\ %$0'),
+        ('\\t\\"\\\\ %0', '\t"\\ %$0'),
     ],
 )
 def test_escapes(template: str, printed: str) -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import ptxmm.formats.litmus
 from ptxmm.engines.result import Observed
+from ptxmm.program.shared.undetermined import writers
+from ptxmm.program.shared.windows import in_window
 from ptxmm.program.test import Test
-from ptxmm.program.undetermined import writers
-from ptxmm.program.unknown import unknown_bytes
-from ptxmm.program.windows import in_window
+from ptxmm.program.unspecified.unknown import unknown_bytes
 from tests import random_families, reference
 from tests.random_programs import MODELS, STRONGER, Line, Program, programs, seeded
 from tests.reference import Final, everything

@@ -266,9 +266,7 @@ def test_models_prints_what_check_uses(folder: Path, capsys: pytest.CaptureFixtu
         (["--model", "sc[without=Causality]"], 2, "error: sc has no check or definition `Causality`\n"),
     ],
 )  # fmt: skip
-def test_refusals(
-    folder: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refusals(folder: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     found, _, err = _ptxmm(capsys, "check", "mp.litmus", *arguments)
     assert (found, err[: len(said)]) == (code, said)
     assert said or err == ""

@@ -9,7 +9,7 @@ from ptxmm.cat import load
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
 from ptxmm.formats.writer import same, write
-from ptxmm.program.chunks import Chunks
+from ptxmm.program.shared.chunks import Chunks
 from tests.support import ask, model_named
 
 DECLARATIONS = ".global .u32 x = 0; .global .u32 y = 0; m @ multimem x, y;"

@@ -125,13 +125,17 @@ def test_proxies_of_loads(text: str, proxy: str) -> None:
 
 
 def test_other_instructions() -> None:
-    ops = one(
-        body(
-            "st.volatile [x], 2; ld.volatile r1, [x]; sust.relaxed.gpu [s], r0; atom.add.acq_rel.gpu r2, [x], 1;"
-            "red.add.relaxed.gpu [x], r0; suatom.add.relaxed.gpu r3, [s], 1; fence.sc.sys; fence.acq_rel.cta;"
-            "fence.proxy.alias; fence.alias; fence.proxy.texture;"
+    ops = (
+        one(
+            body(
+                "st.volatile [x], 2; ld.volatile r1, [x]; sust.relaxed.gpu [s], r0; atom.add.acq_rel.gpu r2, [x], 1;"
+                "red.add.relaxed.gpu [x], r0; suatom.add.relaxed.gpu r3, [s], 1; fence.sc.sys; fence.acq_rel.cta;"
+                "fence.proxy.alias; fence.alias; fence.proxy.texture;"
+            )
         )
-    ).threads[0].body[1:]
+        .threads[0]
+        .body[1:]
+    )
     volatile = ops[0]
     assert isinstance(volatile, Store) and volatile.volatile and (volatile.sem, volatile.scope) == ("relaxed", "sys")
     assert isinstance(ops[2], Store) and ops[2].proxy == "surface" and ops[2].values == (Reg("r0"),)

@@ -6,7 +6,7 @@ import pytest
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
-from ptxmm.program.positions import position_uses
+from ptxmm.program.unspecified.positions import position_uses
 from tests.decided import decided_tests
 from tests.support import parse_one
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from ptxmm.analysis.progress import ProgressResult, progress
 from ptxmm.cat import load
 from ptxmm.cli.app import application
+from ptxmm.engines.explicit.hangs import Visibility
 from ptxmm.engines.fairness import FAIRNESS, Fairness
-from ptxmm.engines.hangs import Visibility
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse, read

@@ -124,61 +124,129 @@ def test_what_a_product_reads_and_writes() -> None:
 F32_4 = "{a, b, c, d}"
 ILLEGAL: list[tuple[str, str, str | None]] = [
     (f"{MMA}.f32.f16.f16 {F32_4}, e, f, p, 1, 1, 0, 0", "`wgmma.mma_async` needs a shape, such as .m64n8k8", None),
-    (f"{MMA}.m64n12k16.f32.f16.f16 {F32_4}, e, f, p, 1, 1, 0, 0", "`wgmma.mma_async` takes no `.m64n12k16`",
-     "shapes of `wgmma.mma_async`: .m64n8k8 to .m64n256k256"),
-    (f"{MMA}.m64n8k16.f16.f16 {F32_4}, e, f, p, 1, 1, 0, 0", "`wgmma.mma_async` needs a type of B: .f16 .bf16 .tf32 "
-     ".e4m3 .e5m2 .s8 .u8 .b1", None),
+    (
+        f"{MMA}.m64n12k16.f32.f16.f16 {F32_4}, e, f, p, 1, 1, 0, 0",
+        "`wgmma.mma_async` takes no `.m64n12k16`",
+        "shapes of `wgmma.mma_async`: .m64n8k8 to .m64n256k256",
+    ),
+    (
+        f"{MMA}.m64n8k16.f16.f16 {F32_4}, e, f, p, 1, 1, 0, 0",
+        "`wgmma.mma_async` needs a type of B: .f16 .bf16 .tf32 .e4m3 .e5m2 .s8 .u8 .b1",
+        None,
+    ),
     ("wgmma.mma_async.aligned.m64n8k16.f32.f16.f16 {a}, e, f, p", "`wgmma.mma_async` needs `.sync`", None),
     ("wgmma.mma_async.sync.m64n8k16.f32.f16.f16 {a}, e, f, p", "`wgmma.mma_async` needs `.aligned`", None),
-    (f"{MMA}.m64n8k16.f32.f16.bf16 {F32_4}, e, f, p, 1, 1, 0, 0", "`wgmma.mma_async` multiplies .f16 by .f16, not by "
-     ".bf16", None),
-    (f"{MMA}.m64n8k16.f16.bf16.bf16 {{a, b}}, e, f, p, 1, 1, 0, 0", "`wgmma.mma_async` of .bf16 has no accumulator "
-     ".f16", "accumulators of .bf16: .f32"),
-    (f"{MMA}.m64n8k16.f32.e4m3.e5m2 {F32_4}, e, f, p, 1, 1", "`wgmma.mma_async` of .e4m3 has shapes with k32, not "
-     ".m64n8k16", "write .m64n8k32"),
-    (f"{MMA}.m64n40k32.s32.s8.s8 {F32_4}, e, f, p", "`wgmma.mma_async` of .s8 has no shape .m64n40k32",
-     "n is 8, 16, 24, 32 or a multiple of 16"),
-    (f"{MMA}.m64n8k32.satfinite.f32.e4m3.e4m3 {F32_4}, e, f, p, 1, 1", "`wgmma.mma_async` of .e4m3 takes no "
-     "`.satfinite`", "only .s8 and .u8 have it"),
+    (
+        f"{MMA}.m64n8k16.f32.f16.bf16 {F32_4}, e, f, p, 1, 1, 0, 0",
+        "`wgmma.mma_async` multiplies .f16 by .f16, not by .bf16",
+        None,
+    ),
+    (
+        f"{MMA}.m64n8k16.f16.bf16.bf16 {{a, b}}, e, f, p, 1, 1, 0, 0",
+        "`wgmma.mma_async` of .bf16 has no accumulator .f16",
+        "accumulators of .bf16: .f32",
+    ),
+    (
+        f"{MMA}.m64n8k16.f32.e4m3.e5m2 {F32_4}, e, f, p, 1, 1",
+        "`wgmma.mma_async` of .e4m3 has shapes with k32, not .m64n8k16",
+        "write .m64n8k32",
+    ),
+    (
+        f"{MMA}.m64n40k32.s32.s8.s8 {F32_4}, e, f, p",
+        "`wgmma.mma_async` of .s8 has no shape .m64n40k32",
+        "n is 8, 16, 24, 32 or a multiple of 16",
+    ),
+    (
+        f"{MMA}.m64n8k32.satfinite.f32.e4m3.e4m3 {F32_4}, e, f, p, 1, 1",
+        "`wgmma.mma_async` of .e4m3 takes no `.satfinite`",
+        "only .s8 and .u8 have it",
+    ),
     (f"{MMA}.m64n8k256.s32.b1.b1 {F32_4}, e, f, p", "`wgmma.mma_async` of .b1 needs `.and`", "write .b1.b1.and.popc"),
     (f"{MMA}.m64n8k256.s32.b1.b1.xor.popc {F32_4}, e, f, p", "`wgmma.mma_async` takes no `.xor`", None),
-    (f"{MMA}.m64n8k32.s32.s8.s8.popc {F32_4}, e, f, p", "`wgmma.mma_async` of .s8 takes no `.popc`",
-     "only .b1 has .and.popc"),
-    (f"{SPARSE}.m64n8k16.f32.f16.f16 {F32_4}, e, f, m, 0, p, 1, 1, 0, 0", "`wgmma.mma_async.sp` of .f16 has shapes "
-     "with k32, not .m64n8k16", "write .m64n8k32"),
-    (f"{SPARSE}.m64n8k32.s32.b1.b1 {F32_4}, e, f, m, 0, p", "`wgmma.mma_async.sp` takes no `.b1`",
-     "types of A of `wgmma.mma_async.sp`: .f16 .bf16 .tf32 .e4m3 .e5m2 .s8 .u8"),
-    (f"{MMA}.m64n8k16.f32.f16.f16 {{a, b}}, e, f, p, 1, 1, 0, 0", "the accumulator of `.m64n8k16.f32` takes a vector "
-     "of 4, 2 given", None),
+    (
+        f"{MMA}.m64n8k32.s32.s8.s8.popc {F32_4}, e, f, p",
+        "`wgmma.mma_async` of .s8 takes no `.popc`",
+        "only .b1 has .and.popc",
+    ),
+    (
+        f"{SPARSE}.m64n8k16.f32.f16.f16 {F32_4}, e, f, m, 0, p, 1, 1, 0, 0",
+        "`wgmma.mma_async.sp` of .f16 has shapes with k32, not .m64n8k16",
+        "write .m64n8k32",
+    ),
+    (
+        f"{SPARSE}.m64n8k32.s32.b1.b1 {F32_4}, e, f, m, 0, p",
+        "`wgmma.mma_async.sp` takes no `.b1`",
+        "types of A of `wgmma.mma_async.sp`: .f16 .bf16 .tf32 .e4m3 .e5m2 .s8 .u8",
+    ),
+    (
+        f"{MMA}.m64n8k16.f32.f16.f16 {{a, b}}, e, f, p, 1, 1, 0, 0",
+        "the accumulator of `.m64n8k16.f32` takes a vector of 4, 2 given",
+        None,
+    ),
     (f"{MMA}.m64n8k16.f32.f16.f16 a, e, f, p, 1, 1, 0, 0", "expected a vector of 4, found `a`", "write {a, b}"),
-    (f"{MMA}.m64n8k16.f32.f16.f16 {{a, _, b, c}}, e, f, p, 1, 1, 0, 0", "expected a destination register, found `_`",
-     None),
-    (f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, {{e}}, f, p, 1, 1, 0", "the matrix A in registers takes a vector of 4, 1 "
-     "given", None),
-    (f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, f, p, 1, 1, 0", "`wgmma.mma_async` takes 8 operands (d, a, b-desc, "
-     "scale-d, imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b), 7 given", None),
-    (f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, {F32_4}, f, p, 1, 1, 0, 0", "`wgmma.mma_async` takes 7 operands (d, a, "
-     "b-desc, scale-d, imm-scale-a, imm-scale-b, imm-trans-b), 8 given", None),
-    (f"{MMA}.m64n8k32.s32.s8.s8 {F32_4}, e, f, p, 1, 1", "`wgmma.mma_async` takes 4 operands (d, a, b-desc, scale-d), "
-     "6 given", None),
-    (f"{MMA}.m64n8k16.f32.f16.f16", "`wgmma.mma_async` takes 8 operands (d, a, b-desc, scale-d, imm-scale-a, "
-     "imm-scale-b, imm-trans-a, imm-trans-b), 0 given", None),
-    (f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, x, p, 1, 1, 0, 0", "`wgmma.mma_async` can't use the variable `x`",
-     "mov.u64 rd, x takes the address, ld reads the value"),
-    (f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, [f], p, 1, 1, 0, 0", "expected a register or a constant, found a memory "
-     "operand", None),
+    (
+        f"{MMA}.m64n8k16.f32.f16.f16 {{a, _, b, c}}, e, f, p, 1, 1, 0, 0",
+        "expected a destination register, found `_`",
+        None,
+    ),
+    (
+        f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, {{e}}, f, p, 1, 1, 0",
+        "the matrix A in registers takes a vector of 4, 1 given",
+        None,
+    ),
+    (
+        f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, f, p, 1, 1, 0",
+        "`wgmma.mma_async` takes 8 operands (d, a, b-desc, "
+        "scale-d, imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b), 7 given",
+        None,
+    ),
+    (
+        f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, {F32_4}, f, p, 1, 1, 0, 0",
+        "`wgmma.mma_async` takes 7 operands (d, a, b-desc, scale-d, imm-scale-a, imm-scale-b, imm-trans-b), 8 given",
+        None,
+    ),
+    (
+        f"{MMA}.m64n8k32.s32.s8.s8 {F32_4}, e, f, p, 1, 1",
+        "`wgmma.mma_async` takes 4 operands (d, a, b-desc, scale-d), 6 given",
+        None,
+    ),
+    (
+        f"{MMA}.m64n8k16.f32.f16.f16",
+        "`wgmma.mma_async` takes 8 operands (d, a, b-desc, scale-d, imm-scale-a, "
+        "imm-scale-b, imm-trans-a, imm-trans-b), 0 given",
+        None,
+    ),
+    (
+        f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, x, p, 1, 1, 0, 0",
+        "`wgmma.mma_async` can't use the variable `x`",
+        "mov.u64 rd, x takes the address, ld reads the value",
+    ),
+    (
+        f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, [f], p, 1, 1, 0, 0",
+        "expected a register or a constant, found a memory operand",
+        None,
+    ),
     (f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, f, 2, 1, 1, 0, 0", "`scale-d` is a predicate, 0 or 1, not 2", None),
     (f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, f, p, 0, 1, 0, 0", "`imm-scale-a` is -1 or 1, not 0", None),
-    (f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, f, p, 1, 1, 0, q", "`imm-trans-b` must be an integer constant, found "
-     "`q`", None),
-    (f"{SPARSE}.m64n8k32.f32.f16.f16 {F32_4}, e, f, 5, 0, p, 1, 1, 0, 0", "expected a register with the sparsity "
-     "metadata, found `5`", None),
+    (
+        f"{MMA}.m64n8k16.f32.f16.f16 {F32_4}, e, f, p, 1, 1, 0, q",
+        "`imm-trans-b` must be an integer constant, found `q`",
+        None,
+    ),
+    (
+        f"{SPARSE}.m64n8k32.f32.f16.f16 {F32_4}, e, f, 5, 0, p, 1, 1, 0, 0",
+        "expected a register with the sparsity metadata, found `5`",
+        None,
+    ),
     (f"{SPARSE}.m64n8k32.f32.f16.f16 {F32_4}, e, f, m, 2, p, 1, 1, 0, 0", "`sp-sel` is 0 or 1, not 2", None),
     (f"{SPARSE}.m64n8k64.s32.s8.s8 {F32_4}, e, f, m, 1, p", "`sp-sel` of .k64 is 0, not 1", None),
     ("wgmma.fence.sync", "`wgmma.fence` needs `.aligned`", None),
     ("wgmma.fence.sync.aligned 0", "`wgmma.fence` takes no operands, 1 given", None),
-    ("wgmma.mma.sync.aligned", "there is no such form of `wgmma`", "the forms are wgmma.fence, wgmma.commit_group, "
-     "wgmma.wait_group, wgmma.mma_async, wgmma.mma_async.sp"),
+    (
+        "wgmma.mma.sync.aligned",
+        "there is no such form of `wgmma`",
+        "the forms are wgmma.fence, wgmma.commit_group, wgmma.wait_group, wgmma.mma_async, wgmma.mma_async.sp",
+    ),
     ("wgmma.mma_asinc.sync.aligned", "`wgmma` has no form `.mma_asinc`", "did you mean `.mma_async`?"),
     ("ldmatrix.sync.aligned.m8n8.b16 {a}, [x]", "`ldmatrix` needs a number of matrices: .x1 .x2 .x4", None),
     ("ldmatrix.sync.aligned.m8n8.x3.b16 {a, b, c}, [x]", "`ldmatrix` has no qualifier `.x3`", None),
@@ -187,8 +255,11 @@ ILLEGAL: list[tuple[str, str, str | None]] = [
     ("ldmatrix.sync.aligned.m8n8.x2.b16 {_, _}, [x]", "at least one element of the vector must be a register", None),
     ("ldmatrix.sync.aligned.m8n8.x1.b16 {5}, [x]", "expected a destination register, found `5`", None),
     ("ldmatrix.sync.aligned.m8n8.x1.b16 {a}, x", "expected an address, found `x`", "write [x]"),
-    ("ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16 {a}, [x]", "`ldmatrix` takes no `.shared::cluster`",
-     "state spaces of `ldmatrix`: .shared .shared::cta"),
+    (
+        "ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16 {a}, [x]",
+        "`ldmatrix` takes no `.shared::cluster`",
+        "state spaces of `ldmatrix`: .shared .shared::cta",
+    ),
     ("ldmatrix.sync.m8n8.x1.b16 {a}, [x]", "`ldmatrix` needs `.aligned`", None),
     ("ldmatrix.sync.aligned.m8n8.x1.b32 {a}, [x]", "`ldmatrix` takes no `.b32`", None),
     ("stmatrix.sync.aligned.m8n8.x1.b16 {a}, [x]", "expected an address, found a vector", None),
@@ -225,33 +296,81 @@ def test_first_version(text: str, version: Version) -> None:
 
 # Real PTX that is later than 8.5 and not supported: what is named, its version, and what is said with that version.
 LATER = [
-    ("tcgen05.ld.sync.aligned.16x64b.x1.b32 {a}, [x]", "tcgen05.ld.16x64b", "8.6",
-     "`.16x64b` is not supported yet (`{}`)"),
-    ("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [a]", "tcgen05.commit.cta_group::2", "8.6",
-     "`.cta_group::2` is not supported yet (`{}`)"),
-    ("tcgen05.mma.sp.cta_group::1.kind::f16 [x], b, c, [y], d, p", "tcgen05.mma.sp", "8.6",
-     "`.sp` is not supported yet (`{}`)"),
-    ("tcgen05.cp.cta_group::1.32x128b.warpx4 [x], a", "tcgen05.cp.32x128b", "8.6",
-     "`.32x128b` is not supported yet (`{}`)"),
-    ("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [x], [y]",
-     "clusterlaunchcontrol.try_cancel", "8.6", "`{}` is not supported yet"),
-    ("clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {a, b, c, _}, d",
-     "clusterlaunchcontrol.query_cancel", "8.6", "`{}` is not supported yet"),
+    (
+        "tcgen05.ld.sync.aligned.16x64b.x1.b32 {a}, [x]",
+        "tcgen05.ld.16x64b",
+        "8.6",
+        "`.16x64b` is not supported yet (`{}`)",
+    ),
+    (
+        "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [a]",
+        "tcgen05.commit.cta_group::2",
+        "8.6",
+        "`.cta_group::2` is not supported yet (`{}`)",
+    ),
+    (
+        "tcgen05.mma.sp.cta_group::1.kind::f16 [x], b, c, [y], d, p",
+        "tcgen05.mma.sp",
+        "8.6",
+        "`.sp` is not supported yet (`{}`)",
+    ),
+    (
+        "tcgen05.cp.cta_group::1.32x128b.warpx4 [x], a",
+        "tcgen05.cp.32x128b",
+        "8.6",
+        "`.32x128b` is not supported yet (`{}`)",
+    ),
+    (
+        "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [x], [y]",
+        "clusterlaunchcontrol.try_cancel",
+        "8.6",
+        "`{}` is not supported yet",
+    ),
+    (
+        "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {a, b, c, _}, d",
+        "clusterlaunchcontrol.query_cancel",
+        "8.6",
+        "`{}` is not supported yet",
+    ),
     ("st.bulk.weak.shared::cta [x], a, 0", "st.bulk", "8.6", "`.bulk` is not supported yet (`{}`)"),
-    ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {a, b}, [x]", "ldmatrix.m16n16", "8.6",
-     "`.m16n16` is not supported yet (`{}`)"),
-    ("ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {a}, [x]", "ldmatrix.m8n16", "8.6",
-     "`.m8n16` is not supported yet (`{}`)"),
-    ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [x], {a}", "stmatrix.m16n8", "8.6",
-     "`.m16n8` is not supported yet (`{}`)"),
-    ("cp.async.bulk.global.shared::cta.bulk_group.cp_mask [x], [y], 16, a", "cp.async.bulk.cp_mask", "8.6",
-     "`.cp_mask` is not supported yet (`{}`)"),
-    ("tensormap.replace.tile.swizzle_atomicity.b1024.b32 [x], 1", "tensormap.replace.swizzle_atomicity", "8.6",
-     "`.swizzle_atomicity` is not supported yet (`{}`)"),
+    (
+        "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {a, b}, [x]",
+        "ldmatrix.m16n16",
+        "8.6",
+        "`.m16n16` is not supported yet (`{}`)",
+    ),
+    (
+        "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {a}, [x]",
+        "ldmatrix.m8n16",
+        "8.6",
+        "`.m8n16` is not supported yet (`{}`)",
+    ),
+    (
+        "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [x], {a}",
+        "stmatrix.m16n8",
+        "8.6",
+        "`.m16n8` is not supported yet (`{}`)",
+    ),
+    (
+        "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [x], [y], 16, a",
+        "cp.async.bulk.cp_mask",
+        "8.6",
+        "`.cp_mask` is not supported yet (`{}`)",
+    ),
+    (
+        "tensormap.replace.tile.swizzle_atomicity.b1024.b32 [x], 1",
+        "tensormap.replace.swizzle_atomicity",
+        "8.6",
+        "`.swizzle_atomicity` is not supported yet (`{}`)",
+    ),
     ("redux.sync.min.f32 a, b, 1", "redux.f32", "8.6", "`.f32` is not supported yet (`{}`)"),
     ("st.async.release.gpu.global.u32 [x], a", "st.async.release", "8.7", "`.release` is not supported yet (`{}`)"),
-    ("ld.global.L2::evict_last.v8.b32 {a, b, c, d, e, f, g, h}, [x]", "ld.L2::evict_last", "8.8",
-     "`.L2::evict_last` is not supported yet (`{}`)"),
+    (
+        "ld.global.L2::evict_last.v8.b32 {a, b, c, d, e, f, g, h}, [x]",
+        "ld.L2::evict_last",
+        "8.8",
+        "`.L2::evict_last` is not supported yet (`{}`)",
+    ),
 ]
 
 

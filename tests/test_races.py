@@ -45,9 +45,7 @@ def two(first: str, second: str, declarations: str = ".global .u32 x = 0;", plac
 def pairs(result: RacesResult, test: Test) -> Pairs:
     """The racy pairs as (thread, index) of both instructions."""
     number = {thread.name: i for i, thread in enumerate(test.threads)}
-    return {
-        ((number[r.first.thread], r.first.index), (number[r.second.thread], r.second.index)) for r in result.races
-    }
+    return {((number[r.first.thread], r.first.index), (number[r.second.thread], r.second.index)) for r in result.races}
 
 
 # What fails.
@@ -117,9 +115,7 @@ def test_virtual_aliases() -> None:
     declarations = ".global .u32 x = 0; y @ generic aliases x;"
     test = two("st.relaxed.gpu.global.u32 [x], 1;", "ld.relaxed.gpu.global.u32 r0, [y];", declarations)
     (race,) = found(test).races
-    assert [c.text for c in race.fails] == [
-        "they access the same bytes through different virtual addresses, x and y"
-    ]
+    assert [c.text for c in race.fails] == ["they access the same bytes through different virtual addresses, x and y"]
 
 
 def test_a_thread_races_with_itself() -> None:
@@ -290,7 +286,7 @@ def test_a_model_of_the_users_own(tmp_path: Path) -> None:
 def raised(test: Test) -> frozenset[str]:
     """The flags that the explicit engine finds."""
     from ptxmm.engines.result import Observed
-    from ptxmm.program.unknown import assignments
+    from ptxmm.program.unspecified.unknown import assignments
 
     limits = Limits(deadline=time.monotonic() + 20)
     found: frozenset[str] = frozenset()

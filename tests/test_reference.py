@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ptxmm import cat, formats
 from ptxmm.analysis.expectation import expectations
-from ptxmm.events import floats
-from ptxmm.events.symbolic import floats as symbolic_floats
+from ptxmm.events.explicit.values import floats
+from ptxmm.events.symbolic.values import floats as symbolic_floats
 from ptxmm.program.condition import evaluate
 from ptxmm.ptx.ops import Type
 from tests import reference, reference_floats

@@ -59,8 +59,14 @@ UNCONDITIONAL = replace(
     notes=(),
 )
 EMPTY = replace(
-    RESULT, holds=False, observation=None, flags=("deadlock",), expected="none+deadlock", conclusion="expected",
-    outcomes=(), notes=(),
+    RESULT,
+    holds=False,
+    observation=None,
+    flags=("deadlock",),
+    expected="none+deadlock",
+    conclusion="expected",
+    outcomes=(),
+    notes=(),
 )
 FAILURE = Failure("bad.litmus", "syntax", "no good", "bad.litmus:3:7: error: no good", None, None, 3, 7, "do better")
 ALL = (RESULT, SHORT, UNCONDITIONAL, EMPTY, FAILURE)

@@ -86,9 +86,7 @@ def test_a_source_has_to_be_a_file(
 
 
 @pytest.mark.parametrize("command", ["check", "extract", "convert", "lint"])
-def test_no_standard_input(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_standard_input(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     code, _, err = _ptxmm(capsys, command, "-")
     assert code == 2 and err == "<stdin>: error: standard input is closed\n"

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from ptxmm import cat
 from ptxmm.analysis.observe import observed
 from ptxmm.analysis.outcomes import check
+from ptxmm.engines.explicit.witness import Confirmer
 from ptxmm.engines.result import Limits, Search
-from ptxmm.engines.solve import search
-from ptxmm.engines.whole import rule
-from ptxmm.engines.witness import Confirmer
+from ptxmm.engines.symbolic.solve import search
+from ptxmm.engines.symbolic.tearing import rule
 from ptxmm.errors import PtxmmError
-from ptxmm.events.symbolic.floats import compute_float
+from ptxmm.events.symbolic.values.floats import compute_float
 from ptxmm.formats.litmus import parse
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Type
@@ -616,7 +616,7 @@ def test_a_bulk_copy_of_no_bytes_still_has_addresses(offset: int, why: str) -> N
 
 
 def test_a_value_in_too_many_ways_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptxmm.events.symbolic.values.LIMIT", 4)
+    monkeypatch.setattr("ptxmm.events.symbolic.values.domain.LIMIT", 4)
     text = """PTX t
 { .global .u32 x = 0; .global .u32 y = 0; }
 P0 @ cta 0 { st.u32 [x], 1; st.u32 [x], 2; st.u32 [y], 4; st.u32 [y], 8; }

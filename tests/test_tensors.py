@@ -118,9 +118,7 @@ def test_coordinates_in_registers() -> None:
         (REDUCE, "{2, 2}, {4, 2}", 2, "-1, 0", {0: 100, 4: 104}),
     ],
 )
-def test_what_is_outside_is_not_written(
-    copy: str, shape: str, rank: int, start: str, changed: dict[int, int]
-) -> None:
+def test_what_is_outside_is_not_written(copy: str, shape: str, rank: int, start: str, changed: dict[int, int]) -> None:
     values = [changed.get(i, i + 1) for i in range(8)]
     whole = " /\\ ".join(f"g[{i}] == {v}" for i, v in enumerate(values))
     body = f"fence.proxy.async; {copy.format(rank, start)}"

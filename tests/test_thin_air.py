@@ -208,9 +208,7 @@ def compare(seeds: range, tally: Tally, *, seconds: float) -> int:
             try:
                 answers = {e: ask(e, parse_one(text), chosen, unroll=2, seconds=seconds) for e in ENGINES}
                 states = {e: a.states for e, a in answers.items()}
-                known = reference.outcomes(
-                    parse_one(text), model, dependencies=dependencies, unroll=2, seconds=seconds
-                )
+                known = reference.outcomes(parse_one(text), model, dependencies=dependencies, unroll=2, seconds=seconds)
             except (Timeout, reference.TooSlow):
                 unfinished += 1
                 continue

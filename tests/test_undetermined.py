@@ -124,9 +124,7 @@ def test_discard_of_other_memory_is_undefined() -> None:
 
 
 def test_discard_in_a_loop_is_refused() -> None:
-    threads = (
-        "P0 @ cta 0 {\n L: discard.global.L2 [x], 128;\n ld.global.u32 r0, [x]; setp.eq.u32 p, r0, 0; @p bra L; }"
-    )
+    threads = "P0 @ cta 0 {\n L: discard.global.L2 [x], 128;\n ld.global.u32 r0, [x]; setp.eq.u32 p, r0, 0; @p bra L; }"
     error = refused(ARRAY, threads)
     assert "discard.global.L2 in a loop" in error.message and error.line == 4
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Result
-from ptxmm.analysis.unread import without_unread
+from ptxmm.analysis.uninitialised import without_unread
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.formats import parse
 from ptxmm.program.test import Test

@@ -12,8 +12,8 @@ from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
-from ptxmm.program.chunks import Chunks
 from ptxmm.program.condition import evaluate
+from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Load, Store, elements
 from tests import reference

@@ -12,7 +12,7 @@ from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
 from ptxmm.formats.writer import write
-from ptxmm.program.windows import MOST_VARIABLES
+from ptxmm.program.shared.windows import MOST_VARIABLES
 
 S = ".shared .align 16 .u32 s[4] @ cta 0, cluster 0 = {1, 2, 3, 4};"
 G = ".global .align 16 .u32 g[4] = {5, 6, 7, 8};"
@@ -110,9 +110,7 @@ def test_which_variable_is_an_mbarrier() -> None:
 
 def test_remote_stores() -> None:
     declared = ".shared .u32 d @ cta 1, cluster 0 = 0; .shared .b64 b @ cta 1, cluster 0 = mbarrier(0, 4);"
-    sender = (
-        "mov.u32 r, d; mov.u32 m, b; st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [r], 7, [m];"
-    )
+    sender = "mov.u32 r, d; mov.u32 m, b; st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [r], 7, [m];"
     wait = "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [m], 0;"
     receiver = f"mov.u32 m, b; {wait} ld.shared.u32 r0, [d];"
     assert observation(file(declared, "filter (P1:p == 1) exists (P1:r0 == 7)", sender, receiver)) == "always"

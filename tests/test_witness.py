@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from ptxmm.cat import load
-from ptxmm.engines.enumerate import search
+from ptxmm.engines.explicit.enumerate import search
+from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed, confirm
 from ptxmm.engines.result import Found, Limits, Source, Witness
-from ptxmm.engines.witness import Confirmer, Unconfirmed, confirm
 from ptxmm.program.condition import State
 from ptxmm.program.test import Test
 from tests.reference import everything

@@ -15,8 +15,8 @@ from ptxmm.analysis.observe import memory_name, observed, outcome, register_name
 from ptxmm.analysis.result import Note, Observation, Outcome, Status, told
 from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
 from ptxmm.cat import Model, index, specification
+from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness
-from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import (
     Comparison,
@@ -28,7 +28,7 @@ from ptxmm.program.condition import (
     State,
 )
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import has_unknown
+from ptxmm.program.unspecified.unknown import has_unknown
 
 MOST = 3
 """So many differing final states of each side are shown with an execution and a reason unless told otherwise."""
@@ -293,9 +293,7 @@ def _notes(side: Side, view: _View, limits: Limits) -> Iterator[Note]:
         yield Note("unknown", f"{side.name}: the program computes with unknown values ({computed})")
 
 
-def _differences(
-    mine: _View, other: _View, keys: Sequence[_Key], limits: Limits, most: int
-) -> Iterator[Difference]:
+def _differences(mine: _View, other: _View, keys: Sequence[_Key], limits: Limits, most: int) -> Iterator[Difference]:
     """The states ``keys`` of ``mine``, those that satisfy the condition first; the first ``most`` with an execution."""
     witnesses = {values(mine.what, found.state): found.witness for found in mine.found.search.found}
     shown = [(mine.states[key], outcome(mine.test, mine.what, mine.states[key])) for key in keys]

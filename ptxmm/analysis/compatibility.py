@@ -8,8 +8,8 @@ from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Coverage
 from ptxmm.engines.result import Search
 from ptxmm.errors import PtxmmError
-from ptxmm.events.readings import readings
-from ptxmm.program.pointers import known_addresses
+from ptxmm.events.explicit.readings import readings
+from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import FAMILIES, Atomic, Fence, Load, ProxyFence, Reg, Source, Store, Sym, elements
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
-from ptxmm.engines.witness import Rebuilt
-from ptxmm.events.execution import Layout
+from ptxmm.events.explicit.relations.execution import Layout
 from ptxmm.program.floats import real_text
+from ptxmm.program.shared.windows import in_window
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import unknown_bytes
-from ptxmm.program.windows import in_window
+from ptxmm.program.unspecified.unknown import unknown_bytes
 
 INITIAL = "initial"
 """What stands for the instruction of an initial write."""

@@ -32,7 +32,7 @@ from ptxmm.events.symbolic.variants import Site, Switch
 from ptxmm.program.condition import Proposition, State, evaluate
 from ptxmm.program.edit import edited
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import has_unknown
+from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.ptx.ops import Barrier, ClusterBarrier, Op, WarpBarrier
 
 MOST = 10
@@ -278,9 +278,7 @@ class _Search:
             return Family(everything.test, everything.variations, self.model, wanted, self.limits)
 
         steps = strengthenings(self.test, self.model.coverage, self.costs)
-        repairs = Repairs(
-            self.test, steps, self.model.coverage, self.costs, problem, self.limits.check, sets=SETS
-        )
+        repairs = Repairs(self.test, steps, self.model.coverage, self.costs, problem, self.limits.check, sets=SETS)
         while (cost := repairs.cost) is not None and not self._enough(cost):
             if repairs.tried >= TRIED:
                 self._bound("repairs", cost)

@@ -9,9 +9,9 @@ from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, Term, evaluate, terms
 from ptxmm.program.floats import real_text
 from ptxmm.program.fragments import fragments
+from ptxmm.program.shared.windows import BITS, in_window
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import Bytes, unknown_bytes
-from ptxmm.program.windows import BITS, in_window
+from ptxmm.program.unspecified.unknown import Bytes, unknown_bytes
 from ptxmm.ptx.ops import Type
 
 

@@ -20,7 +20,7 @@ from ptxmm.engines.result import Limits, Search
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments, described
+from ptxmm.program.unspecified.unknown import assignments, described
 
 ENGINES = ("auto", "z3", "enumerate", "both")
 TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
@@ -104,7 +104,7 @@ def _waits_for_ever(states: FinalStates, model: Model, limits: Limits) -> bool:
     search = states.search
     if search.found or search.bounded or search.timeout or search.undefined is not None:
         return False
-    from ptxmm.engines.hangs import deadlocks  # few programs have no final state
+    from ptxmm.engines.explicit.hangs import deadlocks  # few programs have no final state
 
     try:
         return any(deadlocks(assigned.test, model, limits) for assigned in assignments(states.test))

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from ptxmm.cat.ir import Coverage
 from ptxmm.errors import PtxmmError
 from ptxmm.program.accesses import check_access
-from ptxmm.program.convergence import gathers
 from ptxmm.program.placement import CLUSTER_SIZE, WARP_SIZE, Cta, cta_of
+from ptxmm.program.shared.convergence import gathers
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Placement, Test
 from ptxmm.ptx.ops import (

@@ -16,7 +16,7 @@ from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import final_states
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits
-from ptxmm.engines.strengths import Unwanted
+from ptxmm.engines.symbolic.strengths import Unwanted
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import (
     Comparison,
@@ -29,7 +29,7 @@ from ptxmm.program.condition import (
     Term,
 )
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import has_unknown
+from ptxmm.program.unspecified.unknown import has_unknown
 
 RACES = frozenset(("data-race", "mixed-size-race"))
 
@@ -168,5 +168,3 @@ def judge(test: Test, model: Model, wanted: Requirement, limits: Limits, engine:
     if result.status != "complete":
         return Judgement(None, None, result)
     return Judgement(True, None, result)
-
-

@@ -11,19 +11,19 @@ from ptxmm.analysis.execution import Execution, execution, location
 from ptxmm.analysis.instruction import Instruction, bound_reached, instruction
 from ptxmm.analysis.result import Note, Status, told
 from ptxmm.analysis.search import bug, engine_named
-from ptxmm.analysis.unread import without_unread
+from ptxmm.analysis.uninitialised import without_unread
 from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Axiom
-from ptxmm.engines.pairs import Pairs, SitePair
-from ptxmm.engines.problem import next_grid
+from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness
-from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
+from ptxmm.engines.symbolic.problem import next_grid
+from ptxmm.engines.symbolic.related import Pairs, SitePair
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.events.tags import scope_of
-from ptxmm.program.launches import held
-from ptxmm.program.left_open import left_open
+from ptxmm.events.explicit.relations.tags import scope_of
+from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments, computed_with
+from ptxmm.program.unspecified.left_open import left_open
+from ptxmm.program.unspecified.unknown import assignments, computed_with
 
 DATA_RACE, MIXED_SIZE = "data-race", "mixed-size-race"
 """The flags of a model that an execution with a race raises."""

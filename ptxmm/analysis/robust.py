@@ -141,9 +141,7 @@ def _status(strong: FinalStates, weak: FinalStates) -> Status:
     return "complete" if _exhausted(strong) and _exhausted(weak) else "bounded"
 
 
-def _notes(
-    test: Test, strong: FinalStates, weak: FinalStates, model: Model, limits: Limits
-) -> Iterator[Note]:
+def _notes(test: Test, strong: FinalStates, weak: FinalStates, model: Model, limits: Limits) -> Iterator[Note]:
     for name, found in ((model.name, weak), (REFERENCE, strong)):
         search = found.search
         if search.undefined is not None:

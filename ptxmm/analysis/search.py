@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from ptxmm.analysis.compatibility import check_covered
-from ptxmm.analysis.unread import without_unread
+from ptxmm.analysis.uninitialised import without_unread
 from ptxmm.cat import Model
+from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Search, Witness
-from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Proposition, State, evaluate
-from ptxmm.program.left_open import left_open
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import Assignment, assignments, computed_with, unknown_bytes
+from ptxmm.program.unspecified.left_open import left_open
+from ptxmm.program.unspecified.unknown import Assignment, assignments, computed_with, unknown_bytes
 
 _Search = Callable[[Test, Model, Observed, Limits, "Proposition | None"], Search]
 _LAST_STATES = 1.0
@@ -141,10 +141,10 @@ def _instance(test: Test, what: Observed, state: State, assigned: Assignment) ->
 def engine_named(name: str) -> _Search:
     """The search of an engine, which is loaded only where it is used: Z3 costs 0.05 s."""
     if name == "z3":
-        from ptxmm.engines.solve import search as solver_search
+        from ptxmm.engines.symbolic.solve import search as solver_search
 
         return solver_search
-    from ptxmm.engines.enumerate import search as explicit_search
+    from ptxmm.engines.explicit.enumerate import search as explicit_search
 
     return explicit_search
 
@@ -201,9 +201,8 @@ def _compare(test: Test, what: Observed, one: Search, two: Search) -> None:
     states = [{values(what, found.state) for found in search.found} for search in (one, two)]
     facts = [_facts(search) for search in (one, two)]
     # What a search that was cut did not find, it may have missed.
-    differ = (
-        (one.exhausted and (states[1] - states[0] or facts[1] - facts[0]))
-        or (two.exhausted and (states[0] - states[1] or facts[0] - facts[1]))
+    differ = (one.exhausted and (states[1] - states[0] or facts[1] - facts[0])) or (
+        two.exhausted and (states[0] - states[1] or facts[0] - facts[1])
     )
     if differ:
         only = " and ".join(

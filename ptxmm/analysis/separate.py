@@ -119,9 +119,7 @@ def common_vocabulary(
     return words
 
 
-def separate(
-    one: Model, other: Model, words: Vocabulary, most: int, *, limits: Limits | None = None
-) -> SeparateResult:
+def separate(one: Model, other: Model, words: Vocabulary, most: int, *, limits: Limits | None = None) -> SeparateResult:
     """The smallest program of ``words`` with at most ``most`` instructions whose final states differ.
 
     All executions of all programs with threads of given sizes are one propositional problem: some execution that one
@@ -133,9 +131,7 @@ def separate(
     return conclude(one, other, words, most, start, list(separations(one, other, words, most, limits=limits)))
 
 
-def conclude(
-    one: Model, other: Model, words: Vocabulary, most: int, start: float, steps: list[Step]
-) -> SeparateResult:
+def conclude(one: Model, other: Model, words: Vocabulary, most: int, start: float, steps: list[Step]) -> SeparateResult:
     """The result of a search from its ``steps``, which began at ``start`` (on ``time.perf_counter``)."""
     last = steps[-1] if steps else None
     program = last.program if last is not None else None

@@ -10,15 +10,15 @@ from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.instruction import instruction
 from ptxmm.analysis.result import Note, Result
 from ptxmm.analysis.search import bug
-from ptxmm.analysis.unread import without_unread
+from ptxmm.analysis.uninitialised import without_unread
 from ptxmm.cat import Model, index
-from ptxmm.engines.problem import Problem, next_grid
+from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness
-from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
+from ptxmm.engines.symbolic.problem import Problem, next_grid
 from ptxmm.errors import Timeout
-from ptxmm.program.launches import held
+from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments
+from ptxmm.program.unspecified.unknown import assignments
 
 _MOST = 3
 """So many places that raise a flag are named."""

@@ -189,9 +189,7 @@ def _let_rec(state: _State, statement: syntax.Let, source: Source) -> None:
         if body.is_set:
             raise error_at(definition.span, f"`{definition.name}` is a set", "`let rec` defines relations")
         bodies.append(body)
-    for definition, node in zip(
-        statement.definitions, recursion.solve(state.graph, variables, bodies), strict=True
-    ):
+    for definition, node in zip(statement.definitions, recursion.solve(state.graph, variables, bodies), strict=True):
         state.scope[definition.name] = node
 
 
@@ -359,9 +357,7 @@ def _close(name: str, scope: Mapping[str, Node | _Function], *, value_only: bool
     return "did you mean " + " or ".join(f"`{n}`" for n in found) + "?" if found else None
 
 
-def _call(
-    state: _State, node: syntax.Call, scope: Mapping[str, Node | _Function], source: Source, depth: int
-) -> Node:
+def _call(state: _State, node: syntax.Call, scope: Mapping[str, Node | _Function], source: Source, depth: int) -> Node:
     arguments = [_expression(state, argument, scope, source, depth + 1) for argument in node.arguments]
     function = scope.get(node.name)
     if function is None and node.name in _BUILTIN:
@@ -372,9 +368,7 @@ def _call(
     if not isinstance(function, _Function):
         if function is not None or node.name in names.SETS or node.name in names.RELATIONS:
             raise error_at(node.span, f"`{node.name}` is not a function")
-        raise error_at(
-            node.span, f"unknown function `{node.name}`", _close(node.name, scope, value_only=False)
-        )
+        raise error_at(node.span, f"unknown function `{node.name}`", _close(node.name, scope, value_only=False))
     parameters = function.definition.parameters or ()
     _count(node, len(parameters))
     inner = function.scope | {p.name: value for p, value in zip(parameters, arguments, strict=True)}

@@ -70,9 +70,7 @@ def _definitions(found: Sequence[Token], first: int, last: int) -> Iterator[tupl
         yield str(found[begin]), equals + 1, stop
 
 
-def _disjuncts(
-    clean: str, found: Sequence[Token], places: Sequence[int], first: int, last: int
-) -> Iterator[_Disjunct]:
+def _disjuncts(clean: str, found: Sequence[Token], places: Sequence[int], first: int, last: int) -> Iterator[_Disjunct]:
     depth = segment = 0
     begin = first
     for i in range(first, last + 1):

@@ -29,8 +29,8 @@ from ptxmm.cli.options import (
 if TYPE_CHECKING:
     from ptxmm.analysis.progress import ProgressResult
     from ptxmm.cat import Model
+    from ptxmm.engines.explicit.hangs import Visibility
     from ptxmm.engines.fairness import Fairness
-    from ptxmm.engines.hangs import Visibility
     from ptxmm.engines.result import Limits
     from ptxmm.program.test import Test
 

@@ -147,7 +147,7 @@ def _file(
     """Read a file and work on its tests. See ``workers.Step``."""
     found = list(jobs(file, settings, work.stated_models))
     if any(isinstance(item, Job) for item in found):
-        for module in ("z3", "ptxmm.engines.solve"):  # loading them is not for the time of a test
+        for module in ("z3", "ptxmm.engines.symbolic.solve"):  # loading them is not for the time of a test
             import_module(module)
     plan: list[Planned[T] | Failure] = []
     for item in found:

@@ -103,7 +103,7 @@ def _raw_end(text: str, start: int, stop: int) -> int:
     opening = _RAW_START.match(text, start, stop)
     if opening is None:
         return min(start + 1, stop)
-    closing = f"){opening[1]}\""
+    closing = f'){opening[1]}"'
     at = text.find(closing, opening.end(), stop)
     return stop if at < 0 else at + len(closing)
 

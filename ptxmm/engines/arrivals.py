@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxmm.program.mbarriers import counted
+from ptxmm.program.shared.mbarriers import counted
 from ptxmm.program.test import Test
 
 if TYPE_CHECKING:

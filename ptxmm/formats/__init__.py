@@ -17,7 +17,6 @@ MAX_SOURCE = files.MAX_BYTES
 SUFFIXES = {".litmus": "litmus", ".test": "nvlitmus", ".ptx": "ptx", ".cu": "cuda"}
 
 
-
 @dataclass(frozen=True, slots=True)
 class Compiling:
     """How nvcc compiles a CUDA source. ``options``: after those of the source; ``seconds``: its time."""

@@ -8,6 +8,7 @@ from ptxmm.errors import Span
 from ptxmm.formats.initializers import MAX_ELEMENTS, at_token, take_initial, take_type, take_value
 from ptxmm.formats.text import Text
 from ptxmm.formats.tokens import Cursor, Token
+from ptxmm.program.shared.tensors import TENSORMAP_BYTES
 from ptxmm.program.source import (
     Alias,
     Constant,
@@ -19,7 +20,6 @@ from ptxmm.program.source import (
     TensorMapValue,
     Variable,
 )
-from ptxmm.program.tensors import TENSORMAP_BYTES
 from ptxmm.ptx.ops import Type
 
 _PROXIES = ("generic", "surface", "texture", "constant")

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.tokens import Cursor, Token
+from ptxmm.program.shared.tensors import MAX_BOX, MAX_RANK, MAX_STEP, element_type, problem
 from ptxmm.program.source import Constant, Initial, MbarrierState, TensorMapValue, Value
-from ptxmm.program.tensors import MAX_BOX, MAX_RANK, MAX_STEP, element_type, problem
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.tables.wording import TYPE_WORDS
 

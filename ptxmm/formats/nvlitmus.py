@@ -199,9 +199,7 @@ def _accesses(thread: Thread) -> Iterator[tuple[str, Op]]:
 # Threads.
 
 
-def _blocks(
-    instance: Instance, trees: list[lark.Tree[lark.Token]], objects: dict[str, MemoryObject]
-) -> list[_Block]:
+def _blocks(instance: Instance, trees: list[lark.Tree[lark.Token]], objects: dict[str, MemoryObject]) -> list[_Block]:
     """The threads, named P0, P1, ... in the order of the file."""
     blocks: list[_Block] = []
     seen: set[tuple[int, ...]] = set()
@@ -356,4 +354,3 @@ def _term(instance: Instance, token: lark.Token, threads: tuple[Thread, ...]) ->
     known = sorted({r for t in threads for r in t.registers})
     hint = "registers: " + ", ".join(known[:12]) if known else "a load writes a register"
     raise instance.error(f"no thread writes `{token}`", *extent(token), kind="condition", hint=hint)
-

@@ -48,8 +48,7 @@ def patched(test: Test, rewrites: Sequence[Rewrite], wanted: Test, isa: tuple[in
 def diff(old: str, new: str, file: str) -> list[str]:
     """The lines of a unified diff."""
     return [
-        line.rstrip("\n")
-        for line in unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=2)
+        line.rstrip("\n") for line in unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=2)
     ]
 
 

@@ -144,10 +144,7 @@ def parse_thread(text: Text, masked: str, raw: RawThread, dialect: bool) -> Thre
 def check_one_language(threads: list[ThreadSource]) -> None:
     """Refuse a file in which some memory instructions have a type and some have none, naming both lines."""
     memory = [
-        s
-        for thread in threads
-        for s in thread.statements
-        if isinstance(s, Instruction) and _MEMORY.match(s.mnemonic)
+        s for thread in threads for s in thread.statements if isinstance(s, Instruction) and _MEMORY.match(s.mnemonic)
     ]
     memory.sort(key=lambda s: (s.span.line, s.span.column))
     if not memory:
@@ -332,7 +329,7 @@ def _placement(text: Text, masked: str, start: int, end: int) -> Placement:
             at_ = position - len(piece) - 1 + following.end()
             name = _NAME.match(masked, at_)
             width = len(name[0]) if name else 1
-            raise text.error(f"a `|` is missing before `{masked[at_:at_ + width]}`", at_, at_ + width)
+            raise text.error(f"a `|` is missing before `{masked[at_ : at_ + width]}`", at_, at_ + width)
         item = _ITEM.fullmatch(piece.strip())
         level, number = (item[1], item[2].strip()) if item else ("", "")
         if level == "host" and not number:
@@ -369,4 +366,3 @@ def _bad_level(text: Text, begin: int, stop: int, level: str, number: str) -> Pt
     hint = f"write `{aliases[level]}`" if level in aliases else None
     levels = "`warp`, `cta`, `cluster`, `grid`, `gpu` (each with a number) or `host`"
     return text.error(f"expected {levels}", begin, stop, hint=hint)
-

@@ -21,8 +21,8 @@ from ptxmm.program.condition import (
     comparison_type,
 )
 from ptxmm.program.floats import real_text
+from ptxmm.program.shared.windows import BITS, in_window
 from ptxmm.program.test import MemoryObject, Placement, TensorMap, Test, Thread
-from ptxmm.program.windows import BITS, in_window
 from ptxmm.ptx.isa import S64, definitions, uses
 from ptxmm.ptx.ops import Branch, Source, Type
 from ptxmm.ptx.printer import instruction_text
@@ -267,9 +267,7 @@ def _table(heads: list[str], bodies: list[list[str]]) -> list[str]:
     columns = [[head, *body] for head, body in zip(heads, bodies, strict=True)]
     widths = [max(map(len, column)) for column in columns]
     rows = zip_longest(*columns, fillvalue="")
-    return [
-        " " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " ;" for row in rows
-    ]
+    return [" " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " ;" for row in rows]
 
 
 # -- comparison ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
 from ptxmm.cat.polarity import lower_bounds
 from ptxmm.engines.result import Limits
-from ptxmm.engines.sat import Solver
+from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.generate.executions import Base, Choices, Pairs
 from ptxmm.generate.realize import written_values
 from ptxmm.generate.skeleton import Skeleton

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import combinations, pairwise, permutations
 
 from ptxmm.events.symbolic.event import Event
-from ptxmm.events.symbolic.tags import tags_of
+from ptxmm.events.symbolic.relations.tags import tags_of
 from ptxmm.generate.realize import instruction, realize
 from ptxmm.generate.skeleton import Skeleton, Slot
 from ptxmm.generate.vocabulary import Form, Vocabulary

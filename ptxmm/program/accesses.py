@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxmm.program.legality import Role, refusal, rule
-from ptxmm.program.mbarriers import MBARRIER_BYTES, mbarriers
 from ptxmm.program.naming import check_window, error
+from ptxmm.program.shared.legality import Role, refusal, rule
+from ptxmm.program.shared.mbarriers import MBARRIER_BYTES, mbarriers
+from ptxmm.program.shared.tensors import TENSORMAP_BYTES
+from ptxmm.program.shared.windows import takes_narrow_address
 from ptxmm.program.symbols import symbols
-from ptxmm.program.tensors import TENSORMAP_BYTES
 from ptxmm.program.test import MemoryObject, Placement, Thread
-from ptxmm.program.windows import takes_narrow_address
 from ptxmm.ptx.ops import (
     COLUMN_BYTES,
     MATRIX_ROW_BYTES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ptxmm.program import propositions, unknown
+from ptxmm.program import propositions
 from ptxmm.program.accesses import check_access, check_mbarriers
 from ptxmm.program.condition import Condition
 from ptxmm.program.fragments import check_fragments
@@ -16,11 +16,12 @@ from ptxmm.program.multimem import check_multimem
 from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.placement import check_placements
 from ptxmm.program.registers import register_types
+from ptxmm.program.shared.windows import check_windows
 from ptxmm.program.source import AddressOf, RegisterEntry, TestSource, ThreadSource, Variable
 from ptxmm.program.symbols import access, rename, symbols, with_base
 from ptxmm.program.tensor_checks import check_tensors, mark_fixed
 from ptxmm.program.test import MemoryObject, Test, Thread
-from ptxmm.program.windows import check_windows
+from ptxmm.program.unspecified import unknown
 from ptxmm.ptx import syntax
 from ptxmm.ptx.isa import PREDICATE, S64, definitions, predicate_names, resolve
 from ptxmm.ptx.ops import Atomic, BulkCopy, Load, Mapa, Op, ProxyFence, Reg, Store, Sym, Type
@@ -117,9 +118,7 @@ def _resolve(thread: ThreadSource, variables: set[str], source: TestSource, pred
             places[statement.name] = statement.span.line
     predicates = predicates | set(predicate_names(instructions))
     return [
-        resolve(
-            i, dialect=source.dialect, variables=variables, labels=labels, isa=source.isa, predicates=predicates
-        )
+        resolve(i, dialect=source.dialect, variables=variables, labels=labels, isa=source.isa, predicates=predicates)
         for i in instructions
     ]
 
@@ -238,4 +237,3 @@ def _thread(
         if value:
             initial[entry.name] = value
     return Thread(thread.name, thread.placement, tuple(body), types, initial)
-

@@ -9,8 +9,8 @@ from math import prod
 from ptxmm.errors import Span
 from ptxmm.program.floats import real_bits
 from ptxmm.program.naming import address, error, find_object
+from ptxmm.program.shared.tensors import TENSORMAP_BYTES, encode, problem
 from ptxmm.program.source import AddressOf, Constant, MbarrierState, Real, TensorMapValue, Value, Variable
-from ptxmm.program.tensors import TENSORMAP_BYTES, encode, problem
 from ptxmm.program.test import MemoryObject, TensorMap
 from ptxmm.ptx.ops import Type
 

@@ -9,9 +9,9 @@ from ptxmm.program.initial import initial_state, with_state
 from ptxmm.program.multimem import multimem_object
 from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.placement import Cta, find_cta, short_names
+from ptxmm.program.shared.windows import with_windows
 from ptxmm.program.source import Alias, Declaration, TestSource, Variable
 from ptxmm.program.test import MemoryObject
-from ptxmm.program.windows import with_windows
 from ptxmm.ptx.ops import Type
 
 MAX_ELEMENTS = 1 << 20
@@ -153,9 +153,7 @@ def _instances(
     return [(make(f"{keys[o]}:{name}", o), [i for i in everyone if ctas[i] == o]) for o in owners]
 
 
-def _alias(
-    alias: Alias, objects: Mapping[str, MemoryObject], variables: Mapping[str, Declaration]
-) -> MemoryObject:
+def _alias(alias: Alias, objects: Mapping[str, MemoryObject], variables: Mapping[str, Declaration]) -> MemoryObject:
     found = [item for item in objects.values() if item.name == alias.target]
     if not found:
         if alias.target in variables:
@@ -175,6 +173,4 @@ def _alias(
         message = f"`{target.name}` is itself a {target.proxy} alias"
         raise error(message, alias.target_span, hint=f"name the variable: {target.alias_of}")
     virtual = alias.name if alias.proxy == "generic" else target.virtual
-    return replace(
-        target, key=alias.name, name=alias.name, virtual=virtual, proxy=alias.proxy, alias_of=alias.target
-    )
+    return replace(target, key=alias.name, name=alias.name, virtual=virtual, proxy=alias.proxy, alias_of=alias.target)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Sequence
 
 from ptxmm.errors import PtxmmError, Span
-from ptxmm.program.mbarriers import operands
 from ptxmm.program.naming import did_you_mean, error
+from ptxmm.program.shared.mbarriers import operands
+from ptxmm.program.shared.windows import BITS, window_operands
 from ptxmm.program.source import RegisterEntry, ThreadSource
 from ptxmm.program.symbols import addresses
-from ptxmm.program.windows import BITS, window_operands
 from ptxmm.ptx.isa import ADDRESS, PREDICATE, S64, definitions, uses
 from ptxmm.ptx.ops import Alu, AluPair, Convert, Load, Op, Reg, Source, Store, Type
 from ptxmm.ptx.signatures import CARRY
@@ -97,9 +97,7 @@ def _entries(entries: Sequence[RegisterEntry]) -> tuple[dict[str, Type], dict[st
     return declared, valued
 
 
-def _never_written(
-    thread: ThreadSource, op: Op, name: str, known: list[str], variables: Collection[str]
-) -> PtxmmError:
+def _never_written(thread: ThreadSource, op: Op, name: str, known: list[str], variables: Collection[str]) -> PtxmmError:
     span = _place(op.source, name)
     if _is_base(op, name):
         message = f"`{name}` is neither a variable nor a register with a value"

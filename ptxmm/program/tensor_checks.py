@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ptxmm.program.naming import error
-from ptxmm.program.tensors import ELEMENT_TYPES, MAX_RANK, REDUCIBLE, element_type
+from ptxmm.program.shared.tensors import ELEMENT_TYPES, MAX_RANK, REDUCIBLE, element_type
 from ptxmm.program.test import MemoryObject, Thread
 from ptxmm.ptx.ops import BulkCopy, Imm, Op, Sym, TensormapCopyFence, TensormapReplace
 

@@ -148,9 +148,7 @@ def row_of(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFAU
     raise _no_row(instruction, dialect, rows, isa)
 
 
-def _no_row(
-    instruction: Instruction, dialect: bool, rows: tuple[Row, ...], isa: tuple[int, int]
-) -> PtxmmError:
+def _no_row(instruction: Instruction, dialect: bool, rows: tuple[Row, ...], isa: tuple[int, int]) -> PtxmmError:
     opcode, shown = instruction.opcode, clip(instruction.opcode)
     place = instruction.opcode_span
     span = Span(place.line, place.column, place.column + len(opcode))

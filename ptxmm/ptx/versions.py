@@ -18,9 +18,7 @@ _SINK = Version((7, 1), 80)
 _UNIFIED = Version((8, 0), 90)
 
 
-def requires(
-    instruction: syntax.Instruction, *, dialect: bool = False, predicates: Container[str] = ()
-) -> Version:
+def requires(instruction: syntax.Instruction, *, dialect: bool = False, predicates: Container[str] = ()) -> Version:
     """The first PTX ISA version and target that have ``instruction`` (the latest of its qualifiers and operands).
 
     ``sm`` is the number of the target without the suffix of its architecture-specific features: ``tensormap.replace``

@@ -22,15 +22,15 @@ from ptxmm.analysis.search import bug
 from ptxmm.analysis.undefined import misuse
 from ptxmm.cat import Model, index
 from ptxmm.cat.ir import Axiom
+from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Search
-from ptxmm.engines.solve import search
-from ptxmm.engines.witness import Confirmer, Unconfirmed
+from ptxmm.engines.symbolic.solve import search
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.condition import MemoryTerm, Negation, Proposition, RegisterTerm, evaluate, terms
-from ptxmm.program.left_open import left_open
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import Assignment, assignments
+from ptxmm.program.unspecified.left_open import left_open
+from ptxmm.program.unspecified.unknown import Assignment, assignments
 
 Verdict = Literal["allowed", "forbidden", "impossible", "unknown"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from ptxmm.analysis.execution import location, shown
 from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
-from ptxmm.engines.witness import Rebuilt
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Op, ProxyFence, TensormapCopyFence, TensormapFence
 

@@ -22,10 +22,10 @@ from ptxmm.analysis.strength.changes import Change, removal, replacement, restat
 from ptxmm.analysis.strength.structure import removals
 from ptxmm.analysis.strength.units import Units, units
 from ptxmm.cat import Model, index
+from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
 from ptxmm.engines.result import Found, Limits, Observed
-from ptxmm.engines.solve import search
-from ptxmm.engines.strengths import Strengths, Unwanted
-from ptxmm.engines.witness import Confirmer, Unconfirmed
+from ptxmm.engines.symbolic.solve import search
+from ptxmm.engines.symbolic.strengths import Strengths, Unwanted
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.variants import Site, Variation
 from ptxmm.program.condition import Proposition, evaluate

@@ -10,12 +10,12 @@ from ptxmm.cat.derivation import BaseFact, Derivations, Violation, base_facts
 from ptxmm.cat.derivation_bounds import Recheck, reduce
 from ptxmm.cat.ir import Axiom, Model, Node
 from ptxmm.cat.polarity import lower_bounds
-from ptxmm.engines.executions import Executions, Fact
+from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness
-from ptxmm.engines.witness import Confirmer, Rebuilt, Unconfirmed
+from ptxmm.engines.symbolic.executions import Executions, Fact
 from ptxmm.errors import PtxmmError
-from ptxmm.events.execution import Layout
-from ptxmm.events.trace import Cell
+from ptxmm.events.explicit.relations.execution import Layout
+from ptxmm.events.explicit.trace import Cell
 from ptxmm.program.condition import Proposition
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import ProxyFence

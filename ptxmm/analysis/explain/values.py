@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from ptxmm.analysis.observe import memory_name, outcome, register_name
 from ptxmm.analysis.result import Value
 from ptxmm.cat import Model
-from ptxmm.engines.problem import Problem
 from ptxmm.engines.result import Limits, Observed
+from ptxmm.engines.symbolic.problem import Problem
 from ptxmm.program.condition import (
     AddressTerm,
     Comparison,

@@ -33,7 +33,7 @@ def check(site: Site) -> Iterator[Finding]:
             if use.space == "shared" and _pointer(site, operand.expression):
                 message = f"`{operand.expression}` is a generic pointer, and `{instruction.mnemonic}` takes an address "
                 message += "in .shared, so that the access is undefined"
-                hint = f"pass (uint32_t)__cvta_generic_to_shared({_plain(operand.expression)}) as \"r\""
+                hint = f'pass (uint32_t)__cvta_generic_to_shared({_plain(operand.expression)}) as "r"'
                 yield site.at("PTX801", use.start, use.end, message, hint)
             elif use.space in ("generic", "global") and _converted(use, operand.expression):
                 message = f"`{_call(operand.expression)}` gives an address in .shared, and `{instruction.mnemonic}` "

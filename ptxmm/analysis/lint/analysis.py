@@ -155,9 +155,7 @@ def lint_text(text: str, file: str = "<text>", options: Options | None = None) -
             continue
         reports.setdefault((finding.rule, finding.start, finding.end), report)
     ordered = tuple(sorted(reports.values(), key=lambda r: (r.line, r.column, r.rule.id)))
-    unchecked = tuple(
-        sorted({unit.source.place(s.keyword.start)[0] for s in unit.statements if s.template is None})
-    )
+    unchecked = tuple(sorted({unit.source.place(s.keyword.start)[0] for s in unit.statements if s.template is None}))
     return LintResult(file, ordered, len({s.keyword.start for s in unit.statements}), unchecked, suppressed)
 
 

@@ -115,9 +115,7 @@ class Site:
         assert template is not None  # there is no body without one
         return Finding(rule, *template.span(start, end), message, hint, edits)
 
-    def whole(
-        self, rule: str, message: str, hint: str | None = None, edits: tuple[Edit, ...] = ()
-    ) -> Finding:
+    def whole(self, rule: str, message: str, hint: str | None = None, edits: tuple[Edit, ...] = ()) -> Finding:
         """A finding at the keyword ``asm``."""
         keyword = self.statement.keyword
         return Finding(rule, keyword.start, keyword.end, message, hint, edits)

@@ -78,9 +78,7 @@ def _constraint(operand: AsmOperand) -> tuple[str, str | None] | None:
     return None
 
 
-def _types(
-    site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instruction, Use]]
-) -> Iterator[Finding]:
+def _types(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instruction, Use]]) -> Iterator[Finding]:
     letter = operand.letter or ""
     bits = _BITS.get(letter)
     if bits is None:
@@ -143,9 +141,7 @@ def _address_hint(operand: AsmOperand, use: Use) -> str:
     return f'write "l" for a pointer, not "{operand.constraint}"'
 
 
-def _directions(
-    site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instruction, Use]]
-) -> Iterator[Finding]:
+def _directions(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instruction, Use]]) -> Iterator[Finding]:
     template = site.statement.template
     assert template is not None
     if not site.body.instructions:
@@ -177,9 +173,7 @@ def _unused(site: Site, number: int, operand: AsmOperand) -> Iterator[Finding]:
         yield Finding("PTX308", operand.start, operand.end, message)
 
 
-def _output(
-    site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instruction, Use]]
-) -> Iterator[Finding]:
+def _output(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instruction, Use]]) -> Iterator[Finding]:
     """An ``=`` operand: written on every path, and before it is read."""
     ordered = sorted(uses, key=lambda pair: pair[1].start)
     hint = f'write "+{operand.letter}"'

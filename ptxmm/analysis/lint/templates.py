@@ -192,9 +192,7 @@ def _scopes(site: Site) -> Iterator[Finding]:
     assert template is not None
     depths = _label_depths(site)
     numbered = "%=" in template.raw
-    outside = [
-        (d.start, d.end, f"the register `{d.name}`") for d in body.declarations if d.depth <= 0 and not numbered
-    ]
+    outside = [(d.start, d.end, f"the register `{d.name}`") for d in body.declarations if d.depth <= 0 and not numbered]
     outside += [
         (start, end, f"the label `{name}`")
         for (name, start, end), depth in zip(body.labels, depths, strict=True)
@@ -258,4 +256,3 @@ def _written(parsed: syntax.Instruction, instruction: Instruction) -> Iterator[s
             yield from (item for item in items if isinstance(item, syntax.Name))
         case _:
             return
-

@@ -16,13 +16,13 @@ from ptxmm.analysis.instruction import Instruction
 from ptxmm.analysis.result import Note, Status
 from ptxmm.analysis.search import bug
 from ptxmm.cat import Model, index
+from ptxmm.engines.explicit.hangs import Answer, Visibility, search
 from ptxmm.engines.fairness import FAIRNESS, MEANING, Fairness, State
-from ptxmm.engines.hangs import Answer, Visibility, search
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.program.left_open import left_open
 from ptxmm.program.test import Test
-from ptxmm.program.unknown import assignments, computed_with
+from ptxmm.program.unspecified.left_open import left_open
+from ptxmm.program.unspecified.unknown import assignments, computed_with
 
 Verdict = Literal["terminates", "may hang", "unknown"]
 
@@ -133,7 +133,7 @@ def progress(
             answer.bounded = answer.bounded or found.bounded
             compared = engine == "both" and _compare(assigned.test, model, limits, fairness, visibility, found)
             if found.hang is not None:
-                from ptxmm.analysis.progress.fates import fates
+                from ptxmm.analysis.progress.report import fates
 
                 threads = fates(assigned.test, found.hang)
                 break
@@ -164,7 +164,7 @@ def _compare(
     test: Test, model: Model, limits: Limits, fairness: Fairness, visibility: Visibility, found: Answer
 ) -> bool:
     """Whether Z3 could be asked; it must agree."""
-    from ptxmm.engines.hangs_solve import covers, may_hang
+    from ptxmm.engines.symbolic.hangs import covers, may_hang
 
     if fairness != "fair" or not covers(test):
         return False
@@ -177,7 +177,7 @@ def _compare(
 
 def _undefined(test: Test, model: Model, limits: Limits) -> str | None:
     """Why the program has no meaning in some execution, as ``check`` finds it."""
-    from ptxmm.engines.solve import search as final_states
+    from ptxmm.engines.symbolic.solve import search as final_states
 
     found = final_states(test, model, Observed((), ()), limits)
     if found.undefined is not None:
@@ -187,9 +187,7 @@ def _undefined(test: Test, model: Model, limits: Limits) -> str | None:
     return f"some execution has a {flags[0]}" if flags else None
 
 
-def _notes(
-    test: Test, limits: Limits, status: Status, undefined: str | None, computed: list[str]
-) -> Iterator[Note]:
+def _notes(test: Test, limits: Limits, status: Status, undefined: str | None, computed: list[str]) -> Iterator[Note]:
     if undefined is not None:
         yield Note("undefined", undefined)
     if status == "bounded" and not computed:

@@ -42,6 +42,7 @@ def met(test: Test) -> list[list[Site]]:
             groups.setdefault((key, count), []).append((number, index))
     return list(groups.values())
 
+
 def groups_of(test: Test) -> Iterator[tuple[str, list[int]]]:
     """The threads of each warp, CTA and cluster that has at least two; a larger one only if it holds more."""
     kinds: dict[str, dict[object, list[int]]] = {"warp": {}, "cta": {}, "cluster": {}}
@@ -62,6 +63,7 @@ def groups_of(test: Test) -> Iterator[tuple[str, list[int]]]:
                 seen.add(tuple(members))
                 yield kind, members
 
+
 def instructions(test: Test, kind: str, source: Source) -> tuple[Op, ...]:
     if kind == "warp":
         return (WarpBarrier(Imm(0xFFFFFFFF), source),)
@@ -74,6 +76,7 @@ def instructions(test: Test, kind: str, source: Source) -> tuple[Op, ...]:
         free = next(number for number in range(len(instances) + 1) if number not in instances)
         return (Barrier("sync", Imm(free), None, free, source),)
     return () if free is None else (Barrier("sync", Imm(free), None, None, source),)
+
 
 def places(test: Test, together: Units) -> Iterator[tuple[str, list[tuple[tuple[Site, ...], bool]]]]:
     """For each kind of barrier the places for one: before which instructions it is, and whether that is after those of
@@ -96,6 +99,7 @@ def places(test: Test, together: Units) -> Iterator[tuple[str, list[tuple[tuple[
         found |= {sites: False for chosen in pairs for sites in _before(test, together, groups, chosen)}
         yield kind, list(found.items())
 
+
 def _before(
     test: Test, together: Units, groups: Sequence[Sequence[int]], chosen: Sequence[Unit]
 ) -> Iterator[tuple[Site, ...]]:
@@ -113,6 +117,7 @@ def _before(
     if threads != touched and any(written(test.threads[t].body[i]).startswith("@") for t, i in sites):
         return
     yield (*sites, *((thread, len(test.threads[thread].body)) for thread in sorted(touched - threads)))
+
 
 def _follows(test: Test, site: Site) -> bool:
     """Whether what comes to a site has always made the access before it."""

@@ -8,16 +8,16 @@ from dataclasses import replace
 from ptxmm.analysis.property import Requirement
 from ptxmm.analysis.strength.units import aligned
 from ptxmm.cat import Model
-from ptxmm.engines.problem import next_grid
 from ptxmm.engines.result import Limits
-from ptxmm.engines.strengths import Strengths
+from ptxmm.engines.symbolic.problem import next_grid
+from ptxmm.engines.symbolic.strengths import Strengths
 from ptxmm.events.symbolic.variants import Site, Switch, Variation
-from ptxmm.program import convergence
-from ptxmm.program.control import control_flow
 from ptxmm.program.edit import edited
-from ptxmm.program.launches import held
+from ptxmm.program.shared import convergence
+from ptxmm.program.shared.control import control_flow
+from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Placement, Test, Thread
-from ptxmm.program.unknown import assignments
+from ptxmm.program.unspecified.unknown import assignments
 from ptxmm.ptx.ops import Branch, Op
 
 

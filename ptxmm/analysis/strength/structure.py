@@ -16,8 +16,8 @@ from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.forms import scopes_of
 from ptxmm.analysis.strength.units import Units, aligned, names, units
 from ptxmm.cat.ir import Coverage
-from ptxmm.program.convergence import gathers, name
 from ptxmm.program.edit import Edits
+from ptxmm.program.shared.convergence import gathers, name
 from ptxmm.program.test import Test
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
@@ -365,5 +365,3 @@ def left_out(test: Test) -> bool:
 
 def _few(options: Sequence[Sequence[object]]) -> bool:
     return prod(map(len, options)) <= MOST
-
-

@@ -15,7 +15,7 @@ from itertools import groupby
 
 from ptxmm.analysis.instruction import written
 from ptxmm.events.symbolic.variants import Site
-from ptxmm.program import convergence
+from ptxmm.program.shared import convergence
 from ptxmm.program.test import Test
 
 _SHORT = re.compile(r"(?:@\S+ )?(\S+).*?( \(called .*)?")

@@ -10,24 +10,24 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
+from ptxmm.events.symbolic.barriers.exchanges import Exchanges
+from ptxmm.events.symbolic.barriers.scenarios import Scenario, scenarios
+from ptxmm.events.symbolic.barriers.state import members
 from ptxmm.events.symbolic.choices import choose
 from ptxmm.events.symbolic.event import Event, ThreadEvents
-from ptxmm.events.symbolic.exchanges import Exchanges
 from ptxmm.events.symbolic.machine import Assumed, Machine, Reading
-from ptxmm.events.symbolic.phases import Scenario, scenarios
-from ptxmm.events.symbolic.phases_state import members
-from ptxmm.events.symbolic.possible import Possible, rounds
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.refusals import refuse_written
 from ptxmm.events.symbolic.threads import outline, run
-from ptxmm.program.chunks import Chunks
+from ptxmm.events.symbolic.values.possible import Possible, rounds
 from ptxmm.program.condition import RegisterTerm, Term
-from ptxmm.program.mbarriers import mbarriers
-from ptxmm.program.silent import silent
-from ptxmm.program.tensors import field_start
+from ptxmm.program.shared.chunks import Chunks
+from ptxmm.program.shared.idempotent import silent
+from ptxmm.program.shared.mbarriers import mbarriers
+from ptxmm.program.shared.tensors import field_start
+from ptxmm.program.shared.undetermined import Place, readable
 from ptxmm.program.test import TENSORMAP, EventId, Test
-from ptxmm.program.undetermined import Place, readable
-from ptxmm.program.unknown import has_unknown
+from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.ptx.ops import Atomic, Branch, Op, TensormapCopyFence, TensormapReplace, WmmaLoad
 from ptxmm.relations.formula import FALSE, TRUE
 from ptxmm.relations.symbolic import SymbolicAlgebra

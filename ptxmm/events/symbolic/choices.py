@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise, permutations
 
-from ptxmm.events.symbolic.coherence import coherence, exactly_one
+from ptxmm.events.symbolic.barriers.exchanges import Exchanges, Returned, depends, resolved
+from ptxmm.events.symbolic.barriers.scenarios import Scenario, matches
+from ptxmm.events.symbolic.barriers.state import members
 from ptxmm.events.symbolic.event import Event
-from ptxmm.events.symbolic.exchanges import Exchanges, Returned, depends, resolved
 from ptxmm.events.symbolic.machine import Machine
-from ptxmm.events.symbolic.phases import Scenario, matches
-from ptxmm.events.symbolic.phases_state import members
 from ptxmm.events.symbolic.program import Cell, Program
-from ptxmm.events.symbolic.scopes import in_scope
+from ptxmm.events.symbolic.relations.coherence import coherence, exactly_one
+from ptxmm.events.symbolic.relations.scopes import in_scope
 from ptxmm.program.test import EventId
 from ptxmm.ptx.ops import Fence
 from ptxmm.relations.formula import FALSE, TRUE, Formula

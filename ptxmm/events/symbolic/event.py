@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxmm.events.symbolic.values import Domain, Reads, Value
+from ptxmm.events.symbolic.values.domain import Domain, Reads, Value
 from ptxmm.program.test import EventId, MemoryObject
 from ptxmm.ptx.ops import Op
 from ptxmm.relations.formula import FALSE, TRUE, Formula

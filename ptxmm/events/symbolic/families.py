@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from ptxmm.events.symbolic import copies, matrices, sync, tensorcore, tensors, wmma
+from ptxmm.events.symbolic.accesses.multimem import multimem
+from ptxmm.events.symbolic.asynchronous import copies, tensors
+from ptxmm.events.symbolic.asynchronous.groups import wait
+from ptxmm.events.symbolic.asynchronous.tensormaps import copy_fence, replace_field, tensormap_fence
+from ptxmm.events.symbolic.barriers import synchronization
+from ptxmm.events.symbolic.barriers.warps import exchange
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.multimem import multimem
-from ptxmm.events.symbolic.operations import wait
-from ptxmm.events.symbolic.tensormaps import copy_fence, replace_field, tensormap_fence
-from ptxmm.events.symbolic.undetermined import discard
-from ptxmm.events.symbolic.values import Reads
-from ptxmm.events.symbolic.warps import exchange
+from ptxmm.events.symbolic.matrices import mma, tensorcore, wmma
+from ptxmm.events.symbolic.values.domain import Reads
+from ptxmm.events.symbolic.values.undetermined import discard
 from ptxmm.program.test import EventId
 from ptxmm.ptx.ops import (
     AsyncStore,
@@ -59,23 +61,23 @@ def execute(
         case Multimem():
             multimem(run, op, here, state, presence, condition, control)
         case Barrier():
-            sync.barrier(run, op, here, state, presence, control)
+            synchronization.barrier(run, op, here, state, presence, control)
         case BarrierReduction():
-            sync.barrier_reduction(run, op, here, state, presence, condition, control)
+            synchronization.barrier_reduction(run, op, here, state, presence, condition, control)
         case WarpExchange():
             exchange(run, op, here, state, presence, condition)
         case WarpBarrier():
-            sync.warp_barrier(run, op, here, state, presence, control)
+            synchronization.warp_barrier(run, op, here, state, presence, control)
         case ClusterBarrier():
-            sync.cluster_barrier(run, op, here, state, presence, control)
+            synchronization.cluster_barrier(run, op, here, state, presence, control)
         case MbarrierInit():
-            sync.mbarrier_init(run, op, here, state, presence, control)
+            synchronization.mbarrier_init(run, op, here, state, presence, control)
         case MbarrierArrive():
-            sync.mbarrier_arrive(run, op, here, state, presence, condition, control)
+            synchronization.mbarrier_arrive(run, op, here, state, presence, condition, control)
         case MbarrierTx():
-            sync.mbarrier_tx(run, op, here, state, presence, control)
+            synchronization.mbarrier_tx(run, op, here, state, presence, control)
         case MbarrierWait():
-            sync.mbarrier_wait(run, op, here, state, presence, condition, control)
+            synchronization.mbarrier_wait(run, op, here, state, presence, condition, control)
         case CopyAsync():
             copies.copy_async(run, op, here, state, presence, control)
         case CopyAsyncArrive():
@@ -89,15 +91,15 @@ def execute(
         case AsyncWait():
             wait(run, op, here, state, presence, control)
         case LoadMatrix():
-            matrices.load_matrix(run, op, here, state, presence, condition, control)
+            mma.load_matrix(run, op, here, state, presence, condition, control)
         case StoreMatrix():
-            matrices.store_matrix(run, op, here, state, presence, control)
+            mma.store_matrix(run, op, here, state, presence, control)
         case WmmaLoad():
             wmma.load(run, op, here, state, presence, condition, control)
         case WmmaStore():
             wmma.store(run, op, here, state, presence, control)
         case Wgmma():
-            matrices.wgmma(run, op, here, state, presence, condition, control)
+            mma.wgmma(run, op, here, state, presence, condition, control)
         case (
             TensorFence() | TensorWait() | TensorLoad() | TensorStore() | TensorCopy() | TensorProduct()
             | TensorCommit()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ptxmm.events.symbolic.accesses import access
-from ptxmm.events.symbolic.computed import computed
+from ptxmm.events.symbolic.accesses.elements import access
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values import Reads
+from ptxmm.events.symbolic.values.compute import computed
+from ptxmm.events.symbolic.values.domain import Reads
 from ptxmm.program.test import EventId
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (

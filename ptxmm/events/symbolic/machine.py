@@ -8,18 +8,18 @@ from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ptxmm.events.symbolic.barriers.state import members
 from ptxmm.events.symbolic.event import Event, Operation, Place
-from ptxmm.events.symbolic.phases_state import members
-from ptxmm.events.symbolic.values import Domain, Expressions, Reads, Value, only
-from ptxmm.program.control import exits_matter
-from ptxmm.program.convergence import sites
-from ptxmm.program.mbarriers import opaque
+from ptxmm.events.symbolic.values.domain import Domain, Expressions, Reads, Value, only
+from ptxmm.program.shared.control import exits_matter
+from ptxmm.program.shared.convergence import sites
+from ptxmm.program.shared.mbarriers import opaque
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import GridControl, Wgmma
 from ptxmm.relations.formula import Formula, Formulas
 
 if TYPE_CHECKING:
-    from ptxmm.events.symbolic.products import Products
+    from ptxmm.events.symbolic.matrices.products import Products
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
+from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents, initial_values
-from ptxmm.events.symbolic.phases import Scenario
-from ptxmm.events.symbolic.values import Domain, apply, merge, only
+from ptxmm.events.symbolic.values.domain import Domain, apply, merge, only
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Placement, Test
 from ptxmm.relations.formula import Formula, Formulas

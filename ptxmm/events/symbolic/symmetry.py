@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ptxmm.errors import Span
-from ptxmm.events.symbolic.phases import cta_key
+from ptxmm.events.symbolic.barriers.scenarios import cta_key
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CtaRank, IsSpace, Mapa, Op, Source
 

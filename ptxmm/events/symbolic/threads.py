@@ -16,16 +16,16 @@ from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, State
-from ptxmm.events.symbolic.values import Reads, Value, merge, only
-from ptxmm.program.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
-from ptxmm.program.convergence import gathers
-from ptxmm.program.products import registers
+from ptxmm.events.symbolic.values.domain import Reads, Value, merge, only
+from ptxmm.program.shared.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
+from ptxmm.program.shared.convergence import gathers
+from ptxmm.program.shared.products import registers
 from ptxmm.program.test import EventId, Thread
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 if TYPE_CHECKING:
-    from ptxmm.events.symbolic.products import Products
+    from ptxmm.events.symbolic.matrices.products import Products
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class _Run:
     def _merge_products(self, states: list[State]) -> Products | None:
         if not self.products:
             return None
-        from ptxmm.events.symbolic.products import Products, merged
+        from ptxmm.events.symbolic.matrices.products import Products, merged
 
         return merged(self.formulas, [(s.guard, s.products or Products()) for s in states])
 
@@ -302,15 +302,15 @@ class _Run:
         return [(pc + 1, counts, state)]
 
     def _gather(self, op: Op, here: EventId, state: State, condition: Formula) -> None:
-        from ptxmm.events.symbolic.sync import gather  # with all that barriers need
+        from ptxmm.events.symbolic.barriers.synchronization import gather  # with all that barriers need
 
         presence = self.formulas.both(state.guard, condition)
         if presence != FALSE:
             gather(self.executor, op, here, state, presence)
 
     def _use_products(self, op: Op, state: State, condition: Formula) -> None:
-        from ptxmm.events.symbolic import products
-        from ptxmm.events.symbolic.operations import waited
+        from ptxmm.events.symbolic.asynchronous.groups import waited
+        from ptxmm.events.symbolic.matrices import products
 
         presence = self.formulas.both(state.guard, condition)
         now = products.execute(self.executor, op, state.products or products.Products(), presence, self.products)
@@ -320,7 +320,7 @@ class _Run:
 
     def _commit(self, op: AsyncCommit, state: State, condition: Formula) -> list[State]:
         """Where a commit is predicated, the paths with it and without it go on apart."""
-        from ptxmm.events.symbolic.operations import commit  # with all that copies need
+        from ptxmm.events.symbolic.asynchronous.groups import commit  # with all that copies need
 
         states = []
         left = self.formulas.both(state.guard, -condition)

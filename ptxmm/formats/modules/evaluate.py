@@ -9,9 +9,9 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxmm.events import arithmetic
+from ptxmm.events.explicit.values import arithmetic
 from ptxmm.formats.modules.objects import Object
-from ptxmm.program.windows import SPACES
+from ptxmm.program.shared.windows import SPACES
 from ptxmm.ptx.ops import (
     Alu,
     AluPair,
@@ -139,9 +139,7 @@ def _mask(type_: Type) -> int:
     return (1 << type_.bits) - 1
 
 
-def _alu(
-    op: Alu, value: Callable[[Operand], Known | None], variables: Mapping[str, Object]
-) -> dict[str, Known] | None:
+def _alu(op: Alu, value: Callable[[Operand], Known | None], variables: Mapping[str, Object]) -> dict[str, Known] | None:
     sources = [value(source) for source in op.sources]
     if op.op == "mov":
         item = sources[0]

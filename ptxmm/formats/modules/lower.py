@@ -90,9 +90,7 @@ def lower(
     return Code(tuple(body), {**flat.registers, CARRY: PREDICATE}, refused)
 
 
-def _located(
-    steps: Sequence[Step], locate: Locate, start: Span | None
-) -> list[tuple[Span | None, tuple[int, ...]]]:
+def _located(steps: Sequence[Step], locate: Locate, start: Span | None) -> list[tuple[Span | None, tuple[int, ...]]]:
     """The place of each step. One that a compiler gives no line of the source (``.loc 1 0``, a header) has that of the
     step before it, or of the first one that has one."""
     found = [locate(step.place) for step in steps]

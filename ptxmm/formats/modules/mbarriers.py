@@ -14,7 +14,7 @@ from typing import Any
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.objects import Object
 from ptxmm.program.accesses import touches
-from ptxmm.program.mbarriers import MBARRIER_BYTES, operands
+from ptxmm.program.shared.mbarriers import MBARRIER_BYTES, operands
 from ptxmm.program.symbols import symbols
 from ptxmm.ptx.ops import (
     MATRIX_ROW_BYTES,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ptxmm.errors import Span
 from ptxmm.formats.modules.launch import Launch
-from ptxmm.program.mbarriers import MBARRIER_BYTES, operands
+from ptxmm.program.shared.mbarriers import MBARRIER_BYTES, operands
 from ptxmm.program.source import Constant, Initial
 from ptxmm.ptx.ops import Address, Atomic, Load, Op, Store, Sym, Type
 

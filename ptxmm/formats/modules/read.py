@@ -57,6 +57,7 @@ def parse_cuda(
 
     kernel = next((number for number, row in enumerate(lines, 1) if "__global__" in row), 1)
     start = Span(kernel, 1, max(2, len(lines[kernel - 1]) + 1))  # the place of all without line information
+
     def locate(place: Place | None) -> tuple[Span | None, tuple[int, ...]]:
         inside: list[Place] = []
         while place is not None:
@@ -73,10 +74,7 @@ def parse_cuda(
 
     try:
         module = parse_module(printed, ptx_file)
-        found = [
-            launched(module, item, file=file, text=text, locate=locate, isa=isa, start=start)
-            for item in launches
-        ]
+        found = [launched(module, item, file=file, text=text, locate=locate, isa=isa, start=start) for item in launches]
     except PtxmmError as error:
         raise _in_source(error, file, text, printed, ptx_file) from None
     return [_with_remarks(test, remarks) for test in found]

@@ -22,8 +22,8 @@ from ptxmm.formats.modules.propagate import Environment, Node, Propagation, Show
 from ptxmm.formats.text import at
 from ptxmm.program.edit import retarget
 from ptxmm.program.graph import graph_of
-from ptxmm.program.legality import Role, Rule, meets, rule
-from ptxmm.program.windows import SPACES
+from ptxmm.program.shared.legality import Role, Rule, meets, rule
+from ptxmm.program.shared.windows import SPACES
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
     Address,
@@ -212,9 +212,7 @@ class _Emission:
         size = access_bytes(op)
         return start % size == 0 and start + size <= item.size
 
-    def replaced(
-        self, item: object, kind: str, environment: Environment, named: bool, held: Rule | None
-    ) -> object:
+    def replaced(self, item: object, kind: str, environment: Environment, named: bool, held: Rule | None) -> object:
         """``item`` with what is known; the address of a variable only where the instruction takes such a one."""
         match item:
             case Address(Reg(name), offset) if name in environment:

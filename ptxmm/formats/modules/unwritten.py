@@ -175,9 +175,7 @@ def _along(op: Op, follower: int, end: int, pc: int, state: _State) -> _State:
     if away == pc + 1:
         return state
     holds = op.guard if follower == away else _opposite(op.guard)
-    return {
-        name: None if known == _opposite(holds) else known for name, known in state.items() if known != holds
-    }
+    return {name: None if known == _opposite(holds) else known for name, known in state.items() if known != holds}
 
 
 def _joined(one: _State, other: _State) -> _State:
@@ -190,4 +188,3 @@ def _joined(one: _State, other: _State) -> _State:
 
 def _opposite(guard: Guard) -> Guard:
     return Guard(guard.register, not guard.negated)
-

@@ -14,9 +14,7 @@ _F32 = Type("f", 32)
 _ONE = 0x3F800000  # 1.0 as .f32
 
 
-def _pair(
-    names: Names, operand: syntax.Operand, *, sink: bool, what: str
-) -> tuple[ops.Reg | None, ops.Reg | None]:
+def _pair(names: Names, operand: syntax.Operand, *, sink: bool, what: str) -> tuple[ops.Reg | None, ops.Reg | None]:
     """The destinations ``d`` or ``d|p``; with ``sink`` the first may be ``_``."""
     if not isinstance(operand, syntax.Pair):
         return operands.destination(names, operand), None

@@ -93,7 +93,7 @@ class Undetermined:
 
 
 UNMARKED = Undetermined()
-"""Before ``ptxmm.program.unknown`` has found bytes for it."""
+"""Before ``ptxmm.program.unspecified.unknown`` has found bytes for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,9 +118,7 @@ PIECE_BYTES = 16
 """The size of the largest access of a vector in one piece (reading ``vector=whole``)."""
 
 
-def elements(
-    op: Load | Store | Atomic | Multimem, split: bool = False, whole: bool = False
-) -> tuple[Element, ...]:
+def elements(op: Load | Store | Atomic | Multimem, split: bool = False, whole: bool = False) -> tuple[Element, ...]:
     """The accesses of ``op`` (of ``Multimem``: at each location), one for each scalar, in ascending order of address.
 
     ``split``: a 16-byte scalar is two accesses of 8 bytes (reading ``b128=split``). ``whole``: what ``ld`` and ``st``

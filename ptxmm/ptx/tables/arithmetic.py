@@ -110,17 +110,27 @@ def _reals() -> Iterator[Form]:
         yield _alu(f"{opcode}.f64", "d a b", ("f64",), _ROUND, kind="real", since=_F64)
     single = {**_ROUND, **_FTZ, **_SAT}
     later = (*_HALVES, "relu", "oob", "f32x2")
-    yield _alu("fma", "d a b c", _REALS, single, kind="real", required=("round",), since=Version((1, 4), 13),
-               later=later)
+    yield _alu(
+        "fma", "d a b c", _REALS, single, kind="real", required=("round",), since=Version((1, 4), 13), later=later
+    )
     yield _alu("mad.f32", "d a b c", ("f32",), single, kind="real", required=("round",), since=Version((1, 0), 20))
     yield _alu("mad.f64", "d a b c", ("f64",), _ROUND, kind="real", required=("round",), since=_F64)
     quotient = {**_ROUND, **_FTZ}
-    yield _alu("div.f32", "d a b", ("f32",), quotient, kind="real", required=("round",), since=_V20,
-               later=("approx", "full"))
+    yield _alu(
+        "div.f32", "d a b", ("f32",), quotient, kind="real", required=("round",), since=_V20, later=("approx", "full")
+    )
     yield _alu("div.f64", "d a b", ("f64",), _ROUND, kind="real", required=("round",), since=Version((1, 4), 13))
     for opcode in ("rcp", "sqrt"):
-        yield _alu(opcode, "d a", _REALS, quotient, kind="real", required=("round",), since=Version((1, 4), 13),
-                   later=("approx",))
+        yield _alu(
+            opcode,
+            "d a",
+            _REALS,
+            quotient,
+            kind="real",
+            required=("round",),
+            since=Version((1, 4), 13),
+            later=("approx",),
+        )
     for opcode in ("neg", "abs"):
         yield _alu(f"{opcode}.f32", "d a", ("f32",), _FTZ)
         yield _alu(f"{opcode}.f64", "d a", ("f64",), since=_F64)
@@ -137,14 +147,31 @@ def _selections() -> Iterator[Form]:
     """9.7.7."""
     cmp = {"cmp": tuple(_COMPARISONS), "bool": _BOOLEANS}
     later = (*_HALVES, "ftz", *(c for c in _REAL_COMPARISONS if c not in _COMPARISONS))
-    yield _alu("setp", "p a b c?", (*BITS, *INTEGERS), cmp, kind="setp", required=("cmp",),
-               types_by=("cmp", _COMPARISONS), later=later)
+    yield _alu(
+        "setp",
+        "p a b c?",
+        (*BITS, *INTEGERS),
+        cmp,
+        kind="setp",
+        required=("cmp",),
+        types_by=("cmp", _COMPARISONS),
+        later=later,
+    )
     real = {"cmp": _REAL_COMPARISONS, "bool": _BOOLEANS}
     yield _alu("setp.f32", "p a b c?", ("f32",), {**real, **_FTZ}, kind="setp", required=("cmp",))
     yield _alu("setp.f64", "p a b c?", ("f64",), real, kind="setp", required=("cmp",), since=_F64)
     every = {"cmp": tuple(_ANY_COMPARISON), "bool": _BOOLEANS, **_FTZ}
-    yield _alu("set", "d a b c?", (*BITS, *INTEGERS, *_REALS), every, kind="set", required=("cmp",),
-               types_by=("cmp", _ANY_COMPARISON), later=_HALVES, count="2")
+    yield _alu(
+        "set",
+        "d a b c?",
+        (*BITS, *INTEGERS, *_REALS),
+        every,
+        kind="set",
+        required=("cmp",),
+        types_by=("cmp", _ANY_COMPARISON),
+        later=_HALVES,
+        count="2",
+    )
     yield _alu("selp", "d a b p", (*BITS, *INTEGERS, *_REALS), kind="selp", later=_HALVES)
     yield _alu("slct", "d a b c", (*BITS, *INTEGERS, *_REALS), _FTZ, kind="slct", count="2")
 
@@ -156,8 +183,9 @@ def _logic() -> Iterator[Form]:
     yield _alu("not", "d a", ("pred", *BITS))
     yield _alu("cnot", "d a", BITS)
     yield _alu("lop3", "d a b c immLut q?", ("b32",), {"bool": ("or", "and")}, kind="lop3", since=Version((4, 3), 50))
-    yield _alu("shf", "d a b c", ("b32",), {"dir": ("l", "r"), **_CLAMP}, required=("dir", "mode"),
-               since=Version((3, 1), 32))
+    yield _alu(
+        "shf", "d a b c", ("b32",), {"dir": ("l", "r"), **_CLAMP}, required=("dir", "mode"), since=Version((3, 1), 32)
+    )
     yield _alu("shl", "d a b", BITS)
     yield _alu("shr", "d a b", (*BITS, *INTEGERS))
     yield _alu("prmt", "d a b c", ("b32",), {"mode": words("f4e b4e rc8 ecl ecr rc16")}, since=_V20)
@@ -168,11 +196,19 @@ def _conversions() -> Iterator[Form]:
     yield _alu("mov", "d a", ("pred", *BITS, "b128", *INTEGERS, *_REALS), kind="mov", later=_HALVES)
     integers = ("u8", *UNSIGNED, "s8", *SIGNED)
     modes = {"round": words("rn rz rm rp rni rzi rmi rpi"), **_FTZ, **_SAT}
-    yield _alu("cvt", "d a", (*integers, "f16", "bf16", *_REALS), modes, kind="cvt", count="2",
-               later=words("f16x2 bf16x2 tf32 rna satfinite relu e4m3x2 e5m2x2 rs ue8m0x2 e2m1x2 e2m3x2 e3m2x2"))
+    yield _alu(
+        "cvt",
+        "d a",
+        (*integers, "f16", "bf16", *_REALS),
+        modes,
+        kind="cvt",
+        count="2",
+        later=words("f16x2 bf16x2 tf32 rna satfinite relu e4m3x2 e5m2x2 rs ue8m0x2 e2m1x2 e2m3x2 e3m2x2"),
+    )
     packed = words("u16 s16 u8 s8 u4 s4 u2 s2 s32 b32")
-    yield _alu("cvt.pack", "d a b c?", packed, _SAT, kind="cvt_pack", required=("sat",), since=Version((6, 5), 72),
-               count="3")
+    yield _alu(
+        "cvt.pack", "d a b c?", packed, _SAT, kind="cvt_pack", required=("sat",), since=Version((6, 5), 72), count="3"
+    )
 
 
 FORMS = (

@@ -77,15 +77,40 @@ GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 # Words of CUDA, and of other languages, for the scopes and types of PTX.
 SCOPE_WORDS: Mapping[str, str] = MappingProxyType(
-    {"device": "gpu", "dev": "gpu", "block": "cta", "thread_block": "cta", "workgroup": "cta", "agent": "gpu",
-     "system": "sys", "grid": "gpu", "gl": "gpu", "thread": "cta", "warp": "cta"}
+    {
+        "device": "gpu",
+        "dev": "gpu",
+        "block": "cta",
+        "thread_block": "cta",
+        "workgroup": "cta",
+        "agent": "gpu",
+        "system": "sys",
+        "grid": "gpu",
+        "gl": "gpu",
+        "thread": "cta",
+        "warp": "cta",
+    }
 )
 TYPE_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"int": ("s32",), "uint": ("u32",), "unsigned": ("u32",), "float": ("f32",), "double": ("f64",),
-     "half": ("f16", "b16"), "long": ("s64",), "short": ("s16",), "char": ("s8",), "bool": ("u8", "pred"),
-     **{f"i{bits}": (f"s{bits}", f"u{bits}", f"b{bits}") for bits in (8, 16, 32, 64)},
-     **{f"{sign}int{bits}{end}": (f"{'u' if sign else 's'}{bits}",) for sign in ("", "u") for bits in (8, 16, 32, 64)
-        for end in ("", "_t")}}
+    {
+        "int": ("s32",),
+        "uint": ("u32",),
+        "unsigned": ("u32",),
+        "float": ("f32",),
+        "double": ("f64",),
+        "half": ("f16", "b16"),
+        "long": ("s64",),
+        "short": ("s16",),
+        "char": ("s8",),
+        "bool": ("u8", "pred"),
+        **{f"i{bits}": (f"s{bits}", f"u{bits}", f"b{bits}") for bits in (8, 16, 32, 64)},
+        **{
+            f"{sign}int{bits}{end}": (f"{'u' if sign else 's'}{bits}",)
+            for sign in ("", "u")
+            for bits in (8, 16, 32, 64)
+            for end in ("", "_t")
+        },
+    }
 )
 
 # Hints for slips that are common enough to have an answer of their own: (opcode, qualifier) -> hint.

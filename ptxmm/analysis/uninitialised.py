@@ -1,0 +1,83 @@
+"""Memory without an initial value of which no register ever gets an unknown byte.
+
+What it holds at first does not matter then, so it may as well hold 0: nothing that is computed with it or compared has
+to be treated as unknown. Shared memory of real kernels is nearly always of this kind.
+
+Why the executions with the marks of ``program.unknown`` in place of the unknown bytes tell: take an execution with any
+bytes in which some register gets an unknown one, and in it the read that no other such read comes before in (program
+order | reads-from)+. What comes before it is the same whatever the unknown bytes are, so with marks too, and it can be
+gone on with to an execution: the threads, one after the other, read what is last in coherence order and write after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ptxmm.cat import Model
+from ptxmm.engines.result import Limits, Observed
+from ptxmm.errors import PtxmmError
+from ptxmm.program.condition import MemoryTerm, terms
+from ptxmm.program.test import Test
+from ptxmm.program.unspecified.unknown import assignments, choices, computed_with, unknown_bytes
+from ptxmm.relations.formula import Formula
+
+
+def without_unread(test: Test, model: Model, limits: Limits, what: Observed | None = None) -> Test:
+    """``test`` with 0 in the objects no unknown byte of which comes into a register, where that makes it simpler.
+
+    ``what``: whose final values are asked for besides those of the condition; they are left as they are. Raises as
+    the engine does.
+    """
+    shown = [] if what is None else list(what.memory)
+    shown += [term for term in test.locations if isinstance(term, MemoryTerm)]
+    for proposition in (test.filter, None if test.condition is None else test.condition.proposition):
+        if proposition is not None:
+            shown += [term for term in terms(proposition) if isinstance(term, MemoryTerm)]
+    candidates = {item.physical for item in test.objects.values() if item.unknown}
+    if not candidates or not _matters(test):
+        return test
+    seen = set[str]().union(*(_seen(chosen, model, limits, shown) for chosen in choices(test)))
+    unread = candidates - seen
+    return _zero(test, unread) if unread else test
+
+
+def _matters(test: Test) -> bool:
+    """Whether unknown values are computed with or compared, so that it is worth a search to know that none is read."""
+    if computed_with(test):
+        return True
+    try:
+        return sum(1 for _ in zip(assignments(test), range(2), strict=False)) > 1
+    except PtxmmError:
+        return True  # too many to try them all
+
+
+def _zero(test: Test, keys: set[str]) -> Test:
+    objects = {
+        key: replace(item, unknown=False, initial=(0,) * item.count) if item.physical in keys else item
+        for key, item in test.objects.items()
+    }
+    return replace(test, objects=objects)
+
+
+def _seen(test: Test, model: Model, limits: Limits, shown: Sequence[MemoryTerm]) -> set[str]:
+    """The objects an unknown byte of which a register gets in some execution, one that ends or not, or ``shown``."""
+    from ptxmm.engines.symbolic.problem import Problem  # with Z3, which takes time to load
+
+    problem = Problem(test, model, Observed((), ()), limits, shown)
+    program, formulas = problem.program, problem.formulas
+    marks = {byte: origin[0] for byte, origin in unknown_bytes(test).items()}
+    when: dict[str, list[Formula]] = {}
+
+    def collect(domain: Mapping[int, Formula], size: int, presence: Formula) -> None:
+        for value, holds in domain.items():
+            for key in {marks[byte] for byte in value.to_bytes(size, "little") if byte in marks}:
+                when.setdefault(key, []).append(formulas.both(presence, holds))
+
+    for event in program.events:
+        if event.kind == "R" and not event.asynchronous:
+            for (_, _, size), domain in program.read_cells[event.number].items():
+                collect(domain, size, event.presence)
+    for term in shown:
+        collect(problem.domain(term), term.type.bytes, program.final)
+    return {key for key, choices in when.items() if problem.solver.satisfiable(formulas.any(choices))}

@@ -1,0 +1,1 @@
+"""Searches over concrete executions, and the confirmation of every execution that is shown."""

@@ -1,0 +1,353 @@
+"""A test and a model as one propositional problem, whose assignments are the executions of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from itertools import combinations
+from typing import cast
+
+from ptxmm.cat.evaluate import Evaluator
+from ptxmm.cat.ir import Axiom, Model
+from ptxmm.cat.names import SETS
+from ptxmm.cat.polarity import lower_bounds
+from ptxmm.engines.arrivals import in_order
+from ptxmm.engines.result import Limits, Observed, Source, Witness
+from ptxmm.engines.symbolic.sat import Solver
+from ptxmm.engines.symbolic.tearing import never_torn, rule
+from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.build import build
+from ptxmm.events.symbolic.event import Event
+from ptxmm.events.symbolic.machine import Reading
+from ptxmm.events.symbolic.program import Program
+from ptxmm.events.symbolic.relations.base import Base
+from ptxmm.events.symbolic.relations.finals import final_writes
+from ptxmm.events.symbolic.symmetry import interchangeable
+from ptxmm.events.symbolic.values.domain import Domain, only
+from ptxmm.events.symbolic.variants import NONE, Site, Variation, alternatives
+from ptxmm.program.condition import (
+    Comparison,
+    Conjunction,
+    Disjunction,
+    IntegerTerm,
+    MemoryTerm,
+    Negation,
+    Proposition,
+    RegisterTerm,
+    Term,
+    comparison_type,
+    holds,
+    terms,
+)
+from ptxmm.program.shared.stopped import known_filter
+from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import MbarrierArrive, MbarrierWait
+from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
+from ptxmm.relations.formula import TRUE, Formula
+from ptxmm.relations.symbolic import EventSet, Relation
+
+
+class Problem:
+    """Every execution of ``test`` that ``model`` allows, up to the bound of ``limits``.
+
+    ``named``: what may be asked about beyond ``observed`` and the test's filter. ``variations``: instructions that
+    take one of several forms. ``axioms``: False takes every execution, whatever the checks of the model say.
+    ``program``, ``base`` and ``evaluator`` have the events, the base relations and those of the model; ``flags`` when
+    each flag of the model is raised.
+    """
+
+    def __init__(
+        self,
+        test: Test,
+        model: Model,
+        observed: Observed,
+        limits: Limits,
+        named: Iterable[Term] = (),
+        *,
+        variations: Mapping[Site, Variation] | None = None,
+        axioms: bool = True,
+    ) -> None:
+        self.test = test
+        self.observed = observed
+        named = [*named, *(terms(test.filter) if test.filter is not None else ())]
+        memory = tuple(dict.fromkeys([*observed.memory, *(t for t in named if isinstance(t, MemoryTerm))]))
+        reading = Reading(
+            unroll=limits.unroll,
+            tear=model.readings.get("tear") == "on",
+            simplify=model.readings.get("dep") != "syn",
+            values=model.readings.get("dep") == "value",
+            split128=model.readings.get("b128") == "split",
+            whole=model.readings.get("vector") == "whole",
+            cas_writes=model.readings.get("cas-failure") == "write",
+            direct=model.readings.get("co") == "direct",
+            ordered=in_order(test, model),
+            next_grid=next_grid(model),
+        )
+        program, base, evaluator = _program(
+            test, model, (*memory, *observed.registers, *named), reading, limits, variations or {}
+        )
+        self.program, self.base, self.evaluator = program, base, evaluator
+        self.formulas = program.formulas
+        algebra = program.algebra
+        final_writes(program, memory, _ordered(model, program, base, evaluator))
+        self.elements = {term: program.element(term) for term in memory}
+        program.constraints += acyclicity(
+            algebra, reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data")])
+        )
+        if reading.direct:
+            program.constraints += acyclicity(algebra, base.relation("co"))
+        self.flags: list[tuple[str, Formula]] = []
+        for axiom, value in evaluator.axioms():
+            limits.check()
+            if axiom.flag:
+                self.flags.append((axiom.name, self._holds(axiom, value)[0]))
+            elif axioms:
+                program.constraints += self._holds(axiom, value)
+        if variations:
+            self._fences_only()
+        if "sync_fence" in model.names():
+            self._total_fence_order()
+        self._unroll = limits.unroll
+        self._passing = TRUE
+        if test.filter is not None:
+            program.constraints.append(self.formulas.either(-program.finished, self.formula(test.filter)))
+            early = known_filter(test)
+            assert early is not None
+            self._passing = self.formulas.either(program.finished, self.formula(early))
+        if axioms and not variations:
+            self._break_symmetry(named)
+        self.solver = Solver(self.formulas, limits)
+        for formula in program.constraints:
+            self.solver.require(formula)
+        for a, b in program.exclusive:
+            self.solver.exclude(a, b)
+
+    @property
+    def misuses(self) -> list[tuple[Formula, str]]:
+        """When the program does what has no meaning, and what that is; where threads go no further, only if the filter
+        is not false however they would go on."""
+        return [(self.formulas.both(when, self._passing), text) for when, text in self.program.undefined]
+
+    @property
+    def counts(self) -> Formula:
+        """When flags count: nothing undefined happens, and what is executed is an execution that passes the filter, or
+        the beginning of one that may."""
+        return self.formulas.both(self.program.beginning, self._passing)
+
+    def _register(self, term: RegisterTerm) -> Domain:
+        return self.program.threads[term.thread].registers.get(term.register, only(0))
+
+    def domain(self, term: Term) -> Domain:
+        """The final values of ``term``, and when it has each."""
+        match term:
+            case RegisterTerm():
+                return self._register(term)
+            case MemoryTerm():
+                return self.elements[term]
+            case IntegerTerm(number):
+                return only(number)
+        return only(term.address)
+
+    def formula(self, item: Proposition) -> Formula:
+        """When ``item`` holds of the final state."""
+        formulas = self.formulas
+        match item:
+            case Comparison(_, left, right):
+                type_ = comparison_type(item)
+                return formulas.any(
+                    [
+                        formulas.both(a, b)
+                        for x, a in self.domain(left).items()
+                        for y, b in self.domain(right).items()
+                        if holds(item, x, y, type_)
+                    ]
+                )
+            case Conjunction(items):
+                return formulas.all([self.formula(i) for i in items])
+            case Disjunction(items):
+                return formulas.any([self.formula(i) for i in items])
+            case Negation(inner):
+                return -self.formula(inner)
+
+    def _holds(self, axiom: Axiom, value: EventSet | Relation) -> list[Formula]:
+        """Formulas that all hold iff the check of ``axiom`` does."""
+        algebra = self.program.algebra
+        if axiom.kind == "empty":
+            some = non_empty(algebra, value)
+        else:
+            assert isinstance(value, Relation)
+            if axiom.kind == "acyclic" and not axiom.negated and not axiom.flag:
+                return acyclicity(algebra, value)
+            some = cyclic(algebra, value) if axiom.kind == "acyclic" else reflexive(algebra, value)
+        return [some if axiom.negated else -some]
+
+    def _returns(self, identity: EventId) -> bool:
+        """Whether an instruction is a wait at an mbarrier, or an arrival whose state a register takes."""
+        op = self.test.threads[identity[0]].body[identity[1]]
+        return isinstance(op, MbarrierWait) or (isinstance(op, MbarrierArrive) and op.dst is not None)
+
+    def _mutual_fences(self) -> Relation:
+        """fence.sc operations in each other's scopes."""
+        fences = cast(EventSet, self.base("FSC"))
+        return self.program.algebra.restrict(fences, self.base.relation("sr"), fences)
+
+    def _fences_only(self) -> None:
+        """Where instructions take one of several forms, Fence-SC order relates those that are fence.sc operations in
+        each other's scopes."""
+        both = self._mutual_fences()
+        for (a, b), first in self.program.fsc.items():
+            related = self.program.algebra.get(both, a, b)
+            self.program.constraints.append(self.formulas.either(-first, related))
+
+    def _total_fence_order(self) -> None:
+        """A model that names ``sync_fence`` gets an acyclic order that is total on fences in each other's scopes."""
+        program = self.program
+        related = self._mutual_fences()
+        for (a, b), first in program.fsc.items():
+            if a < b:
+                needed = program.algebra.get(related, a, b)
+                program.constraints.append(self.formulas.any([-needed, first, program.fsc[b, a]]))
+        program.constraints += acyclicity(program.algebra, self.base.relation("fsc"))
+
+    def _break_symmetry(self, named: Iterable[Term]) -> None:
+        """Of executions that differ in the order of interchangeable threads keep one.
+
+        Coherence is a partial order, so the threads of a group can be numbered along it: no first write of a
+        later thread comes before the first write of an earlier one.
+        """
+        seen = {t.thread for t in (*named, *self.observed.registers) if isinstance(t, RegisterTerm)}
+        first: dict[tuple[int, EventId], int] = {}
+        for event in self.program.events:
+            if event.kind == "W":
+                first.setdefault((event.thread, (0, *event.id[1:])), event.number)
+        for group in interchangeable(self.test, seen):
+            shared = [k for t, k in first if t == group[0] and all((u, k) in first for u in group)]
+            if not shared:
+                continue
+            for a, b in combinations(group, 2):
+                later = self.program.co.get((first[b, shared[0]], first[a, shared[0]]))
+                if later is not None:
+                    self.program.constraints.append(-later)
+
+    def witness(self) -> Witness:
+        """The execution that the solver found last."""
+        value = self.solver.value
+        program = self.program
+        events = program.events
+
+        def id_of(number: int) -> EventId | None:
+            return events[number].id if 0 <= number < len(events) else None
+
+        values: dict[EventId, int] = {}
+        reads: dict[EventId, list[Source]] = {}
+        for event in events:
+            if event.kind == "R" and value(event.presence):
+                values[event.id] = chosen(event.value, value)
+                reads[event.id] = []
+        for cell, readers in program.rf.items():
+            for read, writers in readers.items():
+                if not value(program.presence[read]):
+                    continue
+                for write, taken in writers.items():
+                    if value(taken):
+                        reads[events[read].id].append(Source(*cell, id_of(write)))
+        phases: dict[EventId, int | None] = {}
+        deadlocked: frozenset[int] = frozenset()
+        order: tuple[EventId, ...] = ()
+        misuse = False
+        for scenario, selector in program.scenarios:
+            if value(selector):
+                phases.update(scenario.phases)
+                values.update(scenario.tokens)
+                values.update((s.id, int(s.outcome)) for s in scenario.arrivals if s.outcome is not None)
+                deadlocked |= {i[0] for i in scenario.stuck}
+                misuse = misuse or scenario.undefined is not None
+                if scenario.undefined is not None:  # whatever a misused operation returns
+                    values.update((i, 0) for i in scenario.stuck if self._returns(i) and i not in values)
+                order += scenario.order
+        return Witness(
+            values,
+            {read: tuple(sources) for read, sources in reads.items()},
+            frozenset((events[a].id, events[b].id) for (a, b), f in program.co.items() if value(f)),
+            frozenset((events[a].id, events[b].id) for (a, b), f in program.fsc.items() if value(f)),
+            phases,
+            tuple(
+                Source(*cell, id_of(write))
+                for cell, writers in program.last.items()
+                for write, taken in writers.items()
+                if value(taken)
+            ),
+            deadlocked,
+            order,
+            None if value(program.final) else self._unroll,
+            misuse,
+        )
+
+
+def next_grid(model: Model) -> bool:
+    """Whether ``griddepcontrol.wait`` waits for the grid before its own only (A50)."""
+    return model.readings.get("griddep", "direct") == "direct"
+
+
+def _program(
+    test: Test,
+    model: Model,
+    observed: Iterable[Term],
+    reading: Reading,
+    limits: Limits,
+    variations: Mapping[Site, Variation],
+) -> tuple[Program, Base, Evaluator[EventSet, Relation]]:
+    """The program of ``test`` and the values of the relations of ``model`` in it.
+
+    Accesses are divided into bytes only where the model may allow a read to be torn: at first nowhere, then wherever
+    that has not been shown impossible.
+    """
+    axioms = rule(model) if reading.tear else None
+    whole: frozenset[str] | None = None
+    while True:
+        kept = whole
+        program = build(
+            test,
+            observed,
+            reading,
+            limits.check,
+            lambda key, kept=kept: axioms is not None and (kept is None or key in kept),  # type: ignore[misc]
+        )
+        base = Base(program, alternatives(program.formulas, variations) if variations else NONE)
+        evaluator: Evaluator[EventSet, Relation] = Evaluator(model, program.algebra, base, _absent(base))
+        if axioms is None or not program.torn:
+            return program, base, evaluator
+        whole = never_torn(program, base, evaluator, axioms, program.torn)
+        if whole == program.torn:
+            return program, base, evaluator
+
+
+def _ordered(
+    model: Model, program: Program, base: Base, evaluator: Evaluator[EventSet, Relation]
+) -> Callable[[Event, Event], bool]:
+    """Whether coherence order always relates two writes that overlap, as axioms say that bound it from below."""
+    bounds = [evaluator.value(node) for _, node, _ in lower_bounds(model, "co")] if program.tear else []
+    get, either, overlap = program.algebra.get, program.formulas.either, base.relation("ovl")
+
+    def ordered(a: Event, b: Event) -> bool:
+        together = get(overlap, a.number, b.number)
+        return any(
+            isinstance(bound, Relation) and either(-together, get(bound, x, y)) == TRUE
+            for bound in bounds
+            for x, y in ((a.number, b.number), (b.number, a.number))
+        )
+
+    return ordered
+
+
+def _absent(base: Base) -> frozenset[str]:
+    """The base sets that no event is ever in."""
+    return frozenset(name for name in SETS if isinstance(s := base(name), EventSet) and not s.must and not s.may)
+
+
+def chosen(domain: Domain, value: Callable[[Formula], bool]) -> int:
+    """The one value of ``domain`` whose formula holds."""
+    for number, when in domain.items():
+        if value(when):
+            return number
+    raise PtxmmError("no value is chosen for a register or location", kind="internal")

@@ -1,0 +1,86 @@
+"""The Z3 engine: the final states of a test, one after the other."""
+
+from __future__ import annotations
+
+from ptxmm.cat.ir import Model
+from ptxmm.engines.result import Found, Limits, Observed, Search
+from ptxmm.engines.symbolic.problem import Problem, chosen, next_grid
+from ptxmm.errors import Timeout
+from ptxmm.program.condition import Proposition, State, terms
+from ptxmm.program.shared.launches import held
+from ptxmm.program.test import Test
+from ptxmm.relations.formula import TRUE, Formula
+
+
+def search(
+    test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
+) -> Search:
+    """The final states of ``test`` under ``model``, distinct on ``observed``.
+
+    With ``proposition`` at most two: one that satisfies it and one that does not. Raises ``PtxmmError`` for what the
+    engine can't model; a deadline that passes is reported in the result.
+    """
+    result = Search()
+    try:
+        problem = Problem(test, model, observed, limits, terms(proposition) if proposition is not None else ())
+        for part in held(test, next_grid(model)):
+            _look_at(Problem(part, model, Observed((), ()), limits), result)
+        _search(problem, limits, proposition, result)
+    except Timeout:
+        result.timeout = True
+    return result
+
+
+def _search(problem: Problem, limits: Limits, proposition: Proposition | None, result: Search) -> None:
+    """Ask the solver for everything that ``Search`` reports."""
+    program, solver = problem.program, problem.solver
+    _look_at(problem, result)
+    result.deadlock = solver.satisfiable(program.deadlock)
+    result.bounded = solver.satisfiable(program.cut)
+    if result.bounded:
+        result.loops = {loop for loop, cut in program.loops if solver.satisfiable(cut)}
+    solver.require(program.final)
+    if proposition is None:
+        while len(result.found) != limits.states:
+            limits.check()
+            if not _next(problem, result, TRUE):
+                result.exhausted = True
+                break
+    else:
+        holds = problem.formula(proposition)
+        _next(problem, result, holds)
+        _next(problem, result, -holds)
+
+
+def _look_at(problem: Problem, result: Search) -> None:
+    """Ask for what counts in executions that do not end, too: misuse and flags."""
+    solver, formulas, counts = problem.solver, problem.formulas, problem.counts
+    if result.undefined is None and solver.satisfiable(formulas.any([f for f, _ in problem.misuses])):
+        result.undefined = next(text for f, text in problem.misuses if solver.value(f))
+    for name, formula in problem.flags:
+        if name not in result.flags and solver.satisfiable(formulas.both(formula, counts)):
+            result.flags.add(name)
+
+
+def _next(problem: Problem, result: Search, goal: Formula) -> bool:
+    """Add one more final state that meets ``goal`` to ``result``, if there is one."""
+    solver = problem.solver
+    if not solver.satisfiable(goal):
+        return False
+    registers: dict[tuple[int, str], int] = {}
+    memory: dict[tuple[str, int], int] = {}
+    different: list[Formula] = []
+    for register in problem.observed.registers:
+        domain = problem.domain(register)
+        registers[register.thread, register.register] = number = chosen(domain, solver.value)
+        different.append(-domain[number])
+    for element in problem.observed.memory:
+        domain = problem.domain(element)
+        memory[element.key, element.index] = number = chosen(domain, solver.value)
+        different.append(-domain[number])
+    result.found.append(Found(State(registers, memory), problem.witness()))
+    solver.require(problem.formulas.any(different))
+    return True
+
+
+__all__ = ["search"]

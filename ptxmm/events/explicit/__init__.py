@@ -1,0 +1,1 @@
+"""Events of concrete executions: threads run on plain integers, relations are sets of pairs."""

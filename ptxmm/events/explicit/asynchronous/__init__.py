@@ -1,0 +1,1 @@
+"""Asynchronous copies, stores and reductions, and tensor maps."""

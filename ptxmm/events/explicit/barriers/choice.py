@@ -1,0 +1,123 @@
+"""Which moves of a state must be tried, so that all ways of ending are found (partial-order reduction).
+
+The moves chosen are a persistent set: whatever the others do first commutes with them. Only wholly independent orders
+are left out, so that each end is reached with the same phases and tokens, and each misuse with the longest runs of the
+other threads before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxmm.events.explicit.barriers.mbarrier import most_completions, one_phase, wait_result
+from ptxmm.events.explicit.barriers.plan import ARRIVALS, Slot
+from ptxmm.events.explicit.barriers.transitions import GO, Simulation, State
+
+Move = tuple[Slot, str, str]
+"""A pending step, what becomes of it (``GO`` or ``MISUSE``) and the reason of a misuse."""
+
+
+def necessary(simulation: Simulation, state: State, moves: Sequence[Move]) -> Sequence[Move]:
+    """Those of ``moves``, the moves that ``state`` has, that must be tried."""
+    if len(moves) == 1:
+        return moves
+    plan = simulation.plan
+    for move in moves:
+        slot, kind, _ = move
+        if slot.misuse is not None:
+            return (move,)  # whatever others do before or after it is the same
+        if slot.group & plan.free or (kind == GO and slot.group & plan.plain and _stable(simulation, state, slot)):
+            return (move,)
+    best = moves
+    tried = 0
+    for move in moves:
+        if move[0].group & tried:
+            continue
+        closed = _closure(simulation, state, move[0].group)
+        tried |= move[0].group
+        chosen = [m for m in moves if m[0].group & closed]
+        if len(chosen) < len(best):
+            best = chosen
+    return best
+
+
+def _closure(simulation: Simulation, state: State, group: int) -> int:
+    """``group`` and the classes where threads are held up, or are now, that come to one of them later."""
+    plan = simulation.plan
+    halted = simulation.halted(state)
+    ahead: list[tuple[int, int]] = []
+    for t, position in enumerate(state.position):
+        if halted >> t & 1 or position == plan.lengths[t]:
+            continue
+        at = plan.slot(t, position - 1) if state.waiting >> t & 1 else plan.slot(t, position)
+        ahead.append((plan.later[t][position], at.group))
+    changed = True
+    while changed:
+        changed = False
+        for later, here in ahead:
+            if later & group and not here & group:
+                group |= here
+                changed = True
+    return group
+
+
+def _remaining(simulation: Simulation, state: State, barrier: int) -> list[Slot]:
+    """The steps at ``barrier`` that have not happened and may."""
+    found = []
+    halted = simulation.halted(state)
+    for slot in simulation.plan.users[barrier]:
+        passed = slot.index < state.position[slot.thread]
+        if not simulation.executed(state, slot) and (passed or not halted >> slot.thread & 1):
+            found.append(slot)
+    return found
+
+
+def _stable(simulation: Simulation, state: State, slot: Slot) -> bool:
+    """Whether a step at an mbarrier that can happen now may as well do so: no other order lets anything else happen."""
+    plan = simulation.plan
+    steps = _remaining(simulation, state, slot.barrier)
+    if plan.ordered and slot.chained:
+        # Whatever another thread does there, now or later, makes another order, and so do asynchronous steps.
+        loose = slot.step.asynchronous
+        return all(s is slot or not (loose or s.step.asynchronous or s.thread != slot.thread) for s in steps)
+    if slot.step.kind == "mb.wait":
+        return _stable_wait(simulation, state, slot, steps)
+    mbarrier = state.mbarriers[plan.mbarriers[slot.barrier]]
+    if not mbarrier.live:
+        return len(steps) == 1
+    others = [s for s in steps if s.step.kind != "mb.wait"]
+    if any(s.observed for s in others) and sum(s.step.kind in ARRIVALS for s in others) > 1:
+        return False
+    if not one_phase(mbarrier, [s.step for s in others]):
+        return False
+    arrivals = sum(s.step.number for s in others if s.step.kind in ARRIVALS)
+    if arrivals < mbarrier.pending:
+        return True
+    # The last of them may complete the phase: then each wait must be one for this phase to be complete.
+    return all(_awaits(simulation, state, s) for s in steps if s.step.kind == "mb.wait")
+
+
+def _stable_wait(simulation: Simulation, state: State, slot: Slot, steps: Sequence[Slot]) -> bool:
+    """Whether a wait that returns its result now would not do so in another phase, nor become undefined."""
+    mbarrier = state.mbarriers[simulation.plan.mbarriers[slot.barrier]]
+    # What the thread itself does comes later, but for its asynchronous steps.
+    before = [s for s in steps if s.thread != slot.thread or s.step.asynchronous]
+    most = most_completions(mbarrier, (s.step for s in before))
+    late = slot.step.parity is None and slot.step.number == 1  # the phase waited for is the one before
+    return most == 0 if late else most <= 1
+
+
+def _awaits(simulation: Simulation, state: State, slot: Slot) -> bool:
+    """Whether ``slot`` can happen in the phase after the present one of its mbarrier, and not in this one."""
+    mbarrier = state.mbarriers[simulation.plan.mbarriers[slot.barrier]]
+    if slot.step.number != 1:
+        return False
+    token = simulation.token(state, slot)
+    if token is None:
+        arrival = simulation.plan.slots[slot.token]
+        if arrival.barrier != slot.barrier:
+            return False
+        token = mbarrier.phase
+    if slot.step.parity is None and token != mbarrier.phase:
+        return False
+    return wait_result(mbarrier, slot.step, token) == 0

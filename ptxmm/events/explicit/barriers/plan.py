@@ -1,0 +1,337 @@
+"""What the simulation of barriers knows beforehand: which there are, who uses them, and which depend on others.
+
+Barriers fall into *classes*. Two steps on barriers of different classes commute; the steps of a *free* class commute
+with all others, and the phase that each counts in is known: all threads wait for all, so that no order is special.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ptxmm.errors import PtxmmError
+from ptxmm.events.explicit.relations.scopes import Place
+from ptxmm.events.explicit.trace import Step
+from ptxmm.program.shared.convergence import others, wide
+from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import MbarrierArrive
+
+_Key = tuple[str, tuple[object, ...], int]
+"""A barrier: ``bar`` with CTA and id, ``warp`` with warp and mask (and the operation of an exchange), ``cluster``, or
+``mb`` with object and offset."""
+
+_BARRIERS = 16
+_WARP = 32
+
+ARRIVALS = ("mb.arrive", "mb.drop")
+
+CHANGES = (*ARRIVALS, "mb.expect", "mb.complete")
+"""The steps whose events are in ``MBA``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A step of a thread: its number among all, where it is, what it is.
+
+    ``barrier``: the number of the barrier; ``group``: the class of that, as a bit. ``phase``: where it is known
+    beforehand (warp and cluster barriers). ``misuse``: why it is undefined whatever the others do. ``token``: the
+    number of the arrival whose phase a wait by state waits for, or -1. ``recorded``: whether the result has its phase.
+    ``told``: whether states that differ in its phase are told apart; ``observed``: in the token it returns.
+    ``chained``: it is an arrival, or a wait that returns true, at an mbarrier; their order may matter.
+    """
+
+    number: int
+    thread: int
+    index: int
+    step: Step
+    barrier: int
+    group: int
+    phase: int = -1
+    misuse: str | None = None
+    token: int = -1
+    recorded: bool = True
+    told: bool = True
+    observed: bool = False
+    chained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps of all threads and their barriers.
+
+    ``slots``: all steps, thread by thread; ``first[t]``: the number of the first one of t; ``lengths``: how many each
+    thread has; ``floating``: the asynchronous ones. ``later[t][i]``: the classes of the steps of t from i on.
+    ``users[b]``: the steps at barrier b. ``free``: the free classes; ``plain``: those of an mbarrier alone. ``bars``,
+    ``mbarriers``: the positions in a state of CTA barriers and mbarriers, by number. ``mates``: for each thread the
+    threads of its warp, ``ctas`` of its CTA, ``clusters`` of its cluster, as bits. ``lanes[b]``: the threads in the
+    mask of a warp barrier. ``arrived[t][i]``: how often t has arrived at its cluster's barrier before its step i.
+    ``aligned[t]``: the steps of t that the threads of its warp do together, ``wide[t]`` those of its warpgroup, whose
+    threads in other warps are ``others[t]``, as bits.
+    ``ended``: the threads that exit after their steps, as bits. ``ordered``: the order of chained steps is told apart.
+    """
+
+    keys: tuple[_Key, ...]
+    slots: tuple[Slot, ...]
+    first: tuple[int, ...]
+    lengths: tuple[int, ...]
+    floating: tuple[Slot, ...]
+    later: tuple[tuple[int, ...], ...]
+    users: tuple[tuple[Slot, ...], ...]
+    free: int
+    plain: int
+    bars: Mapping[int, int]
+    mbarriers: Mapping[int, int]
+    mates: tuple[int, ...]
+    ctas: tuple[int, ...]
+    clusters: tuple[int, ...]
+    lanes: Mapping[int, int]
+    arrived: tuple[tuple[int, ...], ...]
+    ended: int
+    ordered: bool
+    aligned: tuple[tuple[Slot, ...], ...]
+    wide: tuple[tuple[Slot, ...], ...]
+    others: tuple[int, ...]
+
+    def slot(self, thread: int, index: int) -> Slot:
+        """The step of ``thread`` at ``index``."""
+        return self.slots[self.first[thread] + index]
+
+
+def plan(
+    test: Test,
+    places: Sequence[Place],
+    steps: Sequence[Sequence[Step]],
+    ended: Sequence[bool],
+    observed: Collection[EventId] | None,
+    ordered: bool = False,
+    told: bool = False,
+) -> Plan:
+    """The plan for the steps of each thread.
+
+    ``observed``: the arrivals whose tokens matter; then phases of mbarriers where nobody waits do not. None: all that
+    return a token to a register, and all phases. ``ordered``: the order at each mbarrier matters; ``told``: all phases
+    do.
+    """
+    keys: dict[_Key, int] = {}
+    for t, mine in enumerate(steps):
+        for step in mine:
+            keys.setdefault(_key(places[t], step), len(keys))
+    mates = _together([p.warp for p in places])
+    clusters = _together([p.cluster for p in places])
+    first = [0, *accumulate(len(mine) for mine in steps)]
+    tokens = {
+        step.id: first[t] + i for t, mine in enumerate(steps) for i, step in enumerate(mine) if step.kind in ARRIVALS
+    }
+    groups, sequenced = _classes(places, steps, ended, keys)
+    waits = [s for mine in steps for s in mine if s.kind == "mb.wait"]
+    awaited = {s.place for s in waits} | {s.state for s in waits}
+    slots: list[Slot] = []
+    for t, mine in enumerate(steps):
+        known = _known(test, t, mates[t], mine)
+        for i, step in enumerate(mine):
+            barrier = keys[_key(places[t], step)]
+            phase, misuse = known[i]
+            recorded = step.kind not in ("mb.inval", "mb.increment", "warp.exchange")
+            seen = step.kind in ARRIVALS and (_returns(test, step.id) if observed is None else step.id in observed)
+            kept = told or ordered or observed is None or step.place is None
+            kept = kept or step.place in awaited or step.id in awaited
+            token = _token(step, tokens)
+            chained = step.kind in CHANGES or (step.kind == "mb.wait" and step.number == 1)
+            at = len(slots), t, i, step, barrier, groups[barrier]
+            slots.append(Slot(*at, phase, misuse, token, recorded, kept, seen, chained))
+    users = tuple(tuple(s for s in slots if s.barrier == b) for b in range(len(keys)))
+    later = []
+    for t, mine in enumerate(steps):
+        bits = [0]
+        for i in reversed(range(len(mine))):
+            bits.append(bits[-1] | slots[first[t] + i].group)
+        later.append(tuple(reversed(bits)))
+    kinds = {kind: [b for key, b in keys.items() if key[0].split()[0] == kind] for kind in ("bar", "mb", "warp")}
+    shared = [g for b, g in enumerate(groups) if b not in kinds["mb"]]
+    aligned = tuple(tuple(s for s in slots if s.thread == t and s.step.aligned) for t in range(len(steps)))
+    wide_ = tuple(tuple(s for s in mine if wide(test, t, s.step.id[1])) for t, mine in enumerate(aligned))
+    return Plan(
+        keys=tuple(keys),
+        slots=tuple(slots),
+        first=tuple(first),
+        lengths=tuple(map(len, steps)),
+        floating=tuple(s for s in slots if s.step.asynchronous),
+        later=tuple(later),
+        users=users,
+        free=_union(g for g in groups if not g & sequenced),
+        plain=_union(groups[b] for b in kinds["mb"] if groups[b] not in shared),
+        bars={b: i for i, b in enumerate(kinds["bar"])},
+        mbarriers={b: i for i, b in enumerate(kinds["mb"])},
+        mates=mates,
+        ctas=_together([p.cta for p in places]),
+        clusters=clusters,
+        lanes={b: _lanes(mates, slots, b) for b in kinds["warp"]},
+        arrived=tuple(tuple(accumulate((s.kind == "cluster.arrive" for s in mine), initial=0)) for mine in steps),
+        ended=_union(1 << t for t, end in enumerate(ended) if end),
+        ordered=ordered,
+        aligned=aligned,
+        wide=wide_,
+        others=tuple(_union(1 << u for u in rest) for rest in others(test)) if any(wide_) else (0,) * len(steps),
+    )
+
+
+def _key(place: Place, step: Step) -> _Key:
+    """The barrier that ``step`` of a thread at ``place`` is about."""
+    kind = step.kind.split(".")[0]
+    if kind == "mb":
+        assert step.place is not None
+        return "mb", (step.place[0],), step.place[1]
+    if kind == "cluster":
+        return "cluster", place.cluster, 0
+    if kind == "bar":
+        return kind, place.cta, step.number
+    return f"warp {step.operation}".rstrip(), place.warp, step.number
+
+
+def _together(values: Sequence[object]) -> tuple[int, ...]:
+    """For each position the positions with the same value, as bits."""
+    return tuple(_union(1 << u for u, other in enumerate(values) if other == value) for value in values)
+
+
+def _union(bits: Iterable[int]) -> int:
+    result = 0
+    for b in bits:
+        result |= b
+    return result
+
+
+def _lane(mates: int, thread: int) -> int:
+    """The lane of ``thread``: its position among the threads of its warp (A29)."""
+    return (mates & ((1 << thread) - 1)).bit_count()
+
+
+def _lanes(mates: Sequence[int], slots: Sequence[Slot], barrier: int) -> int:
+    """The threads that a warp barrier is for."""
+    slot = next(s for s in slots if s.barrier == barrier)
+    warp = mates[slot.thread]
+    return _union(1 << t for t in range(len(mates)) if warp >> t & 1 and slot.step.number >> _lane(warp, t) & 1)
+
+
+def _returns(test: Test, event: EventId) -> bool:
+    """Whether an arrival returns a token to a register, as far as its instruction is known."""
+    body = test.threads[event[0]].body
+    op = body[event[1]] if event[1] < len(body) else None
+    return op is None or (isinstance(op, MbarrierArrive) and op.dst is not None)
+
+
+def _token(step: Step, arrivals: Mapping[EventId, int]) -> int:
+    """The number of the arrival that a wait by state waits for, or -1."""
+    if step.kind != "mb.wait" or not isinstance(step.state, tuple):
+        return -1
+    number = arrivals.get(step.state)
+    if number is None:
+        raise PtxmmError(f"a wait for the state of {step.state}, which is no arrival", kind="internal")
+    return number
+
+
+def _known(test: Test, thread: int, mates: int, steps: Sequence[Step]) -> list[tuple[int, str | None]]:
+    """What the thread's own steps decide: phases of warp and cluster barriers (9.7.14.2, .3), and misuse."""
+    host = test.threads[thread].placement.host
+    result: list[tuple[int, str | None]] = []
+    warp: dict[tuple[str, int], int] = {}
+    arrived = waited = 0
+    for step in steps:
+        phase, misuse = -1, _operand_misuse(step)
+        if step.kind in ("warp.sync", "warp.exchange"):
+            phase = warp.get((step.operation, step.number), 0)
+            warp[step.operation, step.number] = phase + 1
+            if not step.number >> _lane(mates, thread) & 1:
+                name = step.operation.split(".")[0] + ".sync" if step.operation else "bar.warp.sync"
+                misuse = f"a thread at {name} is not in its membermask"
+        elif step.kind == "cluster.arrive":
+            phase = arrived
+            arrived += 1
+            if arrived > waited + 1:
+                misuse = "a thread arrives twice in one phase of barrier.cluster"
+        elif step.kind == "cluster.wait":
+            phase = waited
+            waited += 1
+            if waited > arrived:
+                misuse = "a thread waits at barrier.cluster without having arrived"
+        if phase >= 0 and host:
+            misuse = "a host thread has no warp and no cluster"
+        result.append((phase, misuse))
+    return result
+
+
+def _operand_misuse(step: Step) -> str | None:
+    """Why an operand that a register gives has no meaning (9.7.14.1, 9.7.14.15.16); constants are refused before."""
+    if step.kind.startswith("bar."):
+        if step.number not in range(_BARRIERS):
+            return f"barrier {step.number}, but a CTA has the barriers 0 to {_BARRIERS - 1}"
+        if step.count == 0:
+            return f"0 threads at a barrier, which is no positive multiple of {_WARP}"
+        if step.count is not None and step.count % _WARP:
+            return f"{step.count} threads at a barrier, which is no multiple of {_WARP}"
+    if step.parity is not None and step.parity not in (0, 1):
+        return f"the parity {step.parity} of a wait, which is not 0 or 1"
+    return None
+
+
+def _classes(
+    places: Sequence[Place], steps: Sequence[Sequence[Step]], ended: Sequence[bool], keys: Mapping[_Key, int]
+) -> tuple[list[int], int]:
+    """The class of each barrier, as a bit, and the classes in which the order of steps matters."""
+    group = list(range(len(keys)))
+
+    def merge(a: int, b: int) -> None:
+        old, new = group[a], group[b]
+        for i, g in enumerate(group):
+            if g == old:
+                group[i] = new
+
+    by_cta: dict[tuple[object, ...], list[int]] = {}
+    for key, number in keys.items():
+        if key[0] == "bar":
+            by_cta.setdefault(key[1], []).append(number)
+    for numbers in by_cta.values():
+        for number in numbers[1:]:
+            merge(number, numbers[0])
+    counted = _counted(places, steps)
+    ordered = {number for cta in counted for number in by_cta[cta]}
+    if ordered:
+        # A thread that ends counts as arrived at the barriers around it. Its last step, or the one that lets it go on
+        # from there, is therefore one of theirs.
+        for t, mine in enumerate(steps):
+            if mine and ended[t]:
+                around = (places[t].cta, places[t].warp, places[t].cluster)
+                last = next((s for s in reversed(mine) if not s.asynchronous), mine[-1])
+                for key, number in keys.items():
+                    if key[0] != "mb" and key[1] in around:
+                        merge(number, keys[_key(places[t], last)])
+    # A wait can't come before the arrival that returned its token, which may be another thread's at another mbarrier.
+    arrivals = {s.id: _key(places[t], s) for t, mine in enumerate(steps) for s in mine if s.kind in ARRIVALS}
+    for t, mine in enumerate(steps):
+        for step in mine:
+            if step.kind == "mb.wait" and isinstance(step.state, tuple) and step.state in arrivals:
+                merge(keys[arrivals[step.state]], keys[_key(places[t], step)])
+    ordered |= {number for key, number in keys.items() if key[0] == "mb"}
+    return [1 << g for g in group], _union(1 << group[number] for number in ordered)
+
+
+def _counted(places: Sequence[Place], steps: Sequence[Sequence[Step]]) -> set[tuple[object, ...]]:
+    """The CTAs with a barrier where not all arrivals wait for all that ever arrive at it, or for all of the CTA."""
+    counts: dict[_Key, set[int | None]] = {}
+    operations: dict[_Key, set[str]] = {}
+    users: dict[_Key, set[object]] = {}
+    found: set[tuple[object, ...]] = set()
+    for place, mine in zip(places, steps, strict=True):
+        for step in mine:
+            if step.kind not in ("bar.sync", "bar.arrive", "bar.red"):
+                continue
+            key = _key(place, step)
+            counts.setdefault(key, set()).add(step.count)
+            operations.setdefault(key, set()).add(step.operation)
+            users.setdefault(key, set()).add(place.warp)
+            if step.kind == "bar.arrive":
+                found.add(place.cta)
+    for key, values in counts.items():
+        if len(operations[key]) > 1 or (values != {None} and values != {32 * len(users[key])}):
+            found.add(key[1])
+    return found

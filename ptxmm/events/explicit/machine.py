@@ -1,0 +1,463 @@
+"""The state of one thread on one path: registers, choices made, events and steps so far.
+
+What each instruction does with it is in ``accesses``, ``asynchronous``, ``synchronization`` and ``compute``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxmm.errors import PtxmmError
+from ptxmm.events.explicit.matrices.products import products
+from ptxmm.events.explicit.readings import Readings
+from ptxmm.events.explicit.trace import Cell, Event, Exchange, Step, Trace
+from ptxmm.events.explicit.values.expressions import Expressions, Node
+from ptxmm.program.shared.chunks import Chunks
+from ptxmm.program.shared.control import ControlFlow
+from ptxmm.program.shared.legality import Role, refusal, rule
+from ptxmm.program.shared.windows import described, entered, named, outside
+from ptxmm.program.test import EventId, MemoryObject, Test
+from ptxmm.ptx.ops import Address, Op, Operand, Reg, Sym, Type
+
+PRED = Type("pred", 1)
+ADDRESS = Type("u", 64)
+_TRUTHS = ("red.and", "red.or", "vote.all", "vote.any", "vote.uni")
+U32 = Type("u", 32)
+
+
+class Undecided(Exception):
+    """A run without domains came to an address or a barrier operand that is open."""
+
+
+class Impossible(Exception):
+    """No value of its domain is left for a choice."""
+
+
+class Missing(Exception):
+    """A run with given values came to a read that has none."""
+
+
+class Unmet(Exception):
+    """A run with given values came to an exchange with other threads whose result is not given."""
+
+
+Domain = Callable[[Node, Trace, bool], frozenset[int] | None]
+"""The values that an expression over the reads of a path so far may take, given the choices made (if the last
+argument says so); None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A byte of memory: its object (never a proxy alias), the object it physically lies in, and its offset there."""
+
+    item: MemoryObject
+    offset: int
+
+    def cells(self, offset: int, size: int) -> tuple[Cell, Cell]:
+        """The physical and the virtual cell of ``size`` bytes, ``offset`` bytes after this one."""
+        first = self.offset + offset
+        return (self.item.physical, first, size), (self.item.key, first, size)
+
+    def replica(self, number: int, offset: int, size: int) -> tuple[Cell, Cell]:
+        """The same at a location of a multimem address. Accesses of different ones don't overlap (PTX ISA 8.2.1)."""
+        first = self.offset + offset
+        return (self.item.replicas[number], first, size), (f"{self.item.key} at {number}", first, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A thread ready to run: its number, its control flow (``around``: which backward branches are around each
+    instruction), where addresses lie, how copies are divided, and whether its start and its end are events of API
+    synchronization (``api``), and its exit one that barriers may wait for (``exits``). ``lanes`` and ``mates``: the
+    threads of its warp in order, and those of its CTA, each with the number of threads it counts as; ``mbarriers``: the
+    keys of the objects that are mbarriers. ``products``: the thread has products of a warpgroup. ``aligned``: the
+    instructions that the threads of its warp execute together, as in ``convergence.sites``.
+    """
+
+    test: Test
+    thread: int
+    control: ControlFlow
+    around: list[tuple[int, ...]]
+    objects: tuple[MemoryObject, ...]
+    chunks: Chunks
+    api: bool
+    exits: bool
+    lanes: tuple[int, ...] = ()
+    mates: tuple[tuple[int, int], ...] = ()
+    mbarriers: frozenset[str] = frozenset()
+    products: bool = False
+    aligned: Mapping[int, str] = field(default_factory=dict)
+
+    def from_window(self, address: int, space: str | None) -> int:
+        """The virtual address for one in the window of ``space``; ``NOWHERE`` is set in it if it lies in none."""
+        return entered(self.test.objects, self.test.threads[self.thread].placement, self.thread, space, address)
+
+    def from_descriptor(self, address: int) -> int:
+        """The virtual address of the matrix of a descriptor."""
+        return described(self.test.objects, self.test.threads[self.thread].placement, self.thread, address)
+
+    def locate(self, address: int, size: int) -> Spot | None:
+        """The spot of the virtual ``address`` if ``size`` bytes from it lie in one object, else None."""
+        for item in self.objects:
+            if item.address <= address and address + size <= item.address + item.size:
+                return Spot(item, address - item.address)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a run is given (see ``interpreter.run``)."""
+
+    values: Mapping[EventId, int] | None = None
+    exchanged: Mapping[EventId, tuple[int, int]] = field(default_factory=dict)
+    domain: Domain | None = None
+    unroll: int = 3
+    readings: Readings = field(default_factory=Readings)
+    spinning: bool = False
+    prune: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """An asynchronous operation in its trace: the events that finish its reads, and those that finish all of it."""
+
+    read: tuple[int, ...]
+    done: tuple[int, ...]
+
+
+class Machine:
+    """The state of a run."""
+
+    __slots__ = (
+        "alone",
+        "changes",
+        "control",
+        "ctrl",
+        "decided",
+        "decisions",
+        "expressions",
+        "given",
+        "groups",
+        "guard",
+        "guards",
+        "last_write",
+        "left",
+        "missed",
+        "objects",
+        "pc",
+        "products",
+        "program",
+        "registers",
+        "round",
+        "rounds",
+        "spins",
+        "step_count",
+        "taken",
+        "thread",
+        "trace",
+        "visited",
+    )  # fmt: skip
+
+    def __init__(self, program: Program, decisions: tuple[int, ...], given: Given) -> None:
+        thread = program.test.threads[program.thread]
+        self.program = program
+        self.thread = thread
+        self.objects = program.test.objects
+        self.decisions = decisions
+        self.given = given
+        self.expressions = Expressions(given.readings.simplify, given.readings.essential)
+        self.trace = Trace(program.thread)
+        self.registers: dict[str, Node] = {n: self.expressions.constant(v) for n, v in thread.initial.items()}
+        self.taken: list[int] = []
+        self.decided: dict[int, int] = {}
+        self.guards: list[tuple[int, int, int]] = []  # open guards: join, reads, pc of the branch
+        self.ctrl = 0
+        self.left = 0  # reads on which leaving the loops so far has depended
+        self.missed = 0  # reads that decided so far whether to come to a barrier
+        self.pc = 0
+        self.step_count = 0
+        self.last_write = -1
+        self.changes: list[tuple[int, Node]] = []
+        self.visited: dict[int, int] = {}
+        self.rounds: dict[int, int] = {}
+        self.spins: dict[int, int] = {}
+        # Asynchronous operations by kind: those in no group yet, and the groups in order.
+        self.alone: dict[str, list[Copy]] = {}
+        self.groups: dict[str, list[list[Copy]]] = {}
+        self.products = products(thread.body) if program.products else None
+        # Of the instruction that is being executed:
+        self.guard: Node | None = None
+        self.control = 0
+        self.round = 0
+
+    # Registers and operands.
+
+    def register(self, name: str) -> Node:
+        """What the register ``name`` holds."""
+        node = self.registers.get(name)
+        return self.expressions.constant(0) if node is None else node
+
+    def width(self, name: str) -> int:
+        """How many bits the register ``name`` has."""
+        type_ = self.thread.registers.get(name)
+        return 1 if type_ is None else type_.bits
+
+    def operand(self, operand: Operand, type_: Type) -> Node:
+        """The value of an operand of ``type_``."""
+        if isinstance(operand, Reg):
+            return self.register(operand.name)
+        if isinstance(operand, Sym):
+            address = named(self.objects[operand.name], self.thread.placement, self.program.thread) + operand.offset
+            return self.expressions.constant(address & ((1 << type_.bits) - 1))
+        return self.expressions.constant(operand.value & ((1 << type_.bits) - 1))
+
+    def assign(self, register: Reg, node: Node) -> None:
+        """Give ``register`` a value, if the guard of the instruction holds."""
+        if self.guard is not None:
+            node = self.expressions.select(self.guard, node, self.register(register.name))
+        self.registers[register.name] = node
+
+    def returned(self, register: Reg, type_: Type, node: Node) -> None:
+        """Give ``register`` a value of ``type_`` that an access returns: sign- or zero-extended (PTX ISA 9.4.1)."""
+        bits = self.thread.registers[register.name].bits
+        self.assign(register, node if bits == type_.bits else self.expressions.convert(node, Type("b", bits), type_))
+
+    def stored(self, operand: Operand, type_: Type) -> Node:
+        """An operand of a memory instruction; a register may be wider than its type (PTX ISA 9.4.1)."""
+        node = self.operand(operand, type_)
+        if isinstance(operand, Reg):
+            held = self.thread.registers[operand.name]
+            if held.bits > type_.bits:
+                node = self.expressions.convert(node, type_, held)
+            return self.expressions.settled(node)
+        elif node.value is not None and node.value >> type_.bits:
+            return self.expressions.constant(node.value & ((1 << type_.bits) - 1))
+        return node
+
+    # Choices.
+
+    def decide(self, node: Node, choices: Sequence[int] | None, what: str = "") -> int:
+        """The value of ``node`` on this path; ``choices`` None: its domain."""
+        node = self.expressions.settled(node)
+        if node.value is not None:
+            return node.value
+        if node.op == "not" and node.type == PRED:
+            return 1 - self.decide(node.args[0], (0, 1))
+        earlier = self.decided.get(id(node))
+        if earlier is not None:
+            return earlier
+        if len(self.taken) >= len(self.decisions):
+            choices = self._possible(node, choices, what)
+        value = self.fork(choices or ())
+        self.decided[id(node)] = value
+        self.trace.constraints.append((node, value, self.trace.position))
+        return value
+
+    def _possible(self, node: Node, choices: Sequence[int] | None, what: str) -> Sequence[int]:
+        """The choices for ``node`` that its domain allows."""
+        domain, prune = self.given.domain, self.given.prune
+        possible = None
+        if domain is not None and (prune or choices is None):
+            possible = domain(node, self.trace, True)
+            if possible is not None and not possible and not prune:
+                # Not yet, it seems; what follows may be what makes it so, if it does not depend on this access.
+                possible = domain(node, self.trace, False)
+        if possible is not None:
+            return [v for v in sorted(possible) if choices is None or v in choices]
+        if choices is None:
+            if domain is None:
+                raise Undecided
+            raise self.unsupported(f"the {what} may take too many values")
+        return choices
+
+    def fork(self, choices: Sequence[int]) -> int:
+        """The next decision of this path; where none is given, the first of ``choices``."""
+        position = len(self.taken)
+        if position < len(self.decisions):
+            value = self.decisions[position]
+        else:
+            if not choices:
+                raise Impossible
+            value = choices[0]
+            prefix = tuple(self.taken)
+            self.trace.forks += [(*prefix, other) for other in choices[1:]]
+        self.taken.append(value)
+        return value
+
+    def number(self, operand: Operand, type_: Type, what: str) -> tuple[int, int]:
+        """The value of an operand that must be known on a path, and the reads it depends on."""
+        node = self.stored(operand, type_)
+        return self.decide(node, None, what), node.reads
+
+    # Events.
+
+    @property
+    def op(self) -> Op:
+        """The instruction that is being executed."""
+        return self.thread.body[self.pc]
+
+    def unsupported(self, message: str, hint: str | None = None) -> PtxmmError:
+        """An error about the instruction that is being executed."""
+        test, span = self.program.test, self.op.source.span
+        width = max(1, span.end_column - span.column)
+        error = PtxmmError(message, kind="unsupported", hint=hint, line=span.line, column=span.column, width=width)
+        return error.place(test.file, test.text)
+
+    def identity(self, part: int = 0) -> EventId:
+        """The id of an event of the instruction that is being executed."""
+        return self.trace.thread, self.pc, self.round, part
+
+    def add(self, kind: str, part: int = 0, **fields: Any) -> Event:
+        """Add an event of the instruction that is being executed."""
+        ctrl = fields.pop("ctrl", self.control)
+        event = Event(self.identity(part), kind, self.op, ctrl=ctrl, left=self.left, turn=self.step_count, **fields)
+        self.trace.events.append(event)
+        return event
+
+    def step(self, kind: str, part: int = 0, **fields: Any) -> None:
+        """Add a step of the instruction that is being executed, before its events."""
+        self.trace.steps.append(Step(self.identity(part), kind, event=len(self.trace.events), **fields))
+
+    def undefined(self, reason: str) -> None:
+        """Note that the instruction that is being executed has no meaning; the path goes on without its effect."""
+        if self.trace.outside is None:
+            line = self.op.source.span.line
+            self.trace.outside = (f"{self.thread.name} line {line}: {reason}", self.trace.position)
+
+    def address(
+        self,
+        address: Address,
+        size: int,
+        what: str = "address of this access",
+        *,
+        role: Role = "data",
+        alignment: int = 0,
+        memory: bool = True,
+        multimem: bool = False,
+    ) -> tuple[Spot | None, int]:
+        """Where ``address``, the operand of the instruction with this ``role``, is, and the reads it depends on.
+
+        The instruction says whether it is generic or one in the window of a state space (PTX ISA 6.4.1.1); the name of
+        a variable is the variable. None if it is outside every object, or no multiple of ``alignment`` (0: of
+        ``size``), or where the thread or the instruction has no access to, or, where bytes are accessed as ``memory``,
+        in an mbarrier; or if it is a ``multimem`` address against the instruction.
+        """
+        base = address.base
+        if isinstance(base, Sym):
+            where = self.objects[base.name].address + base.offset + address.offset
+            return self.spot(where, size, alignment or size, role=role, memory=memory, multimem=multimem), 0
+        node = self.expressions.settled(self.operand(base, ADDRESS))
+        where = self.decide(node, None, what) + address.offset & (1 << ADDRESS.bits) - 1
+        where = self.program.from_window(where, rule(self.op, role).form)
+        return self.spot(where, size, alignment or size, role=role, memory=memory, multimem=multimem), node.reads
+
+    def spot(
+        self,
+        address: int,
+        size: int,
+        alignment: int = 1,
+        *,
+        role: Role = "data",
+        memory: bool = True,
+        multimem: bool = False,
+    ) -> Spot | None:
+        """Where an access of ``size`` bytes at ``address`` is; None, and a reason why, if it has no meaning (6.4.1).
+
+        Bytes of an mbarrier are no ``memory``: it is an opaque object (9.7.14.15.1). Multimem operations are for
+        multimem addresses, and those for nothing else (8.2.3).
+        """
+        address &= (1 << 64) - 1
+        spot = self.program.locate(address, size)
+        if spot is None:
+            self.undefined(outside(self.objects, address))
+            return None
+        refused = refusal(rule(self.op, role), self.thread.placement, self.program.thread, spot.item)
+        if address % alignment:
+            refused = f"misaligned access (address {address:#x})"
+        elif refused is None and memory and size and spot.item.key in self.program.mbarriers:
+            refused = f"access to an mbarrier (address {address:#x})"
+        elif refused is None and size and bool(spot.item.replicas) != multimem:
+            what = "multimem operation on another" if multimem else "access to a multimem"
+            refused = f"{what} address (address {address:#x})"
+        if refused is not None:
+            self.undefined(refused)
+            return None
+        return spot
+
+    def read(self, cells: tuple[Cell, Cell] | None, addr: int, part: int = 0, **fields: Any) -> Node:
+        """Add a read, which returns a leaf; outside every object there is no event, and 0 is returned."""
+        if cells is None and (self.given.prune or not addr):
+            return self.expressions.constant(0)
+        number = len(self.trace.reads)
+        bits = 8 * cells[0][2] if cells is not None else 64
+        leaf = self.expressions.leaf(number, self._value(self.identity(part)), bits)
+        if cells is not None:
+            event = self.add("R", part, cell=cells[0], place=cells[1], value=leaf, leaf=number, addr=addr, **fields)
+        else:
+            event = Event(self.identity(part), "R", self.op, value=leaf, leaf=number, addr=addr)
+        self.trace.reads.append(event)
+        return leaf
+
+    def write(self, cells: tuple[Cell, Cell], value: Node, addr: int, part: int = 0, **fields: Any) -> Event:
+        """Add a write."""
+        value = self.expressions.settled(value)
+        return self.add("W", part, cell=cells[0], place=cells[1], value=value, addr=addr, data=value.reads, **fields)
+
+    def token(self, event: Event) -> Node:
+        """What the arrival ``event`` returns: a state that the simulation of barriers gives."""
+        node = self.returned_by(event, self._value(event.id))
+        self.trace.tokens[event.id] = event.leaf
+        return node
+
+    def returned_by(self, event: Event, value: int | None) -> Node:
+        """What an operation on an mbarrier returns: a value that depends on it, as on a read (None: still open)."""
+        number = event.leaf = len(self.trace.reads)
+        self.trace.reads.append(event)
+        return self.expressions.leaf(number, value, 64 if event.kind == "MBA" else 1)
+
+    def exchange(self, results: Sequence[bool], **fields: Any) -> list[Node]:
+        """Give a value to other threads, after the step for it; ``results``: which of value and predicate are wanted.
+
+        Raises ``Unmet`` where values are given but this one's are not.
+        """
+        numbers, nodes, identity = [], [], self.identity()
+        given = self.given.exchanged.get(identity)
+        fields["operand"] = self.expressions.settled(fields["operand"])
+        widths = (1 if fields["name"] in _TRUTHS else 32), 1
+        for value, wanted, bits in zip(given or (None, None), results, widths, strict=True):
+            number = len(self.trace.reads) if wanted else -1
+            numbers.append(number)
+            nodes.append(self.expressions.leaf(number, value, bits) if wanted else self.expressions.constant(0))
+            if wanted:
+                self.trace.reads.append(Event(identity, "X", self.op, leaf=number))
+                if value is not None:
+                    self.trace.given[number] = value
+        fields["where"] = f"{self.thread.name} line {self.op.source.span.line}"
+        fields["step"] = len(self.trace.steps) - 1
+        self.trace.exchanges.append(Exchange(identity, numbers=(numbers[0], numbers[1]), **fields))
+        if given is None and self.given.values is not None and any(results):
+            raise Unmet
+        return nodes
+
+    def wait_result(self) -> int:
+        """The result of a wait on an mbarrier on this path."""
+        given = self._value(self.identity())
+        result = self.fork((1, 0)) if given is None else int(given != 0)
+        self.trace.waits[self.identity()] = result
+        return result
+
+    def _value(self, identity: EventId) -> int | None:
+        if self.given.values is None:
+            return None
+        value = self.given.values.get(identity)
+        if value is None:
+            raise Missing(identity)
+        return value
+
+    def lose(self) -> None:
+        """A write outside every object or misaligned; while the domains are computed it may become another one."""
+        self.trace.lost += 1
+        if not self.given.prune:
+            self.last_write = self.step_count

@@ -1,0 +1,1 @@
+"""Instructions on matrices: ldmatrix, stmatrix, wmma, wgmma, tcgen05."""

@@ -1,0 +1,136 @@
+"""Matrices: loads and stores of their rows by a warp, and products that a warpgroup makes asynchronously.
+
+PTX ISA 9.7.15.4.15, .16, 9.7.16; decision A35.
+
+A thread without a named warp is lane 0 of its warp, where the others name the same row and hold the same values; it
+accesses its own row. In a warp with a name the rows of other lanes would be needed, which is not supported.
+
+A product reads its matrices in shared memory in the async proxy. It is issued after ``wgmma.fence`` and
+``fence.proxy.async`` of its thread alone, not after what else comes before it. What it computes is not modelled: its
+results hold the first bytes that it read of its matrix B, so that a test can see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxmm.events.explicit.accesses.elements import part_of
+from ptxmm.events.explicit.machine import ADDRESS, Copy, Machine, Spot
+from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.program.test import DESTINATION
+from ptxmm.ptx.ops import MATRIX_ROW_BYTES, LoadMatrix, Operand, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
+
+_ALIGNMENT = 16
+_PROXY_FENCE = 1
+"""The part of the implicit proxy fence: like that of a bulk copy after its last access."""
+
+_ELEMENT, _FRAGMENT, _ROW = 16, Type("b", 32), Type("b", 8 * MATRIX_ROW_BYTES)
+
+
+def load_matrix(machine: Machine, op: LoadMatrix) -> None:
+    """``ldmatrix``: a weak read of a row; a register gets its first two elements, or its first twice (``.trans``)."""
+    _whole_warp(machine, "ldmatrix")
+    spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
+    if spot is None:
+        row = machine.read(None, addr)
+    else:
+        parts = []
+        for lane, (offset, size) in enumerate(_row(machine, spot)):
+            parts.append((machine.read(spot.cells(offset, size), addr, offset, lane=lane), 0, 8 * size, 8 * offset))
+        row = machine.expressions.fields(parts)
+    if op.transposed:
+        fragment = machine.expressions.fields([(row, 0, _ELEMENT, 0), (row, 0, _ELEMENT, _ELEMENT)])
+    else:
+        fragment = machine.expressions.fields([(row, 0, _FRAGMENT.bits, 0)])
+    for register in op.dst:
+        if register is not None:
+            machine.returned(register, _FRAGMENT, fragment)
+
+
+def store_matrix(machine: Machine, op: StoreMatrix) -> None:
+    """``stmatrix``: a weak write of a row: two elements from each of four lanes, or with ``.trans`` the lower one from
+    each of eight.
+
+    Raises ``PtxmmError`` (kind ``unsupported``) for several matrices: the rows of others are those of other lanes.
+    """
+    _whole_warp(machine, "stmatrix")
+    if len(op.values) > 1:
+        raise machine.unsupported("stmatrix of more than one matrix is not supported yet")
+    spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
+    value = machine.stored(op.values[0], _FRAGMENT)
+    width = _ELEMENT if op.transposed else _FRAGMENT.bits
+    row = machine.expressions.fields([(value, 0, width, i) for i in range(0, _ROW.bits, width)])
+    if spot is None:
+        machine.lose()
+        return
+    for lane, (offset, size) in enumerate(_row(machine, spot)):
+        part = part_of(machine, row, _ROW, 8 * offset, size)
+        machine.write(spot.cells(offset, size), part, addr, offset, lane=lane)
+
+
+def _row(machine: Machine, spot: Spot) -> Iterator[tuple[int, int]]:
+    """The accesses of a row: the offset and the size of each."""
+    for position, size in machine.program.chunks.of(spot.item.physical, spot.offset, MATRIX_ROW_BYTES):
+        yield position - spot.offset, size
+
+
+def _whole_warp(machine: Machine, name: str) -> None:
+    if machine.thread.placement.warp is not None:
+        raise machine.unsupported(f"{name} in a warp with a name is not supported yet")
+
+
+def wgmma_fence(machine: Machine, op: WgmmaFence) -> None:
+    """``wgmma.fence``: what later products are issued after."""
+    machine.add("ISS")
+
+
+def wgmma(machine: Machine, op: Wgmma) -> None:
+    """``wgmma.mma_async``: reads of its matrices, then an implicit proxy fence; it joins the next group."""
+    issuers = tuple(i for i, e in enumerate(machine.trace.events) if _issues(e.op))
+    reads: list[int] = []
+    matrices = [_matrix(machine, d) for d in ([op.b] if isinstance(op.a, tuple) else [op.b, op.a])]
+    first = machine.expressions.constant(0), 0
+    if all(spot is not None for spot, _ in matrices):
+        found = [
+            _read(machine, spot, addr, k * DESTINATION, issuers, reads)
+            for k, (spot, addr) in enumerate(matrices)
+            if spot is not None
+        ]
+        first, done = found[0], len(machine.trace.events)
+        machine.add("PF", _PROXY_FENCE, asynchronous=True, issuers=issuers, after=tuple(reads), covers=tuple(reads))
+        machine.alone.setdefault("wgmma", []).append(Copy((done,), (done,)))
+        if machine.products is not None:
+            machine.products.start(op, done)
+    for register in op.dst:
+        node, size = first
+        bits = machine.thread.registers[register.name].bits
+        whole = node if bits >= 8 * size else machine.expressions.fields([(node, 0, bits, 0)])
+        machine.assign(register, whole)
+
+
+def _issues(op: object) -> bool:
+    return isinstance(op, WgmmaFence) or (isinstance(op, ProxyFence) and op.kind == "async")
+
+
+def _matrix(machine: Machine, descriptor: Operand) -> tuple[Spot | None, int]:
+    """Where the matrix of a descriptor is, and the reads that this depends on."""
+    node = machine.expressions.settled(machine.operand(descriptor, ADDRESS))
+    where = machine.program.from_descriptor(machine.decide(node, None, "descriptor of this product"))
+    return machine.spot(where, 1, _ALIGNMENT, role="matrix"), node.reads
+
+
+def _read(
+    machine: Machine, spot: Spot, addr: int, base: int, issuers: tuple[int, ...], reads: list[int]
+) -> tuple[Node, int]:
+    """Read the bytes from ``spot`` to the end of its object, one read for each chunk.
+
+    Gives the value of the first read and its size; ``reads`` gets the positions of all of them.
+    """
+    first = machine.expressions.constant(0), 0
+    for position, size in machine.program.chunks.of(spot.item.physical, spot.offset, spot.item.size - spot.offset):
+        offset = position - spot.offset
+        at = len(machine.trace.events)
+        value = machine.read(spot.cells(offset, size), addr, base + offset, asynchronous=True, issuers=issuers)
+        first = first if offset else (value, size)
+        reads.append(at)
+    return first

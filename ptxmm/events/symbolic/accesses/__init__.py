@@ -1,0 +1,1 @@
+"""What loads, stores, atomics and multimem operations access."""

@@ -1,0 +1,238 @@
+"""Barriers of CTAs, warps and clusters on the symbolic side (PTX ISA 9.7.14.1 to .3; A27, A29, A30).
+
+A phase of a CTA's barrier ends when its arrivals reach the count; a warp arrives when all its lanes did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
+from ptxmm.events.symbolic.barriers.paths import Arrival, Object
+from ptxmm.events.symbolic.barriers.state import Barrier, Log, Members, State, Turn
+from ptxmm.program.shared.convergence import wide
+
+BARRIERS = 16
+"""How many barriers a CTA has (9.7.14.1)."""
+
+
+def cta_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> str | None:
+    """Why an arrival of ``thread`` at a barrier of its CTA has no meaning now, or None."""
+    key = shared.object_of(thread, arrival)
+    barrier = dict(state.ctas).get(key, Barrier())
+    pending = [(u, other) for u, other in state.pending if shared.object_of(u, other) == key]
+    if shared.warp_of[thread] in barrier.arrived or any(u == thread for u, _ in pending):
+        return f"two arrivals of one warp in one phase of barrier {arrival.barrier}"
+    counts = {other.count for _, other in pending} | ({barrier.count} if barrier.arrived else set())
+    if counts - {arrival.count}:
+        return f"two different thread counts in one phase of barrier {arrival.barrier}"
+    operations = {other.operation for _, other in pending} | ({barrier.operation} if barrier.arrived else set())
+    if operations - {arrival.operation}:
+        mixed = "" in operations or not arrival.operation
+        which = "a reduction and a plain synchronization" if mixed else "two different reductions"
+        return f"{which} in one phase of barrier {arrival.barrier}"
+    return None
+
+
+def own_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> str | None:
+    """Why an arrival at a barrier has no meaning, whatever the other threads do, or None."""
+    if arrival.kind.startswith("bar."):
+        return _operand_misuse(arrival)
+    if arrival.kind.startswith("warp."):
+        return _warp_misuse(shared, thread, arrival)
+    if shared.hosts[thread]:
+        return "barrier.cluster in a host thread"
+    arrived = state.rounds[thread] & 1
+    if arrival.kind == "cluster.arrive":
+        return "two barrier.cluster.arrive of one thread without barrier.cluster.wait between them" if arrived else None
+    return None if arrived else "barrier.cluster.wait without barrier.cluster.arrive before it"
+
+
+def _operand_misuse(arrival: Arrival) -> str | None:
+    """Operands in registers that no barrier of a CTA has (9.7.14.1)."""
+    if not 0 <= arrival.barrier < BARRIERS:
+        return f"barrier {arrival.barrier}, but a CTA has the barriers 0 to {BARRIERS - 1}"
+    count = arrival.count
+    if count is None or (count > 0 and count % LANES == 0):
+        return None
+    return f"{count} threads at a barrier, which is no {'' if count else 'positive '}multiple of {LANES}"
+
+
+def _warp_misuse(shared: Members, thread: int, arrival: Arrival) -> str | None:
+    if arrival.mask >> shared.lanes(thread).index(thread) & 1:
+        return None
+    what = "bar.warp.sync" if arrival.kind == "warp.sync" else arrival.operation.partition(".")[0] + ".sync"
+    return f"a thread at {what} that is not in its own mask"
+
+
+def turn(shared: Members, arrival: Arrival) -> Turn | None:
+    """What a step is told from others by that threads execute together; None if they need not."""
+    if arrival.aligned is None:
+        return None
+    thread, pc, *_ = arrival.id
+    return pc, (arrival.aligned, arrival.barrier, arrival.count), wide(shared.test, thread, pc)
+
+
+def _mates(shared: Members, state: State, thread: int, mine: Turn) -> Iterator[tuple[int, int, tuple[Turn, ...]]]:
+    """The threads that execute ``mine`` with ``thread``, how many such steps this one has begun, and those that the
+    other has come to: of the warp all, of the rest of the warpgroup its own."""
+    before = state.together or ((),) * len(state.nodes)
+    for t in shared.lanes(thread):
+        yield t, len(before[thread]), (*before[t], *_next_turn(shared, state, t))
+    for t in shared.others[thread] if mine[2] else ():
+        theirs = (*before[t], *_next_turn(shared, state, t))
+        yield t, sum(m[2] for m in before[thread]), tuple(m for m in theirs if m[2])
+
+
+def _next_turn(shared: Members, state: State, thread: int) -> tuple[Turn, ...]:
+    """The next step of ``thread`` where it has come to one that it executes together with others."""
+    node = state.nodes[thread]
+    if state.waits[thread] is not None or node.step is None:
+        return ()
+    mine = turn(shared, node.step)
+    return () if mine is None else (mine,)
+
+
+def divergent(shared: Members, state: State, thread: int, arrival: Arrival) -> int | None:
+    """A thread that does another step in place of ``arrival``, or has exited; None if there is none."""
+    mine = turn(shared, arrival)
+    if mine is None:
+        return None
+    for t, number, theirs in _mates(shared, state, thread, mine):
+        if t != thread and (theirs[number][1] != mine[1] if number < len(theirs) else state.exited(t)):
+            return t
+    return None
+
+
+def left_alone(shared: Members, state: State) -> Iterator[tuple[int, int, int]]:
+    """A thread, an instruction that it executes together with others, and one of these that has exited."""
+    for thread, done in enumerate(state.together):
+        for mine in dict.fromkeys((*done[-1:], *[m for m in done if m[2]][-1:])):
+            for t, number, theirs in _mates(shared, state, thread, mine):
+                if len(theirs) < number and state.exited(t):
+                    alike = [m for m in done if m[2]] if t not in shared.lanes(thread) else done
+                    yield thread, alike[len(theirs)][0], t
+                    break
+
+
+def lost(shared: Members, state: State) -> Iterator[tuple[int, str]]:
+    """The threads that would get a value from a lane that is not there, and what is wrong with that."""
+    for key in {key for key in state.waits if key is not None and key[0] == "warp"}:
+        there = _gathered(shared, state, key)
+        for t in there:
+            step, lanes = state.step(t), shared.lanes(t)
+            if step.operation.startswith("shfl."):
+                source, _ = source_lane(step.operation.split(".")[1], lanes.index(t), *step.operands)
+                if source >= len(lanes) or lanes[source] not in there:
+                    yield t, f"shfl from lane {source}, which takes no part"
+
+
+def _gathered(shared: Members, state: State, key: Object) -> tuple[int, ...]:
+    """The threads that wait at a barrier or an exchange of their warp, once all are there that have not exited."""
+    there = tuple(t for t, at in enumerate(state.waits) if at == key)
+    mask, lanes = state.step(there[0]).mask, shared.lanes(there[0])
+    complete = all(t in there or state.exited(t) for lane, t in enumerate(lanes) if mask >> lane & 1)
+    return there if complete else ()
+
+
+def begin(shared: Members, state: State, thread: int, arrival: Arrival, log: Log) -> tuple[State, bool]:
+    """``thread`` begins a step at a barrier; whether it goes on at once."""
+    key = shared.object_of(thread, arrival)
+    mine = turn(shared, arrival)
+    if mine is not None:
+        before = state.together or ((),) * len(state.nodes)
+        state = replace(state, together=(*before[:thread], (*before[thread], mine), *before[thread + 1 :]))
+    waiting = (*state.waits[:thread], key, *state.waits[thread + 1 :])
+    match arrival.kind:
+        case "bar.arrive":
+            return replace(state, pending=state.pending | {(thread, arrival)}), True
+        case "bar.sync" | "bar.red":
+            return replace(state, pending=state.pending | {(thread, arrival)}, waits=waiting), False
+        case "warp.sync" | "warp.exchange":
+            log.add(("phase", arrival.id, dict(state.warps).get(key, 0)))
+            return replace(state, waits=waiting), False
+    if arrival.kind == "cluster.wait":
+        return replace(state, waits=waiting), False
+    log.add(("phase", arrival.id, state.rounds[thread] >> 1))
+    return replace(state, rounds=_next_round(state, thread)), True
+
+
+def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int, ...]]:
+    """Let warps arrive whose threads all did, and end a phase that is full; the threads that may go on then.
+
+    The caller lets them go on and calls again, until nothing changes.
+    """
+    if state.pending:
+        state = _join(shared, state, log)
+    for key, barrier in state.ctas:
+        if barrier.arrived and _full(shared, state, key, barrier):
+            return _end_phase(shared, state, key, barrier, log)
+    misused = {t for t, _ in lost(shared, state)} | {t for t, *_ in left_alone(shared, state)}
+    waiting = {key for key in state.waits if key is not None} - {state.waits[t] for t in misused}
+    for key in waiting:
+        if key[0] == "warp":
+            there = _gathered(shared, state, key)
+            if there:
+                count = dict(state.warps).get(key, 0) + 1
+                state = replace(state, warps=frozenset({**dict(state.warps), key: count}.items()))
+                return _go_on(state, there), there
+        elif key[0] == "cluster":
+            there = tuple(t for t, at in enumerate(state.waits) if at == key)
+            mates = [t for t, cluster in enumerate(shared.clusters) if cluster == key[1] and not state.exited(t)]
+            for t in there:
+                if all(state.rounds[u] > state.rounds[t] - 1 for u in mates):
+                    log.add(("phase", state.step(t).id, state.rounds[t] >> 1))
+                    return _go_on(replace(state, rounds=_next_round(state, t)), (t,)), (t,)
+    return state, ()
+
+
+def _next_round(state: State, thread: int) -> tuple[int, ...]:
+    return (*state.rounds[:thread], state.rounds[thread] + 1, *state.rounds[thread + 1 :])
+
+
+def _go_on(state: State, threads: tuple[int, ...]) -> State:
+    return replace(state, waits=tuple(None if t in threads else key for t, key in enumerate(state.waits)))
+
+
+def _join(shared: Members, state: State, log: Log) -> State:
+    """Let one warp arrive whose threads all did."""
+    for warp, mates in shared.warps.items():
+        live = {t for t in mates if not state.exited(t)}
+        lanes: dict[Object, dict[int, Arrival]] = {}
+        for t, arrival in sorted(state.pending, key=lambda item: (item[0], item[1].id)):
+            if t in mates:
+                lanes.setdefault(shared.object_of(t, arrival), {}).setdefault(t, arrival)
+        for key, found in lanes.items():
+            if not found.keys() >= live:
+                continue
+            barrier = dict(state.ctas).get(key, Barrier())
+            first = next(iter(found.values()))
+            joined = Barrier(barrier.phase, barrier.arrived | {warp}, first.count, first.operation)
+            log.add(*(("phase", a.id, barrier.phase) for a in found.values()))
+            return replace(
+                state,
+                ctas=frozenset({**dict(state.ctas), key: joined}.items()),
+                pending=state.pending - set(found.items()),
+            )
+    return state
+
+
+def _full(shared: Members, state: State, key: Object, barrier: Barrier) -> bool:
+    if barrier.count is not None:
+        return 32 * len(barrier.arrived) >= barrier.count
+    live = {w for t, w in enumerate(shared.warp_of) if shared.ctas[t] == key[1] and not state.exited(t)}
+    return live <= barrier.arrived
+
+
+def _end_phase(shared: Members, state: State, key: Object, barrier: Barrier, log: Log) -> tuple[State, tuple[int, ...]]:
+    """The next phase begins. Threads of a warp that is not there as a whole go on with the phase they arrived in."""
+    early = {(t, a) for t, a in state.pending if shared.object_of(t, a) == key}
+    log.add(*(("phase", a.id, barrier.phase) for _, a in early))
+    state = replace(
+        state,
+        ctas=frozenset({**dict(state.ctas), key: Barrier(barrier.phase + 1)}.items()),
+        pending=state.pending - early,
+    )
+    there = tuple(t for t, at in enumerate(state.waits) if at == key)
+    return _go_on(state, there), there

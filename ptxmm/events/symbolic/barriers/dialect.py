@@ -1,0 +1,140 @@
+"""Barriers of the untyped dialect on the symbolic side: groups by instance and barrier, quorums (A27)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from ptxmm.events.symbolic.barriers.paths import Arrival, arrivals
+from ptxmm.events.symbolic.barriers.state import Key, Members
+from ptxmm.events.symbolic.event import ThreadEvents
+from ptxmm.program.test import EventId, Test
+from ptxmm.ptx.ops import Barrier, Imm
+from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The barrier instructions of one path of a thread, if nothing blocks it.
+
+    ``ends``: whether it reaches its end or the bound; None: neither, it goes round a spin loop for ever.
+    """
+
+    when: Formula
+    arrivals: tuple[Arrival, ...]
+    ends: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one choice of traces turned out; the fields are those of ``Scenario``."""
+
+    arrivals: frozenset[Arrival]
+    phases: tuple[tuple[EventId, int | None], ...]
+    stuck: frozenset[EventId]
+    ends: tuple[bool | None, ...]
+    undefined: str | None
+
+
+def outcomes(
+    test: Test, shared: Members, formulas: Formulas, threads: list[ThreadEvents], check: Callable[[], None]
+) -> Iterator[Outcome]:
+    """How every choice of traces may turn out, one trace a thread."""
+    for choice in product(*[_traces(formulas, t, check) for t in threads]):
+        check()
+        if formulas.all([t.when for t in choice]) != FALSE:
+            yield from _groups(test, choice, shared, check)
+
+
+def _traces(formulas: Formulas, thread: ThreadEvents, check: Callable[[], None]) -> list[Trace]:
+    """The traces of a thread: one for each choice of the barrier instructions on its path and of their operands."""
+    lost = formulas.both(-thread.completed, -thread.cut) if thread.barriers else FALSE
+    paths: list[tuple[Formula, tuple[Arrival, ...]]] = [(TRUE, ())]
+    for event in thread.barriers:
+        longer: list[tuple[Formula, tuple[Arrival, ...]]] = []
+        choices = list(arrivals(formulas, event))
+        for when, before in paths:
+            check()
+            longer.append((formulas.both(when, -event.presence), before))
+            here = formulas.both(when, event.presence)
+            longer += [(formulas.both(here, condition), (*before, arrival)) for arrival, condition in choices]
+        paths = [path for path in longer if path[0] != FALSE]
+    return [
+        Trace(total, before, ends)
+        for when, before in paths
+        for ends, how in ((True, thread.completed), (False, thread.cut), (None, lost))
+        if (total := formulas.both(when, how)) != FALSE
+    ]
+
+
+def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Callable[[], None]) -> Iterator[Outcome]:
+    """Run the traces with the barriers of the untyped dialect: groups by instance and barrier, quorums of arrivals."""
+    position = [0] * len(choice)
+    waits = [False] * len(choice)
+    group_of: dict[EventId, tuple[Key, int | None, int]] = {}
+    arrived: dict[tuple[Key, int | None, int], list[tuple[int, Arrival]]] = {}
+    on_path = {(t, shared.ctas[t], a.instance, a.barrier) for t, trace in enumerate(choice) for a in trace.arrivals}
+    moved = True
+    while moved:
+        moved = False
+        for t, trace in enumerate(choice):
+            while not waits[t] and position[t] < len(trace.arrivals):
+                arrival = trace.arrivals[position[t]]
+                key = (shared.ctas[t], arrival.instance, arrival.barrier)
+                group_of[arrival.id] = key
+                arrived.setdefault(key, []).append((t, arrival))
+                position[t] += 1
+                waits[t] = arrival.kind == "bar.sync"
+                moved = True
+            if waits[t]:
+                arrival = trace.arrivals[position[t] - 1]
+                key = group_of[arrival.id]
+                if arrival.count is not None:
+                    passes = len(arrived[key]) >= arrival.count
+                else:
+                    owners = _needed(test, shared, key) | {u for u, *group in on_path if tuple(group) == key}
+                    passes = owners <= {u for u, _ in arrived[key]}
+                if passes:
+                    waits[t] = False
+                    moved = True
+    stuck = frozenset(choice[t].arrivals[position[t] - 1].id for t in range(len(choice)) if waits[t])
+    reached = frozenset(a for trace, end in zip(choice, position, strict=True) for a in trace.arrivals[:end])
+    options: list[list[tuple[tuple[EventId, int | None], ...]]] = []
+    for events in arrived.values():
+        quorums = {a.count for _, a in events}
+        if len(quorums) > 1:
+            ends = tuple(trace.ends for trace in choice)
+            yield Outcome(reached, (), frozenset(), ends, "two different quorums in one group of barriers")
+            return
+        quorum = quorums.pop()
+        ids = [a.id for _, a in events]
+        sizes = [len(ids)] if quorum is None else range(min(max(quorum, 0), len(ids)), len(ids) + 1)
+        options.append(
+            [
+                tuple((i, 0 if i in chosen else None) for i in ids)
+                for size in sizes
+                for chosen in map(frozenset, combinations(ids, size))
+            ]
+        )
+    ends = tuple(waits[t] or trace.ends for t, trace in enumerate(choice))
+    for selection in product(*options):
+        check()
+        yield Outcome(reached, tuple(sorted(p for part in selection for p in part)), stuck, ends, None)
+
+
+def _needed(test: Test, shared: Members, key: tuple[Key, int | None, int]) -> set[int]:
+    """The threads that have an instruction of the group on some path: same CTA and instance, same constant barrier."""
+    cta, instance, barrier = key
+    return {
+        t
+        for t, thread in enumerate(test.threads)
+        if shared.ctas[t] == cta
+        and any(
+            isinstance(op, Barrier)
+            and op.instance == instance
+            and isinstance(op.barrier, Imm)
+            and op.barrier.value == barrier
+            for op in thread.body
+        )
+    }

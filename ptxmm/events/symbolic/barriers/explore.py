@@ -1,0 +1,403 @@
+"""Runs of all threads through their barriers and mbarriers, in every order that can matter.
+
+What can follow a moment depends on that moment alone, so the facts of all runs from it are found once. Where the next
+step of a thread acts on something that no other thread touches from there on, the order of it and the other threads'
+steps can't matter and one is taken. A step that has no meaning ends the run where every thread is; where others go on
+regardless, only their furthest progress is kept, which admits whatever earlier ends do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ptxmm.events.symbolic.barriers.ctas import begin, complete, cta_misuse, divergent, left_alone, lost, own_misuse
+from ptxmm.events.symbolic.barriers.mbarrier import EPOCH, Counts, Done, perform, unsound
+from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object
+from ptxmm.events.symbolic.barriers.state import Barrier, Item, Key, Log, Members, State
+from ptxmm.events.symbolic.event import Mbarrier
+from ptxmm.program.shared.convergence import divergent as not_together
+from ptxmm.program.test import EventId
+
+Facts = dict[int, tuple[int, tuple[EventId, ...]]]
+"""The facts of each run, with the loose facts and the order of one run that has them; facts are bits."""
+
+_ARRIVALS = ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """A step that has no meaning.
+
+    ``settled``: nothing that other threads do can change that. ``place``: only what they do to this mbarrier can.
+    """
+
+    why: str
+    settled: bool
+    place: Mbarrier | None = None
+
+
+class _Later:
+    """A step that has to come after an initialisation that another thread may still do."""
+
+
+_LATER = _Later()
+
+
+def runs(
+    shared: Members,
+    starts: list[tuple[Node, ...]],
+    initial: dict[Mbarrier, Counts],
+    ordered: bool,
+    check: Callable[[], None],
+) -> Iterator[tuple[list[Item], tuple[EventId, ...]]]:
+    """The facts of every run, and the operations on mbarriers in their order.
+
+    ``starts``: where the paths of each thread begin; ``initial``: live mbarriers. ``ordered``: runs that differ only in
+    the arrival that was the last one before an operation are different; else there are no orders.
+    """
+    search = _Runs(shared, starts, initial, ordered, check)
+    found = search.facts()
+    names = list(search.table)
+    for facts, (loose, order) in found.items():
+        yield [names[i] for i in _bits(facts | loose)], order
+
+
+class _Runs:
+    def __init__(
+        self,
+        shared: Members,
+        starts: list[tuple[Node, ...]],
+        initial: dict[Mbarrier, Counts],
+        ordered: bool,
+        check: Callable[[], None],
+    ) -> None:
+        self.shared = shared
+        self.starts = starts
+        self.ordered = ordered
+        self.check = check
+        touched = frozenset[Object]().union(*(n.touches for nodes in starts for n in nodes))
+        used = {key[1] for key in touched if key[0] in ("mb", "mb wait") and isinstance(key[1], tuple)}
+        self.names: list[Mbarrier] = sorted({*initial, *used})
+        self.index = {place: i for i, place in enumerate(self.names)}
+        self.initial = tuple(initial.get(place, Counts()) for place in self.names)
+        self.confluent, self.mixed = self._confluent()
+        self.table: dict[Item, int] = {}
+        self.performed: dict[tuple[int, Counts, int | None], Done | str] = {}
+
+    def _confluent(self) -> tuple[set[Object], set[Key]]:
+        """The barriers of CTAs where the order of arrivals can't matter, as each needs all warps that ever arrive at
+        it, and the CTAs that have others."""
+        counts: dict[Object, set[int | None]] = {}
+        operations: dict[Object, set[str]] = {}
+        users: dict[Object, set[Key]] = {}
+        arriving: set[Object] = set()
+        seen: set[tuple[int, int]] = set()
+        for t, nodes in enumerate(self.starts):
+            stack = list(nodes)
+            while stack:
+                node = stack.pop()
+                if (t, node.number) in seen:
+                    continue
+                seen.add((t, node.number))
+                stack += [n for following in node.after.values() for n in following]
+                if node.step is not None and node.step.kind.startswith("bar."):
+                    key = self.shared.object_of(t, node.step)
+                    counts.setdefault(key, set()).add(node.step.count)
+                    operations.setdefault(key, set()).add(node.step.operation)
+                    users.setdefault(key, set()).add(self.shared.warp_of[t])
+                    if node.step.kind == "bar.arrive":
+                        arriving.add(key)
+        found = {
+            key
+            for key, c in counts.items()
+            if key not in arriving and len(operations[key]) == 1 and (c == {None} or c == {32 * len(users[key])})
+        }
+        return found, {key[1] for key in counts.keys() - found if isinstance(key[1], tuple)}
+
+    # -- the search --
+
+    def facts(self) -> Facts:
+        """The facts of every run."""
+        count = len(self.starts)
+        blank = State(
+            tuple(nodes[0] for nodes in self.starts if nodes),
+            (None,) * count,
+            rounds=(0,) * count,
+            places=self.initial,
+        )
+        if len(blank.nodes) < count:
+            return {}
+        done: dict[State, Facts] = {}
+        first = [
+            moved
+            for nodes in product(*self.starts)
+            for moved in self._settled(replace(blank, nodes=nodes), range(count), Log(self.table))
+        ]
+        waiting: dict[State, tuple[Facts, list[tuple[State, Log]]]] = {}
+        stack = [state for state, _ in first]
+        while stack:
+            state = stack[-1]
+            if state in done:
+                stack.pop()
+                continue
+            if state not in waiting:
+                self.check()
+                waiting[state] = self._expand(state)
+                stack += [s for s, _ in waiting[state][1] if s not in done]
+                continue
+            found, successors = waiting.pop(state)
+            self._gather(found, successors, done)
+            done[state] = found
+            stack.pop()
+        result: Facts = {}
+        self._gather(result, first, done)
+        return result
+
+    def _gather(self, found: Facts, successors: list[tuple[State, Log]], done: dict[State, Facts]) -> None:
+        """Add to ``found`` the facts of runs that go on with one of ``successors``."""
+        for state, log in successors:
+            items, loose, order = log.items, log.loose, log.order
+            for rest, (others, later) in done[state].items():
+                found.setdefault(rest | items, (others | loose, order + later))
+
+    def _expand(self, state: State) -> tuple[Facts, list[tuple[State, Log]]]:
+        """The runs that end at ``state``, and the moments after its next steps."""
+        ended: Facts = {}
+        ready = [t for t, key in enumerate(state.waits) if key is None and state.nodes[t].step is not None]
+        verdicts = {t: self._verdict(state, t, state.step(t)) for t in ready}
+        able = [t for t in ready if verdicts[t] is None]
+        for t in able:
+            if self._alone(state, t) and (steps := self._step(state, t)):
+                return ended, steps
+        flights = {f: self._verdict(state, None, f) for f in state.flying}
+        landing = [f for f in flights if flights[f] is None]
+        for f in landing:
+            if self._lonely(state, f):
+                return ended, self._land(state, f)
+        following = [(state.step(t), self._step(state, t)) for t in able]
+        following += [(f, self._land(state, f)) for f in landing]
+        wrong: list[tuple[int | None, _Wrong]] = [
+            *((t, v) for t, v in verdicts.items() if isinstance(v, _Wrong)),
+            *((None, v) for v in flights.values() if isinstance(v, _Wrong)),
+            *((t, _Wrong(why, True)) for t, why in lost(self.shared, state)),
+            *(
+                (t, _Wrong(not_together(self.shared.test, t, pc, u), True))
+                for t, pc, u in left_alone(self.shared, state)
+            ),
+        ]
+        for last, verdict in wrong:
+            if not _further(verdict, following):
+                ended[self._stopped(state, last, verdict.why)] = (0, ())
+        if following:
+            return ended, [moved for _, steps in following for moved in steps]
+        late = [t for t, v in verdicts.items() if v is _LATER]
+        for t in late:  # whoever would initialise it waits for ever
+            ended[self._stopped(state, t, self._uninitialised(state.step(t)))] = (0, ())
+        for f, v in flights.items():
+            if v is _LATER:
+                ended[self._stopped(state, None, self._uninitialised(f))] = (0, ())
+        if not ready and not flights and not wrong:
+            ended[self._over(state)] = (0, ())
+        return ended, []
+
+    # -- what a step means --
+
+    def _verdict(self, state: State, thread: int | None, step: Arrival) -> _Wrong | _Later | None:
+        """Why ``step`` can't be taken now, or None. ``thread`` is None for an asynchronous arrival."""
+        if not step.kind.startswith("mb.") and thread is not None:
+            why = own_misuse(self.shared, state, thread, step)
+            if why is not None:
+                return _Wrong(why, True)
+            other = divergent(self.shared, state, thread, step)
+            if other is not None:
+                return _Wrong(not_together(self.shared.test, thread, step.id[1], other), True)
+            why = cta_misuse(self.shared, state, thread, step) if step.kind.startswith("bar.") else None
+            return None if why is None else _Wrong(why, False)
+        why = unsound(step)
+        if why is not None:
+            return _Wrong(why, True)
+        assert step.place is not None
+        counts = state.places[self.index[step.place]]
+        if not counts.live and step.kind != "mb.init":
+            others = [n for t, n in enumerate(state.nodes) if t != thread]
+            if not any(step.place in n.may_init for n in others):
+                return _Wrong(self._uninitialised(step), True)
+            if any(step.place in n.must_init for n in others):
+                return _LATER
+            return _Wrong(self._uninitialised(step), False)
+        done = self._done(counts, step, self._token(state, step))
+        return _Wrong(done, False, step.place) if isinstance(done, str) else None
+
+    def _uninitialised(self, step: Arrival) -> str:
+        name = step.place[0] if step.place is not None else ""
+        return f"an operation on mbarrier {name}, which is not initialised"
+
+    def _token(self, state: State, step: Arrival) -> int | None:
+        if step.state_of is not None:
+            return dict(state.tokens).get(step.state_of, 0)
+        return step.state
+
+    # -- which order can matter --
+
+    def _alone(self, state: State, thread: int) -> bool:
+        """Whether the order of the next step of ``thread`` and whatever the others do can't matter."""
+        node, step = state.nodes[thread], state.step(thread)
+        if node.may_exit and self.shared.ctas[thread] in self.mixed:
+            return False
+        if step.kind.startswith("bar."):
+            return self.shared.object_of(thread, step) in self.confluent
+        if step.place is None:
+            return True
+        if any(f.place == step.place for f in state.flying):
+            return False
+        keys = {("mb", step.place)} if step.kind == "mb.wait" else {("mb", step.place), ("mb wait", step.place)}
+        return all(t == thread or keys.isdisjoint(n.touches) for t, n in enumerate(state.nodes))
+
+    def _lonely(self, state: State, flight: Arrival) -> bool:
+        """Whether nothing else acts on the mbarrier of an asynchronous arrival any more."""
+        keys = {("mb", flight.place), ("mb wait", flight.place)}
+        return all(keys.isdisjoint(n.touches) for n in state.nodes) and not any(
+            f.place == flight.place for f in state.flying if f != flight
+        )
+
+    # -- steps --
+
+    def _step(self, state: State, thread: int) -> list[tuple[State, Log]]:
+        """The moments after the next step of ``thread``."""
+        step, log = state.step(thread), Log(self.table)
+        if not step.kind.startswith("mb."):
+            log.add(("step", step, None))
+            state, goes_on = begin(self.shared, state, thread, step, log)
+            return list(self._settled(state, (thread,) if goes_on else (), log))
+        moved, outcome = self._perform(state, step, log)
+        if outcome not in state.nodes[thread].after:
+            return []
+        log.add(("step", step if outcome is None else replace(step, outcome=outcome), None))
+        return list(self._settled(moved, (thread,), log, outcome))
+
+    def _land(self, state: State, flight: Arrival) -> list[tuple[State, Log]]:
+        """The moment after an asynchronous arrival."""
+        log = Log(self.table)
+        state, _ = self._perform(state, flight, log)
+        return [(replace(state, flying=state.flying - {flight}), log)]
+
+    def _perform(self, state: State, step: Arrival, log: Log) -> tuple[State, bool | None]:
+        """An operation on an mbarrier, and what a wait returned."""
+        assert step.place is not None
+        number = self.index[step.place]
+        done = self._done(state.places[number], step, self._token(state, step))
+        assert not isinstance(done, str)
+        if done.phase is not None:
+            log.add(("phase", step.id, done.phase))
+        counts = self._in_order(state.places[number], step, done, log) if self.ordered else done.counts
+        places = (*state.places[:number], counts, *state.places[number + 1 :])
+        tokens = state.tokens
+        if done.token is not None:
+            if step.counted:
+                log.add(("token", step.id, done.token))
+            else:
+                log.add(("completed", step.id, done.token >> EPOCH))
+                log.add_loose(("token", step.id, done.token))
+            tokens |= {(step.id, done.token >> EPOCH << EPOCH)}
+        return state.moved(state.nodes, state.flying, places, tokens), done.outcome
+
+    def _in_order(self, before: Counts, step: Arrival, done: Done, log: Log) -> Counts:
+        """Note the latest arrival before an operation, and which one that is from now on."""
+        arrives = step.kind in _ARRIVALS
+        if before.last is not None and (arrives or done.outcome):
+            log.add(("next", before.last, step.id))
+        if step.kind != "mb.increment":  # it is no operation of its own, but the first half of one
+            log.order += (step.id,)
+        return replace(done.counts, last=step.id) if arrives else done.counts
+
+    def _done(self, counts: Counts, step: Arrival, token: int | None) -> Done | str:
+        key = (id(step), counts, token)  # steps live as long as their nodes, and their hash takes long
+        if key not in self.performed:
+            self.performed[key] = perform(counts, step, token)
+        return self.performed[key]
+
+    def _settled(
+        self, state: State, going: tuple[int, ...] | range, log: Log, outcome: bool | None = None
+    ) -> Iterator[tuple[State, Log]]:
+        """The moments when nothing happens by itself any more. ``going``: threads that go on after their step.
+
+        A thread goes on to each step that may be next; with ``range`` they are at the first one already.
+        """
+        stack = [(state, tuple(going), log, outcome, isinstance(going, range))]
+        while stack:
+            state, todo, log, outcome, first = stack.pop()
+            if todo:
+                thread, left = todo[0], todo[1:]
+                node = state.nodes[thread]
+                choices = (node,) if first else node.after[outcome]
+                for landed, flights in _launched(choices):
+                    nodes = (*state.nodes[:thread], landed, *state.nodes[thread + 1 :])
+                    after = log.copy()
+                    after.add(*(("step", f, None) for f in flights))
+                    moved = state.moved(nodes, state.flying.union(flights), state.places, state.tokens)
+                    stack.append((moved, left, after, None, first))
+                continue
+            if state.ctas or state.pending or any(state.waits):
+                moved, going_on = complete(self.shared, state, log)
+                if going_on or moved != state:
+                    stack.append((moved, going_on, log, None, False))
+                    continue
+            if any(t[0] not in state.nodes[t[0][0]].refers for t in state.tokens):
+                kept = frozenset(t for t in state.tokens if t[0] in state.nodes[t[0][0]].refers)
+                state = state.moved(state.nodes, state.flying, state.places, kept)
+            yield state, log
+
+    # -- ends --
+
+    def _over(self, state: State) -> int:
+        """What is so where nothing can happen any more."""
+        log = Log(self.table)
+        log.add(*(("stuck", state.step(t).id, None) for t, key in enumerate(state.waits) if key is not None))
+        log.add(*(("ends", t, node.ends) for t, node in enumerate(state.nodes) if node.step is None))
+        at = dict(state.ctas)
+        for t, arrival in state.pending:  # the rest of the warp never comes
+            log.add(("phase", arrival.id, at.get(self.shared.object_of(t, arrival), Barrier()).phase))
+        for place, counts in zip(self.names, state.places, strict=True):
+            if counts != Counts():  # it was initialised at some time
+                log.add(("phases", place, counts.phase))
+        return log.items
+
+    def _stopped(self, state: State, last: int | None, why: str) -> int:
+        """All ends at ``state``: thread ``last`` where it is, who waits there too, others at their next step."""
+        log = Log(self.table)
+        log.add(("undefined", why, last))
+        for t, node in enumerate(state.nodes):
+            if node.step is None:
+                log.add(("ends", t, node.ends))
+            else:
+                log.add(("stuck", node.step.id, None), ("step", node.step, None))
+        return log.items
+
+
+def _further(verdict: _Wrong, following: list[tuple[Arrival, list[tuple[State, Log]]]]) -> bool:
+    """Whether a step without meaning is still there after one of the steps that others can take."""
+    if verdict.settled:
+        return any(moments for _, moments in following)
+    return verdict.place is not None and any(
+        moments and (step.place != verdict.place or step.kind == "mb.wait") for step, moments in following
+    )
+
+
+def _bits(number: int) -> Iterator[int]:
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
+
+
+def _launched(choices: tuple[Node, ...]) -> Iterator[tuple[Node, tuple[Arrival, ...]]]:
+    """The nodes of ``choices`` with asynchronous ones left behind, and those that are under way then."""
+    stack: list[tuple[Node, tuple[Arrival, ...]]] = [(node, ()) for node in reversed(choices)]
+    while stack:
+        node, flights = stack.pop()
+        if node.step is not None and node.step.asynchronous:
+            stack += [(n, (*flights, node.step)) for n in reversed(node.after[None])]
+        else:
+            yield node, flights

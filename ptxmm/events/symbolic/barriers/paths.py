@@ -1,0 +1,312 @@
+"""The paths of a thread through its barriers: which steps it takes there, and with which operands.
+
+A thread is a graph whose nodes are steps with concrete operands. Paths that can't be told apart by what follows share
+their nodes, so that a thread with many waits stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from ptxmm.events.symbolic.event import Mbarrier, SyncEvent, ThreadEvents
+from ptxmm.events.symbolic.values.domain import Domain
+from ptxmm.program.test import EventId
+from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
+
+DEPTH = 6
+"""How deep conditions are simplified by what a path has decided; it is only a matter of speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A step of a thread at a barrier or an mbarrier, with the values that its operands have.
+
+    The fields are those of ``SyncEvent``; ``outcome`` is what a wait returned (None: it did not run), ``token`` tells
+    whether an arrival writes its token to a register and ``counted`` whether the pending count in that token matters.
+    """
+
+    id: EventId
+    kind: str
+    barrier: int = 0
+    count: int | None = None
+    instance: int | None = None
+    mask: int = 0
+    place: Mbarrier | None = None
+    amount: int = 0
+    parity: int | None = None
+    state: int | None = None
+    state_of: EventId | None = None
+    outcome: bool | None = None
+    token: bool = False
+    counted: bool = False
+    no_complete: bool = False
+    asynchronous: bool = False
+    operation: str = ""
+    operands: tuple[int, ...] = ()
+    aligned: str | None = None
+
+
+def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Arrival, Formula]]:
+    """What ``event`` may be if it is executed, with the formulas under which it is; outcomes are left open."""
+    barriers = {0: TRUE} if event.barrier is None else dict(event.barrier)
+    masks = {0: TRUE} if event.mask is None else dict(event.mask)
+    amounts = {0: TRUE} if event.amount is None else dict(event.amount)
+    counts = {None: TRUE} if event.count is None else dict(event.count.items())
+    parities = {None: TRUE} if event.parity is None else dict(event.parity.items())
+    plain = event.state is None or event.state_of is not None
+    states = {None: TRUE} if plain or event.state is None else dict(event.state.items())
+    places = dict(event.place.items()) if event.kind.startswith("mb.") else {None: TRUE}
+    for (barrier, a), (mask, b), (amount, c), (count, d), (parity, e), (state, f), (place, g), (given, h) in product(
+        barriers.items(),
+        masks.items(),
+        amounts.items(),
+        counts.items(),
+        parities.items(),
+        states.items(),
+        places.items(),
+        _together(formulas, event.operands),
+    ):
+        when = formulas.all([a, b, c, d, e, f, g, h])
+        if when == FALSE:
+            continue
+        arrival = Arrival(
+            event.id,
+            event.kind,
+            barrier,
+            count,
+            event.instance,
+            mask,
+            place,
+            amount,
+            parity,
+            state,
+            event.state_of,
+            token=event.tokens is not None,
+            counted=event.tokens is not None and event.counted,
+            no_complete=event.no_complete,
+            asynchronous=event.asynchronous,
+            operation=event.operation,
+            operands=given,
+            aligned=event.aligned,
+        )
+        yield arrival, when
+
+
+def _together(formulas: Formulas, domains: tuple[Domain, ...]) -> list[tuple[tuple[int, ...], Formula]]:
+    """The values that operands may have at once, and when."""
+    return [
+        (tuple(value for value, _ in given), formulas.all([when for _, when in given]))
+        for given in product(*(domain.items() for domain in domains))
+    ]
+
+
+def matches(formulas: Formulas, event: SyncEvent, arrival: Arrival) -> Formula:
+    """When ``event`` is executed and is ``arrival``; FALSE where it is another step."""
+    if (event.id, event.kind) != (arrival.id, arrival.kind):
+        return FALSE
+    parts = [event.presence]
+    if event.barrier is not None:
+        parts.append(event.barrier.get(arrival.barrier, FALSE))
+    if event.mask is not None:
+        parts.append(event.mask.get(arrival.mask, FALSE))
+    if event.amount is not None:
+        parts.append(event.amount.get(arrival.amount, FALSE))
+    for domain, value in ((event.count, arrival.count), (event.parity, arrival.parity)):
+        if (domain is None) != (value is None):
+            return FALSE
+        if domain is not None and value is not None:
+            parts.append(domain.get(value, FALSE))
+    if event.state_of != arrival.state_of:
+        return FALSE
+    if event.state is not None and event.state_of is None:
+        parts.append(FALSE if arrival.state is None else event.state.get(arrival.state, FALSE))
+    if event.operation != arrival.operation or len(event.operands) != len(arrival.operands):
+        return FALSE
+    parts += [d.get(v, FALSE) for d, v in zip(event.operands, arrival.operands, strict=True)]
+    if arrival.place is not None:
+        parts.append(event.place.get(arrival.place, FALSE))
+    if arrival.outcome is not None:
+        parts.append(event.outcome if arrival.outcome else -event.outcome)
+    return formulas.all(parts)
+
+
+Object = tuple[object, ...]
+"""What steps act on: two steps on different objects don't depend on each other."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A step of a thread and what may follow it, by the outcome of a wait (None for other steps).
+
+    ``step`` is None where the path is at its end: ``ends`` tells whether the thread reaches its end or the bound;
+    None: neither, it goes round a spin loop for ever. ``may_exit``: whether the thread may be at its end right after
+    this step. ``touches``: the objects that this step and those below act on; ``may_init``, ``must_init``: the
+    mbarriers that are initialised on some path or on all paths from here; ``refers``: the arrivals whose tokens are
+    used from here on.
+    """
+
+    number: int
+    step: Arrival | None
+    ends: bool | None
+    after: dict[bool | None, tuple[Node, ...]]
+    may_exit: bool
+    touches: frozenset[Object]
+    may_init: frozenset[Mbarrier]
+    must_init: frozenset[Mbarrier]
+    refers: frozenset[EventId]
+
+    @property
+    def exited(self) -> bool:
+        """Whether the thread has reached its end."""
+        return self.step is None and self.ends is True
+
+
+def paths(
+    formulas: Formulas, thread: ThreadEvents, object_of: Callable[[Arrival], Object], check: Callable[[], None]
+) -> tuple[Node, ...]:
+    """Where the paths of a thread through its barriers begin. ``object_of``: what a step acts on."""
+    return _Paths(formulas, thread, object_of, check).starts()
+
+
+_Conditions = tuple[Formula, ...]
+"""What is left of the conditions of all later events, and of the ends, given what a path has decided so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A way from the conditions before an event to those after it; ``step`` is None if the event does not happen."""
+
+    step: Arrival | None
+    outcome: bool | None
+    target: _Conditions
+
+
+class _Paths:
+    """Follows all paths at once, event by event; paths with the same conditions ahead are one."""
+
+    def __init__(
+        self,
+        formulas: Formulas,
+        thread: ThreadEvents,
+        object_of: Callable[[Arrival], Object],
+        check: Callable[[], None],
+    ) -> None:
+        self.formulas = formulas
+        self.events = thread.barriers
+        self.object_of = object_of
+        self.check = check
+        lost = formulas.both(-thread.completed, -thread.cut)
+        self.ends = (thread.completed, thread.cut, lost)
+        self.choices = [list(arrivals(formulas, event)) for event in self.events]
+        self.nodes: dict[object, Node] = {}
+
+    def starts(self) -> tuple[Node, ...]:
+        """The first steps of the thread."""
+        first = [
+            c
+            for event, found in zip(self.events, self.choices, strict=True)
+            for c in (event.presence, event.outcome, *(when for _, when in found))
+        ] + list(self.ends)
+        layers: list[dict[_Conditions, list[_Edge]]] = []
+        layer: dict[_Conditions, None] = {tuple(first): None}
+        for index in range(len(self.events)):
+            self.check()
+            edges = {conditions: list(self._edges(index, conditions)) for conditions in layer}
+            layers.append(edges)
+            layer = dict.fromkeys(edge.target for found in edges.values() for edge in found)
+        below = {
+            conditions: tuple(
+                self._node(None, ends, {})
+                for ends, when in zip((True, False, None), conditions, strict=True)
+                if when != FALSE
+            )
+            for conditions in layer
+        }
+        for edges in reversed(layers):
+            self.check()
+            below = {conditions: self._branches(found, below) for conditions, found in edges.items()}
+        return below[tuple(first)]
+
+    def _edges(self, index: int, conditions: _Conditions) -> Iterator[_Edge]:
+        choices = self.choices[index]
+        skip = 2 + len(choices)
+        absent = self._assume(conditions, -conditions[0])
+        if absent is not None:
+            yield _Edge(None, None, absent[skip:])
+        present = self._assume(conditions, conditions[0])
+        if present is None:
+            return
+        for place, (arrival, _) in enumerate(choices, 2):
+            self.check()
+            here = self._assume(present, present[place])
+            if here is None:
+                continue
+            if arrival.kind != "mb.wait":
+                yield _Edge(arrival, None, here[skip:])
+                continue
+            for outcome, result in ((True, here[1]), (False, -here[1])):
+                there = self._assume(here, result)
+                if there is not None:
+                    yield _Edge(arrival, outcome, there[skip:])
+
+    def _branches(self, edges: list[_Edge], below: dict[_Conditions, tuple[Node, ...]]) -> tuple[Node, ...]:
+        found: dict[Node, None] = {}
+        after: dict[Arrival, dict[bool | None, tuple[Node, ...]]] = {}
+        for edge in edges:
+            if edge.step is None:
+                found.update(dict.fromkeys(below[edge.target]))
+            elif below[edge.target]:
+                after.setdefault(edge.step, {})[edge.outcome] = below[edge.target]
+        for step, following in after.items():
+            found[self._node(step, None, following)] = None
+        return tuple(found)
+
+    def _node(self, step: Arrival | None, ends: bool | None, after: dict[bool | None, tuple[Node, ...]]) -> Node:
+        key = (step, ends, tuple((o, tuple(n.number for n in nodes)) for o, nodes in after.items()))
+        if key in self.nodes:
+            return self.nodes[key]
+        below = [n for nodes in after.values() for n in nodes]
+        exits = any(n.exited or (n.step is not None and n.step.asynchronous and n.may_exit) for n in below)
+        touches = frozenset[Object]().union(*(n.touches for n in below))
+        may = frozenset[Mbarrier]().union(*(n.may_init for n in below))
+        must = below[0].must_init.intersection(*(n.must_init for n in below)) if below else frozenset[Mbarrier]()
+        refers = frozenset[EventId]().union(*(n.refers for n in below))
+        if step is not None:
+            touches |= {self.object_of(step)}
+            if step.kind == "mb.init" and step.place is not None:
+                may, must = may | {step.place}, must | {step.place}
+            if step.state_of is not None:
+                refers |= {step.state_of}
+        node = self.nodes[key] = Node(len(self.nodes), step, ends, after, exits, touches, may, must, refers)
+        return node
+
+    def _assume(self, conditions: _Conditions, condition: Formula) -> _Conditions | None:
+        """What is left of ``conditions`` where ``condition`` holds, or None if it can't."""
+        if condition == TRUE:
+            return conditions
+        if condition == FALSE:
+            return None
+        inner = self.formulas.arguments[condition] if condition > 0 else None
+        decided = {condition, *(inner or ())}
+        table: dict[Formula, Formula] = {}
+        return tuple(self._left(c, decided, table, DEPTH) for c in conditions)
+
+    def _left(self, formula: Formula, decided: set[Formula], table: dict[Formula, Formula], depth: int) -> Formula:
+        """``formula`` where all of ``decided`` holds."""
+        if formula in decided:
+            return TRUE
+        if -formula in decided:
+            return FALSE
+        node = abs(formula)
+        if node == TRUE or depth == 0:
+            return formula
+        if node not in table:
+            inner = self.formulas.arguments[node]
+            if inner is not None:
+                table[node] = self.formulas.all([self._left(i, decided, table, depth - 1) for i in inner])
+            else:  # variables of one choice exclude each other
+                excluded = any(self.formulas.both(other, node) == FALSE for other in decided)
+                table[node] = FALSE if excluded else node
+        return table[node] if formula > 0 else -table[node]

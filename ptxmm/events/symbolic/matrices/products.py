@@ -1,0 +1,93 @@
+"""When a thread uses the registers of a product of its warpgroup as it must not (PTX ISA 9.7.16.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from ptxmm.events.symbolic.executor import Executor
+from ptxmm.program.shared.products import UNFENCED, accessed, changed, fragments, unfinished
+from ptxmm.ptx.ops import Op, Wgmma, WgmmaFence
+from ptxmm.relations.formula import FALSE, Formula, Formulas
+
+_K = TypeVar("_K")
+
+Use = tuple[str, object]
+"""A register and who has used it: ``thread``, ``fragment`` or the kind of product that it was an accumulator of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """A moment of a path: when there was a ``wgmma.fence`` (``fenced``), when a register has been used since the last
+    one (``used``), and when a product, by its number, has not been waited for (``running``)."""
+
+    fenced: Formula = FALSE
+    used: Mapping[Use, Formula] = field(default_factory=dict)
+    running: Mapping[int, Formula] = field(default_factory=dict)
+
+
+def merged(formulas: Formulas, arms: Sequence[tuple[Formula, Products]]) -> Products:
+    """The moment after several paths meet, each with its guard."""
+    fenced = formulas.any([formulas.both(guard, p.fenced) for guard, p in arms])
+    used = _together(formulas, [(guard, p.used) for guard, p in arms])
+    return Products(fenced, used, _together(formulas, [(guard, p.running) for guard, p in arms]))
+
+
+def _together(formulas: Formulas, arms: Sequence[tuple[Formula, Mapping[_K, Formula]]]) -> dict[_K, Formula]:
+    found: dict[_K, list[Formula]] = {}
+    for guard, part in arms:
+        for key, when in part.items():
+            found.setdefault(key, []).append(formulas.both(guard, when))
+    return {key: formulas.any(whens) for key, whens in found.items()}
+
+
+def execute(run: Executor, op: Op, now: Products, presence: Formula, among: frozenset[str]) -> Products:
+    """The moment after ``op``, which is executed where ``presence`` holds; misuse is noted. ``among``: the registers of
+    the products of the thread."""
+    formulas = run.formulas
+    if presence == FALSE:
+        return now
+    if isinstance(op, WgmmaFence):
+        used = {use: formulas.both(when, -presence) for use, when in now.used.items()}
+        left = {use: when for use, when in used.items() if when != FALSE}
+        return replace(now, fenced=formulas.either(now.fenced, presence), used=left)
+    if isinstance(op, Wgmma):
+        return _product(run, op, now, presence)
+    names = accessed(op, among)
+    if not names:
+        return now
+    for name in names:
+        held = [when for number, when in now.running.items() if name in _registers(run, number)]
+        if held:
+            run.misuse(op, formulas.both(presence, formulas.any(held)), unfinished(name))
+    return replace(now, used=_with(formulas, now, [(name, "thread") for name in names], presence))
+
+
+def finished(formulas: Formulas, now: Products, done: Collection[int], presence: Formula) -> Products:
+    """The moment after a wait for the products ``done``."""
+    running = {n: formulas.both(when, -presence) if n in done else when for n, when in now.running.items()}
+    return replace(now, running={n: when for n, when in running.items() if when != FALSE})
+
+
+def _product(run: Executor, op: Wgmma, now: Products, presence: Formula) -> Products:
+    formulas = run.formulas
+    kind = "accumulator", op.shape, op.type
+    uses: list[Use] = [*((r.name, kind) for r in op.dst), *((name, "fragment") for name in fragments(op))]
+    run.misuse(op, formulas.both(presence, -now.fenced), UNFENCED)
+    for name in sorted({name for name, _ in uses}):
+        others = [when for use, when in now.used.items() if use[0] == name and use not in uses]
+        if others:
+            run.misuse(op, formulas.all([presence, now.fenced, formulas.any(others)]), changed(name))
+    running = {**now.running, len(run.machine.operations): presence}
+    return replace(now, used=_with(formulas, now, uses, presence), running=running)
+
+
+def _with(formulas: Formulas, now: Products, uses: Sequence[Use], presence: Formula) -> dict[Use, Formula]:
+    return {**now.used, **{use: formulas.either(now.used.get(use, FALSE), presence) for use in uses}}
+
+
+def _registers(run: Executor, number: int) -> set[str]:
+    """The registers of a product by its number among the operations."""
+    op = run.machine.products[number]
+    return {*(r.name for r in op.dst), *fragments(op)}

@@ -1,0 +1,1 @@
+"""The base sets and relations of the model language (docs/cat.md)."""

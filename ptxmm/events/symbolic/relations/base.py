@@ -1,0 +1,378 @@
+"""The base sets and relations of the models on the symbolic side, by the names that cat files use.
+
+Sources: PTX ISA 8.2 (overlap), 8.4 (operation types), 8.5 (scopes), 8.6 (proxies), 8.9.1, 8.9.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, pairwise
+
+from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.barriers.scenarios import cta_key
+from ptxmm.events.symbolic.event import Event, Place
+from ptxmm.events.symbolic.program import Program
+from ptxmm.events.symbolic.relations.scopes import in_scope, includes, scope_of, thread_site
+from ptxmm.events.symbolic.relations.structure import RELATIONS, VARYING, Item, unready_mbarriers
+from ptxmm.events.symbolic.relations.tags import TAGS, tags_of
+from ptxmm.events.symbolic.variants import NONE, Alternatives
+from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy, Multimem
+from ptxmm.relations.formula import FALSE, TRUE, Formula
+from ptxmm.relations.symbolic import EventSet, Relation, bits
+
+
+class Base:
+    """Gives the base set or relation of a name, each computed once. Raises ``PtxmmError`` for an unknown name.
+
+    ``alternatives``: the instructions of the program that take one of several forms.
+    """
+
+    def __init__(self, program: Program, alternatives: Alternatives = NONE) -> None:
+        self.program = program
+        self.alternatives = alternatives
+        self.algebra = program.algebra
+        self.formulas = program.formulas
+        self._cache: dict[str, EventSet | Relation] = {}
+        self._always = sum(1 << i for i, p in enumerate(program.presence) if p == TRUE)
+        self._sometimes = [i for i, p in enumerate(program.presence) if p != TRUE]
+        self._tags: dict[str, int] | None = None
+        self._varying: dict[str, dict[int, Formula]] = {}
+        self._relations: dict[str, Callable[[], Relation]] = {
+            "po": self._po,
+            "rf": self._rf,
+            "co": self._co,
+            "fr": self._fr,
+            "fsc": self._fsc,
+            "sync_fence": self._fsc,
+            "rmw": self._rmw,
+            "inscope": self._inscope,
+            "sr": self._same_scope,
+            "scta": self._same_cta,
+            "loc": lambda: self._where(lambda p, q: p.offset == q.offset and p.size == q.size, "physical"),
+            "ovl": lambda: self._where(_intersect, "physical"),
+            "vloc": lambda: self._where(lambda p, q: p.offset == q.offset and p.size == q.size, "virtual"),
+            "vovl": lambda: self._where(_intersect, "virtual"),
+            "addr": lambda: self._dependency("address"),
+            "data": lambda: self._dependency("data"),
+            "ctrl": self._control,
+            "syncbar": lambda: self.relation("barphase"),
+            "sync_barrier": lambda: self.relation("barphase"),
+            "id": self._identity,
+            "int": self._internal,
+            "ext": self._external,
+            "po-loc": lambda: self.algebra.intersection(self.relation("po"), self.relation("loc")),
+        }
+
+    def __call__(self, name: str) -> EventSet | Relation:
+        """The base set or relation called ``name``."""
+        found = self._cache.get(name)
+        if found is None:
+            found = self._cache[name] = self._make(name)
+        return found
+
+    def relation(self, name: str) -> Relation:
+        """The base relation called ``name``."""
+        found = self(name)
+        if not isinstance(found, Relation):
+            raise PtxmmError(f"`{name}` is a set, not a relation", kind="model")
+        return found
+
+    def _make(self, name: str) -> EventSet | Relation:
+        if name in ("_", "E"):
+            return self.algebra.universe()
+        if name == "emptyset":
+            return self.algebra.empty_set()
+        if name == "0":
+            return self.algebra.empty_relation()
+        if name in self._relations:
+            return self._relations[name]()
+        if name in VARYING:
+            return self._executed(VARYING[name](self.program, self.alternatives))
+        if name in RELATIONS:
+            return self._executed(RELATIONS[name](self.program))
+        if name == "MBX":
+            return self.algebra.event_set(unready_mbarriers(self.program))
+        if self._tags is None:
+            self._tags = self._tagged()
+        if name not in self._tags:
+            raise PtxmmError(f"no base set or relation is called `{name}`", kind="model")
+        tagged = self._present(self._tags[name])
+        varying = self._varying.get(name)
+        return self.algebra.set_union(tagged, self.algebra.event_set(varying.items())) if varying else tagged
+
+    def _present(self, mask: int) -> EventSet:
+        return EventSet(
+            mask & self._always,
+            {e: self.program.presence[e] for e in bits(mask & ~self._always) if self.program.presence[e] != FALSE},
+        )
+
+    def _rows(self, rows: list[int]) -> Relation:
+        """The relation with the given bit rows, between executed events."""
+        presence, always = self.program.presence, self._always
+        must = [row & always if always >> x & 1 else 0 for x, row in enumerate(rows)]
+        if not self._sometimes:
+            return Relation(must, {})
+        may: dict[int, dict[int, Formula]] = {}
+        for x, row in enumerate(rows):
+            for y in bits(row & ~must[x]):
+                both = self.formulas.both(presence[x], presence[y])
+                if both != FALSE:
+                    may.setdefault(x, {})[y] = both
+        return (
+            self.algebra.relation(
+                [(x, y, TRUE) for x, row in enumerate(must) for y in bits(row)]
+                + [(x, y, f) for x, entries in may.items() for y, f in entries.items()]
+            )
+            if any(f == TRUE for entries in may.values() for f in entries.values())
+            else Relation(must, may)
+        )
+
+    def _tagged(self) -> dict[str, int]:
+        tags = dict.fromkeys(TAGS, 0)
+        for event in self.program.events:
+            forms = self.alternatives.of(event)
+            if forms is not None:
+                self._tag_forms(event, forms)
+                continue
+            for tag in tags_of(self.program.test, event):
+                tags[tag] |= 1 << event.number
+        for number in self.program.initial.values():
+            for tag in ("IW", "W", "M"):
+                tags[tag] |= 1 << number
+        return tags
+
+    def _tag_forms(self, event: Event, forms: Iterable[tuple[Event, Formula]]) -> None:
+        """Note when an event that takes one of several forms is in each set."""
+        found: dict[str, list[Formula]] = {}
+        for form, when in forms:
+            for tag in tags_of(self.program.test, form):
+                found.setdefault(tag, []).append(when)
+        for tag, whens in found.items():
+            when = self.formulas.both(event.presence, self.formulas.any(whens))
+            self._varying.setdefault(tag, {})[event.number] = when
+
+    def _executed(self, items: Iterable[Item]) -> Relation:
+        """The relation with the given pairs, between executed events."""
+        presence, all_of = self.program.presence, self.formulas.all
+        whens: dict[tuple[int, int], list[Formula]] = {}
+        for a, b, when in items:
+            whens.setdefault((a, b), []).append(when)
+        found = [
+            (a, b, all_of([self.formulas.any(when) if len(when) > 1 else when[0], presence[a], presence[b]]))
+            for (a, b), when in whens.items()
+        ]
+        return self.algebra.relation(found) if found else self.algebra.empty_relation()
+
+    def _po(self) -> Relation:
+        rows = [0] * self.algebra.size
+        seen: dict[int, int] = {}
+        ordered = [e for e in reversed(self.program.events) if not e.asynchronous]
+        for _, parts in groupby(ordered, key=lambda e: e.id[:3]):
+            group = list(parts)  # the last part first
+            after = seen.get(group[0].thread, 0)
+            everything = after
+            for i, event in enumerate(group):
+                row = after
+                for later in group[:i]:
+                    if later.id == event.id or later.stage > event.stage:
+                        row |= 1 << later.number
+                rows[event.number] = row
+                everything |= 1 << event.number
+            seen[group[0].thread] = everything
+        return self._rows(rows)
+
+    def _rf(self) -> Relation:
+        return self.algebra.relation(
+            (write, read, when)
+            for reads in self.program.rf.values()
+            for read, writes in reads.items()
+            for write, when in writes.items()
+        )
+
+    def _writes(self) -> dict[tuple[str, int, int], dict[int, Formula]]:
+        """For each cell the writes of threads to it and when."""
+        found: dict[tuple[str, int, int], dict[int, Formula]] = {c: {} for c in self.program.initial}
+        for event in self.program.events:
+            if event.kind == "W":
+                for cell in dict.fromkeys(c for p in event.places for c in self.program.cells_of(p)):
+                    when = self.formulas.both(event.presence, self.program.covers(event.number, cell))
+                    found[cell][event.number] = when
+        return found
+
+    def _co(self) -> Relation:
+        both = self.formulas.both
+        items: list[tuple[int, int, Formula]] = []
+        for cell, writes in self._writes().items():
+            initial = self.program.initial[cell]
+            items += [(initial, write, when) for write, when in writes.items()]
+            if cell[0] in self.program.mixed:
+                items += [
+                    (initial, b, both(writes[a], f))
+                    for (a, b), f in self.program.co.items()
+                    if a in writes and b not in writes
+                ]
+        return self.algebra.relation([*items, *((a, b, f) for (a, b), f in self.program.co.items())])
+
+    def _fr(self) -> Relation:
+        both, co = self.formulas.both, self.program.co
+        items: list[tuple[int, int, Formula]] = []
+        writers = self._writes()
+        for cell, reads in self.program.rf.items():
+            initial = self.program.initial[cell]
+            for read, sources in reads.items():
+                for write, when in writers[cell].items():
+                    for source, chosen in sources.items():
+                        order = when if source == initial else co.get((source, write), FALSE)
+                        if source != write and order != FALSE:
+                            items.append((read, write, both(chosen, both(order, when))))
+        return self.algebra.relation(items)
+
+    def _fsc(self) -> Relation:
+        return self.algebra.relation((a, b, f) for (a, b), f in self.program.fsc.items())
+
+    def _rmw(self) -> Relation:
+        events = self.program.events
+        return self.algebra.relation(
+            (a.number, b.number, b.presence)
+            for a, b in pairwise(events)
+            if a.kind == "R" and b.kind == "W" and a.id == b.id
+            if isinstance(a.op, Atomic | BulkCopy | AsyncStore | Multimem)
+        )
+
+    def _inscope(self) -> Relation:
+        test = self.program.test
+        moved = [e for e in self.program.events if e.home is not None]
+        away = sum(1 << e.number for e in moved)
+        by_thread = {thread: mask & ~away for thread, mask in self._by_thread().items()}
+        sites = {thread: thread_site(test, thread) for thread in by_thread}
+        rows = [0] * self.algebra.size
+        items: list[Item] = []
+
+        def row(event: Event) -> int:
+            scope, found = scope_of(event), 0
+            if scope is None:
+                return 0
+            for thread, mask in by_thread.items():
+                mine = event.home is None and event.thread == thread
+                if mine or (event.home is None and includes(scope, sites[event.thread], sites[thread])):
+                    found |= mask
+            for other in self.program.events if event.home is not None else moved:
+                if in_scope(test, event, other):
+                    found |= 1 << other.number
+            return found
+
+        for event in self.program.events:
+            forms = self.alternatives.of(event)
+            if forms is None:
+                rows[event.number] = row(event)
+            else:
+                items += [(event.number, other, when) for form, when in forms for other in bits(row(form))]
+        fixed = self._rows(rows)
+        return self.algebra.union(fixed, self._executed(items)) if items else fixed
+
+    def _same_scope(self) -> Relation:
+        inscope = self.relation("inscope")
+        mutual = self.algebra.intersection(inscope, self.algebra.inverse(inscope))
+        strong = self("STRONG")
+        assert isinstance(strong, EventSet)
+        return self.algebra.restrict(strong, mutual, strong)
+
+    def _by_thread(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for event in self.program.events:
+            found[event.thread] = found.get(event.thread, 0) | 1 << event.number
+        return found
+
+    def _same_cta(self) -> Relation:
+        ctas: dict[object, int] = {}
+        for thread, mask in self._by_thread().items():
+            key = cta_key(self.program.test, thread)
+            ctas[key] = ctas.get(key, 0) | mask
+        rows = [0] * self.algebra.size
+        for event in self.program.events:
+            rows[event.number] = ctas[cta_key(self.program.test, event.thread)]
+        return self._rows(rows)
+
+    def _memory(self) -> Iterator[tuple[int, list[Place]]]:
+        for event in self.program.events:
+            if event.places:
+                yield event.number, event.places
+
+    def _where(self, related: Callable[[Place, Place], bool], key: str) -> Relation:
+        """Pairs of memory events whose places are ``related`` in the same physical or virtual object."""
+        items: list[tuple[int, int, Formula]] = []
+        rows = [0] * self.algebra.size
+        memory = list(self._memory())
+        presence = self.program.presence
+        for x, places in memory:
+            for y, others in memory:
+                if y < x:
+                    continue
+                if len(places) == 1 and len(others) == 1 and places[0].when == TRUE and others[0].when == TRUE:
+                    p, q = places[0], others[0]
+                    if getattr(p, key) == getattr(q, key) and related(p, q):
+                        rows[x] |= 1 << y
+                        rows[y] |= 1 << x
+                    continue
+                for p in places:
+                    for q in others:
+                        if getattr(p, key) == getattr(q, key) and related(p, q):
+                            when = self.formulas.all([p.when, q.when, presence[x], presence[y]])
+                            if x == y:
+                                when = self.formulas.both(when, TRUE)
+                                items.append((x, x, when))
+                            else:
+                                items += [(x, y, when), (y, x, when)]
+        for cell, number in self.program.initial.items():
+            rows[number] |= 1 << number
+            for x, places in memory:
+                covered = self.formulas.any([p.when for p in places if cell in self.program.cells_of(p)])
+                if covered == TRUE:
+                    rows[number] |= 1 << x
+                    rows[x] |= 1 << number
+                elif covered != FALSE:
+                    when = self.formulas.both(covered, presence[x])
+                    items += [(number, x, when), (x, number, when)]
+        fixed = self._rows(rows)
+        return self.algebra.union(fixed, self.algebra.relation(items)) if items else fixed
+
+    def _control(self) -> Relation:
+        """Dependencies of guards, and for ever on what decided that a loop was left, weak reads excepted (8.10.4)."""
+        algebra = self.algebra
+        left = self._dependency("left")
+        if any(left.must) or left.may:
+            reads, strong = self("R"), self("STRONG")
+            assert isinstance(reads, EventSet) and isinstance(strong, EventSet)
+            weak = algebra.set_difference(reads, strong)
+            left = algebra.restrict(algebra.set_difference(algebra.universe(), weak), left, algebra.universe())
+        return algebra.union(self._dependency("control"), left)
+
+    def _dependency(self, name: str) -> Relation:
+        events = self.program.events
+        items: list[tuple[int, int, Formula]] = []
+        for event in events:
+            for read, when in getattr(event, name).items():
+                if read != event.number:
+                    items.append((read, event.number, self.formulas.all([when, events[read].presence, event.presence])))
+        return self.algebra.relation(items)
+
+    def _identity(self) -> Relation:
+        return self.algebra.identity(self.algebra.universe())
+
+    def _internal(self) -> Relation:
+        """Pairs of one thread; an initial write is of a thread of its own."""
+        by_thread = self._by_thread()
+        rows = [by_thread[event.thread] for event in self.program.events]
+        rows += [1 << number for number in self.program.initial.values()]
+        return self._rows(rows)
+
+    def _external(self) -> Relation:
+        full = self.algebra.product(self.algebra.universe(), self.algebra.universe())
+        return self.algebra.difference(full, self.relation("int"))
+
+
+def _intersect(p: Place, q: Place) -> bool:
+    return p.offset < q.offset + q.size and q.offset < p.offset + p.size
+
+
+__all__ = ["Base"]

@@ -1,0 +1,1 @@
+"""What registers hold, and what instructions compute."""

@@ -1,0 +1,114 @@
+"""Which of the leaves of an expression make a difference to it (reading dep=value; PTX ISA 8.10.4).
+
+A leaf is what an event returns, what control flow has made of a register, or what comes of an operation on
+floating-point numbers. A few values are tried first: most leaves make a difference. Z3 tells of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+from ptxmm.ptx.ops import Type
+
+_TRIED = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How an expression is made: ``operands`` by number; ``function`` computes it from their values.
+
+    ``name`` and ``type`` say what it is: an operation of ``values.compute``, or ``cut`` (``arguments``: lowest bit,
+    width), ``join`` (the shift of the second operand), ``extend`` (from a type to a width), ``cvt`` (two types, and
+    whether it saturates), ``inc`` and ``dec``.
+    """
+
+    name: str
+    type: Type
+    operands: tuple[int, ...]
+    function: Callable[..., int]
+    arguments: tuple[Any, ...] = ()
+
+
+def essential(
+    root: int, made: Mapping[int, Operation], constants: Mapping[int, int], widths: Mapping[int, int]
+) -> frozenset[int]:
+    """The leaves of the expression ``root`` for two values of which it differs, whatever the others are.
+
+    ``made``: the expressions that are no leaves; ``widths`` of the leaves. Raises ``PtxmmError`` (kind ``unsupported``)
+    where that is too hard to tell.
+    """
+    order = _order(root, made)
+    if not order:
+        return frozenset((root,)) - constants.keys()
+    leaves = sorted({o for n in order for o in made[n].operands if o not in made and o not in constants})
+    found = _seen(order, leaves, made, constants, widths)
+    if len(found) < len(leaves):
+        from ptxmm.events.symbolic.values.bitvectors import proved  # Z3 takes time to load
+
+        given = {leaf: widths.get(leaf, 64) for leaf in leaves}
+        found |= proved(order, made, constants, given, [leaf for leaf in leaves if leaf not in found])
+    return frozenset(found)
+
+
+def _order(root: int, made: Mapping[int, Operation]) -> list[int]:
+    """The expressions that are made of others, operands first."""
+    order: list[int] = []
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        top = stack[-1]
+        if top in seen or top not in made:
+            stack.pop()
+            continue
+        waiting = [o for o in made[top].operands if o in made and o not in seen]
+        if waiting:
+            stack += waiting
+        else:
+            seen.add(stack.pop())
+            order.append(top)
+    return order
+
+
+def _seen(
+    order: Sequence[int],
+    leaves: Sequence[int],
+    made: Mapping[int, Operation],
+    constants: Mapping[int, int],
+    widths: Mapping[int, int],
+) -> set[int]:
+    """The leaves that a few values show to make a difference."""
+    given = {constants[o] for n in order for o in made[n].operands if o in constants}
+
+    def values(leaf: int) -> list[int]:
+        ones = (1 << widths.get(leaf, 64)) - 1
+        near = [c + k for c in sorted(given)[:6] for k in (0, 1, -1)]
+        corners = (0, 1, -1, ones >> 1, 0x5A3C_96F1_D2B4_87E6, 2, *near, 3, 0xFF, -256)
+        return list(dict.fromkeys(v & ones for v in corners))
+
+    def value(assigned: Mapping[int, int]) -> int:
+        known = dict(assigned)
+        for n in order:
+            operands = (known[o] if o in known else constants[o] for o in made[n].operands)
+            known[n] = made[n].function(*operands)
+        return known[order[-1]]
+
+    found: set[int] = set()
+    options = {leaf: values(leaf) for leaf in leaves}
+    for leaf in leaves:
+        others = [other for other in leaves if other != leaf]
+        # The others take their values in step, and each its own value at another time.
+        settings = [{o: options[o][(i + k * j) % len(options[o])] for j, o in enumerate(others)}
+                    for i, k in islice(product(range(8), (0, 1, 3)), _TRIED)]  # fmt: skip
+        for setting in settings if others else [{}]:
+            results = set()
+            for v in options[leaf]:
+                results.add(value({**setting, leaf: v}))
+                if len(results) > 1:
+                    break
+            if len(results) > 1:
+                found.add(leaf)
+                break
+    return found

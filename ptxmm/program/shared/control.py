@@ -1,0 +1,247 @@
+"""Control flow of one thread: where branches join again, which loops spin, and which registers a branch decides.
+
+A straight-line thread needs nothing of this and costs nothing: networkx is imported only once a branch is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ptxmm.program.graph import (
+    Graph,
+    conditional,
+    dominates,
+    dominators,
+    graph_of,
+    live,
+    natural_loop,
+    post_dominators,
+    reach,
+    strong_components,
+)
+from ptxmm.program.shared.numbering import same_either_way
+from ptxmm.program.shared.twins import twins
+from ptxmm.program.test import Test, Thread
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.ops import (
+    COMPUTING,
+    Atomic,
+    Barrier,
+    BarrierReduction,
+    Branch,
+    ClusterBarrier,
+    Exit,
+    Fence,
+    GenericToAsyncFence,
+    Load,
+    MbarrierInitFence,
+    MbarrierWait,
+    Multimem,
+    Op,
+    ProxyFence,
+    TensormapFence,
+    WarpBarrier,
+)
+
+SPINS = 1
+"""How often the branch of a spin loop is taken without a write, beside what the bound allows. No final state needs
+it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
+
+_LOOKS = (
+    *COMPUTING, Load, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, MbarrierWait,
+    Branch, Exit,
+)  # fmt: skip
+
+
+BARRIERS = (Barrier, BarrierReduction, WarpBarrier, ClusterBarrier)
+"""Barriers that do not wait for threads which have exited."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFlow:
+    """What both event layers need to know of the branches of a thread; pcs are indices into its body.
+
+    ``join``: for each conditional branch and each predicated ``exit``, its immediate post-dominator: the first pc
+    that every path from it to the end passes (``len(body)`` is the end).
+    ``assigned``: for the same pcs, the registers written on some path from it to its join.
+    ``backward``: the branches whose target is not after them, reachable or not.
+    ``spin``: for each backward branch that closes a spin loop (see ``control_flow``), the header of that loop.
+    ``silent``: atomics in these loops that count as writes only where they change what they read.
+    ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
+    ``twins``: stores that are made whichever way a branch or their own guard goes (see ``program.twins``).
+    ``same``: for branches the registers that hold the same value at the join either way (see ``program.numbering``).
+    ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
+    """
+
+    join: dict[int, int]
+    assigned: dict[int, frozenset[str]]
+    backward: frozenset[int]
+    spin: dict[int, int]
+    silent: frozenset[int] = frozenset()
+    leaving: frozenset[int] = frozenset()
+    twins: Mapping[int, int] = field(default_factory=dict)
+    skipping: frozenset[int] = frozenset()
+    same: Mapping[int, frozenset[str]] = field(default_factory=dict)
+
+    def decided(self, pc: int, values: bool) -> frozenset[str]:
+        """The registers that depend from the join on on the way taken at ``pc``; ``values``: under dep=value."""
+        return self.assigned[pc] - self.same.get(pc, frozenset()) if values else self.assigned[pc]
+
+
+def exits_matter(test: Test) -> bool:
+    """Whether a barrier of ``test`` may let threads pass because others have exited (PTX ISA 9.7.14.1 to .3). Those of
+    the untyped dialect wait for all threads that have an instruction of their group."""
+    return not test.dialect and any(isinstance(op, BARRIERS) for thread in test.threads for op in thread.body)
+
+
+def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> ControlFlow:
+    """The control flow of ``thread``; it raises nothing, whatever the branches look like. ``silent``: its atomics that
+    may be left out where they write back what they read (see ``program.silent``).
+
+    A pc from which the end can't be reached (a loop without exit, and what leads only there) counts as if it might
+    fall through to the end, so that every pc has a post-dominator.
+
+    **Leaving a loop.** Control may come from some branches back to them again and again without passing their
+    post-dominator, which is then reached only if they decide so at last. Such a branch, or an ``exit`` with a guard,
+    decides whether a loop is left, and everything after the loop depends on it, for ever: nontermination-sensitive
+    control dependence (Podgurski and Clarke 1990). All other branches are forward: whatever they decide, control comes
+    to their post-dominator, also where one of their arms has a loop, which has branches of its own.
+
+    **Spin loops.** A backward branch at ``t`` with target ``h`` closes a spin loop iff ``h`` dominates ``t`` and
+    the natural loop of the edge (``h`` and every pc that reaches ``t`` without passing ``h``) has
+
+    1. no instruction but those that read, order or compute (``_only_looks``): no store, no atomic but ``cas`` and
+       the ``silent`` ones, no barrier, no arrival, no copy; ``mbarrier.test_wait`` and ``try_wait`` are among those
+       that read;
+    2. no register that is written in the loop and live on entry to ``h``, where all registers are live at the end
+       of the thread, because the final state shows them. A predicated write does not end a live range.
+
+    The engines then drop every execution that takes the branch at ``t`` more than ``SPINS`` times although no ``cas``
+    has succeeded, and no silent atomic has changed what it read, since the thread was last at ``h``. This loses no
+    final state and adds none:
+
+    - It adds none, since it only drops executions.
+    - It loses none. Take a consistent execution that ends, and the last part of some thread from ``h`` to ``t`` and
+      back to ``h`` in which that did not happen. Since ``h`` dominates ``t``, and the part does not pass ``h`` in
+      between, it lies within the natural loop (also if it contains whole rounds of an inner loop, and if other
+      branches go back to ``h``: each of them ends a part of its own). So its events are reads, fences and waits of
+      mbarriers, by (1), and atomics that write what they read, which ``program.silent`` is about.
+      Take them out. The thread is at ``h`` before and after; the registers that differ are written in the loop,
+      so nobody reads them before they are written again, by (2), and the rest of the thread runs as before, with
+      the same reads and the same final registers. No write and no barrier is lost, so all other threads and the
+      final memory are as before. The relations of what is left are restrictions of the former ones (program order
+      is transitive already; dependencies and synchronization through what was taken out only vanish), and the
+      axioms of the models ask for the absence of cycles and pairs, so they still hold; those that ask for the
+      presence of pairs (coherence and Fence-SC order relating what is morally strong) ask it of fewer events. Each
+      step leaves fewer events, so the steps end at an execution that the engines keep, with the same final state.
+    - A loop whose exit does not depend on what is read is left on its first round or never; the executions dropped
+      would spin for ever and have no final state.
+
+    The argument is about final states. A data race, or an access outside every object, may exist only in a round that
+    is taken out (the first round reads a flag before its writer's weak store is ordered). One such round is enough to
+    see it: take out all others, which only shrinks causality order. So a search for those must let each of these
+    branches be taken once. A model of the user's own that asks for the presence of reads or fences may differ.
+    """
+    body = thread.body
+    if not any(isinstance(op, Branch | Exit) for op in body):
+        return ControlFlow({}, {}, frozenset(), {}, twins=twins(thread, graph_of(body), {}))
+    graph = graph_of(body)
+    parent = post_dominators(graph)
+    written = [frozenset(name for name, _ in definitions(op)) for op in body]
+    join: dict[int, int] = {}
+    assigned: dict[int, frozenset[str]] = {}
+    leaving: set[int] = set()
+    skipping: set[int] = set()
+    for pc, op in enumerate(body):
+        if conditional(op):
+            join[pc] = parent[pc]
+            region = reach(graph.after, graph.after[pc], parent[pc])
+            assigned[pc] = frozenset().union(*(written[i] for i in region if i < len(body)))
+            if pc in region:
+                leaving.add(pc)
+            if any(isinstance(body[i], BARRIERS) for i in region if i < len(body)):
+                skipping.add(pc)
+    backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
+    spin = _spin_loops(thread, graph, backward, written, silent) if backward else {}
+    quiet = silent if spin else frozenset()
+    found = frozenset(leaving), twins(thread, graph, join), frozenset(skipping), same_either_way(thread, graph, join)
+    return ControlFlow(join, assigned, backward, spin, quiet, *found)
+
+
+def around(thread: Thread) -> list[tuple[int, ...]]:
+    """For each pc the backward branches at or after it that jump to it or before it and that control can come to from
+    there and back again; none for the end.
+
+    Whoever comes to a pc a second time has taken one of them in between, so how often they have been taken tells
+    the executions of an instruction apart.
+    """
+    backward = [(pc, op.target) for pc, op in enumerate(thread.body) if isinstance(op, Branch) and op.target <= pc]
+    component = components(thread)
+    return [
+        tuple(b for b, target in backward if target <= pc <= b and component[b] == component[pc])
+        for pc in range(len(thread.body) + 1)
+    ]
+
+
+def components(thread: Thread) -> list[int]:
+    """For each pc and the end the number of its strongly connected component, in topological order of control."""
+    body = thread.body
+    if not any(isinstance(op, Branch) and op.target <= pc for pc, op in enumerate(body)):
+        return list(range(len(body) + 1))
+    return strong_components(graph_of(body))
+
+
+def live_operands(thread: Thread) -> list[list[str]]:
+    """For each pc, and the end, the registers that some instruction from there on uses before it is written.
+
+    A predicated instruction uses what it may overwrite. Unlike in ``control_flow`` the end uses nothing.
+    """
+    body = thread.body
+    written = [frozenset(name for name, _ in definitions(op)) for op in body]
+    used = [
+        frozenset(name for name, _ in uses(op)) | (frozenset() if op.guard is None else written[pc])
+        for pc, op in enumerate(body)
+    ]
+    return [sorted(names) for names in live(graph_of(body), lambda pc, after: used[pc] | (after - written[pc]))]
+
+
+def _spin_loops(
+    thread: Thread,
+    graph: Graph,
+    backward: frozenset[int],
+    written: list[frozenset[str]],
+    silent: frozenset[int],
+) -> dict[int, int]:
+    """The backward branches that close a spin loop, with the loop's header (see ``control_flow``)."""
+    body = thread.body
+    dominator = dominators(graph)
+    entering = _live_in(thread, graph, written)
+    spin: dict[int, int] = {}
+    for pc in backward:
+        op = body[pc]
+        assert isinstance(op, Branch)
+        if not dominates(dominator, op.target, pc):
+            continue
+        loop = natural_loop(graph, op.target, pc)
+        if not all(i in silent or _only_looks(body[i]) for i in loop):
+            continue
+        if not any(entering[op.target] & written[i] for i in loop):
+            spin[pc] = op.target
+    return spin
+
+
+def _only_looks(op: Op) -> bool:
+    """Whether ``op`` may be in a spin loop: nobody else notices that it has been executed (a ``cas`` may fail)."""
+    if isinstance(op, Multimem):
+        return op.kind == "ld_reduce"
+    return isinstance(op, _LOOKS) or (isinstance(op, Atomic) and op.op == "cas")
+
+
+def _live_in(thread: Thread, graph: Graph, written: list[frozenset[str]]) -> list[frozenset[str]]:
+    """The registers live on entry to each pc and, last, at the end of the thread, where all of them are."""
+    body = thread.body
+    used = [frozenset(name for name, _ in uses(op)) for op in body]
+    killed = [w if op.guard is None else frozenset() for op, w in zip(body, written, strict=True)]
+    everything = frozenset(thread.registers).union(*written)
+    return live(graph, lambda pc, after: used[pc] | (after - killed[pc]), everything)

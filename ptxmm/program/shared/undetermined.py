@@ -1,0 +1,240 @@
+"""What an instruction writes whose value the PTX ISA leaves open: ``discard`` (9.7.10.16), ``wmma.store`` (9.7.15.3.4).
+
+Such a value is as unknown as that of memory without an initial value, and stands for itself in the same way (see
+``unknown``): each byte that something may come to see gets a value of its own, the others share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ptxmm.program.condition import MemoryTerm, Term, terms
+from ptxmm.program.naming import error
+from ptxmm.program.shared.chunks import Chunks
+from ptxmm.program.shared.control import around
+from ptxmm.program.shared.pointers import known_addresses
+from ptxmm.program.symbols import addresses
+from ptxmm.program.test import MemoryObject, Test, Thread
+from ptxmm.ptx.ops import (
+    Address,
+    AsyncStore,
+    Atomic,
+    BulkCopy,
+    CopyAsync,
+    Discard,
+    Imm,
+    Load,
+    Multimem,
+    Op,
+    Reg,
+    Store,
+    Sym,
+    TensorCopy,
+    TensorProduct,
+    Wgmma,
+    WmmaLoad,
+    WmmaStore,
+    access_bytes,
+)
+
+Place = tuple[str, int]
+"""A byte: the key of its physical object and its offset there."""
+
+WRITERS = (Discard, WmmaStore)
+"""The operations that write undetermined values; each has them as its ``content``."""
+
+_WORD = 8
+"""An access of at most so many bytes sees one value; a longer part is told apart by the elements of its object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """An instruction that writes undetermined values. ``thread`` and ``pc`` say which; ``name``: in results.
+
+    ``ranges``: for each physical object that it may write, the first byte and the end; ``begin``: where its first byte
+    is if that is known, so that offsets in results count from there.
+    """
+
+    thread: int
+    pc: int
+    name: str
+    ranges: Mapping[str, tuple[int, int]]
+    begin: int
+
+
+def writers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> list[Writer]:
+    """The instructions that write undetermined values, in the order of the threads."""
+    found: list[Writer] = []
+    for number, thread in enumerate(threads):
+        if not any(isinstance(op, WRITERS) for op in thread.body):
+            continue
+        known = known_addresses(thread, objects)
+        for pc, op in enumerate(thread.body):
+            if not isinstance(op, WRITERS):
+                continue
+            if isinstance(op, Discard):
+                what = "discard"
+                ranges, begin = _reach(op.address, op.size, ("global",), known, objects)
+            else:
+                what = "wmma.store"
+                stride = op.stride.value if isinstance(op.stride, Imm) else op.tile.length
+                size = op.tile.span(stride) if op.stride is None or isinstance(op.stride, Imm) else None
+                ranges, begin = _reach(op.address, size, _spaces(op.space), known, objects)
+            found.append(Writer(number, pc, f"{what}({thread.name} line {op.source.span.line})", ranges, begin))
+    return found
+
+
+def left_whole(test: Test) -> frozenset[str]:
+    """The physical objects whose final values are not torn although values may be: those that an instruction may write
+    undetermined values to. Of which of these a byte is that remains tells nothing."""
+    return frozenset(key for writer in writers(test.threads, test.objects) for key in writer.ranges)
+
+
+def _spaces(space: str | None) -> tuple[str, ...]:
+    return ("global", "shared") if space is None else (space.partition("::")[0],)
+
+
+def _reach(
+    address: Address,
+    size: int | None,
+    spaces: Sequence[str],
+    known: Mapping[str, Sym],
+    objects: Mapping[str, MemoryObject],
+) -> tuple[dict[str, tuple[int, int]], int]:
+    """What ``size`` bytes (None: any number) at ``address`` in one of ``spaces`` may be, and where they begin if that
+    is known (else 0)."""
+    base = _named(address, known)
+    if base is None:
+        items = {o.physical: o for o in objects.values() if o.space in spaces and o.size >= (size or 1)}
+        return {key: (0, item.size) for key, item in items.items()}, 0
+    item = objects[base.name]
+    begin = base.offset + address.offset
+    end = item.size if size is None else begin + size
+    return {key: (max(0, begin), min(end, item.size)) for key in locations(item)}, begin
+
+
+def _named(address: Address, known: Mapping[str, Sym]) -> Sym | None:
+    base = address.base
+    if isinstance(base, Reg):
+        base = known.get(base.name, base)
+    return base if isinstance(base, Sym) else None
+
+
+def refuse_loops(test: Test, found: Iterable[Writer]) -> None:
+    """Raise ``PtxmmError`` (kind ``unsupported``) for a writer that may be executed more than once: each time writes
+    values of its own."""
+    for writer in found:
+        thread = test.threads[writer.thread]
+        op = thread.body[writer.pc]
+        if around(thread)[writer.pc]:
+            what = op.source.text.partition(" ")[0]
+            message = f"{what} in a loop is not supported: it writes other undetermined values each time"
+            raise error(message, op.source.span, kind="unsupported")
+
+
+def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
+    """The bytes that an instruction, the condition, the filter, ``locations`` or ``shown`` may come to see.
+
+    Of what is only copied from one named place to another, those that are seen at the destination.
+    """
+    found: set[Place] = set()
+    copied: list[tuple[MemoryObject, int, MemoryObject, int, int]] = []
+
+    def add(item: MemoryObject, first: int, end: int) -> None:
+        for key in locations(item):
+            found.update((key, i) for i in range(max(0, first), min(end, test.objects[key].size)))
+
+    for thread in test.threads:
+        known = known_addresses(thread, test.objects)
+        for op in thread.body:
+            sides = _copy(op, known)
+            if sides is not None:
+                to, frm, size = sides
+                copied.append((test.objects[frm.name], frm.offset, test.objects[to.name], to.offset, size))
+                continue
+            for address, size in _sources(op):
+                if isinstance(address.base, Imm):
+                    continue  # a number, where nothing is
+                base = _named(address, known)
+                if base is not None:
+                    begin = base.offset + address.offset
+                    add(test.objects[base.name], begin, begin + size)
+                else:
+                    for item in test.objects.values():
+                        add(item, 0, item.size)
+            if isinstance(op, BulkCopy) and op.tensormap is not None:
+                for item in test.objects.values():  # its tensor map says which object it copies, and may change
+                    if item.space == "global":
+                        add(item, 0, item.size)
+            if isinstance(op, Wgmma | TensorCopy | TensorProduct):
+                for item in test.objects.values():  # its descriptors say what it reads
+                    if item.space == "shared":
+                        add(item, 0, item.size)
+    for term in (*_terms(test), *shown):
+        if isinstance(term, MemoryTerm):
+            add(test.objects[term.key], term.index * term.type.bytes, (term.index + 1) * term.type.bytes)
+    before = -1
+    while before != len(found):
+        before = len(found)
+        for source, begin, target, at, size in copied:
+            for i in range(size):
+                if any((key, at + i) in found for key in locations(target)):
+                    add(source, begin + i, begin + i + 1)
+    return found
+
+
+def _copy(op: Op, known: Mapping[str, Sym]) -> tuple[Sym, Sym, int] | None:
+    """Destination, source and size of a plain copy between two places that are named, else None."""
+    match op:
+        case CopyAsync(dst, src, size):
+            pass
+        case BulkCopy(tensormap=None, reduction=None, mask=None, size=Imm(size)) if op.dst and op.src:
+            dst, src = op.dst, op.src
+        case _:
+            return None
+    to, frm = _named(dst, known), _named(src, known)
+    if to is None or frm is None:
+        return None
+    return Sym(to.name, to.offset + dst.offset), Sym(frm.name, frm.offset + src.offset), size
+
+
+def _terms(test: Test) -> Iterator[Term]:
+    yield from test.locations
+    for part in (None if test.condition is None else test.condition.proposition, test.filter):
+        if part is not None:
+            yield from terms(part)
+
+
+def locations(item: MemoryObject) -> tuple[str, ...]:
+    """The keys of the physical objects that ``item`` stands for."""
+    return item.replicas or (item.physical,)
+
+
+def _sources(op: Op) -> Iterator[tuple[Address, int]]:
+    """What ``op`` reads: addresses and numbers of bytes; 2**32 where it is not known."""
+    match op:
+        case Load() | Atomic() | Multimem(kind="ld_reduce" | "red"):
+            yield op.address, access_bytes(op)
+        case AsyncStore(reduction=str()):
+            yield op.address, op.type.bytes * len(op.values)
+        case Store() | AsyncStore() | Multimem() | Discard() | WmmaStore() | WmmaLoad():
+            pass  # of a matrix that is loaded, nothing is seen
+        case BulkCopy(reduction=None):
+            yield from ((place, 1 << 32) for place in (op.src, op.tensormap, op.mbarrier) if place is not None)
+        case _:
+            yield from ((value, 1 << 32) for value in addresses(op))
+
+
+def elements(test: Test, writer: Writer, seen: set[Place], chunks: Chunks) -> Iterator[list[Place]]:
+    """The parts of what ``writer`` may write that have bytes in ``seen``, as the accesses of the test divide them."""
+    for key, (low, high) in writer.ranges.items():
+        for first, size in chunks.of(key, low, high - low) if low < high else ():
+            step = size if size <= _WORD else test.objects[key].type.bytes
+            for begin in range(first, first + size, step):
+                part = [(key, i) for i in range(begin, min(begin + step, first + size))]
+                if not seen.isdisjoint(part):
+                    yield part
+
+
+__all__ = ["WRITERS", "Place", "Writer", "elements", "locations", "readable", "refuse_loops", "writers"]

@@ -1,0 +1,67 @@
+"""Which part of the program may import which: the contracts of pyproject.toml hold, and notice what breaks them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+SIDES = "the explicit and the symbolic side share no code"
+
+
+def contracts(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What lint-imports says of the package in ``folder``."""
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache"]
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def broken(output: str) -> list[str]:
+    """The names of the contracts that do not hold."""
+    return [line.split(" BROKEN")[0] for line in output.splitlines() if " BROKEN" in line]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package and its contracts."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "ptxmm", folder / "ptxmm", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "statement", "contract"),
+    [
+        ("events/explicit/trace.py", "from ptxmm.events.symbolic.values import floats", SIDES),
+        ("events/symbolic/event.py", "import ptxmm.events.explicit.values.floats", SIDES),
+        ("events/symbolic/values/domain.py", "def f():\n    from ptxmm.events.explicit.values import bits", SIDES),
+        ("engines/symbolic/problem.py", "from ptxmm.engines.explicit import final", SIDES),
+        ("engines/explicit/witness.py", "from ptxmm.events.symbolic.variants import Site", SIDES),
+        ("ptx/ops/memory.py", "import ptxmm.program.test", "ptx knows nothing above it"),
+        ("formats/litmus.py", "import ptxmm.engines.result", "formats know no analysis, engine, event or model"),
+        ("program/shared/windows.py", "import ptxmm.events.explicit.trace", "program knows only ptx"),
+        ("engines/result.py", "import ptxmm.analysis.result", "Imports run one way"),
+    ],
+)
+def test_an_import_through_a_wall_is_noticed(copy: Path, file: str, statement: str, contract: str) -> None:
+    path = copy / "ptxmm" / file
+    text = path.read_text("utf-8")
+    path.write_text(f"{text}\n{statement}\n", "utf-8")
+    try:
+        done = contracts(copy)
+    finally:
+        path.write_text(text, "utf-8")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert contract in broken(done.stdout)
+
+
+def test_every_contract_holds(copy: Path) -> None:
+    done = contracts(copy)
+    assert (done.returncode, broken(done.stdout)) == (0, []), done.stdout + done.stderr
