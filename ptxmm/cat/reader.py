@@ -87,7 +87,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 class _Reader:
-    """One function for each rule of the grammar; each takes its tokens or raises ``_Unexpected``."""
+    """Each function takes the tokens of the rules of ``grammar.lark`` that it names, or raises ``_Unexpected``."""
 
     __slots__ = ("build", "depth", "index", "tokens", "types")
 
@@ -109,12 +109,20 @@ class _Reader:
         return self.tokens[self.index - 1]
 
     def statements(self) -> tuple[syntax.Statement, ...]:
+        """start: statement*"""
         found: list[syntax.Statement] = []
         while self.next != _END:
             found.append(self.statement())
         return tuple(found)
 
     def statement(self) -> syntax.Statement:
+        """statement: "let" definition ("and" definition)* -> let
+            | "override" "let" definition ("and" definition)* -> override
+            | LETREC definition ("and" definition)* -> let_rec
+            | FLAG? CHECK expression ("as" NAME)? -> check
+            | "include" STRING -> include
+            | SHOW shown ("," shown)* -> show
+        """
         match self.next:
             case "let":
                 self.take("let")
@@ -149,11 +157,17 @@ class _Reader:
         return [self.take("NAME")]
 
     def shown(self) -> syntax.Expression:
+        """?shown: expression
+            | expression "as" NAME -> shown_as
+        """
         found = self.expression()
         self.label()
         return found
 
     def definition(self) -> syntax.Definition:
+        """definition: NAME "=" expression -> definition
+            | NAME "(" NAME ("," NAME)* ")" "=" expression -> function
+        """
         items: list[object] = [self.take("NAME")]
         function = self.next == "("
         if function:
@@ -165,6 +179,9 @@ class _Reader:
         return self.build.function(items) if function else self.build.definition(items)
 
     def expression(self) -> syntax.Expression:
+        """?expression: union
+            | IF STRING "then" expression "else" expression -> conditional
+        """
         self.depth += 1
         if self.depth > _DEEPEST:
             raise _Unexpected
@@ -180,19 +197,34 @@ class _Reader:
         return found
 
     def chain(self, operator: str, operand: Callable[[], syntax.Expression]) -> syntax.Expression:
-        """Operands with the operator between them, as one operation."""
+        """?union: sequence
+            | sequence (BAR sequence)+ -> chain
+        ?sequence: difference
+            | difference (SEMICOLON difference)+ -> chain
+        ?intersection: product
+            | product (AMPERSAND product)+ -> chain
+        """
         items: list[object] = [first := operand()]
         while self.next == operator:
             items += [self.take(operator), operand()]
         return first if len(items) == 1 else self.build.chain(items)
 
     def difference(self) -> syntax.Expression:
+        """?difference: intersection
+            | difference BACKSLASH intersection -> chain
+        """
         found = self.chain("&", self.product)
         while self.next == "\\":
             found = self.build.chain([found, self.take("\\"), self.chain("&", self.product)])
         return found
 
     def product(self) -> syntax.Expression:
+        """?product: postfix
+            | postfix STAR product -> chain
+        ?postfix: prefix
+            | postfix STAR -> closure
+            | postfix POSTFIX -> closure
+        """
         operands: list[syntax.Expression] = [self.prefix()]
         stars: list[Token] = []
         while self.next in ("*", "POSTFIX"):
@@ -207,6 +239,9 @@ class _Reader:
         return found
 
     def prefix(self) -> syntax.Expression:
+        """?prefix: atom
+            | TILDE prefix -> complement
+        """
         marks: list[Token] = []
         while self.next == "~":
             marks.append(self.take("~"))
@@ -216,6 +251,12 @@ class _Reader:
         return found
 
     def atom(self) -> syntax.Expression:
+        """?atom: NAME -> name
+            | ZERO -> name
+            | "(" expression ")" -> group
+            | BRACKET expression "]" -> identity
+            | NAME "(" expression ("," expression)* ")" -> call
+        """
         match self.next:
             case "0":
                 return self.build.name([self.take("0")])

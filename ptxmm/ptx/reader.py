@@ -111,7 +111,7 @@ def tokens_of(text: str, pattern: re.Pattern[str] = _TOKEN) -> list[Token]:
 
 
 class _Reader:
-    """One function for each rule of the grammar; each takes its tokens or raises ``UnexpectedError``."""
+    """Each function takes the tokens of the rules of ``grammar.lark`` that it names, or raises ``UnexpectedError``."""
 
     __slots__ = ("index", "tokens", "types")
 
@@ -121,6 +121,9 @@ class _Reader:
         self.index = 0
 
     def statements(self) -> list[Node]:
+        """start: (label | instruction SEMICOLON)* instruction?
+        label: IDENT COLON
+        """
         found: list[Node] = []
         while self.types[self.index] != _END:
             if self.types[self.index : self.index + 2] == ["IDENT", ":"]:
@@ -141,6 +144,10 @@ class _Reader:
         return [self.take(type_)] if self.types[self.index] == type_ else []
 
     def instruction(self) -> Node:
+        """instruction: guard? IDENT QUALIFIER* _operands?
+        guard: AT NOT? IDENT
+        _operands: _operand (COMMA _operand)*
+        """
         children: list[Node | Token] = []
         if self.types[self.index] == "@":
             children.append(Node("guard", [self.take("@"), *self.maybe("!"), self.take("IDENT")]))
@@ -159,6 +166,12 @@ class _Reader:
         return found
 
     def operand(self) -> Node:
+        """_operand: value | memory | address_of | pair | negated | vector
+        memory: LSQB value (COMMA (value | vector))* RSQB QUALIFIER?
+        address_of: AMPERSAND name (SIGN integer)*
+        pair: IDENT BAR IDENT
+        negated: NOT IDENT
+        """
         match self.types[self.index]:
             case "[":
                 first: list[Node | Token] = [self.take("["), self.value()]
@@ -179,9 +192,14 @@ class _Reader:
         return self.vector() if self.types[self.index] == "{" else self.value()
 
     def vector(self) -> Node:
+        """vector: LBRACE value (COMMA value)* RBRACE"""
         return Node("vector", [self.take("{"), *self.items(self.value), self.take("}")])
 
     def value(self) -> Node:
+        """value: _base (SIGN integer)*
+        _base: name | integer | float
+        float: SIGN? FLOAT
+        """
         if self.types[self.index] == "IDENT":
             return Node("value", [self.name(), *self.offsets()])
         sign = self.maybe("SIGN")
@@ -190,9 +208,11 @@ class _Reader:
         return Node("value", [base, *self.offsets()])
 
     def name(self) -> Node:
+        """name: IDENT QUALIFIER?"""
         return Node("name", [self.take("IDENT"), *self.maybe("QUALIFIER")])
 
     def offsets(self) -> list[Node | Token]:
+        """integer: SIGN? NUMBER"""
         found: list[Node | Token] = []
         while self.types[self.index] == "SIGN":
             found += [self.take("SIGN"), Node("integer", [*self.maybe("SIGN"), self.take("NUMBER")])]
