@@ -18,12 +18,12 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.values.arithmetic import COMPARISONS, compute
 from ptxmm.events.explicit.values.circuits import _Circuits
 from ptxmm.events.explicit.values.diagrams import Diagrams, number
-from ptxmm.events.explicit.values.essence import reduced
-from ptxmm.events.explicit.values.expressions import Expressions, Node, Undecidable
-from ptxmm.events.explicit.values.expressions import evaluate as value_of
+from ptxmm.events.explicit.values.expressions import Expressions
+from ptxmm.events.explicit.values.node import Node, Undecidable
+from ptxmm.events.explicit.values.node import evaluate as value_of
 from ptxmm.events.symbolic.values.bitvectors import _vector
 from ptxmm.events.symbolic.values.domain import Expressions as Numbers
-from ptxmm.events.symbolic.values.essence import Operation
+from ptxmm.events.symbolic.values.operation import Operation
 from ptxmm.program.condition import evaluate
 from ptxmm.program.shared.control import control_flow
 from ptxmm.ptx.ops import Type
@@ -294,7 +294,7 @@ def test_random_expressions(seed: int) -> None:
     for _ in range(4):
         made = build(rng, nodes, numbers, leaves, 3)
         expected = by_trying(made.node, leaves)
-        found = reduced(nodes, made.node).reads
+        found = nodes.settled(made.node).reads
         assert {i for i in range(3) if found >> i & 1} == expected
         known = numbers.essential(made.number)
         assert {i for i, leaf in enumerate(leaves) if leaf.number in known} == expected
@@ -344,7 +344,7 @@ def test_what_is_too_much_is_said() -> None:
     one = nodes.operation("mul.lo", U32, nodes.operation("mul.lo", U32, a, b), c)
     other = nodes.operation("mul.lo", U32, a, nodes.operation("mul.lo", U32, b, c))
     with pytest.raises(Undecidable):
-        reduced(nodes, nodes.operation("sub", U32, one, other))
+        nodes.settled(nodes.operation("sub", U32, one, other))
 
 
 def test_what_is_too_much_is_refused_with_its_place() -> None:

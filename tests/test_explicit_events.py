@@ -10,6 +10,8 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.domains import possible_values, traces
 from ptxmm.events.explicit.interpreter import programs
 from ptxmm.events.explicit.readings import Readings
+from ptxmm.events.explicit.relations.barriers import phase_relations
+from ptxmm.events.explicit.relations.base import get
 from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.trace import Trace
 from ptxmm.program.test import DESTINATION, TENSORMAP, EventId
@@ -53,7 +55,7 @@ def pairs(found: Layout, name: str) -> set[tuple[Key, Key]]:
     events = found.events
     return {
         ((events[a].id, events[a].kind), (events[b].id, events[b].kind))
-        for a, b in found.algebra.pairs(found.get(name))
+        for a, b in found.algebra.pairs(get(found, name))
         if a < found.initial_first and b < found.initial_first
     }
 
@@ -213,7 +215,7 @@ def test_a_proxy_fence_covers_a_state_space(space: str, covered: set[str]) -> No
     for place, expected in ((HERE, covered), ("cta 1, cluster 0", covered - ({"s"} if "cta" in space else set()))):
         found = layout(f"{HERE}: {copy}", f"{place}: fence.proxy.async{space}")
         fence = found.numbers[(at(0, thread=1), "F")]
-        events = found.algebra.members(found.algebra.successors(found.get("pfence"), fence))
+        events = found.algebra.members(found.algebra.successors(get(found, "pfence"), fence))
         assert {found.events[i].cell[0] for i in events} == expected  # type: ignore[index]
 
 
@@ -347,7 +349,7 @@ def test_phases_of_an_mbarrier_are_per_initialisation() -> None:
     epoch = 1 << 20
 
     def related(*phases: int) -> set[EventId]:
-        relation = found.phase_relations(dict(zip((a, b, w), phases, strict=True)))["mbphase"]
+        relation = phase_relations(found, dict(zip((a, b, w), phases, strict=True)))["mbphase"]
         return {found.events[x].id for x, _ in found.algebra.pairs(relation)}
 
     assert related(0, 0, 1) == {a, b} and related(0, 1, 1) == {a} and related(0, 0, 0) == set()

@@ -8,6 +8,7 @@ from ptxmm.events.explicit.barriers import Meeting, meetings
 from ptxmm.events.explicit.domains import possible_values, traces
 from ptxmm.events.explicit.interpreter import Missing, Undecided, programs, run
 from ptxmm.events.explicit.readings import Readings
+from ptxmm.events.explicit.relations.base import get
 from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.trace import Trace
 from ptxmm.events.explicit.values.arithmetic import compute, convert
@@ -224,10 +225,10 @@ def test_cells_are_the_coarsest_parts_of_all_accesses() -> None:
     algebra, initial = layout.algebra, layout.initial_first
     assert [layout.writes[c] for c in layout.cells] == [[initial, 0], [initial + 1, 0], [initial + 2, 2]]
     both = {(0, 1), (1, 0)}
-    assert both <= set(algebra.pairs(layout.get("ovl"))) and not both & set(algebra.pairs(layout.get("loc")))
+    assert both <= set(algebra.pairs(get(layout, "ovl"))) and not both & set(algebra.pairs(get(layout, "loc")))
     # An initial write is of the same address as each access that covers its bytes.
-    assert (initial, 1) not in set(algebra.pairs(layout.get("vloc")))
-    assert {(initial, 0), (initial + 1, 0), (initial + 1, 1)} <= set(algebra.pairs(layout.get("vloc")))
+    assert (initial, 1) not in set(algebra.pairs(get(layout, "vloc")))
+    assert {(initial, 0), (initial + 1, 0), (initial + 1, 1)} <= set(algebra.pairs(get(layout, "vloc")))
 
 
 # Barriers.

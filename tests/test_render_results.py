@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ptxmm.analysis.result import Failure, Note, Outcome, Result
 from ptxmm.render.document import document
-from ptxmm.render.style import Style
-from ptxmm.render.text import clean, note_lines, summary, table, verdict_line
+from ptxmm.render.style import Style, clean
+from ptxmm.render.text import note_lines, summary, table, verdict_line
 
 PLAIN, COLOUR = Style(False), Style(True)
 RESULT = Result(

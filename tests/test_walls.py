@@ -15,11 +15,34 @@ from tests.support import ROOT
 SIDES = "the explicit and the symbolic side share no code"
 
 
+CIRCLE = """
+import graphlib, grimp
+graph = grimp.build_graph("ptxmm", cache_dir=None)
+try:
+    graphlib.TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules}).prepare()
+except graphlib.CycleError as error:
+    print(" <- ".join(error.args[1]))
+"""
+"""Prints a circle of imports, if there is one; those in functions and those for types alone count too."""
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A run of Python in which the package is the one in ``folder``."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
 def contracts(folder: Path) -> subprocess.CompletedProcess[str]:
     """What lint-imports says of the package in ``folder``."""
-    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache"]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return run(folder, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache")
+
+
+def circle(folder: Path) -> list[str]:
+    """Modules of the package in ``folder`` that import each other in turn."""
+    done = run(folder, "-c", CIRCLE)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 def broken(output: str) -> list[str]:
@@ -65,3 +88,26 @@ def test_an_import_through_a_wall_is_noticed(copy: Path, file: str, statement: s
 def test_every_contract_holds(copy: Path) -> None:
     done = contracts(copy)
     assert (done.returncode, broken(done.stdout)) == (0, []), done.stdout + done.stderr
+
+
+def test_there_is_no_circle_of_imports(copy: Path) -> None:
+    assert circle(copy) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "statement"),
+    [
+        ("files.py", "import ptxmm.cli.app"),
+        ("events/explicit/values/node.py", "def f():\n    from ptxmm.events.explicit.values import circuits"),
+        ("events/symbolic/machine.py", "if TYPE_CHECKING:\n    from ptxmm.events.symbolic.executor import Executor"),
+    ],
+)
+def test_a_circle_of_imports_is_noticed(copy: Path, file: str, statement: str) -> None:
+    path = copy / "ptxmm" / file
+    text = path.read_text("utf-8")
+    path.write_text(f"{text}\n{statement}\n", "utf-8")
+    try:
+        found = circle(copy)
+    finally:
+        path.write_text(text, "utf-8")
+    assert f"ptxmm.{file.removesuffix('.py').replace('/', '.')}" in found

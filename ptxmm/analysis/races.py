@@ -19,6 +19,7 @@ from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.problem import next_grid
 from ptxmm.engines.symbolic.related import Pairs, SitePair
 from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.events.explicit.relations.base import get
 from ptxmm.events.explicit.relations.tags import scope_of
 from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Test
@@ -246,16 +247,16 @@ def conditions(test: Test, rebuilt: Rebuilt, a: int, b: int) -> Iterator[Conditi
     layout = rebuilt.layout
     algebra = layout.algebra
     names = [_name(test, rebuilt, e) for e in (a, b)]
-    order = layout.get("po")
+    order = get(layout, "po")
     if not (algebra.has(order, a, b) or algebra.has(order, b, a)):
-        weak = [name for name, e in zip(names, (a, b), strict=True) if not layout.get("STRONG") >> e & 1]
+        weak = [name for name, e in zip(names, (a, b), strict=True) if not get(layout, "STRONG") >> e & 1]
         if weak:
             text = " and ".join(weak) + (" are weak" if len(weak) > 1 else " is weak")
             yield Condition("order", "8.7 (1)", f"{text}, and program order does not relate them")
-        inscope = layout.get("inscope")
+        inscope = get(layout, "inscope")
         for x, y in ((a, b), (b, a)):
             scope = scope_of(layout.events[x])
-            if scope is not None and layout.get("STRONG") >> x & 1 and not algebra.has(inscope, x, y):
+            if scope is not None and get(layout, "STRONG") >> x & 1 and not algebra.has(inscope, x, y):
                 name, thread = _name(test, rebuilt, x), test.threads[layout.events[y].id[0]].name
                 yield Condition("scope", "8.7 (1)", f"the scope .{scope} of {name} does not include {thread}")
     if not _holds(rebuilt, "same-proxy", a, b):
@@ -284,7 +285,7 @@ def _holds(rebuilt: Rebuilt, name: str, a: int, b: int) -> bool:
 
 
 def _proxy(rebuilt: Rebuilt, number: int) -> str:
-    return next((word for tag, word in PROXIES.items() if rebuilt.layout.get(tag) >> number & 1), "generic")
+    return next((word for tag, word in PROXIES.items() if get(rebuilt.layout, tag) >> number & 1), "generic")
 
 
 def _name(test: Test, rebuilt: Rebuilt, number: int) -> str:

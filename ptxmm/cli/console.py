@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TextIO, TypeVar
 
-from ptxmm.render.style import Style
+from ptxmm.render.style import Style, clean
 
 T = TypeVar("T")
 
@@ -53,7 +53,6 @@ def progress(items: Iterable[T | None], total: int) -> Iterator[T]:
 
 def complain(text: str) -> None:
     """Write ``text`` on stderr, after what stdout already has, and without control characters of the input."""
-    from ptxmm.render.text import clean
 
     sys.stdout.flush()
     print("\n".join(clean(line) for line in text.split("\n")), file=sys.stderr, flush=True)

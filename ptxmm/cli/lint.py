@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
@@ -77,7 +76,7 @@ def lint(
     Exit code: 0 nothing found, 1 something found, 2 bad usage or a file that can't be read, 3 time or memory was short.
     """
     from ptxmm.analysis.lint import RULES
-    from ptxmm.cli.lint_settings import options
+    from ptxmm.cli.lint_settings import architecture, options
 
     if list_rules:
         for rule in RULES:
@@ -99,16 +98,6 @@ def lint(
     if any(result.findings for result in results):
         work.codes.add(Exit.FOUND)
     raise typer.Exit(worst(work.codes))
-
-
-def architecture(text: str | None) -> int | None:
-    """The number of a target: 90 for ``sm_90``, ``sm_90a``, ``compute_90``, ``90``. Raises ``PtxmmError`` (usage)."""
-    if text is None:
-        return None
-    hit = re.fullmatch(r"(?:sm_|compute_)?([0-9]{2,3})[af]?", text)
-    if hit is None:
-        raise PtxmmError(f"--arch {text}: not a target", kind="usage", hint="e.g. --arch sm_90")
-    return int(hit[1])
 
 
 @dataclass(frozen=True, slots=True)

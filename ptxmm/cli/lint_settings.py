@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,6 @@ def options(
     A rule that the command line enables or disables is so, whatever the settings say; its ``--select`` takes the place
     of theirs. Raises ``PtxmmError`` (kinds ``usage``, ``format``).
     """
-    from ptxmm.cli.lint import architecture
-
     file, settings = _settings(start or Path.cwd())
     for key in settings:
         if key not in _KEYS:
@@ -47,6 +46,16 @@ def options(
     )
     chosen(made)  # a wrong name is an error of the command line, not of each file
     return made, lists["exclude"]
+
+
+def architecture(text: str | None) -> int | None:
+    """The number of a target: 90 for ``sm_90``, ``sm_90a``, ``compute_90``, ``90``. Raises ``PtxmmError`` (usage)."""
+    if text is None:
+        return None
+    hit = re.fullmatch(r"(?:sm_|compute_)?([0-9]{2,3})[af]?", text)
+    if hit is None:
+        raise PtxmmError(f"--arch {text}: not a target", kind="usage", hint="e.g. --arch sm_90")
+    return int(hit[1])
 
 
 def _settings(folder: Path) -> tuple[Path | None, Mapping[str, Any]]:

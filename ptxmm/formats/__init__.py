@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from ptxmm import files
 from ptxmm.errors import PtxmmError
+from ptxmm.formats.compiling import Compiling
 from ptxmm.formats.text import MAX_BYTES, decode
 from ptxmm.program.test import Test
 
-MAX_SOURCE = files.MAX_BYTES
-"""The most bytes of a module or a CUDA source."""
-
 SUFFIXES = {".litmus": "litmus", ".test": "nvlitmus", ".ptx": "ptx", ".cu": "cuda"}
-
-
-@dataclass(frozen=True, slots=True)
-class Compiling:
-    """How nvcc compiles a CUDA source. ``options``: after those of the source; ``seconds``: its time."""
-
-    options: tuple[str, ...] = ()
-    seconds: float = 300.0
 
 
 __all__ = ["SUFFIXES", "Compiling", "parse", "read"]
@@ -45,7 +34,7 @@ def read(
     Raises ``PtxmmError``: kind ``io`` if it can't be read, ``format`` if it is no text, else as the format says.
     """
     file = os.fspath(path)
-    most = MAX_SOURCE if SUFFIXES.get(Path(file).suffix.lower()) in ("ptx", "cuda") else MAX_BYTES
+    most = files.MAX_BYTES if SUFFIXES.get(Path(file).suffix.lower()) in ("ptx", "cuda") else MAX_BYTES
     text = decode(files.read_bytes(path, most), file)
     return parse(text, file, isa=isa, launch=launch, threads=threads, compiling=compiling)
 

@@ -13,8 +13,8 @@ from ptxmm.analysis.separate import SeparateResult
 from ptxmm.generate.vocabulary import Vocabulary
 from ptxmm.render.document import outcome
 from ptxmm.render.execution import execution_document, execution_lines
-from ptxmm.render.style import Style
-from ptxmm.render.text import clean, outcome_line, tail
+from ptxmm.render.style import Style, clean
+from ptxmm.render.text import outcome_line, tail
 
 
 def text(result: CompareResult, style: Style) -> list[str]:

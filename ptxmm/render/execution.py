@@ -6,7 +6,7 @@ from typing import Any
 
 from ptxmm.analysis.execution import Access, Execution, Step
 from ptxmm.analysis.instruction import Instruction
-from ptxmm.render.text import clean
+from ptxmm.render.style import clean
 
 
 def execution_lines(execution: Execution, indent: str = "  ") -> list[str]:

@@ -13,8 +13,8 @@ from ptxmm.analysis.explain.synchronization import Synchronization
 from ptxmm.analysis.result import Value
 from ptxmm.analysis.strength.changes import Change
 from ptxmm.render.execution import execution_document, execution_lines, instruction_document
-from ptxmm.render.style import Style
-from ptxmm.render.text import clean, head, tail
+from ptxmm.render.style import Style, clean
+from ptxmm.render.text import head, tail
 
 MOST = 4
 """Of more reasons than this only one of each group is shown."""

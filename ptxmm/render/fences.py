@@ -10,8 +10,8 @@ from ptxmm.analysis.result import Outcome
 from ptxmm.analysis.strength.changes import Change
 from ptxmm.formats.patch import Rewrite, diff, patched
 from ptxmm.render.document import values
-from ptxmm.render.style import Style
-from ptxmm.render.text import clean, head, tail
+from ptxmm.render.style import Style, clean
+from ptxmm.render.text import head, tail
 
 _COLOURS = {"needed": "bold", "removable": "yellow", "weaker": "yellow", "unknown": "red", "+": "green", "-": "red"}
 

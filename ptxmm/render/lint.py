@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ptxmm.analysis.lint import LintResult, Report
-from ptxmm.render.style import Style
-from ptxmm.render.text import clean
+from ptxmm.render.style import Style, clean
 
 SCHEMA = "ptxmm-lint/1"
 _COLOURS = {"error": "red", "warning": "yellow", "note": "bold"}

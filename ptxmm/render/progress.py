@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ptxmm.analysis.execution import Execution
-from ptxmm.analysis.progress.analysis import Fate, ProgressResult, Seen
+from ptxmm.analysis.progress.result import Fate, ProgressResult, Seen
 from ptxmm.render.execution import execution_document, execution_lines, instruction_document
-from ptxmm.render.style import Style
-from ptxmm.render.text import clean, head, tail
+from ptxmm.render.style import Style, clean
+from ptxmm.render.text import head, tail
 
 _COLOURS = {"terminates": "green", "may hang": "red", "unknown": "yellow"}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ptxmm.analysis.races import Race, RacesResult
 from ptxmm.render.execution import execution_document, execution_lines, instruction_document
-from ptxmm.render.style import Style
-from ptxmm.render.text import clean, head, tail
+from ptxmm.render.style import Style, clean
+from ptxmm.render.text import head, tail
 
 _ALWAYS = "neither comes before the other in causality order (8.9.5)"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ptxmm.analysis.scopes import Row, ScopesResult
 from ptxmm.render.execution import instruction_document
-from ptxmm.render.style import Style
-from ptxmm.render.text import clean, head, tail
+from ptxmm.render.style import Style, clean
+from ptxmm.render.text import head, tail
 
 
 def text(result: ScopesResult, style: Style) -> list[str]:

@@ -1,4 +1,4 @@
-"""Colours for a terminal, none for anything else."""
+"""Text for a terminal: colours, none for anything else, and nothing that could steer it."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ class Style:
     def paint(self, text: str, name: str) -> str:
         """``text`` in the colour ``name`` (green, red, yellow, bold; anything else leaves it plain)."""
         return f"\x1b[{_CODES[name]}m{text}\x1b[0m" if self.colour and name in _CODES else text
+
+
+def clean(text: str) -> str:
+    """``text`` on one line and without control characters, which could steer a terminal."""
+    return "".join(c if c.isprintable() else "�" if not c.isspace() else " " for c in text)

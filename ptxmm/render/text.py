@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ptxmm.analysis.claims import RACES, ROBUST
 from ptxmm.analysis.result import Failure, Note, Outcome, Report, Result, Status, Value
-from ptxmm.render.style import Style
+from ptxmm.render.style import Style, clean
 
 
 class Analysed(Protocol):
@@ -130,11 +130,6 @@ def tail(report: Analysed) -> list[str]:
 def outcome_line(item: Outcome) -> str:
     """A final state on one line."""
     return "  ".join(_cells(item))
-
-
-def clean(text: str) -> str:
-    """``text`` on one line and without control characters, which could steer a terminal."""
-    return "".join(c if c.isprintable() else "�" if not c.isspace() else " " for c in text)
 
 
 def _cells(item: Outcome) -> list[str]:

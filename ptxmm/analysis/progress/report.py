@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxmm.analysis.execution import INITIAL, Access, Step, location, shown
 from ptxmm.analysis.instruction import Instruction, instruction
-from ptxmm.analysis.progress.analysis import Fate, Seen
+from ptxmm.analysis.progress.result import Fate, Seen
 from ptxmm.analysis.races import conditions
 from ptxmm.engines.explicit.hangs import Hang
 from ptxmm.engines.explicit.witness import Rebuilt

@@ -11,9 +11,10 @@ from ptxmm.engines.explicit.final import Finals
 from ptxmm.engines.explicit.orders import Judge
 from ptxmm.events.explicit.barriers import Meeting
 from ptxmm.events.explicit.domains import Domains
+from ptxmm.events.explicit.relations.base import makes_values
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom, initial_value
 from ptxmm.events.explicit.trace import Cell, Position, Trace
-from ptxmm.events.explicit.values.expressions import Node, evaluate, leaves_of
+from ptxmm.events.explicit.values.node import Node, evaluate, leaves_of
 from ptxmm.program.shared.tensors import field_start
 from ptxmm.program.test import EventId
 
@@ -182,7 +183,7 @@ class Candidates:
         self.layout = layout
         self.judge = judge
         self._constraints = [(t, node, value) for t, path in enumerate(paths) for node, value in path.constraints]
-        self.makes_values = layout.makes_values()
+        self.makes_values = makes_values(layout)
         self._tokens = [(t, number, tokens[id_]) for t, number, id_ in layout.tokens if id_ in tokens]
         self.parts: list[Part] = []
         self.options: list[list[int]] = []

@@ -27,10 +27,12 @@ from ptxmm.events.explicit.domains import Domains, possible_values, traces
 from ptxmm.events.explicit.interpreter import Undecided, programs
 from ptxmm.events.explicit.readings import readings
 from ptxmm.events.explicit.refusals import refuse_noncoherent_loads
-from ptxmm.events.explicit.relations.execution import WITNESS, Layout, Scene
+from ptxmm.events.explicit.relations.barriers import phase_relations
+from ptxmm.events.explicit.relations.base import WITNESS
+from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.trace import Cell, Trace
-from ptxmm.events.explicit.values.expressions import evaluate as evaluate_expression
-from ptxmm.events.explicit.values.expressions import leaves_of
+from ptxmm.events.explicit.values.node import evaluate as evaluate_expression
+from ptxmm.events.explicit.values.node import leaves_of
 from ptxmm.program.condition import Proposition, RegisterTerm, State, evaluate, terms
 from ptxmm.program.shared.launches import held
 from ptxmm.program.shared.stopped import known_filter
@@ -224,7 +226,7 @@ class _Task:
         return {f.name for f in self.rules.flags} <= self.result.flags
 
     def _search(self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None) -> None:
-        phases = layout.phase_relations(case.meeting.phases, case.meeting.order)
+        phases = phase_relations(layout, case.meeting.phases, case.meeting.order)
         judge = Judge(self.rules, layout, static, phases, self.readings.transitive, self.limits.check)
         finals = Finals(self.test, layout, self.wanted, self.readings.tear)
 

@@ -29,10 +29,11 @@ from ptxmm.events.explicit.domains import Domains, possible_values, traces
 from ptxmm.events.explicit.interpreter import programs
 from ptxmm.events.explicit.readings import readings
 from ptxmm.events.explicit.refusals import refuse_noncoherent_loads
-from ptxmm.events.explicit.relations.barriers import PHASES
-from ptxmm.events.explicit.relations.execution import WITNESS, Layout, Scene
+from ptxmm.events.explicit.relations.barriers import PHASES, phase_relations
+from ptxmm.events.explicit.relations.base import WITNESS, base_of
+from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.trace import Event, Trace
-from ptxmm.events.explicit.values.expressions import leaves_of
+from ptxmm.events.explicit.values.node import leaves_of
 from ptxmm.program.shared.control import BARRIERS
 from ptxmm.program.shared.convergence import sites
 from ptxmm.program.shared.spinning import loops, plain, spinning
@@ -287,7 +288,7 @@ class _Hunt:
         """Whether ``case`` has an execution; then the answer has it."""
         layout = Layout(Scene(case.test), [p.trace.events[: p.length] for p in case.paths], case.links)
         static = static_evaluator(self.model, layout, flags=False)
-        phases = layout.phase_relations(case.meeting.phases, case.meeting.order)
+        phases = phase_relations(layout, case.meeting.phases, case.meeting.order)
         judge = Judge(self.rules, layout, static, phases, self.readings.transitive, self.limits.check)
         visible = self._visible(layout, static)
         steady = Steady(layout, case.runs, case.states, visible)
@@ -314,7 +315,7 @@ class _Hunt:
                     return True
                 fr = layout.fr(candidate.rf, co)
                 if steady.holds(candidate, fr, fsc):
-                    base = layout.base(candidate.rf, co, fsc, phases)
+                    base = base_of(layout, candidate.rf, co, fsc, phases)
                     evaluator = static.changed(WITNESS | PHASES, base)
                     self.answer.hang = Hang(
                         case.test, case.runs, case.states, case.paths, case.meeting, layout, tuple(candidate.values),

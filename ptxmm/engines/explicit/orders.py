@@ -15,7 +15,8 @@ from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Graph
 from ptxmm.cat.polarity import Polarity, antitone, lower_bounds, polarity
 from ptxmm.events.explicit.relations.barriers import PHASES
-from ptxmm.events.explicit.relations.execution import WITNESS, Layout, ReadsFrom
+from ptxmm.events.explicit.relations.base import WITNESS, base_of, fence_sc_pairs
+from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom
 from ptxmm.relations.concrete import Concrete
 
 _FSC = ("fsc", "sync_fence")
@@ -116,18 +117,18 @@ class Judge:
         self._phases = phases
         self._transitive = transitive
         self._initial = layout.initial_order()
-        self._evaluator = static.changed(PHASES, layout.base(ReadsFrom(), 0, 0, phases))
-        self._pairs = layout.fence_sc_pairs() if rules.uses_fsc else []
+        self._evaluator = static.changed(PHASES, base_of(layout, ReadsFrom(), 0, 0, phases))
+        self._pairs = fence_sc_pairs(layout) if rules.uses_fsc else []
         self._allowed_co = self._initial | self._algebra.relation(
             pair for a, b in overlapping_writes(layout) for pair in ((a, b), (b, a))
         )
 
     def _at(self, rf: ReadsFrom, co: int, fsc: int) -> Evaluator[int, int]:
-        return self._evaluator.changed(WITNESS, self.layout.base(rf, co, fsc, self._phases))
+        return self._evaluator.changed(WITNESS, base_of(self.layout, rf, co, fsc, self._phases))
 
     def _later(self, evaluator: Evaluator[int, int], rf: ReadsFrom, co: int, fsc: int) -> Evaluator[int, int]:
         """``evaluator`` with the coherence order ``co``."""
-        return evaluator.changed(_LATE, self.layout.base(rf, co, fsc, self._phases))
+        return evaluator.changed(_LATE, base_of(self.layout, rf, co, fsc, self._phases))
 
     def _closed(self, co: int) -> int | None:
         """The least coherence order that contains ``co``, or None if there is none."""

@@ -23,8 +23,9 @@ from ptxmm.events.explicit.barriers import Meeting
 from ptxmm.events.explicit.barriers.exchanges import Links, resolve
 from ptxmm.events.explicit.interpreter import Missing, programs
 from ptxmm.events.explicit.readings import readings
-from ptxmm.events.explicit.relations.barriers import PHASES
-from ptxmm.events.explicit.relations.execution import WITNESS, Layout, ReadsFrom, Scene, initial_value
+from ptxmm.events.explicit.relations.barriers import PHASES, phase_relations
+from ptxmm.events.explicit.relations.base import WITNESS, base_of, fence_sc_pairs, makes_values
+from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom, Scene, initial_value
 from ptxmm.events.explicit.together import exchanged_as_given, run_together
 from ptxmm.events.explicit.trace import Cell, Trace
 from ptxmm.program.condition import State, evaluate
@@ -119,7 +120,7 @@ class Confirmer:
         algebra = known.layout.algebra
         if not algebra.acyclic(rf.union | known.makes_values):
             raise Unconfirmed("a value is made of itself")
-        base = known.layout.base(rf, co, fsc, known.layout.phase_relations(meeting.phases, meeting.order))
+        base = base_of(known.layout, rf, co, fsc, phase_relations(known.layout, meeting.phases, meeting.order))
         evaluator = known.evaluator.changed(_DYNAMIC, base)
         misuse = meeting.misuse or self._stray(paths, open_)
         return Rebuilt(known.layout, evaluator, base, written, co, traces, meeting, known.finals, misuse)
@@ -181,7 +182,7 @@ class Confirmer:
         if known is None:
             layout = Layout(self._scene, threads, links, open_)
             evaluator = static_evaluator(self._model, layout, flags=False)
-            known = self._known[key] = _Known(layout, evaluator, layout.makes_values(), {})
+            known = self._known[key] = _Known(layout, evaluator, makes_values(layout), {})
         return known
 
     def _meeting(self, traces: Sequence[Trace], witness: Witness) -> Meeting:
@@ -298,7 +299,7 @@ class Confirmer:
         if not witness.fence_sc and not self._total:
             return 0
         algebra = layout.algebra
-        allowed = set(layout.fence_sc_pairs())
+        allowed = set(fence_sc_pairs(layout))
         pairs = []
         for a, b in witness.fence_sc:
             x, y = layout.numbers.get((a, "F"), -1), layout.numbers.get((b, "F"), -1)

@@ -19,7 +19,7 @@ from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.relations.execution import initial_value, split
 from ptxmm.events.explicit.trace import Cell, Event, Trace
 from ptxmm.events.explicit.values.arithmetic import COMPARISONS
-from ptxmm.events.explicit.values.expressions import Node, apply, evaluate, leaves_of
+from ptxmm.events.explicit.values.node import Node, apply, evaluate, leaves_of
 from ptxmm.program.shared.tensors import field_start
 from ptxmm.program.test import Test
 

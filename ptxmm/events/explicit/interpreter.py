@@ -18,7 +18,7 @@ from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.relations.scopes import places
 from ptxmm.events.explicit.trace import Event, Trace
 from ptxmm.events.explicit.values import compute
-from ptxmm.events.explicit.values.expressions import Node, Undecidable
+from ptxmm.events.explicit.values.node import Node, Undecidable
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import BARRIERS, SPINS, around, control_flow, exits_matter
 from ptxmm.program.shared.convergence import gathers, sites

@@ -13,7 +13,8 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.matrices.products import products
 from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.trace import Cell, Event, Exchange, Step, Trace
-from ptxmm.events.explicit.values.expressions import Expressions, Node
+from ptxmm.events.explicit.values.expressions import Expressions
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import ControlFlow
 from ptxmm.program.shared.legality import Role, refusal, rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.test import TENSORMAP, EventId
 from ptxmm.ptx.ops import Op, TensormapCopyFence, TensormapReplace, Type
 

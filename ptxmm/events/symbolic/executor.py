@@ -71,6 +71,12 @@ class Executor:
         name = ("field", shift, width)
         return self.function(name, lambda v: v >> shift & mask, [value], "cut", Type("b", width), shift, width)
 
+    def field(self, value: Value, shift: int, width: int) -> Value:
+        """As ``cut``, but ``value`` itself where that is the same, and dependencies are not on values."""
+        if shift == 0 and not self.machine.expressions.values and all(v < 1 << width for v in value.domain):
+            return value
+        return self.cut(value, shift, width)
+
     def join(self, low: Value, high: Value, shift: int) -> Value:
         """``high`` put above the lower ``shift`` bits, which are ``low``."""
         name = ("pack", shift)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from ptxmm.events.symbolic.barriers.state import members
 from ptxmm.events.symbolic.event import Event, Operation, Place
@@ -16,10 +15,7 @@ from ptxmm.program.shared.convergence import sites
 from ptxmm.program.shared.mbarriers import opaque
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx.ops import GridControl, Wgmma
-from ptxmm.relations.formula import Formula, Formulas
-
-if TYPE_CHECKING:
-    from ptxmm.events.symbolic.matrices.products import Products
+from ptxmm.relations.formula import FALSE, Formula, Formulas
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +64,20 @@ class Reading:
     values: bool = False
     whole: bool = False
     next_grid: bool = True
+
+
+Use = tuple[str, object]
+"""A register and who has used it: ``thread``, ``fragment`` or the kind of product that it was an accumulator of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """A moment of a path with ``wgmma``: when there was a ``wgmma.fence`` (``fenced``), when a register has been used
+    since the last one (``used``), and when a product, by its number, has not been waited for (``running``)."""
+
+    fenced: Formula = FALSE
+    used: Mapping[Use, Formula] = field(default_factory=dict)
+    running: Mapping[int, Formula] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

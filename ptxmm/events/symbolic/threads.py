@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
-from ptxmm.events.symbolic.machine import Control, Machine, State
+from ptxmm.events.symbolic.machine import Control, Machine, Products, State
 from ptxmm.events.symbolic.values.domain import Reads, Value, merge, only
 from ptxmm.program.shared.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.shared.convergence import gathers
@@ -23,9 +22,6 @@ from ptxmm.program.shared.products import registers
 from ptxmm.program.test import EventId, Thread
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
 from ptxmm.relations.formula import FALSE, TRUE, Formula
-
-if TYPE_CHECKING:
-    from ptxmm.events.symbolic.matrices.products import Products
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +223,7 @@ class _Run:
     def _merge_products(self, states: list[State]) -> Products | None:
         if not self.products:
             return None
-        from ptxmm.events.symbolic.matrices.products import Products, merged
+        from ptxmm.events.symbolic.matrices.products import merged
 
         return merged(self.formulas, [(s.guard, s.products or Products()) for s in states])
 
@@ -313,7 +309,7 @@ class _Run:
         from ptxmm.events.symbolic.matrices import products
 
         presence = self.formulas.both(state.guard, condition)
-        now = products.execute(self.executor, op, state.products or products.Products(), presence, self.products)
+        now = products.execute(self.executor, op, state.products or Products(), presence, self.products)
         if isinstance(op, AsyncWait) and op.kind == "wgmma":
             now = products.finished(self.formulas, now, waited(op, state), presence)
         state.products = now

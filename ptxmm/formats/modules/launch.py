@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from ptxmm.errors import PtxmmError, Span, together
-from ptxmm.files import NotToml, toml
-from ptxmm.formats import MAX_SOURCE
+from ptxmm.files import MAX_BYTES, NotToml, toml
 from ptxmm.formats.conditions import parse_final
 from ptxmm.formats.initializers import MAX_ELEMENTS, TYPES
 from ptxmm.formats.modules.selection import NoSelection, selected
@@ -127,7 +126,7 @@ def parse_launches(text: str, file: str) -> tuple[Launch, ...]:
 
     Raises ``PtxmmError`` with its place in ``file`` (kind ``format``; ``condition`` and ``syntax`` for the condition).
     """
-    opened = open_text(text, file, MAX_SOURCE)
+    opened = open_text(text, file, MAX_BYTES)
     document = opened.characters if file.lower().endswith(".toml") else _comments(opened.characters)
     try:
         try:

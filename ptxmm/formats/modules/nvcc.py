@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
-from ptxmm.formats import Compiling
+from ptxmm.formats.compiling import Compiling
 from ptxmm.formats.text import decode
 
 DEFAULT_ARCH = "sm_90"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.files import read_bytes
-from ptxmm.formats import Compiling
+from ptxmm.formats.compiling import Compiling
 from ptxmm.formats.modules.launch import Launch, has_comments, parse_launches, with_threads
 from ptxmm.formats.modules.module import launched
 from ptxmm.formats.modules.nvcc import compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxmm.events.explicit.machine import Machine, Spot
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import Atomic, Discard, Element, Load, Operand, Store, Type, access_bytes, elements
 
 

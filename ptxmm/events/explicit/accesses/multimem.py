@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxmm.events.explicit.accesses.elements import part_of
 from ptxmm.events.explicit.machine import Machine, Spot
 from ptxmm.events.explicit.trace import Cell
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import Element, Multimem, Type, access_bytes, elements
 

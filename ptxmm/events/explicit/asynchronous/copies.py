@@ -14,7 +14,7 @@ from ptxmm.events.explicit.barriers.synchronization import place
 from ptxmm.events.explicit.machine import U32, Copy, Machine, Spot
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.events.explicit.values.compute import in_cta
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.groups import same_group
 from ptxmm.program.shared.legality import apart
 from ptxmm.program.test import DESTINATION

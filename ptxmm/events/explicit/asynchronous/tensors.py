@@ -12,7 +12,7 @@ from ptxmm.events.explicit.asynchronous import copies
 from ptxmm.events.explicit.asynchronous.copies import UNIT, Pending, Sources
 from ptxmm.events.explicit.barriers.synchronization import MAP_ALIGNMENT, place
 from ptxmm.events.explicit.machine import Machine, Spot
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.legality import Role
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES, Tensor, decode, field_place
 from ptxmm.program.test import DESTINATION, TENSORMAP

@@ -13,7 +13,7 @@ from math import prod
 
 from ptxmm.events.explicit.trace import Exchange, Trace
 from ptxmm.events.explicit.values.arithmetic import compute
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.test import EventId
 
 Links = Mapping[tuple[int, int], "Link"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxmm.events.explicit.machine import ADDRESS, U32, Machine
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.test import EventId
 from ptxmm.ptx.ops import (
     Address,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ptxmm.events.explicit.barriers.synchronization import barrier_operands, together
 from ptxmm.events.explicit.machine import PRED, U32, Machine
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import BarrierReduction, Operand, WarpExchange
 
 _LANE = 31

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from ptxmm.events.explicit.accesses.elements import part_of
 from ptxmm.events.explicit.machine import ADDRESS, Copy, Machine, Spot
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, LoadMatrix, Operand, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
 

@@ -12,7 +12,7 @@ from typing import Any
 from ptxmm.events.explicit.asynchronous.copies import Sources, bytes_of
 from ptxmm.events.explicit.barriers.synchronization import place
 from ptxmm.events.explicit.machine import ADDRESS, Machine, Spot
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import (
     COLUMN_BYTES,

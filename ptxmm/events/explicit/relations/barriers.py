@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ptxmm.events.explicit.barriers.mbarrier import EPOCH
+from ptxmm.events.explicit.relations.execution import Layout
 from ptxmm.program.test import EventId
 from ptxmm.ptx.ops import Barrier, BarrierReduction, CopyAsyncArrive, MbarrierArrive, TensorCommit, WarpBarrier
-
-if TYPE_CHECKING:
-    from ptxmm.events.explicit.relations.execution import Layout
 
 PHASES = frozenset((
     "barphase", "syncbar", "sync_barrier", "warpphase", "cluphase", "mbphase", "mbnext", "mbcount", "exitphase",
@@ -31,6 +28,8 @@ def phase_relations(
     mbarrier in ``order``, up to the next arrival; and the exits of those that have not arrived, but would have had to,
     to the waits."""
     found = dict.fromkeys(PHASES, 0)
+    if not phases:
+        return found
     groups: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
     mbarriers: dict[object, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
     for i in range(layout.initial_first):

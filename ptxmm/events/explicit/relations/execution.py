@@ -1,20 +1,14 @@
-"""One concrete execution: its events with their tags, and every base set and relation of the model language.
-
-What does not depend on the witness (reads-from, coherence, Fence-SC order, phases) is computed once
-for a choice of paths, lazily and by name.
-"""
+"""One concrete execution: its events, numbered, with their tags, cells and places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.barriers.exchanges import Links
-from ptxmm.events.explicit.relations.barriers import PHASES, phase_relations
 from ptxmm.events.explicit.relations.scopes import Place, owner_place, places
-from ptxmm.events.explicit.relations.structure import BUILDERS
 from ptxmm.events.explicit.relations.tags import SETS, tags
 from ptxmm.events.explicit.trace import Cell, Event
 from ptxmm.program.test import EventId, MemoryObject, Test
@@ -23,9 +17,6 @@ from ptxmm.relations.concrete import Concrete
 
 MOST_EVENTS = 2048
 """More events than this are refused: a relation on them takes n * n bits."""
-
-WITNESS = frozenset(("rf", "co", "fr", "fsc", "sync_fence"))
-"""The base relations that the order-finding part of a witness decides."""
 
 
 class Scene:
@@ -99,11 +90,12 @@ class Layout:
     cells of access i, ``writes`` the writes that cover a cell, the initial one first. ``leaves[t][i]`` is the number of
     the event that returns what thread t calls i, or -1; ``links``: the results that are made of values of several
     threads; ``open``: the threads that do not end. ``simple``: no two accesses overlap partially. ``places[i]``: where
-    event i counts as performed. Raises ``PtxmmError`` (kind ``unsupported``) where the events are too many.
+    event i counts as performed. ``known``: the base relations that were asked for so far (see ``base``). Raises
+    ``PtxmmError`` (kind ``unsupported``) where the events are too many.
     """
 
     __slots__ = (
-        "_covering", "_groups", "_sets", "_static", "algebra", "cells", "events", "leaves", "links", "made_of",
+        "_covering", "_groups", "_sets", "algebra", "cells", "events", "known", "leaves", "links", "made_of",
         "numbers", "open", "places", "reads", "scene", "simple", "spans", "thread_of", "tokens", "writes",
     )  # fmt: skip
 
@@ -142,7 +134,7 @@ class Layout:
         self._covering: dict[Cell, int] = {}
         self._groups: dict[Place, int] = {}
         self._sets: dict[str, int] | None = None
-        self._static: dict[str, int] = {}
+        self.known: dict[str, int] = {}
 
     def _set_cells(self, first: int) -> None:
         accessed = dict.fromkeys(e.cell for e in self.events if e.cell is not None)
@@ -200,41 +192,12 @@ class Layout:
                 found |= mask
         return found
 
-    # Base sets and relations.
-
-    def static(self, name: str) -> int | None:
-        """The base set or relation ``name`` if the witness does not decide it; None if it is unknown."""
-        found = self._static.get(name)
-        if found is None:
-            found = self._compute(name)
-            if found is not None:
-                self._static[name] = found
-        return found
-
-    def _compute(self, name: str) -> int | None:
+    @property
+    def sets(self) -> Mapping[str, int]:
+        """The base sets."""
         if self._sets is None:
             self._sets = self._tags()
-        if name in self._sets:
-            return self._sets[name]
-        algebra = self.algebra
-        if name == "id":
-            return algebra.identity(algebra.universe())
-        if name == "sr":
-            strong = self._sets["STRONG"]
-            scoped = self.get("inscope")
-            return algebra.restrict(strong, scoped & algebra.inverse(scoped), strong)
-        if name == "po-loc":
-            return self.get("po") & self.get("loc")
-        if name == "ext":
-            return algebra.product(algebra.universe(), algebra.universe()) & ~self.get("int")
-        build = BUILDERS.get(name)
-        return None if build is None else algebra.from_rows(build(self))
-
-    def get(self, name: str) -> int:
-        """``static(name)`` of a name that is known."""
-        value = self.static(name)
-        assert value is not None
-        return value
+        return self._sets
 
     def _tags(self) -> dict[str, int]:
         sets = dict.fromkeys(SETS, 0)
@@ -248,8 +211,6 @@ class Layout:
             if event.mbarrier is not None and event.kind != "MBI" and not _initialised(objects, event.mbarrier):
                 sets["MBX"] |= bit
         return sets
-
-    # The relations of a witness.
 
     def fr(self, rf: ReadsFrom, co: int) -> int:
         """From-reads, summed over the bytes: byte by byte from the write that was read to later writes of that byte."""
@@ -269,41 +230,6 @@ class Layout:
             for w in ws[1:]:
                 result |= 1 << (ws[0] * n + w)
         return result
-
-    def phase_relations(self, phases: Mapping[EventId, int | None], order: Sequence[EventId] = ()) -> dict[str, int]:
-        """The relations that the phases of barriers, and the order of operations on mbarriers, decide."""
-        return phase_relations(self, phases, order) if phases else dict.fromkeys(PHASES, 0)
-
-    def fence_sc_pairs(self) -> list[tuple[int, int]]:
-        """Pairs (a < b) of fence.sc events that are mutually in scope: those Fence-SC order may relate."""
-        algebra = self.algebra
-        scoped = self.get("inscope")
-        both = scoped & algebra.inverse(scoped)
-        both = algebra.restrict(self.get("FSC"), both, self.get("FSC"))
-        return [(a, b) for a, b in algebra.pairs(both) if a < b]
-
-    def makes_values(self) -> int:
-        """``addr | data``: what with reads-from makes the values of an execution, so that it can't be cyclic.
-
-        Whether ``ctrl`` and ``rmw`` can be is for the model to say (PTX ISA 8.10.4).
-        """
-        return self.get("addr") | self.get("data")
-
-    def base(self, rf: ReadsFrom, co: int, fsc: int, phases: Mapping[str, int]) -> Callable[[str], int | None]:
-        """The base sets and relations of an execution, by name."""
-
-        def lookup(name: str) -> int | None:
-            if name == "rf":
-                return rf.union
-            if name == "co":
-                return co
-            if name == "fr":
-                return self.fr(rf, co)
-            if name in ("fsc", "sync_fence"):
-                return fsc
-            return phases.get(name, 0) if name in PHASES else self.static(name)
-
-        return lookup
 
 
 _RETURNING = ("R", "MBA", "MBW", "MBP")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from ptxmm.events.explicit.relations.execution import Layout
 from ptxmm.events.explicit.relations.scopes import Place
 from ptxmm.events.explicit.relations.tags import scope_of
 from ptxmm.events.explicit.trace import Cell, Event
@@ -26,11 +26,8 @@ from ptxmm.ptx.ops import (
     Wgmma,
 )
 
-if TYPE_CHECKING:
-    from ptxmm.events.explicit.relations.execution import Layout
-
 TENSOR_OPS = (TensorLoad, TensorStore, TensorCopy, TensorProduct, TensorCommit)
-Builder = Callable[["Layout"], list[int]]
+Builder = Callable[[Layout], list[int]]
 
 
 def _po(layout: Layout) -> list[int]:
@@ -86,7 +83,7 @@ def _dependency(which: str) -> Builder:
 def _control(layout: Layout) -> list[int]:
     """Guards, and what decided that the loops before were left, as far as it is no weak read (PTX ISA 8.10.4)."""
     rows = _dependency("ctrl")(layout)
-    weak = layout.get("R") & ~layout.get("STRONG")
+    weak = layout.sets["R"] & ~layout.sets["STRONG"]
     for read, row in enumerate(_dependency("left")(layout)):
         if not weak >> read & 1:
             rows[read] |= row

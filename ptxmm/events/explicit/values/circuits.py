@@ -10,7 +10,7 @@ from itertools import product
 
 from ptxmm.events.explicit.values.arithmetic import COMPARISONS, compute, result_bits
 from ptxmm.events.explicit.values.diagrams import FALSE, MOST_NODES, TRUE, Diagrams, TooLarge, Vector, cut, number
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.signatures import source_types
 

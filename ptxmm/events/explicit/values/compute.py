@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ptxmm.events.explicit.machine import ADDRESS, PRED, U32, Machine
-from ptxmm.events.explicit.values.expressions import Node
+from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.windows import converted
 from ptxmm.program.test import MemoryObject, Placement
 from ptxmm.ptx.ops import (

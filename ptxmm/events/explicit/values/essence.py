@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ptxmm.events.explicit.values.expressions import Expressions, Node, Undecidable, apply
+from ptxmm.events.explicit.values.node import Node, Undecidable, apply
 
 _TRIALS = 24
 _MOST_PICKED = 24
@@ -38,24 +38,18 @@ def opaque(node: Node) -> bool:
     return node.type.kind in ("f", "bf") and first not in ("mov", "exch")
 
 
-def reduced(expressions: Expressions, node: Node) -> Node:
-    """``node`` with a constant in the place of every source that is not essential.
+def inessential(node: Node) -> tuple[list[Node], list[Node]]:
+    """The operations that ``node`` is made of, operands first, and those of its sources that are not essential.
 
     Raises ``Undecidable``.
     """
     if node.constant or not node.reads or opaque(node):
-        return node
+        return [], []
     order, sources = _parts(node)
     found = _different(order, sources)
     if len(found) < len(sources):
         found = _decided(order, sources, found)
-    if len(found) == len(sources):
-        return node
-    zero = expressions.constant(0)
-    known = {id(s): s if i in found else zero for i, s in enumerate(sources)}
-    for part in order:
-        known[id(part)] = expressions.again(part, [known.get(id(a), a) for a in part.args])
-    return known[id(node)]
+    return order, [source for i, source in enumerate(sources) if i not in found]
 
 
 def _decided(order: Sequence[Node], sources: Sequence[Node], found: set[int]) -> set[int]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from ptxmm.events.symbolic.event import Event, Place
 from ptxmm.events.symbolic.executor import Executor, Located, place_at
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values.compute import field
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, extend, merge, only, update
 from ptxmm.events.symbolic.values.floats import compute_float, is_float
 from ptxmm.program.test import EventId
@@ -83,7 +82,7 @@ def _by_item(run: Executor, type_: Type, element: Element, value: Value) -> Iter
         return
     for k in range(element.items):
         at = element.offset + k * type_.bytes
-        yield Element(at, type_, element.item + k, 0), field(run, value, k * type_.bits, type_.bits)
+        yield Element(at, type_, element.item + k, 0), run.field(value, k * type_.bits, type_.bits)
 
 
 def _operand(run: Executor, state: State, operand: Operand, type_: Type, element: Element, packed: int = 1) -> Value:
@@ -91,7 +90,7 @@ def _operand(run: Executor, state: State, operand: Operand, type_: Type, element
     whole = run.operand(state, operand, Type("b", packed * type_.bits))
     if element.type.bits == packed * type_.bits:
         return whole
-    return field(run, whole, element.shift, element.type.bits)
+    return run.field(whole, element.shift, element.type.bits)
 
 
 def _result(run: Executor, type_: Type, name: str, parts: list[tuple[Element, Value]]) -> Value:
@@ -145,7 +144,7 @@ def store(run: Executor, common: Access, element: Element, value: Value, divided
                 id_ = (*common.here[:3], element.offset + shift // 8)
                 event = run.event("W", common.op, id_, presence, common.control)
                 size = places[0].size
-                part = value if len(columns) == 1 else field(run, value, shift, 8 * size)
+                part = value if len(columns) == 1 else run.field(value, shift, 8 * size)
                 event.places, event.value = places, part.domain
                 event.address, event.data = common.address, part.reads
             shift += 8 * places[0].size

@@ -9,7 +9,6 @@ from ptxmm.events.symbolic.accesses.elements import read
 from ptxmm.events.symbolic.event import Place
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values.compute import field
 from ptxmm.events.symbolic.values.domain import Reads, Value
 from ptxmm.events.symbolic.values.floats import compute_float, is_float
 from ptxmm.program.test import DESTINATION, EventId, MemoryObject
@@ -77,7 +76,7 @@ def _above(run: Executor, low: Value, high: Value, shift: int) -> Value:
 
 def _operand(run: Executor, state: State, op: Multimem, element: Element) -> Value:
     whole = run.operand(state, op.values[element.item], Type("b", op.packed * op.type.bits))
-    return whole if op.packed == 1 else field(run, whole, element.shift, element.type.bits)
+    return whole if op.packed == 1 else run.field(whole, element.shift, element.type.bits)
 
 
 def _places(run: Executor, at: _At, element: Element) -> Iterator[tuple[int, list[tuple[int, Place]]]]:
@@ -117,7 +116,7 @@ def _write(run: Executor, at: _At, element: Element, value: Value) -> None:
     """Write ``value`` to ``element`` at all locations."""
     for number, accesses in _places(run, at, element):
         for offset, place in accesses:
-            part = value if len(accesses) == 1 else field(run, value, 8 * offset, 8 * place.size)
+            part = value if len(accesses) == 1 else run.field(value, 8 * offset, 8 * place.size)
             _write_at(run, at, at.id(number, element.offset + offset), place, part)
 
 

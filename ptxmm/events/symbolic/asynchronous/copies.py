@@ -23,7 +23,6 @@ from ptxmm.events.symbolic.barriers.synchronization import SIZE, mbarriers
 from ptxmm.events.symbolic.event import SyncEvent
 from ptxmm.events.symbolic.executor import AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values.compute import field
 from ptxmm.events.symbolic.values.domain import Reads, Value, only
 from ptxmm.events.symbolic.values.mapping import RANKS, mapped
 from ptxmm.program.shared.groups import same_group
@@ -250,7 +249,7 @@ def async_store(run: Executor, op: AsyncStore, here: EventId, state: State, pres
                 place = places[0]
                 inner = place.offset - offset - start
                 event = member(run, issued, "W", place.offset - offset, held)
-                piece = field(run, value, 8 * inner, 8 * place.size)
+                piece = run.field(value, 8 * inner, 8 * place.size)
                 event.places, event.value = places, piece.domain
                 event.address, event.data = target.reads, piece.reads
     run.wrote(state, presence)

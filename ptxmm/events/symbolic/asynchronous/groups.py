@@ -15,7 +15,6 @@ from ptxmm.events.symbolic.accesses.elements import pieces, read, updated
 from ptxmm.events.symbolic.event import Event, Operation, SyncEvent
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values.compute import field
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, only
 from ptxmm.program.shared.legality import Role
 from ptxmm.program.test import DESTINATION, EventId, MemoryObject
@@ -120,7 +119,7 @@ def bytes_of(run: Executor, parts: list[Part], offset: int, size: int) -> Value:
         low, high = max(start, offset), min(start + length, offset + size)
         if low >= high:
             continue
-        value = field(run, value, 8 * (low - start), 8 * (high - low))
+        value = run.field(value, 8 * (low - start), 8 * (high - low))
         shift = 8 * (low - offset)
         if result is None and shift == 0:
             result = value

@@ -19,7 +19,6 @@ from ptxmm.events.symbolic.asynchronous.groups import (
 from ptxmm.events.symbolic.event import Operation
 from ptxmm.events.symbolic.executor import ADDRESS, Executor
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values.compute import field
 from ptxmm.events.symbolic.values.domain import Reads, Value
 from ptxmm.program.test import DESTINATION, EventId
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, Element, LoadMatrix, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
@@ -45,7 +44,7 @@ def load_matrix(
     """
     _check_warp(run, op, "ldmatrix")
     value = load(run, _row(run, op, here, state, presence, control), ROW, divided=True)
-    taken = field(run, value, 0, 32)  # lane 0 gets the first elements of each row
+    taken = run.field(value, 0, 32)  # lane 0 gets the first elements of each row
     if op.transposed:
         taken = run.function(("column",), lambda v: (v & HALF) | (v & HALF) << 16, [taken])
     for dst in op.dst:
@@ -139,7 +138,7 @@ def wgmma(
     value = run.one_of(arms)
     for register in op.dst:
         bits = run.thread.registers[register.name].bits
-        run.assign(state, register.name, field(run, value, 0, bits), condition, op)
+        run.assign(state, register.name, run.field(value, 0, bits), condition, op)
     enqueue(state, issued)
 
 

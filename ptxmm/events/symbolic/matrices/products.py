@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from ptxmm.events.symbolic.executor import Executor
+from ptxmm.events.symbolic.machine import Products, Use
 from ptxmm.program.shared.products import UNFENCED, accessed, changed, fragments, unfinished
 from ptxmm.ptx.ops import Op, Wgmma, WgmmaFence
 from ptxmm.relations.formula import FALSE, Formula, Formulas
 
 _K = TypeVar("_K")
-
-Use = tuple[str, object]
-"""A register and who has used it: ``thread``, ``fragment`` or the kind of product that it was an accumulator of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Products:
-    """A moment of a path: when there was a ``wgmma.fence`` (``fenced``), when a register has been used since the last
-    one (``used``), and when a product, by its number, has not been waited for (``running``)."""
-
-    fenced: Formula = FALSE
-    used: Mapping[Use, Formula] = field(default_factory=dict)
-    running: Mapping[int, Formula] = field(default_factory=dict)
 
 
 def merged(formulas: Formulas, arms: Sequence[tuple[Formula, Products]]) -> Products:

@@ -8,7 +8,7 @@ from typing import Any
 import z3
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events.symbolic.values.essence import Operation
+from ptxmm.events.symbolic.values.operation import Operation
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.signatures import source_types
 

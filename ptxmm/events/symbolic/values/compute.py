@@ -178,16 +178,4 @@ def _unpacked(
 ) -> list[tuple[str, Value]]:
     width = type_.bits // len(targets)
     value = run.operand(state, source, type_)
-    return [
-        (target.name, field(run, value, i * width, width)) for i, target in enumerate(targets) if target is not None
-    ]
-
-
-def field(run: Executor, value: Value, shift: int, width: int) -> Value:
-    """The ``width`` bits of ``value`` from bit ``shift`` on."""
-    if shift == 0 and not run.machine.expressions.values and all(v < 1 << width for v in value.domain):
-        return value
-    return run.cut(value, shift, width)
-
-
-__all__ = ["computed", "field"]
+    return [(target.name, run.field(value, i * width, width)) for i, target in enumerate(targets) if target is not None]

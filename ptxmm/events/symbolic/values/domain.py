@@ -11,7 +11,8 @@ from itertools import product
 from math import prod
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events.symbolic.values.essence import Operation, essential
+from ptxmm.events.symbolic.values.essence import essential
+from ptxmm.events.symbolic.values.operation import Operation
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 

@@ -6,30 +6,12 @@ floating-point numbers. A few values are tried first: most leaves make a differe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import islice, product
-from typing import Any
 
-from ptxmm.ptx.ops import Type
+from ptxmm.events.symbolic.values.operation import Operation
 
 _TRIED = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """How an expression is made: ``operands`` by number; ``function`` computes it from their values.
-
-    ``name`` and ``type`` say what it is: an operation of ``values.compute``, or ``cut`` (``arguments``: lowest bit,
-    width), ``join`` (the shift of the second operand), ``extend`` (from a type to a width), ``cvt`` (two types, and
-    whether it saturates), ``inc`` and ``dec``.
-    """
-
-    name: str
-    type: Type
-    operands: tuple[int, ...]
-    function: Callable[..., int]
-    arguments: tuple[Any, ...] = ()
 
 
 def essential(

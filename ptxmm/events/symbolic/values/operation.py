@@ -1,0 +1,25 @@
+"""How an expression is made of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ptxmm.ptx.ops import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How an expression is made: ``operands`` by number; ``function`` computes it from their values.
+
+    ``name`` and ``type`` say what it is: an operation of ``values.compute``, or ``cut`` (``arguments``: lowest bit,
+    width), ``join`` (the shift of the second operand), ``extend`` (from a type to a width), ``cvt`` (two types, and
+    whether it saturates), ``inc`` and ``dec``.
+    """
+
+    name: str
+    type: Type
+    operands: tuple[int, ...]
+    function: Callable[..., int]
+    arguments: tuple[Any, ...] = ()
