@@ -200,8 +200,9 @@ def changes(item: Expression) -> Iterator[_Change]:
     """``item`` with one thing left out, in each way there is."""
     if isinstance(item, Call):
         for i, argument in enumerate(item.arguments):
-            for smaller, *rest in changes(argument):
-                yield replace(item, arguments=(*item.arguments[:i], smaller, *item.arguments[i + 1 :])), *rest
+            for inner, name, lost, out in changes(argument):
+                arguments = (*item.arguments[:i], inner, *item.arguments[i + 1 :])
+                yield replace(item, arguments=arguments), name, lost, out
     if not isinstance(item, Operation):
         return
     operands = item.operands
@@ -226,8 +227,8 @@ def changes(item: Expression) -> Iterator[_Change]:
                 smaller = replace(item, operands=rest) if len(rest) > 1 else rest[0]
                 yield smaller, f"never {text_of(operand)}", None, operand
     for i, operand in enumerate(operands):
-        for inner, *others in changes(operand):
-            yield replace(item, operands=(*operands[:i], inner, *operands[i + 1 :])), *others
+        for inner, name, lost, out in changes(operand):
+            yield replace(item, operands=(*operands[:i], inner, *operands[i + 1 :])), name, lost, out
 
 
 def mutants(model: str) -> list[Mutant]:

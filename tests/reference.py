@@ -393,7 +393,7 @@ def outcomes(
     unroll: int = 3,
     dependencies: frozenset[str] = ALL_DEPENDENCIES,
     seconds: float = 60,
-) -> set[Final]:
+) -> frozenset[Final]:
     """The set of final states under ``model`` (``ptx-6.0``, ``ptx-7.5``, ``ptx-8.5`` or ``sc``; readings that are not
     the default in brackets).
 
@@ -403,10 +403,10 @@ def outcomes(
     """
     observed = observed or everything(test)
     found = states(test, model, unroll=unroll, dependencies=dependencies, seconds=seconds)
-    return {restrict(s, observed) for s in found}
+    return frozenset(restrict(s, observed) for s in found)
 
 
-def flagged(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) -> tuple[set[Final], set[str]]:
+def flagged(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) -> tuple[frozenset[Final], frozenset[str]]:
     """The final states, and the names of the flags that hold in some execution that ends."""
     observed = everything(test)
     states: set[Final] = set()
@@ -414,4 +414,4 @@ def flagged(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) -> 
     for state, found in executions(test, model, unroll=unroll, seconds=seconds):
         states.add(restrict(state, observed))
         flags |= found
-    return states, flags
+    return frozenset(states), frozenset(flags)

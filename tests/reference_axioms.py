@@ -64,7 +64,7 @@ def causality(x: Frame, rf: Pairs, fsc: Pairs, met: Meeting) -> tuple[Pairs, Pai
     # a generic read that is made before an asynchronous write
     overwrites = {(a, b) for a, b in x.vovl if a in x.R & x.GEN and b in x.W and x.events[b].proxy == "ASY"}
     war = bc & overwrites
-    ppbc |= reference_tensorcore.preserved(x, step, obs, met.cluphase, met.mbphase)
+    ppbc |= reference_tensorcore.preserved(x, step, obs, met)
     for key, own in restricted(x, obs, step, met).items():
         on = {m for m in x.M if (cell := x.events[m].cell) and cell[0] == key}
         more = preserved(x, own, other, key) | one_way(x, own, obs, met, key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import ceil, floor
 
 from ptxmm.ptx.ops import Type
 
@@ -261,7 +262,7 @@ def convert(value: int, to: Type, frm: Type, saturate: bool, rounding: str | Non
         exact = source.value(value)
     negative = source is not None and bool(value & source.sign)
     if exact is not None and rounding is not None and len(rounding) == 3:
-        exact = Fraction({"rn": round, "rz": int, "rm": lambda x: x // 1, "rp": lambda x: -(-x // 1)}[mode](exact))
+        exact = Fraction({"rn": round(exact), "rz": int(exact), "rm": floor(exact), "rp": ceil(exact)}[mode])
         mode = "rn"
     if to.kind not in ("f", "bf"):
         low = -(1 << to.bits - 1) if to.signed else 0

@@ -43,6 +43,11 @@ def kind_of(test: Test, thread: int, item: MemoryObject) -> str:
     return "far" if alone or (place.gpu, place.grid, place.cluster) != item.owner[:3] else "near"
 
 
+def named(space: str | None, otherwise: set[str]) -> set[str]:
+    """The kinds of memory in a state space; ``otherwise`` where none is written."""
+    return otherwise if space is None else NAMED[space]
+
+
 def allowed(op: ops.Op, operand: str) -> set[str]:
     """The kinds of memory at the operand of ``op`` that is called as its field is; ``matrix``: by a descriptor;
     ``tensor``: by a tensor map."""
@@ -52,20 +57,20 @@ def allowed(op: ops.Op, operand: str) -> set[str]:
         return {"global"}
     if operand == "tensormap":
         return {"global", "const", "param"}
-    space = getattr(op, "space", None)
+    space: str | None = getattr(op, "space", None)
     match op:
         case ops.Load():
             plain = {"global"} if op.mmio or op.nc else READABLE if op.scope is None or op.volatile else STRONG
-            return plain & NAMED.get(space, READABLE)
+            return plain & named(space, READABLE)
         case ops.Store():
             plain = {"global"} if op.mmio else WRITABLE if op.scope is None or op.volatile else STRONG
-            return (plain & NAMED.get(space, WRITABLE)) - UNWRITABLE
+            return (plain & named(space, WRITABLE)) - UNWRITABLE
         case ops.Atomic():
-            return STRONG & NAMED.get(space, {"global"} if len(op.operands) > 1 else STRONG)
+            return STRONG & named(space, {"global"} if len(op.operands) > 1 else STRONG)
         case ops.Multimem() | ops.Discard() | ops.TensormapFence():
             return {"global"}
         case ops.TensormapReplace():
-            return {"global", "own"} & NAMED.get(space, STRONG)
+            return {"global", "own"} & named(space, STRONG)
         case ops.CopyAsync() | ops.TensormapCopyFence():
             into_shared = isinstance(op, ops.CopyAsync)
             return {"own"} if (operand == "dst") == into_shared else {"global"}
@@ -75,12 +80,12 @@ def allowed(op: ops.Op, operand: str) -> set[str]:
         case ops.AsyncStore():
             return {"near"}
         case ops.WmmaLoad() | ops.WmmaStore():
-            return {"global", "own"} & NAMED.get(space, STRONG)
+            return {"global", "own"} & named(space, STRONG)
         case ops.MbarrierArrive():
             here = op.dst is not None or op.no_complete
-            return {"own"} if here else NAMED.get(space, {"own", "near"})
+            return {"own"} if here else named(space, {"own", "near"})
         case ops.MbarrierTx():
-            return NAMED.get(space, {"own", "near"})
+            return named(space, {"own", "near"})
         case ops.TensorCommit():
             return {"own", "near"}
         case ops.LoadMatrix() | ops.StoreMatrix() | ops.MbarrierInit() | ops.MbarrierWait() | ops.CopyAsyncArrive():

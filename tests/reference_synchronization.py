@@ -42,8 +42,8 @@ def perform(walker: Walker, run: Run, op: ops.Op, taken: Expr, common: Event) ->
             yield done(run, replace(common, kind="PF", fences=PROXIES[kind]))
         case ops.TensormapFence(sem="release", scope=scope):
             yield done(run, replace(strong, kind="TMREL", scope=scope))
-        case ops.TensormapFence(scope=scope, address=address) if address is not None:
-            for fork, item, offset, _ in walker.places(run, address, TENSORMAP, 64):
+        case ops.TensormapFence(scope=scope) if op.address is not None:
+            for fork, item, offset, _ in walker.places(run, op.address, TENSORMAP, 64):
                 covers = (item.physical, offset, TENSORMAP)
                 yield done(fork, replace(strong, kind="TMACQ", scope=scope, covers=covers))
         case ops.MbarrierInitFence():

@@ -19,6 +19,7 @@ from tests.reference_relations import Pairs, closure, seq
 if TYPE_CHECKING:
     from ptxmm.program.test import MemoryObject
     from tests.reference_frame import Frame
+    from tests.reference_simulation import Meeting
     from tests.reference_threads import Walker
 
 B32 = Type("b", 32)
@@ -44,10 +45,10 @@ def perform(walker: Walker, run: Run, op: TensorOp, taken: Expr, common: Event) 
     issued = replace(common, kind="ISS", fences="tcgen05")
     n = len(run.events)
     if isinstance(op, ops.TensorCommit):
-        for fork, item, offset, address in walker.places(run, op.address, 8, 8):
+        for fork, item, offset, where in walker.places(run, op.address, 8, 8):
             place = (item.physical, offset)
             arrival = replace(
-                common, kind="MBA", scope="cluster", proxy="GEN", rel=True, sync=False, place=place, addr=reads(address)
+                common, kind="MBA", scope="cluster", proxy="GEN", rel=True, sync=False, place=place, addr=reads(where)
             )
             step = Step(walker.index, "issue", op, later=(Later(n + 1, place, None),))
             made = (issued, replace(arrival, fences="tcgen05.commit"))
@@ -176,13 +177,14 @@ def order(x: Frame) -> None:
     x.aord |= {(e, b) for e, w in tracked for b in later if earlier(w, b)}
 
 
-def preserved(x: Frame, step: Pairs, obs: Pairs, cluphase: Pairs, mbphase: Pairs) -> Pairs:
+def preserved(x: Frame, step: Pairs, obs: Pairs, met: Meeting) -> Pairs:
     """What is ordered for tensor memory only: by what threads hand over between fences, and by pipelines."""
     tensor = of(x, "ld", "st", "cp", "mma")
     if not tensor:
         return set()
-    handed = {(w, r) for w, r in obs if w in x.STRONG and r in x.start} | {(a, w) for a, w in cluphase if w in x.ACQ}
-    arrivals = x.ms & mbphase
+    handed = {(w, r) for w, r in obs if w in x.STRONG and r in x.start}
+    handed |= {(a, w) for a, w in met.cluphase if w in x.ACQ}
+    arrivals = x.ms & met.mbphase
     before = {(f, e) for f, e in x.po if f in x.TCB}
     after = {(e, f) for e, f in x.po if f in x.TCA} | {(w, w) for w in waits(x)}
     sync = seq(before, handed | arrivals, after) | seq({(a, w) for a, w in arrivals if a in of(x, "commit")}, after)

@@ -342,8 +342,10 @@ class Walker:
                 return replace(run, pc=run.pc + 1, registers=self.assign(run, dst, expr, B64, taken))
             case ops.SetMaxRegisters():
                 return replace(run, pc=run.pc + 1)
-            case ops.Nothing(dst=dst, type=t):
-                registers = run.registers if dst is None or t is None else self.assign(run, dst, const(0), t, taken)
+            case ops.Nothing(dst=dst):
+                registers = run.registers
+                if dst is not None and op.type is not None:
+                    registers = self.assign(run, dst, const(0), op.type, taken)
                 return replace(run, pc=run.pc + 1, registers=registers)
             case ops.Mapa(dst=dst, type=t, value=value, rank=rank):
                 expr = call(

@@ -30,14 +30,14 @@ def model_named(name: str) -> Model:
     return load(name)
 
 
-ENGINE_MODULES = {"solve": solve, "enumerate": enumerate_}
+SEARCHES = {"solve": solve.search, "enumerate": enumerate_.search}
 
 
 def run(
     engine: str, test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
 ) -> Search:
     """``search`` of the engine module with this name."""
-    return ENGINE_MODULES[engine].search(test, model, observed, limits, proposition)
+    return SEARCHES[engine](test, model, observed, limits, proposition)
 
 
 def parse_one(text: str) -> Test:

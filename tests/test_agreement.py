@@ -13,6 +13,7 @@ import pytest
 from ptxmm.errors import PtxmmError, Timeout
 from tests import random_families, reference, reference_cases, reference_cases_warps
 from tests.random_programs import MODELS, seeded
+from tests.reference_dependencies import TooSlow
 from tests.support import Answer, ask, model_named, parse_one, straight
 from tests.tally import Tally
 
@@ -97,7 +98,7 @@ def compare(what: str, items: Iterable[Item], tally: Tally, bounds: Bounds) -> i
         try:
             found, flags = reference.flagged(parse_one(text), model, seconds=bounds.seconds)
             more = reference.unfinished(parse_one(text), model, seconds=bounds.seconds)
-        except reference.TooSlow:
+        except TooSlow:
             unfinished += 1
             continue
         if len(found) > bounds.many:

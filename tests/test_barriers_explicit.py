@@ -407,7 +407,7 @@ def test_a_barrier_keeps_a_wait_from_being_early() -> None:
 
 def test_misuse_comes_with_all_that_others_can_do_before() -> None:
     found = meet([ARRIVE, ARRIVE], [arrive(), wait()], b=(1, 0))
-    assert [(m.reached, m.waiting) for m in found] == [((2, 2), {0})]
+    assert [(m.reached, m.waiting) for m in found] == [((2, 2), frozenset({0}))]
     twice = [step("bar.arrive", 1, count=96)] * 2
     found = meet(twice, [SYNC, SYNC], placement=in_ctas(0, 1))
     assert [m.reached for m in found] == [(2, 2)]

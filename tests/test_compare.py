@@ -154,7 +154,7 @@ def test_other_pairs_of_values_are_separated(key: str, one: str, other: str) -> 
     """Pairs without the default: by a test of one of the values; by a program of three instructions where the two
     differ in ptx-6.0 only (from ptx-7.5 on, what a clique forbids is forbidden by Coherence and Causality)."""
     if key == "scploc":
-        models = [load(f"ptx-6.0[scploc={value}]") for value in (one, other)]
+        models = load(f"ptx-6.0[scploc={one}]"), load(f"ptx-6.0[scploc={other}]")
         assert separate(*models, common_vocabulary(*models), 3).finding
         return
     tests = [(name, model) for k, value, name, model in told_apart() if k == key and value in (one, other)]
@@ -350,7 +350,7 @@ def test_vocabularies() -> None:
         ({"kinds": ("ld",), "orders": ("sc",)}, "usage"),
     ):
         with pytest.raises(PtxmmError) as refused:
-            common_vocabulary(load("ptx-6.0"), load("ptx-8.5"), **options)  # type: ignore[arg-type]
+            common_vocabulary(load("ptx-6.0"), load("ptx-8.5"), **options)
         assert refused.value.kind == kind, options
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.values import arithmetic
 from ptxmm.events.symbolic.values import domain as values
@@ -21,7 +22,7 @@ from ptxmm.ptx.qualifiers import parse_type
 from ptxmm.ptx.signatures import CARRY, result_type, source_types
 from ptxmm.ptx.syntax import Instruction
 from tests import reference, reference_expressions, reference_floats
-from tests.support import ENGINES, Limits, ask, model_named, parse_one, run
+from tests.support import ENGINES, ask, model_named, parse_one, run
 
 MACHINE = Path(__file__).with_name("computation_h200.txt")
 INTEGERS = "u16 u32 u64 s16 s32 s64"
@@ -295,10 +296,9 @@ def test_the_product_of_two_words_of_the_isa() -> None:
 def test_conversions_by_hand(
     value: int, to: str, frm: str, rounding: str | None, saturate: bool, flush: bool, expected: int
 ) -> None:
-    modes = (saturate, rounding, flush)
-    types = parse_type(to), parse_type(frm)
-    assert arithmetic.convert(value, *types, *modes) == expected
-    assert values.convert(value, *types, *modes) == expected
+    asked = value, parse_type(to), parse_type(frm), saturate, rounding, flush
+    assert arithmetic.convert(*asked) == expected
+    assert values.convert(*asked) == expected
 
 
 # -- a machine ---------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.problem import Problem
 from ptxmm.errors import PtxmmError
 from tests import random_endless, reference
+from tests.reference_dependencies import TooSlow
 from tests.support import ENGINES, model_named, parse_one, run
 from tests.tally import Tally
 
@@ -173,7 +174,7 @@ def _judged(number: int) -> tuple[bool, frozenset[str]] | None:
             strays = strays or any(x.events[w].cell == ("zone", 0, 4) for w in x.W - x.IW)
             if strays:
                 break
-    except reference.TooSlow:
+    except TooSlow:
         return None
     return strays, frozenset(raised)
 

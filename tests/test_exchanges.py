@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from ptxmm.engines.explicit.witness import Unconfirmed, confirm
+from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from tests.random_exchanges import text as random_text
 from tests.reference import everything
 from tests.support import ENGINES as BOTH
-from tests.support import Answer, Limits, ask, model_named, parse_one, run
+from tests.support import Answer, ask, model_named, parse_one, run
 
 OBJECTS = """
   .global .u32 x = 0;

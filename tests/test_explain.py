@@ -25,7 +25,7 @@ from ptxmm.cli.app import run
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import read
-from ptxmm.program.condition import Comparison, Conjunction, IntegerTerm, Negation, Proposition
+from ptxmm.program.condition import Comparison, Conjunction, IntegerTerm, Negation, Proposition, Term
 from ptxmm.program.edit import edited
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import assignments
@@ -541,7 +541,7 @@ def agrees_on(seed: int) -> None:
     model = model_named(MODELS[seed % len(MODELS)])
     test = parse_one(seeded(seed, model.name).text())
     what = everything(test)
-    named = (*what.registers, *what.memory)
+    named: tuple[Term, ...] = (*what.registers, *what.memory)
     try:
         check_compatible(test, model)
         found = ask("enumerate", test, model, observed=what)

@@ -84,7 +84,9 @@ def _combinations(everything: Superposition) -> int:
     return total
 
 
-def _brute(everything: Superposition, test: Test, candidates: frozenset[Switch], kept: frozenset[Switch], engine: str):
+def _brute(
+    everything: Superposition, test: Test, candidates: frozenset[Switch], kept: frozenset[Switch], engine: str
+) -> set[frozenset[Switch]]:
     """The smallest sets of switches beyond ``kept`` that suffice, every combination decided by an ordinary search."""
     required = requirement(test, model_named("ptx-8.5"), Property.never, Limits())
     sufficient: list[frozenset[Switch]] = []

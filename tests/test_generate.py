@@ -67,7 +67,7 @@ def graph(skeleton: Skeleton) -> nx.DiGraph:
                 found.add_node(address, label="address")
                 found.add_edge(address, location, label="of")
                 found.add_edge((t, i), address, label="at")
-        outer = ("thread", t)
+        outer: tuple[str, object] = ("thread", t)
         for depth in range(len(skeleton.places[t]), 0, -1):
             group = ("place", skeleton.places[t][:depth])
             found.add_node(group, label=f"place {depth}")

@@ -21,6 +21,7 @@ from ptxmm.program.unspecified.unknown import unknown_bytes
 from tests import random_families, reference
 from tests.random_programs import MODELS, STRONGER, Line, Program, programs, seeded
 from tests.reference import Final, everything
+from tests.reference_dependencies import TooSlow
 from tests.support import ask, model_named, parse_one
 from tests.tally import Tally
 
@@ -31,10 +32,10 @@ def final_states(program: Program | Test, model: str, engine: str) -> frozenset[
     """All final states, from an engine or from the reference; ``TooSlow`` if they are many."""
     test = program if isinstance(program, Test) else parse_one(program.text())
     if engine == "reference":
-        return frozenset(reference.outcomes(test, model, seconds=2))
+        return reference.outcomes(test, model, seconds=2)
     answer = ask(engine, test, model_named(model), seconds=2, most=300)
     if not answer.complete:
-        raise reference.TooSlow
+        raise TooSlow
     return answer.states
 
 
@@ -296,7 +297,7 @@ class Share:
         for subject in self.subjects():
             try:
                 CHECKS[name](subject)
-            except reference.TooSlow:
+            except TooSlow:
                 big += 1
             else:
                 count += 1

@@ -50,7 +50,7 @@ def shape(axiom: Axiom) -> tuple[object, ...]:
         if node is not None and id(node) not in known:
             key = node.operator, node.name, tuple(of(o) for o in node.operands)
             known[id(node)] = SHAPES.setdefault(key, len(SHAPES))
-        return node and known[id(node)]
+        return None if node is None else known[id(node)]
 
     return axiom.name, axiom.kind, axiom.negated, axiom.flag, of(axiom.body)
 

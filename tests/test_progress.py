@@ -175,7 +175,7 @@ def test_engines_agree_on_random_programs(model: str) -> None:
 def test_engines_agree_on_more_random_programs(model: str) -> None:
     for seed in range(5000, 5100):
         for visibility in ("strong", "all"):
-            found(mixed(seed), model, visibility=visibility, engine="both")  # type: ignore[arg-type]
+            found(mixed(seed), model, visibility=visibility, engine="both")
 
 
 # ---- what a repeated read is sure to see -----------------------------------------------------------------------------

@@ -21,6 +21,11 @@ from ptxmm.ptx.ops import Atomic, Branch, Load, Store
 from ptxmm.render.races import document, text
 from ptxmm.render.style import Style
 from tests import random_programs, reference, reference_axioms
+from tests.reference_dependencies import TooSlow
+from tests.reference_expressions import Impossible
+from tests.reference_frame import Frame
+from tests.reference_relations import Pairs as Edges
+from tests.reference_simulation import Meeting
 from tests.support import ROOT, model_named, parse_one, run
 from tests.tally import Tally
 
@@ -334,16 +339,14 @@ def reference_pairs(test: Test, monkeypatch: pytest.MonkeyPatch) -> Pairs:
     everything: Pairs = set()
     indices = accesses(test)
 
-    def site(x: reference.Frame, number: int) -> tuple[int, int]:
+    def site(x: Frame, number: int) -> tuple[int, int]:
         """The reference counts the steps of a thread, and leaves out those without events."""
         thread = x.events[number].thread
         assert thread is not None
         steps = sorted({e.step for e in x.events if e.thread == thread and e.cell is not None})
         return thread, indices[thread][steps.index(x.events[number].step)]
 
-    def flags(
-        x: reference.Frame, rf: reference.Pairs, bc: reference.Pairs, cause: reference.Pairs, met: reference.Meeting
-    ) -> frozenset[str]:
+    def flags(x: Frame, rf: Edges, bc: Edges, cause: Edges, met: Meeting) -> frozenset[str]:
         cause = reference_axioms.precedes(x, cause)
         for a, b in x.ovl:
             if (
@@ -379,7 +382,7 @@ def compare(seeds: range, monkeypatch: pytest.MonkeyPatch, tally: Tally) -> None
             continue  # an access is known by its number among those of the thread
         try:
             expected = reference_pairs(test, monkeypatch)
-        except (reference.TooSlow, reference.Impossible):
+        except (TooSlow, Impossible):
             continue
         listed = pairs(found(test), test)
         assert listed >= expected, program.text()

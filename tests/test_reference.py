@@ -19,6 +19,7 @@ from ptxmm.events.symbolic.values import floats as symbolic_floats
 from ptxmm.program.condition import evaluate
 from ptxmm.ptx.ops import Type
 from tests import reference, reference_floats
+from tests.reference_dependencies import TooSlow
 from tests.support import parse_one
 
 V = {"g": "gpu", "c": "cta", "s": "sys"}
@@ -175,7 +176,7 @@ def test_other_litmus_files(path: Path) -> None:
     """Those of all other files; locks are too big."""
     try:
         check_file(path, 5)
-    except reference.TooSlow:
+    except TooSlow:
         pytest.skip("too slow for the reference")
 
 

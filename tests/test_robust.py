@@ -17,6 +17,8 @@ from ptxmm.program.test import Test
 from ptxmm.render.robust import text
 from ptxmm.render.style import Style
 from tests import random_programs, reference
+from tests.reference_dependencies import TooSlow
+from tests.reference_expressions import Impossible
 from tests.support import ROOT, model_named, parse_one, straight
 from tests.tally import Tally
 
@@ -139,7 +141,7 @@ def compare(seeds: range, tally: Tally) -> None:
             continue
         try:
             weak, strong = (reference.outcomes(test, m, seconds=5) for m in ("ptx-8.5", "sc"))
-        except (reference.TooSlow, reference.Impossible):
+        except (TooSlow, Impossible):
             continue
         result = found(test)
         if result.status != "complete":

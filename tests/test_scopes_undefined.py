@@ -18,6 +18,7 @@ from ptxmm.analysis.scopes import narrower, scopes
 from ptxmm.engines.result import Limits
 from ptxmm.program.edit import edited
 from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Fence, Load, MbarrierArrive, Store
 from tests.support import model_named, parse_one
 from tests.tally import Tally
 
@@ -91,11 +92,12 @@ def compare(use: str, seeds: Iterable[int], tally: Tally) -> None:
             thread = next(n for n, t in enumerate(test.threads) if t.name == item.instruction.thread)
             site = (thread, item.instruction.index)
             op = test.threads[site[0]].body[site[1]]
+            assert isinstance(op, Load | Store | Fence | MbarrierArrive)
             allowed = narrower(op, model.coverage)
             assert item.alone is not None
             for scope in allowed:
                 wide = allowed.index(scope) >= allowed.index(item.alone)
-                changed = edited(test, {site: (replace(op, scope=scope),)})  # type: ignore[call-arg]
+                changed = edited(test, {site: (replace(op, scope=scope),)})
                 assert meaningful(changed) == wide, text(seed, use)
             narrowed += item.alone != item.given
             kept += item.alone == item.given

@@ -117,9 +117,8 @@ def shares(runs: int) -> Iterator[float]:
     yield from (rng.random() for _ in range(runs - min(2, runs // 8)))
 
 
-def both(test: Callable[..., None]) -> Callable[..., None]:
-    """A few runs by default, and many that are slow."""
-    return pytest.mark.parametrize("runs", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])(test)
+both = pytest.mark.parametrize("runs", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+"""A few runs by default, and many that are slow."""
 
 
 @both

@@ -16,6 +16,7 @@ from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
 from tests import reference
 from tests.random_dependencies import seeded
+from tests.reference_dependencies import TooSlow
 from tests.support import ENGINES, ROOT, ask, parse_one
 from tests.tally import Tally
 from tests.test_reference import litmus
@@ -209,7 +210,7 @@ def compare(seeds: range, tally: Tally, *, seconds: float) -> int:
                 answers = {e: ask(e, parse_one(text), chosen, unroll=2, seconds=seconds) for e in ENGINES}
                 states = {e: a.states for e, a in answers.items()}
                 known = reference.outcomes(parse_one(text), model, dependencies=dependencies, unroll=2, seconds=seconds)
-            except (Timeout, reference.TooSlow):
+            except (Timeout, TooSlow):
                 unfinished += 1
                 continue
             except PtxmmError as error:

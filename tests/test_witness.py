@@ -12,7 +12,7 @@ from ptxmm.engines.explicit.enumerate import search
 from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed, confirm
 from ptxmm.engines.result import Found, Limits, Source, Witness
 from ptxmm.program.condition import State
-from ptxmm.program.test import Test
+from ptxmm.program.test import EventId, Test
 from tests.reference import everything
 from tests.support import model_named, parse_one
 
@@ -61,7 +61,7 @@ def test_every_state_found_is_confirmed() -> None:
                 assert confirmer.confirm(everything(test), f.witness) == f.state
 
 
-def x_from(write: tuple[int, int, int] | None) -> tuple[Source, ...]:
+def x_from(write: EventId | None) -> tuple[Source, ...]:
     return (Source("x", 0, 4, write),)
 
 
