@@ -23,8 +23,8 @@ from ptxmm.program.source import RegisterEntry, ThreadSource
 from ptxmm.program.test import Placement
 from ptxmm.ptx.isa import requires, resolve
 from ptxmm.ptx.ops import Type
+from ptxmm.ptx.ops.signatures import CARRY
 from ptxmm.ptx.parser import parse_statements
-from ptxmm.ptx.signatures import CARRY
 from ptxmm.ptx.syntax import Instruction
 from ptxmm.ptx.table import FORMS, Form, Version
 from tests.ptxas_syntax import (

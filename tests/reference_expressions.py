@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ptxmm.ptx.ops import Type
-from ptxmm.ptx.signatures import result_type
+from ptxmm.ptx.ops.signatures import result_type
 from tests import reference_floats, reference_integers
 
 F32 = Type("f", 32)

@@ -13,7 +13,7 @@ from ptxmm.program.shared.control import ControlFlow, control_flow
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Imm, Operand, Reg, Sym, Type
-from ptxmm.ptx.signatures import result_type, source_types
+from ptxmm.ptx.ops.signatures import result_type, source_types
 from tests import (
     reference_accesses,
     reference_asynchronous,

@@ -16,10 +16,10 @@ from ptxmm.events.explicit.values import arithmetic
 from ptxmm.events.symbolic.values import domain as values
 from ptxmm.ptx.isa import definitions, resolve, uses
 from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops.signatures import CARRY, result_type, source_types
 from ptxmm.ptx.parser import parse_statements
 from ptxmm.ptx.printer import instruction_text
 from ptxmm.ptx.qualifiers import parse_type
-from ptxmm.ptx.signatures import CARRY, result_type, source_types
 from ptxmm.ptx.syntax import Instruction
 from tests import reference, reference_expressions, reference_floats
 from tests.support import ENGINES, ask, model_named, parse_one, run

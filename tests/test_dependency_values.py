@@ -27,7 +27,7 @@ from ptxmm.events.symbolic.values.operation import Operation
 from ptxmm.program.condition import evaluate
 from ptxmm.program.shared.control import control_flow
 from ptxmm.ptx.ops import Type
-from ptxmm.ptx.signatures import source_types
+from ptxmm.ptx.ops.signatures import source_types
 from tests import reference
 from tests.reference_dependencies import TooSlow
 from tests.reference_dependencies import settled as reference_settled

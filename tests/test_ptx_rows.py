@@ -507,7 +507,7 @@ def test_every_operation_of_typed_ptx_is_resolved_here() -> None:
         (
             "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [a, {b, c}], [d]",
             [],
-            [("d", B64), ("a", B64), ("b", S32), ("c", S32)],
+            [("a", B64), ("d", B64), ("b", S32), ("c", S32)],
         ),
         ("tensormap.replace.tile.rank.b1024.b32 [a], b", [], [("a", B64), ("b", B32)]),
         ("fence.proxy.tensormap::generic.acquire.gpu [a], 128", [], [("a", B64)]),

@@ -13,7 +13,7 @@ from ptxmm.program.source import RegisterEntry, ThreadSource
 from ptxmm.program.symbols import addresses
 from ptxmm.ptx.isa import ADDRESS, PREDICATE, S64, definitions, uses
 from ptxmm.ptx.ops import Alu, AluPair, Convert, Load, Op, Reg, Source, Store, Type
-from ptxmm.ptx.signatures import CARRY
+from ptxmm.ptx.ops.signatures import CARRY
 
 
 def register_types(

@@ -6,9 +6,10 @@ from collections.abc import Callable, Container
 
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops.memory import access_order
 from ptxmm.ptx.spelling import Spelling, dotted, refuse
 from ptxmm.ptx.table import DIALECT
-from ptxmm.ptx.typed_text import access_order, typed_text
+from ptxmm.ptx.typed_text import typed_text
 
 _S64 = Type("s", 64)
 _LOADS = {"generic": "ld", "surface": "suld", "texture": "tld", "constant": "cold"}
@@ -49,21 +50,21 @@ def _untyped(op: Op, spell: Spelling) -> str:
 
     if op.guard is not None:
         raise refuse(op, "the untyped dialect has no guard predicates")
-    typ = getattr(op, "type", _S64)
-    if typ != _S64:
+    typ = getattr(op, "type", None)
+    if typ not in (None, _S64):
         raise refuse(op, f"the untyped dialect has 64-bit signed values only, not .{typ.name}")
     match op:
         case ops.Load(dst, address, nc=False) if len(dst) == 1:
             if op.mmio:
                 raise refuse(op, "the untyped dialect has no .mmio")
-            name = dotted(_LOADS[op.proxy], *access_order(op, "weak"), _space(op))
+            name = dotted(_LOADS[op.proxy], access_order(op, "weak"), _space(op))
             return f"{name} {spell.registers(dst)}, {place(address)}"
         case ops.Store(address, (value,)):
             if op.mmio:
                 raise refuse(op, "the untyped dialect has no .mmio")
             if op.proxy not in _STORES:
                 raise refuse(op, f"no store goes through the {op.proxy} proxy")
-            name = dotted(_STORES[op.proxy], *access_order(op, "weak"), _space(op))
+            name = dotted(_STORES[op.proxy], access_order(op, "weak"), _space(op))
             return f"{name} {place(address)}, {operand(value)}"
         case ops.Atomic(operands=(values,), packed=1):
             opcode = ("su" if op.proxy == "surface" else "") + ("atom" if op.returns else "red")

@@ -27,7 +27,7 @@ from ptxmm.ptx.ops import (
     Type,
     Unpack,
 )
-from ptxmm.ptx.signatures import source_types
+from ptxmm.ptx.ops.signatures import source_types
 
 _ORDERS = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,

@@ -14,7 +14,7 @@ from ptxmm.ptx import syntax
 from ptxmm.ptx.isa import PREDICATE, definitions, resolve, uses
 from ptxmm.ptx.module import Place
 from ptxmm.ptx.ops import Nothing, Op, Reg, Source, Type
-from ptxmm.ptx.signatures import CARRY
+from ptxmm.ptx.ops.signatures import CARRY
 
 _NO_RESULT = ("st", "red", "bar", "barrier", "fence", "membar", "cp", "prefetch", "discard", "call", "wgmma")
 _COPY = re.compile(r"\$[0-9]+$")

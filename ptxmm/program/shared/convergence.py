@@ -114,8 +114,7 @@ def _site(test: Test, op: Op) -> str:
 
 def name(op: Op) -> str:
     """The qualifiers of an instruction, and those of its operands that are constants in every program."""
-    from ptxmm.ptx.spelling import Spelling
-    from ptxmm.ptx.typed_text import typed_text  # needed by few tests only
+    from ptxmm.ptx.typed_text import mnemonic  # needed by few tests only
 
     constants: tuple[object, ...] = ()
     if isinstance(op, AsyncWait):
@@ -124,8 +123,7 @@ def name(op: Op) -> str:
         constants = (op.count,)
     elif isinstance(op, Wgmma):
         constants = (isinstance(op.a, tuple), op.immediates, op.selector)
-    words = typed_text(op, Spelling(str, str, ())).split()
-    return " ".join(map(str, (words[0], *constants)))
+    return " ".join(map(str, (mnemonic(op), *constants)))
 
 
 def _aligned(op: Op) -> bool:

@@ -9,8 +9,8 @@ from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.makers.common import B32, PREDICATE, S64, Maker, guard, source, source_predicate
 from ptxmm.ptx.operands import Names
 from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops.signatures import CARRY, source_types
 from ptxmm.ptx.qualifiers import Qualified, at
-from ptxmm.ptx.signatures import CARRY, source_types
 
 _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}

@@ -1,8 +1,8 @@
 """Resolved instructions: what an instruction of PTX (or of the untyped dialect) does, every default filled in.
 
 ``ptxmm.ptx.isa`` makes these from the parsed text; both event layers read nothing else of an instruction.
-The operations are in modules by family; all are imported from here. Sources: PTX ISA 8.5 chapter 9, semantics table
-section 3.
+The operations are in modules by family; all are imported from here. Each says how it is written and what its operands
+do (``record``). Sources: PTX ISA 8.5 chapter 9, semantics table section 3.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ptxmm.ptx.ops.copies import (
     BulkCopy,
     CopyAsync,
     CopyAsyncArrive,
+    Place,
     TensormapCopyFence,
     TensormapReplace,
 )
@@ -126,6 +127,7 @@ __all__ = [
     "Operand",
     "Pack",
     "PendingCount",
+    "Place",
     "Proxy",
     "ProxyFence",
     "Reg",

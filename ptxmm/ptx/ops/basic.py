@@ -34,6 +34,11 @@ class Type:
         return self.kind == "s"
 
 
+U32, S64 = Type("u", 32), Type("s", 64)
+B32, B64 = Type("b", 32), Type("b", 64)
+PREDICATE = Type("pred", 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Reg:
     """A register, by its name without ``%``."""

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from ptxmm.ptx.ops.basic import Guard, Operand, Reg, Source, Type
+from ptxmm.ptx.ops.basic import B32, PREDICATE, U32, Guard, Operand, Reg, Source, Type
+from ptxmm.ptx.ops.signatures import result_type, source_types
+
+_PACKED = ("u16x2", "s16x2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,7 @@ class WarpExchange:
     the lanes that ``elect`` elects of them (``program.elected``); of another mask it is the lowest lane.
     """
 
+    roles: ClassVar = "=dst:result|predicate:pred operands:read!negated"
     op: str
     type: Type
     dst: Reg | None
@@ -29,27 +34,59 @@ class WarpExchange:
     negated: bool = False
     leaders: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def opcode(self) -> str:
+        first, _, mode = self.op.partition(".")
+        return {"activemask": "activemask.b32", "elect": "elect.sync", "match": f"match.{mode}.sync {{type}}"}.get(
+            first, f"{first}.sync {mode} {{type}}"
+        )
+
+    @property
+    def result(self) -> Type:
+        """The type of ``dst``."""
+        return B32 if self.op in ("match.any", "match.all", "elect") else self.type
+
+    @property
+    def read(self) -> tuple[Type, ...]:
+        """The types of ``operands``: all but the first are numbers of lanes and masks."""
+        first = PREDICATE if self.op.startswith("vote.") else U32 if self.op == "elect" else self.type
+        return (first, *(U32 for _ in self.operands[1:]))[: len(self.operands)]
+
 
 @dataclass(frozen=True, slots=True)
 class Pack:
     """``mov`` to a scalar of ``type`` from a vector of ``sources``, the lowest bits first (9.7.10.4)."""
 
+    opcode: ClassVar = "mov {type}"
+    roles: ClassVar = "=dst:type sources:part"
     dst: Reg
     type: Type
     sources: tuple[Operand, ...]
     source: Source
     guard: Guard | None = None
 
+    @property
+    def part(self) -> Type:
+        """The type of an element."""
+        return Type("b", self.type.bits // len(self.sources))
+
 
 @dataclass(frozen=True, slots=True)
 class Unpack:
     """``mov`` from a scalar of ``type`` to a vector, the lowest bits first (9.7.10.4); None for ``_``."""
 
+    opcode: ClassVar = "mov {type}"
+    roles: ClassVar = "=dst:part value:type"
     dst: tuple[Reg | None, ...]
     type: Type
     value: Operand
     source: Source
     guard: Guard | None = None
+
+    @property
+    def part(self) -> Type:
+        """The type of an element."""
+        return Type("b", self.type.bits // len(self.dst))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +103,45 @@ class Alu:
     The types of sources and result are in ``signatures.py``.
     """
 
+    roles: ClassVar = "=dst:result sources:given!negated"
     op: str
     type: Type
     dst: Reg
     sources: tuple[Operand, ...]
     source: Source
     guard: Guard | None = None
+
+    @property
+    def opcode(self) -> str:
+        """As in ``record``; where the syntax has the type is up to the operation."""
+        first, *words = self.op.split(".")
+        last = words[-1] if words else ""
+        match first:
+            case "prmt":
+                return f"prmt {{type}} {last}"
+            case "dp4a" | "dp2a" | "slct":
+                return " ".join((first, *words[:-1], "{type}", last))
+            case "set":
+                return " ".join((first, *(word.removesuffix("_not") for word in words), "{type}"))
+            case "cvt":
+                return f"cvt.pack.sat {last} s32{'' if last.endswith('16') else '.b32'}"
+            case _:
+                return self.op if last in _PACKED else f"{self.op} {{type}}"
+
+    @property
+    def result(self) -> Type:
+        """The type of ``dst``."""
+        return result_type(self.op, self.type)
+
+    @property
+    def given(self) -> tuple[Type, ...]:
+        """The types of ``sources``."""
+        return source_types(self.op, self.type)
+
+    @property
+    def negated(self) -> bool:
+        """Whether the source predicate of ``set`` is negated."""
+        return "_not" in self.op
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +153,8 @@ class AluPair:
     for ``_``.
     """
 
+    opcode: ClassVar = "{second} {type}"
+    roles: ClassVar = "=dst:result|predicate:pred sources:given"
     op: str
     second: str
     type: Type
@@ -92,12 +164,24 @@ class AluPair:
     source: Source
     guard: Guard | None = None
 
+    @property
+    def result(self) -> Type:
+        """The type of ``dst``."""
+        return result_type(self.op, self.type)
+
+    @property
+    def given(self) -> tuple[Type, ...]:
+        """The types of ``sources``."""
+        return source_types(self.second, self.type)
+
 
 @dataclass(frozen=True, slots=True)
 class Convert:
     """``cvt.to.from`` (``saturate`` for ``.sat``); with floating-point types ``rounding``, which is that to an
     integral value for rni rzi rmi rpi, and ``flush`` for ``.ftz`` (9.7.10.20)."""
 
+    opcode: ClassVar = "cvt {rounding} {flush?ftz} {saturate?sat} {to} {frm}"
+    roles: ClassVar = "=dst:to value:frm"
     dst: Reg
     value: Operand
     to: Type
@@ -115,6 +199,7 @@ class SetPredicate:
     lo ls hi hs are resolved to an unsigned type); of floating-point types, where these are false of a NaN, also
     equ neu ltu leu gtu geu num nan, each maybe with ``.ftz``: ``lt.ftz``."""
 
+    roles: ClassVar = "=dst:pred|complement:pred a:type b:type c:pred!c_negated"
     cmp: str
     type: Type
     dst: Reg
@@ -127,11 +212,18 @@ class SetPredicate:
     c: Reg | None = None
     c_negated: bool = False
 
+    @property
+    def opcode(self) -> str:
+        cmp, _, ftz = self.cmp.partition(".")
+        return f"setp.{cmp} {{boolop}} {ftz} {{type}}"
+
 
 @dataclass(frozen=True, slots=True)
 class Select:
     """``selp.type dst, a, b, p``: a if p else b."""
 
+    opcode: ClassVar = "selp {type}"
+    roles: ClassVar = "=dst:type a:type b:type predicate:pred"
     type: Type
     dst: Reg
     a: Operand
@@ -158,15 +250,32 @@ class Branch:
     It is taken iff the guard holds and, in the dialect, ``condition`` does; without either it always is.
     """
 
+    opcode: ClassVar = "bra"
     target: int
     condition: Compare | None
     source: Source
     guard: Guard | None = None
+
+    @property
+    def roles(self) -> str:
+        return "" if self.condition is None else "(compared:number)"
+
+    @property
+    def compared(self) -> tuple[Operand, ...]:
+        """What ``condition`` compares."""
+        return () if self.condition is None else (self.condition.a, self.condition.b)
+
+    @property
+    def number(self) -> Type | None:
+        """The type in which it does."""
+        return None if self.condition is None else self.condition.type
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
     """``ret`` or ``exit``: the thread ends."""
 
+    opcode: ClassVar = "exit"
+    roles: ClassVar = ""
     source: Source
     guard: Guard | None = None

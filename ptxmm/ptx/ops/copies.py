@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Scope, Source, Type
+from ptxmm.ptx.tables.form import COMPLETE_TX
+
+_GROUPS = {"cp.async": "cp.async", "bulk": "cp.async.bulk", "wgmma": "wgmma"}
+
+
+class Place(NamedTuple):
+    """The operand ``[map, {c0, c1}]`` of a tensor copy: the address of the tensor map, and the coordinates."""
+
+    map: Address
+    coordinates: tuple[Operand, ...]
+
+    @property
+    def base(self) -> Operand:
+        """That of the address."""
+        return self.map.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +31,7 @@ class CopyAsync:
     which nothing is read and zeros are written, or None; ``ignore_negated``.
     """
 
+    roles: ClassVar = "[dst] [src] #size source_size:u32 ignore:pred!ignore_negated"
     dst: Address
     src: Address
     size: int
@@ -25,6 +41,10 @@ class CopyAsync:
     source: Source
     guard: Guard | None = None
 
+    @property
+    def opcode(self) -> str:
+        return f"cp.async.{'cg' if self.size == 16 else 'ca'}.shared.global"
+
 
 @dataclass(frozen=True, slots=True)
 class CopyAsyncArrive:
@@ -33,6 +53,8 @@ class CopyAsyncArrive:
     Without ``noinc`` the pending count is incremented by 1 when it is executed.
     """
 
+    opcode: ClassVar = "cp.async.mbarrier.arrive {noinc} {space} b64"
+    roles: ClassVar = "[address]"
     address: Address
     noinc: bool
     source: Source
@@ -44,9 +66,14 @@ class CopyAsyncArrive:
 class AsyncCommit:
     """``commit_group`` of the given kind of asynchronous operation: a new group of those not yet in one."""
 
+    roles: ClassVar = ""
     kind: Literal["cp.async", "bulk", "wgmma"]
     source: Source
     guard: Guard | None = None
+
+    @property
+    def opcode(self) -> str:
+        return f"{_GROUPS[self.kind]}.commit_group{'.sync.aligned' if self.kind == 'wgmma' else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +84,18 @@ class AsyncWait:
     sources have been read (``cp.async.bulk.wait_group.read``).
     """
 
+    roles: ClassVar = "#pending"
     kind: Literal["cp.async", "bulk", "wgmma"]
     pending: int | None
     read: bool
     source: Source
     guard: Guard | None = None
+
+    @property
+    def opcode(self) -> str:
+        if self.pending is None:
+            return f"{_GROUPS[self.kind]}.wait_all"
+        return f"{_GROUPS[self.kind]}.wait_group {'sync.aligned' if self.kind == 'wgmma' else '{read}'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +111,7 @@ class BulkCopy:
     ``offsets`` of im2col.
     """
 
+    roles: ClassVar = "[to] [frm] size:u32 [mbarrier] (coordinates:s32) offsets:u16* mask:u16"
     dst: Address | None
     dst_space: str
     src: Address | None
@@ -93,6 +128,33 @@ class BulkCopy:
     load_mode: str = "tile"
     offsets: tuple[Operand, ...] = ()
 
+    @property
+    def opcode(self) -> str:
+        first = "cp.async.bulk" if self.reduction is None else "cp.reduce.async.bulk"
+        multicast = "" if self.mask is None else "multicast::cluster"
+        last = f"{'bulk_group' if self.mbarrier is None else COMPLETE_TX} {multicast}"
+        if self.tensormap is not None:
+            return f"{first}.tensor {{coordinates}}d {{dst_space}} {{src_space}} {{reduction}} {{load_mode}} {last}"
+        half = (
+            self.reduction == "add" and self.type is not None and self.type.kind in ("f", "bf") and self.type.bits == 16
+        )
+        return f"{first} {{dst_space}} {{src_space}} {last} {{reduction}} {'noftz' if half else ''} {{type}}"
+
+    @property
+    def to(self) -> Address | Place:
+        """The destination as it is written."""
+        return self.dst or self._tensor
+
+    @property
+    def frm(self) -> Address | Place:
+        """The source as it is written."""
+        return self.src or self._tensor
+
+    @property
+    def _tensor(self) -> Place:
+        assert self.tensormap is not None
+        return Place(self.tensormap, self.coordinates)
+
 
 @dataclass(frozen=True, slots=True)
 class TensormapReplace:
@@ -101,6 +163,8 @@ class TensormapReplace:
     ``field``: global_address rank box_dim ...; ``ordinal``: which dimension, or None.
     """
 
+    opcode: ClassVar = "tensormap.replace.tile {field} {space} b1024 {type}"
+    roles: ClassVar = "[address] #ordinal value:type"
     field: str
     address: Address
     ordinal: int | None
@@ -116,6 +180,8 @@ class TensormapCopyFence:
     """``tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned`` (9.7.14.16): copies
     128 bytes, then is the release fence of the tensormap proxy."""
 
+    opcode: ClassVar = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release {scope} sync.aligned"
+    roles: ClassVar = "[dst] [src] 128"
     dst: Address
     src: Address
     scope: Scope

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Source, Type
+from ptxmm.ptx.ops.basic import Address, Guard, Imm, Operand, Reg, Source, Type
 
 MATRIX_ROW_BYTES = 16
 
@@ -17,6 +18,8 @@ class LoadMatrix:
     matrix; ``dst`` has a register for each of the 1, 2 or 4 matrices, None for ``_``. ``transposed``: ``.trans``.
     """
 
+    opcode: ClassVar = "ldmatrix.sync.aligned.m8n8 x{dst} {transposed?trans} {space} b16"
+    roles: ClassVar = "=dst:b32* [address]"
     dst: tuple[Reg | None, ...]
     address: Address
     space: str | None
@@ -29,6 +32,8 @@ class LoadMatrix:
 class StoreMatrix:
     """``stmatrix`` (9.7.15.4.16): a weak write of ``MATRIX_ROW_BYTES``; the rest as in ``LoadMatrix``."""
 
+    opcode: ClassVar = "stmatrix.sync.aligned.m8n8 x{values} {transposed?trans} {space} b16"
+    roles: ClassVar = "[address] values:b32*"
     address: Address
     values: tuple[Operand, ...]
     space: str | None
@@ -41,6 +46,8 @@ class StoreMatrix:
 class WgmmaFence:
     """``wgmma.fence`` (9.7.16.7.1): what a later ``wgmma.mma_async`` is issued after (A35)."""
 
+    opcode: ClassVar = "wgmma.fence.sync.aligned"
+    roles: ClassVar = ""
     source: Source
     guard: Guard | None = None
 
@@ -74,6 +81,22 @@ class Wgmma:
     metadata: Reg | None = None
     selector: int = 0
     saturate: bool = False
+
+    @property
+    def opcode(self) -> str:
+        m, n, k = self.shape
+        first = f"wgmma.mma_async{'' if self.metadata is None else '.sp'}.sync.aligned.m{m}n{n}k{k}"
+        dtype = "f16" if self.type.kind == "b" else "{type}"
+        popc = "and.popc" if self.multiplicands == ("b1", "b1") else ""
+        return f"{first} {{saturate?satfinite}} {dtype} {'.'.join(self.multiplicands)} {popc}"
+
+    @property
+    def roles(self) -> str:
+        """As in ``record``; the accumulator is a source too, unless the constant ``scale`` says that it is not."""
+        added = "" if self.scale == Imm(0) else "(dst:type) "
+        a = "a:b32*" if isinstance(self.a, tuple) else "a:b64"
+        sparse = "" if self.metadata is None else "metadata:b32 #selector "
+        return f"{added}=dst:type* {a} b:b64 {sparse}scale:pred!scale_negated #immediates"
 
 
 def matrix_bytes(op: Wgmma) -> tuple[int, int]:

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ptxmm.ptx.ops.basic import UNMARKED, Address, Guard, Operand, Proxy, Reg, Scope, Source, Type, Undetermined
+from ptxmm.ptx.tables.form import COMPLETE_TX
+
+
+def access_order(op: Load | Store, weak: str | None = None) -> str | None:
+    """The qualifiers for the memory order of a load or store; ``weak`` is how a weak access is marked."""
+    if op.volatile:
+        return "volatile"
+    if op.sem == "weak":
+        return weak
+    return f"{'mmio.' if op.mmio else ''}{op.sem}.{op.scope}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +27,7 @@ class Load:
     ``nc``: ``ld.global.nc`` or ``ldu``, which the memory model does not cover (A41).
     """
 
+    roles: ClassVar = "=dst:type [address]"
     dst: tuple[Reg | None, ...]
     address: Address
     type: Type
@@ -29,12 +41,23 @@ class Load:
     mmio: bool = False
     nc: bool = False
 
+    @property
+    def opcode(self) -> str:
+        return "ldu v{+dst} {type}" if self.nc and self.space is None else "ld {order} {space} {nc} v{+dst} {type}"
+
+    @property
+    def order(self) -> str | None:
+        """The qualifiers for the memory order."""
+        return access_order(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
     """``st`` (and the dialect's ``sust``). ``sem``: weak, relaxed, release; ``values``: one for each element; the rest
     as in ``Load``."""
 
+    opcode: ClassVar = "st {order} {space} v{+values} {type}"
+    roles: ClassVar = "[address] values:type"
     address: Address
     values: tuple[Operand, ...]
     type: Type
@@ -46,6 +69,11 @@ class Store:
     proxy: Proxy = "generic"
     volatile: bool = False
     mmio: bool = False
+
+    @property
+    def order(self) -> str | None:
+        """The qualifiers for the memory order."""
+        return access_order(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +100,34 @@ class Atomic:
     proxy: Proxy = "generic"
     packed: int = 1
 
+    @property
+    def opcode(self) -> str:
+        half = "noftz" if self.type.bits == 16 and self.type.kind in ("f", "bf") else ""
+        packed = "x2" if self.packed == 2 else ""
+        return (
+            f"{'atom' if self.returns else 'red'} {{sem}} {{scope}} {{space}} {{op}} {half} v{{+operands}} "
+            f"{{type}}{packed}"
+        )
+
+    @property
+    def roles(self) -> str:
+        return "=dst:register [address] sources:registers" if self.returns else "[address] sources:registers"
+
+    @property
+    def register(self) -> Type:
+        """The type of a register: of packed types that of all its halves."""
+        return self.type if self.packed == 1 else Type("b", self.type.bits * self.packed)
+
+    @property
+    def sources(self) -> tuple[tuple[Operand, ...], ...]:
+        """The source operands as they are written, each with its elements."""
+        return tuple(zip(*self.operands, strict=True))
+
+    @property
+    def registers(self) -> tuple[Type, ...]:
+        """The types of ``sources``."""
+        return (self.register,) * len(self.sources)
+
 
 @dataclass(frozen=True, slots=True)
 class Multimem:
@@ -83,6 +139,7 @@ class Multimem:
     (``.acc::f32``).
     """
 
+    roles: ClassVar = "=dst:register [address] values:register"
     kind: str
     op: str | None
     dst: tuple[Reg | None, ...]
@@ -96,6 +153,18 @@ class Multimem:
     guard: Guard | None = None
     packed: int = 1
     single: bool = False
+
+    @property
+    def opcode(self) -> str:
+        vector, packed = "dst" if self.dst else "values", "x2" if self.packed == 2 else ""
+        return (
+            f"multimem {{kind}} {{sem}} {{scope}} {{space}} {{op}} {{single?acc::f32}} v{{+{vector}}} {{type}}{packed}"
+        )
+
+    @property
+    def register(self) -> Type:
+        """The type of a register: of packed types that of all its halves."""
+        return self.type if self.packed == 1 else Type("b", self.type.bits * self.packed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +231,7 @@ class AsyncStore:
     """``st.async`` (``reduction`` None) and ``red.async`` (9.7.10.12, 9.7.14.7): a weak store, or a relaxed reduction
     at cluster scope, of ``values`` to shared memory of the cluster, then complete_tx of its bytes on ``mbarrier``."""
 
+    roles: ClassVar = "[address] values:type [mbarrier]"
     address: Address
     values: tuple[Operand, ...]
     type: Type
@@ -170,6 +240,11 @@ class AsyncStore:
     source: Source
     guard: Guard | None = None
     space: str | None = None
+
+    @property
+    def opcode(self) -> str:
+        order = "st.async.weak" if self.reduction is None else "red.async.relaxed.cluster"
+        return f"{order} {{space}} {COMPLETE_TX} {{reduction}} v{{+values}} {{type}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +259,22 @@ class Nothing:
     source: Source
     guard: Guard | None = None
 
+    @property
+    def opcode(self) -> str:
+        """That of one which does as little."""
+        return "nanosleep.u32" if self.dst is None else "createpolicy.fractional.L2::evict_normal.b64"
+
+    @property
+    def roles(self) -> str:
+        return "0" if self.dst is None else "=dst:type"
+
 
 @dataclass(frozen=True, slots=True)
 class Discard:
     """``discard.global.L2 [a], 128`` (9.7.10.16): a weak write of an undetermined value, ``content``."""
 
+    opcode: ClassVar = "discard {space} L2"
+    roles: ClassVar = "[address] #size"
     address: Address
     size: int
     source: Source
@@ -204,6 +290,8 @@ class Mapa:
     ``space``: ``shared::cluster`` or None (generic); a litmus thread's addresses are the same in both (A26).
     """
 
+    opcode: ClassVar = "mapa {space} {type}"
+    roles: ClassVar = "=dst:type value:type rank:u32"
     dst: Reg
     type: Type
     value: Operand
@@ -217,6 +305,8 @@ class Mapa:
 class CtaRank:
     """``getctarank`` (9.7.10.23): the rank in its cluster of the CTA that the shared address ``value`` lies in."""
 
+    opcode: ClassVar = "getctarank {space} {type}"
+    roles: ClassVar = "=dst:u32 value:type"
     dst: Reg
     type: Type
     value: Operand
@@ -233,6 +323,8 @@ class ConvertAddress:
     That of ``.global`` memory, where both are the same, is a ``mov``.
     """
 
+    opcode: ClassVar = "cvta {to} {space} {type}"
+    roles: ClassVar = "=dst:type value:type"
     dst: Reg
     type: Type
     value: Operand
@@ -246,6 +338,8 @@ class ConvertAddress:
 class IsSpace:
     """``isspacep.SPACE`` (9.7.10.18): whether the generic address ``value`` lies in ``space``."""
 
+    opcode: ClassVar = "isspacep {space}"
+    roles: ClassVar = "=dst:pred value:b64"
     dst: Reg
     space: str
     value: Operand

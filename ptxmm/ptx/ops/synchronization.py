@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import ClassVar, Literal
 
-from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Scope, Source
+from ptxmm.ptx.ops.basic import PREDICATE, S64, U32, Address, Guard, Operand, Reg, Scope, Source, Type
 
 RESTRICTED_SPACES: Mapping[str, str] = MappingProxyType({"release": "shared::cta", "acquire": "shared::cluster"})
 """The state space of ``.sync_restrict`` by memory order (9.7.13.4 of PTX ISA 9.0)."""
@@ -20,6 +20,8 @@ class Fence:
     ``restrict``: the state space of ``.sync_restrict`` (PTX 8.6), or None.
     """
 
+    opcode: ClassVar = "fence {sem} sync_restrict::{restrict} {scope}"
+    roles: ClassVar = ""
     sem: str
     scope: Scope
     source: Source
@@ -34,6 +36,8 @@ class ProxyFence:
     ``space``: the state space of ``fence.proxy.async`` (``global``, ``shared::cta``, ``shared::cluster``); None: all.
     """
 
+    opcode: ClassVar = "fence.proxy {kind} {space}"
+    roles: ClassVar = ""
     kind: str
     source: Source
     guard: Guard | None = None
@@ -47,11 +51,16 @@ class TensormapFence:
     ``sem``: release, acquire; ``address`` is None for a release.
     """
 
+    opcode: ClassVar = "fence.proxy.tensormap::generic {sem} {scope}"
     sem: Literal["release", "acquire"]
     scope: Scope
     address: Address | None
     source: Source
     guard: Guard | None = None
+
+    @property
+    def roles(self) -> str:
+        return "" if self.address is None else "[address] 128"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,8 @@ class GenericToAsyncFence:
     """``fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster`` or ``.acquire.sync_restrict::shared::
     cluster.cluster`` (PTX 8.6): one way from the generic to the async proxy, for objects in that state space."""
 
+    opcode: ClassVar = "fence.proxy.async::generic {sem} sync_restrict::{restrict} cluster"
+    roles: ClassVar = ""
     sem: Literal["release", "acquire"]
     source: Source
     guard: Guard | None = None
@@ -73,6 +84,8 @@ class GenericToAsyncFence:
 class MbarrierInitFence:
     """``fence.mbarrier_init.release.cluster`` (9.7.14.4)."""
 
+    opcode: ClassVar = "fence.mbarrier_init.release.cluster"
+    roles: ClassVar = ""
     source: Source
     guard: Guard | None = None
 
@@ -86,6 +99,8 @@ class Barrier:
     (default I), ``count`` is the quorum Q or None. ``aligned``: all threads of the warp execute it together.
     """
 
+    opcode: ClassVar = "barrier.cta {kind} {aligned}"
+    roles: ClassVar = "barrier:number count:number"
     kind: Literal["sync", "arrive"]
     barrier: Operand
     count: Operand | None
@@ -94,12 +109,19 @@ class Barrier:
     guard: Guard | None = None
     aligned: bool = False
 
+    @property
+    def number(self) -> Type:
+        """The type of the operands."""
+        return U32 if self.instance is None else S64
+
 
 @dataclass(frozen=True, slots=True)
 class BarrierReduction:
     """``bar/barrier.red.OP`` (9.7.14.1): as ``Barrier`` of kind sync, and ``dst`` gets the reduction of ``predicate``
     over the threads of the phase. ``op``: popc, and, or."""
 
+    opcode: ClassVar = "barrier.cta.red {op} {aligned} {result}"
+    roles: ClassVar = "=dst:result barrier:u32 count:u32 predicate:pred!negated"
     op: Literal["popc", "and", "or"]
     dst: Reg
     barrier: Operand
@@ -110,11 +132,18 @@ class BarrierReduction:
     guard: Guard | None = None
     aligned: bool = False
 
+    @property
+    def result(self) -> Type:
+        """The type of ``dst``."""
+        return U32 if self.op == "popc" else PREDICATE
+
 
 @dataclass(frozen=True, slots=True)
 class WarpBarrier:
     """``bar.warp.sync mask`` (9.7.14.2): a barrier of the lanes in ``mask``."""
 
+    opcode: ClassVar = "bar.warp.sync"
+    roles: ClassVar = "mask:u32"
     mask: Operand
     source: Source
     guard: Guard | None = None
@@ -124,6 +153,8 @@ class WarpBarrier:
 class ClusterBarrier:
     """``barrier.cluster.arrive`` (``sem``: release, relaxed) or ``.wait`` (``sem``: acquire) (9.7.14.3)."""
 
+    opcode: ClassVar = "barrier.cluster {kind} {sem} {aligned}"
+    roles: ClassVar = ""
     kind: Literal["arrive", "wait"]
     sem: Literal["release", "relaxed", "acquire"]
     source: Source
@@ -135,11 +166,16 @@ class ClusterBarrier:
 class MbarrierInit:
     """``mbarrier.init [address], count`` (9.7.14.15.9); ``count`` None: ``mbarrier.inval``."""
 
+    roles: ClassVar = "[address] count:u32"
     address: Address
     count: Operand | None
     source: Source
     guard: Guard | None = None
     space: str | None = None
+
+    @property
+    def opcode(self) -> str:
+        return f"mbarrier {'inval' if self.count is None else 'init'} {{space}} b64"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +186,7 @@ class MbarrierArrive:
     None. ``dst`` None: ``_`` or none. ``sem``: release; relaxed since PTX 8.6.
     """
 
+    roles: ClassVar = "=dst:b64 [address] count:u32 expect:u32"
     dst: Reg | None
     address: Address
     count: Operand | None
@@ -162,11 +199,18 @@ class MbarrierArrive:
     source: Source
     guard: Guard | None = None
 
+    @property
+    def opcode(self) -> str:
+        arrival = "expect_tx" if self.expect is not None else "noComplete" if self.no_complete else ""
+        return f"mbarrier.arrive{'_drop' if self.drop else ''} {arrival} {{sem}} {{scope}} {{space}} b64"
+
 
 @dataclass(frozen=True, slots=True)
 class MbarrierTx:
     """``mbarrier.expect_tx`` and ``.complete_tx`` (9.7.14.15.11, .12): ``amount`` bytes; always relaxed."""
 
+    opcode: ClassVar = "mbarrier {kind} relaxed {scope} {space} b64"
+    roles: ClassVar = "[address] amount:u32"
     kind: Literal["expect_tx", "complete_tx"]
     address: Address
     amount: Operand
@@ -184,6 +228,7 @@ class MbarrierWait:
     relaxed since PTX 8.6.
     """
 
+    roles: ClassVar = "=dst:pred [address] state:b64 parity:u32"
     kind: Literal["test_wait", "try_wait"]
     dst: Reg
     address: Address
@@ -195,11 +240,17 @@ class MbarrierWait:
     guard: Guard | None = None
     space: str | None = None
 
+    @property
+    def opcode(self) -> str:
+        return f"mbarrier {{kind}} {'' if self.parity is None else 'parity'} {{sem}} {{scope}} {{space}} b64"
+
 
 @dataclass(frozen=True, slots=True)
 class PendingCount:
     """``mbarrier.pending_count`` (9.7.14.15.17): the pending count in the opaque ``state``."""
 
+    opcode: ClassVar = "mbarrier.pending_count.b64"
+    roles: ClassVar = "=dst:u32 state:b64"
     dst: Reg
     state: Operand
     source: Source
@@ -210,6 +261,8 @@ class PendingCount:
 class GridControl:
     """``griddepcontrol.wait`` and ``.launch_dependents`` (9.7.14.13)."""
 
+    opcode: ClassVar = "griddepcontrol {kind}"
+    roles: ClassVar = ""
     kind: Literal["wait", "launch_dependents"]
     source: Source
     guard: Guard | None = None
@@ -226,6 +279,8 @@ class SetMaxRegisters:
     ``count``: how many registers each thread of the warp may have.
     """
 
+    opcode: ClassVar = "setmaxnreg {kind} sync.aligned.u32"
+    roles: ClassVar = "#count"
     kind: Literal["inc", "dec"]
     count: int
     source: Source

@@ -7,7 +7,7 @@ variable stands for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Source
 
@@ -18,6 +18,8 @@ COLUMN_BYTES = 4
 class TensorFence:
     """``tcgen05.fence::before_thread_sync`` and ``::after_thread_sync`` (9.7.16.11)."""
 
+    opcode: ClassVar = "tcgen05.fence::{kind}_thread_sync"
+    roles: ClassVar = ""
     kind: Literal["before", "after"]
     source: Source
     guard: Guard | None = None
@@ -27,6 +29,8 @@ class TensorFence:
 class TensorWait:
     """``tcgen05.wait::ld`` and ``::st`` (9.7.16.8): waits for what earlier ``tcgen05.ld``, or ``.st``, access."""
 
+    opcode: ClassVar = "tcgen05.wait::{kind} sync.aligned"
+    roles: ClassVar = ""
     kind: Literal["ld", "st"]
     source: Source
     guard: Guard | None = None
@@ -36,6 +40,8 @@ class TensorWait:
 class TensorLoad:
     """``tcgen05.ld.sync.aligned.32x32b.xN.b32``: reads a column of the own lane for each register, asynchronously."""
 
+    opcode: ClassVar = "tcgen05.ld.sync.aligned.32x32b x{dst} b32"
+    roles: ClassVar = "=dst:b32* [address/]"
     dst: tuple[Reg, ...]
     address: Address
     source: Source
@@ -46,6 +52,8 @@ class TensorLoad:
 class TensorStore:
     """``tcgen05.st.sync.aligned.32x32b.xN.b32``: writes a column for each value, asynchronously."""
 
+    opcode: ClassVar = "tcgen05.st.sync.aligned.32x32b x{values} b32"
+    roles: ClassVar = "[address/] values:b32*"
     address: Address
     values: tuple[Operand, ...]
     source: Source
@@ -59,6 +67,8 @@ class TensorCopy:
     ``src``: the descriptor of the matrix, here the 64-bit address of what the lane gets.
     """
 
+    opcode: ClassVar = "tcgen05.cp.cta_group::1 {shape}"
+    roles: ClassVar = "[dst/] src:b64"
     dst: Address
     src: Operand
     size: int
@@ -75,6 +85,7 @@ class TensorProduct:
     shared memory, as of ``Wgmma``. ``descriptor``: of the instruction; ``enable``: the predicate whether D is added.
     """
 
+    opcode: ClassVar = "tcgen05.mma.cta_group::1 {kind}"
     dst: Address
     a: Address | Operand
     b: Operand
@@ -85,12 +96,19 @@ class TensorProduct:
     guard: Guard | None = None
     enable_negated: bool = False
 
+    @property
+    def roles(self) -> str:
+        a = "[a/]" if isinstance(self.a, Address) else "a:b64"
+        return f"[dst/] {a} b:b64 descriptor:u32 enable:pred!enable_negated"
+
 
 @dataclass(frozen=True, slots=True)
 class TensorCommit:
     """``tcgen05.commit.cta_group::1.mbarrier::arrive::one``: an arrival on the mbarrier at ``address`` once all earlier
     ``tcgen05.mma`` and ``.cp`` of the thread are complete."""
 
+    opcode: ClassVar = "tcgen05.commit.cta_group::1.mbarrier::arrive::one {space} b64"
+    roles: ClassVar = "[address]"
     address: Address
     space: str | None
     source: Source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ptxmm.ptx.ops.basic import UNMARKED, Address, Guard, Operand, Reg, Source, Type, Undetermined
 
@@ -49,6 +50,7 @@ class WmmaLoad:
     None for the length of a line; ``qualifiers``: layout, shape and type as they are written.
     """
 
+    roles: ClassVar = "=dst:type* [address] stride:u32"
     dst: tuple[Reg | None, ...]
     address: Address
     type: Type
@@ -60,12 +62,18 @@ class WmmaLoad:
     source: Source
     guard: Guard | None = None
 
+    @property
+    def opcode(self) -> str:
+        layout, shape, element = self.qualifiers
+        return f"wmma.load.{self.matrix}.sync.aligned.{layout}.{shape} {{space}} {element}"
+
 
 @dataclass(frozen=True, slots=True)
 class WmmaStore:
     """``wmma.store`` (9.7.15.3.4): weak writes of the elements of a matrix, of undetermined values, ``content``; the
     rest as in ``WmmaLoad``."""
 
+    roles: ClassVar = "[address] values:type* stride:u32"
     address: Address
     values: tuple[Operand, ...]
     type: Type
@@ -77,12 +85,18 @@ class WmmaStore:
     guard: Guard | None = None
     content: Undetermined = UNMARKED
 
+    @property
+    def opcode(self) -> str:
+        layout, shape, element = self.qualifiers
+        return f"wmma.store.d.sync.aligned.{layout}.{shape} {{space}} {element}"
+
 
 @dataclass(frozen=True, slots=True)
 class Wmma:
     """``wmma.mma`` (9.7.15.3.5): D = A*B + C. ``types``: those of the registers of D, A, B, C; what is computed is not
     modelled, only that D depends on A, B and C. ``qualifiers``: all of them, in the order of the syntax."""
 
+    roles: ClassVar = "=dst:types.0* a:types.1* b:types.2* c:types.3*"
     dst: tuple[Reg, ...]
     a: tuple[Operand, ...]
     b: tuple[Operand, ...]
@@ -91,3 +105,7 @@ class Wmma:
     qualifiers: tuple[str, ...]
     source: Source
     guard: Guard | None = None
+
+    @property
+    def opcode(self) -> str:
+        return ".".join(("wmma.mma", *self.qualifiers))

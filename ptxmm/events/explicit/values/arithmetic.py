@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 
 from ptxmm.ptx.ops import Type
-from ptxmm.ptx.signatures import result_type
+from ptxmm.ptx.ops.signatures import result_type
 
 U32 = (1 << 32) - 1
 

@@ -12,7 +12,7 @@ from ptxmm.events.explicit.values.arithmetic import COMPARISONS, compute, result
 from ptxmm.events.explicit.values.diagrams import FALSE, MOST_NODES, TRUE, Diagrams, TooLarge, Vector, cut, number
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import Type
-from ptxmm.ptx.signatures import source_types
+from ptxmm.ptx.ops.signatures import source_types
 
 MOST_INPUTS = 10
 """How many bits may decide an operation that is tabulated."""

@@ -26,7 +26,7 @@ from ptxmm.ptx.ops import (
     Type,
     Unpack,
 )
-from ptxmm.ptx.signatures import source_types
+from ptxmm.ptx.ops.signatures import source_types
 
 PENDING_BITS = 20
 """A state of an mbarrier holds the pending count in its low bits, and the phase above."""

@@ -10,7 +10,7 @@ import z3
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.values.operation import Operation
 from ptxmm.ptx.ops import Type
-from ptxmm.ptx.signatures import source_types
+from ptxmm.ptx.ops.signatures import source_types
 
 _MILLISECONDS = 4000
 _WIDE = 128

@@ -30,7 +30,7 @@ from ptxmm.ptx.ops import (
     Unpack,
     Wmma,
 )
-from ptxmm.ptx.signatures import source_types
+from ptxmm.ptx.ops.signatures import source_types
 from ptxmm.relations.formula import FALSE
 
 PENDING_BITS = 20
