@@ -117,11 +117,11 @@ class _Reader:
 
     def statement(self) -> syntax.Statement:
         """statement: "let" definition ("and" definition)* -> let
-            | "override" "let" definition ("and" definition)* -> override
-            | LETREC definition ("and" definition)* -> let_rec
-            | FLAG? CHECK expression ("as" NAME)? -> check
-            | "include" STRING -> include
-            | SHOW shown ("," shown)* -> show
+        | "override" "let" definition ("and" definition)* -> override
+        | LETREC definition ("and" definition)* -> let_rec
+        | FLAG? CHECK expression ("as" NAME)? -> check
+        | "include" STRING -> include
+        | SHOW shown ("," shown)* -> show
         """
         match self.next:
             case "let":
@@ -158,7 +158,7 @@ class _Reader:
 
     def shown(self) -> syntax.Expression:
         """?shown: expression
-            | expression "as" NAME -> shown_as
+        | expression "as" NAME -> shown_as
         """
         found = self.expression()
         self.label()
@@ -166,7 +166,7 @@ class _Reader:
 
     def definition(self) -> syntax.Definition:
         """definition: NAME "=" expression -> definition
-            | NAME "(" NAME ("," NAME)* ")" "=" expression -> function
+        | NAME "(" NAME ("," NAME)* ")" "=" expression -> function
         """
         items: list[object] = [self.take("NAME")]
         function = self.next == "("
@@ -180,7 +180,7 @@ class _Reader:
 
     def expression(self) -> syntax.Expression:
         """?expression: union
-            | IF STRING "then" expression "else" expression -> conditional
+        | IF STRING "then" expression "else" expression -> conditional
         """
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -211,7 +211,7 @@ class _Reader:
 
     def difference(self) -> syntax.Expression:
         """?difference: intersection
-            | difference BACKSLASH intersection -> chain
+        | difference BACKSLASH intersection -> chain
         """
         found = self.chain("&", self.product)
         while self.next == "\\":
@@ -240,7 +240,7 @@ class _Reader:
 
     def prefix(self) -> syntax.Expression:
         """?prefix: atom
-            | TILDE prefix -> complement
+        | TILDE prefix -> complement
         """
         marks: list[Token] = []
         while self.next == "~":
@@ -252,10 +252,10 @@ class _Reader:
 
     def atom(self) -> syntax.Expression:
         """?atom: NAME -> name
-            | ZERO -> name
-            | "(" expression ")" -> group
-            | BRACKET expression "]" -> identity
-            | NAME "(" expression ("," expression)* ")" -> call
+        | ZERO -> name
+        | "(" expression ")" -> group
+        | BRACKET expression "]" -> identity
+        | NAME "(" expression ("," expression)* ")" -> call
         """
         match self.next:
             case "0":

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.accesses import elements
 from ptxmm.events.explicit.barriers import synchronization
 from ptxmm.events.explicit.machine import PRED, Domain, Given, Impossible, Machine, Missing, Program, Undecided, Unmet
@@ -24,6 +25,7 @@ from ptxmm.program.shared.control import BARRIERS, SPINS, around, control_flow, 
 from ptxmm.program.shared.convergence import gathers, sites
 from ptxmm.program.shared.idempotent import silent
 from ptxmm.program.shared.mbarriers import opaque
+from ptxmm.program.shared.refusals import UNDECIDABLE, refused
 from ptxmm.program.test import EventId, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
@@ -147,8 +149,7 @@ def run(
         trace.end = "open"
         _undo(machine)
     except Undecidable:
-        message = "whether this instruction depends on every value that goes into its operands is too much to decide"
-        raise machine.unsupported(message, hint="--reading dep=sem takes it to") from None
+        raise refused(UNDECIDABLE, program.test, machine.op) from None
     trace.registers = {name: machine.register(name) for name in machine.thread.registers}
     return trace
 
@@ -225,7 +226,7 @@ def _execute(machine: Machine, op: ops.Op) -> None:
         return
     effect = _EFFECTS.get(type(op)) or _further_effect(type(op))
     if effect is None:
-        raise machine.unsupported(f"this instruction is not supported yet: `{op.source.text.strip()}`")
+        raise PtxmmError(f"the explicit engine does not know {type(op).__name__}", kind="internal")
     if guard is not None and isinstance(op, BARRIERS):
         machine.missed |= guard.reads
     if guard is not None and not machine.decide(guard, (0, 1)):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.matrices.products import products
 from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.trace import Cell, Event, Exchange, Step, Trace
@@ -18,6 +17,7 @@ from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import ControlFlow
 from ptxmm.program.shared.legality import Role, refusal, rule
+from ptxmm.program.shared.refusals import refused
 from ptxmm.program.shared.windows import described, entered, named, outside
 from ptxmm.program.test import EventId, MemoryObject, Test
 from ptxmm.ptx.ops import Address, Op, Operand, Reg, Sym, Type
@@ -270,7 +270,7 @@ class Machine:
         if choices is None:
             if domain is None:
                 raise Undecided
-            raise self.unsupported(f"the {what} may take too many values")
+            raise refused(f"the {what} may take too many values", self.program.test, self.op)
         return choices
 
     def fork(self, choices: Sequence[int]) -> int:
@@ -298,13 +298,6 @@ class Machine:
     def op(self) -> Op:
         """The instruction that is being executed."""
         return self.thread.body[self.pc]
-
-    def unsupported(self, message: str, hint: str | None = None) -> PtxmmError:
-        """An error about the instruction that is being executed."""
-        test, span = self.program.test, self.op.source.span
-        width = max(1, span.end_column - span.column)
-        error = PtxmmError(message, kind="unsupported", hint=hint, line=span.line, column=span.column, width=width)
-        return error.place(test.file, test.text)
 
     def identity(self, part: int = 0) -> EventId:
         """The id of an event of the instruction that is being executed."""

@@ -17,7 +17,7 @@ from ptxmm.events.symbolic.choices import choose
 from ptxmm.events.symbolic.event import Event, ThreadEvents
 from ptxmm.events.symbolic.machine import Assumed, Machine, Reading
 from ptxmm.events.symbolic.program import Program
-from ptxmm.events.symbolic.refusals import refuse_written
+from ptxmm.events.symbolic.refusals import refuse_noncoherent_loads
 from ptxmm.events.symbolic.threads import outline, run
 from ptxmm.events.symbolic.values.possible import Possible, rounds
 from ptxmm.program.condition import RegisterTerm, Term
@@ -51,7 +51,7 @@ def build(
     shown = {(t.thread, t.register) for t in terms if isinstance(t, RegisterTerm)}
     seen = readable(test, terms) if has_unknown(test) else None
     machine, threads, found, torn = _execute(test, reading, shown, whole, seen, check)
-    refuse_written(machine)
+    refuse_noncoherent_loads(machine)
     formulas = machine.formulas
     cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
     initial = {cell: len(machine.events) + i for i, cell in enumerate(cells)}

@@ -1,34 +1,20 @@
-"""What the symbolic engine refuses, with a clear error instead of a wrong answer (decision A41)."""
+"""What no execution of a test can be given a meaning for, seen in all events that it may have."""
 
 from __future__ import annotations
 
-from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.event import Place
 from ptxmm.events.symbolic.machine import Machine
-from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Op
+from ptxmm.program.shared.refusals import NONCOHERENT, refused
 
 
-def refuse_written(machine: Machine) -> None:
-    """Raise ``PtxmmError`` for a non-coherent load of what may be written: it is outside of the model (A41)."""
+def refuse_noncoherent_loads(machine: Machine) -> None:
+    """Raise ``PtxmmError`` (kind ``unsupported``) for a non-coherent load of what may be written."""
     loads = [e for e in machine.events if e.kind == "R" and getattr(e.op, "nc", False)]
-    for load in loads:
-        for write in machine.events:
-            if write.kind == "W" and any(
-                p.physical == q.physical and p.offset < q.offset + q.size and q.offset < p.offset + p.size
-                for p in load.places
-                for q in write.places
-            ):
-                message = "a non-coherent load of a variable that is written is outside the memory model"
-                raise _error(machine.test, load.op, message, "use ld without .nc, or write nothing to the variable")
+    written = [p for e in machine.events if loads and e.kind == "W" for p in e.places]
+    beyond = [e for e in loads if any(_overlap(p, q) for p in e.places for q in written)]
+    if beyond:
+        raise refused(NONCOHERENT, machine.test, min(beyond, key=lambda e: e.id[:2]).op)
 
 
-def _error(test: Test, op: Op, message: str, hint: str | None = None) -> PtxmmError:
-    span = op.source.span
-    return PtxmmError(
-        message,
-        kind="unsupported",
-        line=span.line,
-        column=span.column,
-        width=max(1, span.end_column - span.column),
-        hint=hint,
-    ).place(test.file, test.text)
+def _overlap(p: Place, q: Place) -> bool:
+    return p.physical == q.physical and p.offset < q.offset + q.size and q.offset < p.offset + p.size

@@ -19,6 +19,7 @@ from ptxmm.events.symbolic.values.domain import Reads, Value, merge, only
 from ptxmm.program.shared.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.shared.convergence import gathers
 from ptxmm.program.shared.products import registers
+from ptxmm.program.shared.refusals import placed
 from ptxmm.program.test import EventId, Thread
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
 from ptxmm.relations.formula import FALSE, TRUE, Formula
@@ -109,13 +110,17 @@ class _Run:
             self.machine.check()
             node = heappop(queue)
             _, _, pc, counts = node
-            for state in self._merged(pc, counts, waiting.pop(node)):
-                if pc >= len(self.thread.body):
-                    self.ends.append(state)
-                    continue
-                for target, taken, successor in self._step(pc, counts, state):
-                    if successor.guard != FALSE:
-                        arrive(target, taken, successor)
+            states = waiting.pop(node)
+            if pc >= len(self.thread.body):
+                self.ends += self._merged(pc, counts, states)
+                continue
+            try:
+                for state in self._merged(pc, counts, states):
+                    for target, taken, successor in self._step(pc, counts, state):
+                        if successor.guard != FALSE:
+                            arrive(target, taken, successor)
+            except PtxmmError as error:
+                raise placed(error, self.machine.test, self.thread.body[pc]) from None
         # Under a filter those where it stops too: what is written only before is as it will be in the end.
         ends = [(s.guard, s.registers) for s in self.ends] + self.executor.stopped
         registers_at_end = {
@@ -289,12 +294,7 @@ class _Run:
             self._use_products(op, state, condition)
         if isinstance(op, BARRIERS):
             state.missed = self.machine.union(state.missed, reads)
-        try:
-            execute(self.executor, op, here, state, condition, reads)
-        except PtxmmError as error:
-            if error.kind == "unsupported" and error.line is None:
-                error.line, error.column = op.source.span.line, op.source.span.column
-            raise error.place(self.machine.test.file, self.machine.test.text) from None
+        execute(self.executor, op, here, state, condition, reads)
         return [(pc + 1, counts, state)]
 
     def _gather(self, op: Op, here: EventId, state: State, condition: Formula) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from ptxmm.events.explicit.accesses.elements import part_of
 from ptxmm.events.explicit.machine import ADDRESS, Copy, Machine, Spot
 from ptxmm.events.explicit.values.node import Node
+from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
 from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, LoadMatrix, Operand, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
 
@@ -55,7 +56,7 @@ def store_matrix(machine: Machine, op: StoreMatrix) -> None:
     """
     _whole_warp(machine, "stmatrix")
     if len(op.values) > 1:
-        raise machine.unsupported("stmatrix of more than one matrix is not supported yet")
+        raise refused(SEVERAL_MATRICES, machine.program.test, op)
     spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
     value = machine.stored(op.values[0], _FRAGMENT)
     width = _ELEMENT if op.transposed else _FRAGMENT.bits
@@ -76,7 +77,7 @@ def _row(machine: Machine, spot: Spot) -> Iterator[tuple[int, int]]:
 
 def _whole_warp(machine: Machine, name: str) -> None:
     if machine.thread.placement.warp is not None:
-        raise machine.unsupported(f"{name} in a warp with a name is not supported yet")
+        raise refused(named_warp(name), machine.program.test, machine.op)
 
 
 def wgmma_fence(machine: Machine, op: WgmmaFence) -> None:

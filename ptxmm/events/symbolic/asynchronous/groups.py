@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.accesses.elements import pieces, read, updated
 from ptxmm.events.symbolic.event import Event, Operation, SyncEvent
 from ptxmm.events.symbolic.executor import Executor
@@ -242,15 +241,3 @@ def reads_of(run: Executor, *values: Value) -> Reads:
     for value in values:
         reads = run.machine.union(reads, value.reads)
     return reads
-
-
-def unsupported(run: Executor, op: Op, what: str) -> PtxmmError:
-    span = op.source.span
-    error = PtxmmError(
-        f"{what} is not supported yet",
-        kind="unsupported",
-        line=span.line,
-        column=span.column,
-        width=max(1, span.end_column - span.column),
-    )
-    return error.place(run.machine.test.file, run.machine.test.text)

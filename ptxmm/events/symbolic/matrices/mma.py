@@ -14,12 +14,12 @@ from ptxmm.events.symbolic.asynchronous.groups import (
     locate,
     member,
     read_source,
-    unsupported,
 )
 from ptxmm.events.symbolic.event import Operation
 from ptxmm.events.symbolic.executor import ADDRESS, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value
+from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
 from ptxmm.program.test import DESTINATION, EventId
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, Element, LoadMatrix, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
 from ptxmm.relations.formula import FALSE, TRUE, Formula
@@ -62,7 +62,7 @@ def store_matrix(
     """
     _check_warp(run, op, "stmatrix")
     if len(op.values) > 1:
-        raise unsupported(run, op, "stmatrix of several matrices")
+        raise refused(SEVERAL_MATRICES, run.machine.test, op)
     value = run.operand(state, op.values[0], B32)
     row = run.function(("row", op.transposed), _transposed_row if op.transposed else _plain_row, [value])
     common = _row(run, op, here, state, presence, control)
@@ -80,7 +80,7 @@ def _transposed_row(value: int) -> int:
 
 def _check_warp(run: Executor, op: LoadMatrix | StoreMatrix, name: str) -> None:
     if run.machine.members.named(run.index):
-        raise unsupported(run, op, f"{name} in a warp with a name")
+        raise refused(named_warp(name), run.machine.test, op)
 
 
 def _row(

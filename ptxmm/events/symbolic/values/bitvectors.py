@@ -7,8 +7,8 @@ from typing import Any
 
 import z3
 
-from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.values.operation import Operation
+from ptxmm.program.shared.refusals import UNDECIDABLE, refusal
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.ops.signatures import source_types
 
@@ -40,7 +40,7 @@ def proved(
         solver.add(first != other)
         answer = solver.check()
         if answer == z3.unknown:
-            raise _too_hard()
+            raise refusal(UNDECIDABLE)
         if answer == z3.sat:
             found.add(leaf)
     return found
@@ -49,14 +49,6 @@ def proved(
 def _leaf(name: str, width: int) -> Any:
     vector = z3.BitVec(name, width)
     return z3.ZeroExt(_WIDE - width, vector) if width < _WIDE else vector
-
-
-def _too_hard() -> PtxmmError:
-    return PtxmmError(
-        "whether this instruction depends on every value that goes into its operands is too hard to tell",
-        kind="unsupported",
-        hint="--reading dep=sem takes it to",
-    )
 
 
 def _number(value: int) -> Any:
@@ -112,7 +104,7 @@ def _vector(made: Operation, operands: list[Any]) -> Any:
     name, *modes = made.name.split(".")
     made_of = _integer(name, modes, made.type, given, plain)
     if made_of is None:
-        raise _too_hard()
+        raise refusal(UNDECIDABLE)
     result, width = made_of if isinstance(made_of, tuple) else (made_of, bits)
     return _low(result, width)
 

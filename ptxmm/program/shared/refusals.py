@@ -1,0 +1,45 @@
+"""What both engines refuse where they come to it, in the same words: a clear error instead of a wrong answer.
+
+What no engine could give a meaning is refused as a test is read. What is too big for one engine it refuses itself.
+"""
+
+from __future__ import annotations
+
+from ptxmm.errors import PtxmmError
+from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Op
+
+NONCOHERENT = "a non-coherent load of bytes that are written is outside the memory model"
+"""``ld.global.nc`` reads what may be written (PTX ISA 8.1, decision A41)."""
+SEVERAL_MATRICES = "stmatrix of more than one matrix is not supported yet"
+"""The rows of the others are those that other lanes name."""
+UNDECIDABLE = "whether this instruction depends on every value that goes into its operands is too much to decide"
+"""Whether an expression has the same value for all values of what is read (PTX ISA 8.10.4)."""
+
+_HINTS = {
+    NONCOHERENT: "use ld without .nc, or write nothing there",
+    UNDECIDABLE: "--reading dep=sem takes it to",
+}
+
+
+def named_warp(instruction: str) -> str:
+    """``instruction`` would access rows that other lanes of its warp name."""
+    return f"{instruction} in a warp with a name is not supported yet"
+
+
+def refusal(message: str) -> PtxmmError:
+    """The error that says ``message``."""
+    return PtxmmError(message, kind="unsupported", hint=_HINTS.get(message))
+
+
+def placed(error: PtxmmError, test: Test, op: Op) -> PtxmmError:
+    """``error`` at ``op``, an instruction of ``test``, if it has no place yet."""
+    if error.line is None:
+        span = op.source.span
+        error.line, error.column, error.width = span.line, span.column, max(1, span.end_column - span.column)
+    return error.place(test.file, test.text)
+
+
+def refused(message: str, test: Test, op: Op) -> PtxmmError:
+    """The error that says ``message`` of ``op``, an instruction of ``test``."""
+    return placed(refusal(message), test, op)
