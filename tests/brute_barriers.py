@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.events.explicit.relations.scopes import Place
 from ptxmm.events.explicit.trace import Step
@@ -23,8 +24,7 @@ Ending = tuple[object, ...]
 Chain = frozenset[tuple[EventId, EventId]]
 
 
-@dataclass
-class Object:
+class Object(Struct):
     """An mbarrier."""
 
     ready: bool
@@ -35,8 +35,7 @@ class Object:
     inits: int = 0
 
 
-@dataclass
-class World:
+class World(Struct):
     """Everything at one moment. ``inside``: the threads in each CTA barrier's phase with the count they gave and
     the reduction."""
 
@@ -82,8 +81,7 @@ class NotNow(Exception):
     """The step can't happen now: ``blocked``, ``never`` (another result) or ``early`` (before the init)."""
 
 
-@dataclass
-class Program:
+class Program(Struct):
     """The steps of each thread. ``ordered``: gather ``orders`` too: phases, and what is next to what at mbarriers."""
 
     places: Sequence[Place]

@@ -21,12 +21,13 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+from msgspec import Struct, field
 
 from ptxmm.cli.app import run
 from ptxmm.cli.workers import Bounds, Lost, events
@@ -69,8 +70,7 @@ _OPTIONS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """An input: files by name, and the command line that is given them. ``output``: a file that it may write."""
 
     kind: str
@@ -79,8 +79,7 @@ class Case:
     output: str | None = None
 
 
-@dataclass(slots=True)
-class Count:
+class Count(Struct):
     """How inputs ended."""
 
     kinds: Counter[str] = field(default_factory=Counter)

@@ -11,9 +11,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 import ptxmm.formats
 from ptxmm.analysis.expectation import expectations
@@ -167,8 +169,7 @@ def used(model: list[Statement]) -> set[str]:
 # ---- mutants ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
+class Mutant(Struct, frozen=True):
     """A model with one thing left out; ``name`` says what, ``part`` is the check or definition that it is left out of.
 
     ``text`` is the whole model. ``changed`` are the old and the new body of ``part`` (None: the check is gone), and
@@ -295,8 +296,7 @@ Verdict = tuple[object, ...]
 """Observation, status and flags; or one word, where the model does not cover the test."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A litmus file with one test; ``name`` is its path below ``litmus/`` without the suffix."""
 
     name: str

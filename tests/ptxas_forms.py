@@ -14,8 +14,10 @@ import math
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.program.registers import register_types
@@ -55,8 +57,7 @@ _REGISTERS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One instruction: the opcode and its qualifiers, its operands, and a guard or nothing. ``target``: the version
     and target it is for; ``legal``: whether it is from a syntax line of the ISA."""
 
@@ -92,8 +93,7 @@ def case_of(text: str, target: Target = BASE) -> Case:
     return Case(tuple(words.split(".")), split_operands(operands), guard or "", target)
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What ptxmm says. ``accepts``: True, False, or None for real PTX that it says it doesn't support; ``says``: the
     message of a refusal; ``needs``: the first PTX version and target that have the form."""
 

@@ -11,9 +11,10 @@ import math
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 FILE = Path(__file__).with_name("ptxas_syntax.txt")
 LABELS: Mapping[str, int] = {"L0": 0}
@@ -42,8 +43,7 @@ _SHAPE = re.compile(r"m\d+n\d+k\d+")
 _TOKEN = re.compile(r"\$wided|\$wide|\$\w+|\[\$\]")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Target:
+class Target(Struct, frozen=True, order=True):
     """``.version`` and ``.target`` of a module."""
 
     ptx: tuple[int, int] = (8, 5)
@@ -55,8 +55,7 @@ class Target:
         return int(re.sub(r"\D", "", self.name))
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A syntax line: the opcode, and its pieces, each with its alternatives: those of the qualifiers (the first one
     begins with the opcode), and those of the operands. ``places``: for each qualifier, its rank in the line."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tests import random_bulk, random_copies, random_mbarriers, random_memory
 from tests.random_programs import Line, Program

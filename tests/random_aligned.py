@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tests.random_families import Kit, program
 from tests.random_programs import Line, Program

@@ -7,7 +7,8 @@ or arrives somewhere; who waits there goes on in the same way. What one thread g
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tests.random_families import Kit, program
 from tests.random_programs import Line, Program

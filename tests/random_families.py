@@ -10,8 +10,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tests.random_programs import Line, Program
 
@@ -19,8 +21,7 @@ T = TypeVar("T")
 SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
-@dataclass
-class Kit:
+class Kit(Struct):
     """The thread in the making: its lines, and the registers that hold what it has loaded, by type."""
 
     rng: random.Random

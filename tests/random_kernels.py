@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 REGISTERS = tuple(f"r{number}" for number in range(6))
 PREDICATES = ("p0", "p1", "p2")
@@ -39,8 +40,7 @@ _COMBINE: Mapping[str, Callable[[bool, bool], bool]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """``@predicate`` or ``@!predicate``."""
 
     predicate: str
@@ -50,8 +50,7 @@ class Guard:
         return f"@{'!' if self.negated else ''}%{self.predicate} "
 
 
-@dataclass(frozen=True, slots=True)
-class Compute:
+class Compute(Struct, frozen=True):
     """A row of ``_ALU``."""
 
     op: str
@@ -61,15 +60,13 @@ class Compute:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     target: str
     source: Operand
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """``setp``; ``combine``: a row of ``_COMBINE`` and the predicate that it is combined with."""
 
     op: str
@@ -80,8 +77,7 @@ class Compare:
     combine: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choose:
+class Choose(Struct, frozen=True):
     target: str
     first: Operand
     second: Operand
@@ -89,8 +85,7 @@ class Choose:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """A load from the element ``index & 3`` of ``place`` (``inp`` or ``out``)."""
 
     target: str
@@ -99,8 +94,7 @@ class Read:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """A store to the element ``index & 3`` of ``out``."""
 
     index: str
@@ -108,8 +102,7 @@ class Write:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Invoke:
+class Invoke(Struct, frozen=True):
     """A call of the function ``mix`` (see ``_FUNCTION`` and ``_mix``)."""
 
     target: str
@@ -118,35 +111,30 @@ class Invoke:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Struct, frozen=True):
     guard: Guard | None
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
+class Jump(Struct, frozen=True):
     label: str
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Struct, frozen=True):
     """``brx.idx`` with the lowest bit of a register."""
 
     index: str
     labels: tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     name: str
 
 
 Item = Compute | Move | Compare | Choose | Read | Write | Invoke | Leave | Jump | Indexed | Label
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """``initial``: for each register the number that it starts with, or the element of ``inp`` as ``(element,)``."""
 
     number: int
@@ -155,8 +143,7 @@ class Kernel:
     body: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Final:
+class Final(Struct, frozen=True):
     """Where a kernel ends. ``stored``: the registers as it stores them last, None if it leaves before. ``loads``: how
     many loads it executes."""
 
@@ -169,8 +156,7 @@ class Final:
 # -- making them ---------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Maker:
+class _Maker(Struct):
     """The kernel in the making."""
 
     rng: random.Random

@@ -10,9 +10,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 MODELS = ("ptx-6.0", "ptx-7.5", "ptx-8.5", "sc")
 ORDERS = {
@@ -35,8 +36,7 @@ FAMILY = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """An instruction ``guard head.sem.scope tail``, or a bare label."""
 
     head: str
@@ -58,8 +58,7 @@ class Line:
         return f"{self.label}: {body}".strip() if self.label else body
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A litmus test before printing; ``placements[i]`` and ``threads[i]`` are those of the thread ``names[i]``."""
 
     dialect: bool
@@ -117,8 +116,7 @@ class Program:
         )
 
 
-@dataclass
-class Maker:
+class Maker(Struct):
     """The state of making one program."""
 
     rng: random.Random

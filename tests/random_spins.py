@@ -8,7 +8,8 @@ out of such loops must not change any final state.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 _LOOPS = (
     ("exch.b32", "1", "ne", 0), ("exch.b32", "1", "ne", 0), ("add.u32", "0", "eq", 0), ("or.b32", "0", "ne", 1),
@@ -17,8 +18,7 @@ _LOOPS = (
 """What a round does, and the comparison with which it goes round again."""
 
 
-@dataclass
-class _Maker:
+class _Maker(Struct):
     """One thread in the making. ``scopes``: those of its strong operations."""
 
     rng: random.Random

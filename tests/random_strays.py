@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tests import random_families
 from tests.random_programs import Line, Program

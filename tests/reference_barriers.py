@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Barrier, Imm, Reg
@@ -16,8 +17,7 @@ from ptxmm.ptx.ops import Barrier, Imm, Reg
 Pairs = frozenset[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A barrier instruction of a complete execution; ``wait`` is None for ``arrive``."""
 
     thread: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.ptx import ops
 from tests.reference_expressions import NOTHING, Expr, Leaf
@@ -16,8 +16,7 @@ Place = tuple[str, int]
 Owner = tuple[int, int, int | None, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """An event; ``cell`` is (physical object, offset, size), ``vcell`` the virtual one.
 
     ``step``: the number of its instruction on the path; ``part``: tells elements that are unordered apart, None for
@@ -56,8 +55,7 @@ class Event:
     covers: Cell | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(Struct, frozen=True):
     """An arrival that happens some time after its instruction; ``amount`` bytes, or None for one arrival."""
 
     event: int
@@ -65,8 +63,7 @@ class Later:
     amount: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """An instruction that takes part in the simulation of barriers; events are numbered within the thread.
 
     ``kind``: bar, warp, exchange, together, cluster.arrive, cluster.wait, init, inval, arrive, tx, wait, issue (starts
@@ -89,8 +86,7 @@ class Step:
     source: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """A way through a thread: its events, the predicates that must be true or false for it, the final registers."""
 
     events: tuple[Event, ...]
@@ -100,8 +96,7 @@ class Path:
     left: frozenset[Leaf] = NOTHING  # what decided that its loops were left
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(Struct, frozen=True):
     """A guard that is open until ``join``: the reads it depends on, the registers written meanwhile, a unique mark."""
 
     join: int
@@ -110,8 +105,7 @@ class Open:
     mark: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A thread in the middle of a path; ``groups``: for each kind of asynchronous operation the groups committed,
     as sets of steps, and last those that are in no group yet."""
 

@@ -8,8 +8,9 @@ on it depends on the reads in those operands (PTX ISA 8.5, 9.7.10.6, 9.7.14.1, 9
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
@@ -61,7 +62,7 @@ def gathers(op: ops.Op) -> bool:
 
 def qualifiers(op: ops.Op) -> tuple[object, ...]:
     """What an instruction is, without its registers and addresses."""
-    given = {f.name: getattr(op, f.name) for f in fields(op) if f.name not in RUNTIME}
+    given = {name: getattr(op, name) for name in op.__struct_fields__ if name not in RUNTIME}
     plain = (str, int, bool, type(None), Type, tuple, ops.Tile)
     kept = {name: value for name, value in given.items() if isinstance(value, plain)}
     registers = {n: len(v) for n, v in kept.items() if isinstance(v, tuple) and any(isinstance(r, ops.Reg) for r in v)}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.program.test import Placement, Test
 from ptxmm.ptx.ops import GridControl
@@ -50,8 +51,7 @@ def initial_bytes(test: Test, key: str, offset: int, size: int) -> bytes:
     return b"".join(v.to_bytes(item.type.bytes, "little") for v in item.initial)[offset : offset + size]
 
 
-@dataclass(slots=True)
-class Here:
+class Here(Struct):
     """The relations of a frame on accesses that overlap, directly or through others."""
 
     model: str
@@ -72,8 +72,7 @@ class Here:
 # ---- one choice of a path for every thread: what does not depend on who reads from whom ------------------------------
 
 
-@dataclass
-class Frame:
+class Frame(Struct, dict=True):
     """The events of one combination of paths, and the relations that are the same in all its executions."""
 
     test: Test

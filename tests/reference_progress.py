@@ -6,14 +6,14 @@ Nothing here knows of events, models or the engines: a state is where each threa
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 LOCATIONS = ("x", "y")
 
 
-@dataclass(frozen=True)
-class Do:
+class Do(Struct, frozen=True):
     """One instruction, or one loop around it.
 
     ``store``, ``add``; ``until`` (spin until the location holds ``value``), ``while`` (spin while it does), ``exch``

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
@@ -23,8 +25,7 @@ Pairs = frozenset[tuple[int, int]]
 Value = Callable[[Expr], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(Struct, frozen=True):
     """What a run of all barriers decides: the pairs of each kind, what arrivals returned, phases completed, and what
     threads gave each other."""
 
@@ -47,8 +48,7 @@ class Meeting:
         return self.barphase | self.warpphase | self.cluphase | self.mbphase | self.mbcount | self.exitphase
 
 
-@dataclass(frozen=True, slots=True)
-class Mbarrier:
+class Mbarrier(Struct, frozen=True):
     """The state of an mbarrier; ``epoch``: how often it has been initialised by the program; ``phase``: since then."""
 
     live: bool = False
@@ -59,8 +59,7 @@ class Mbarrier:
     epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """Where all threads are. ``open``: for each barrier of a CTA or warp, or exchange, its count, its reduction and who
     is there; ``arrived``: the phase of its cluster that a thread has arrived in; ``flying``: arrivals to come;
     ``record``: (event, what, phase); ``number``: phases that a barrier has completed; ``given``: as in ``Meeting``;

@@ -6,8 +6,9 @@ Products are not computed: the column of D gets that of A, if A is in tensor mem
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.program.shared.tensors import ELEMENT_TYPES, FIELDS
 from ptxmm.program.test import MemoryObject, Test
@@ -29,8 +31,7 @@ Key = tuple[str, int]
 """A field of a tensor map and its ordinal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """One element of a box: where it is in the box and, if it lies in the tensor, its address."""
 
     at: int

@@ -6,7 +6,8 @@ Nothing here knows another thread or a memory model.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import ControlFlow, control_flow

@@ -6,8 +6,9 @@ A part of a matrix in a register is 0 to those who look, and nobody can; it is m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ptxmm.ptx import ops
 from tests.reference_accesses import placed

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 import ptxmm.formats
 from ptxmm.cat import Model, load
@@ -46,8 +47,7 @@ def parse_one(text: str) -> Test:
     return test
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What an engine says: distinct final states, and the flags that belong to them; no states unless ``complete``."""
 
     states: frozenset[Final]

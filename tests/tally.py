@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pytest
+from msgspec import Struct, field
 
 
-@dataclass
-class Tally:
+class Tally(Struct):
     """Corpus rows that ran and that were skipped; notes such as how many random programs were compared."""
 
     rows_run: int = 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from types import ModuleType
 
 import pytest
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError, Timeout
 from tests import random_families, reference, reference_cases, reference_cases_warps
@@ -77,8 +77,7 @@ def family(name: str, seeds: range) -> Iterator[Item]:
             yield f"{name} {seed}", text, model
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """``seconds`` for each engine on one program, ``budget`` in all; a program with more than ``many`` final states is
     left out. It ends with ``enough`` programs."""
 

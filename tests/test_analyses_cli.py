@@ -6,10 +6,10 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 import ptxmm.cli.tasks as tasks
 from ptxmm import parse
@@ -63,8 +63,7 @@ exists (x == 101)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """What one run of the program left."""
 
     code: int
@@ -168,8 +167,7 @@ def test_a_model_is_called_as_the_user_does(ptxmm: Run, tmp_path: Path) -> None:
 # The frame by itself, with an analysis that does what it is told.
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(Struct, frozen=True):
     """A result of a made-up analysis."""
 
     file: str

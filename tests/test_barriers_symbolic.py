@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from itertools import product
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.events.symbolic.barriers.scenarios import Scenario, matches, scenarios
@@ -19,8 +21,7 @@ EPOCH = 1 << 20
 PLAIN = Exit(Source(Span(1, 1, 1), "exit"))  # the scenarios look at nothing of the instruction
 
 
-@dataclass(frozen=True)
-class Do:
+class Do(Struct, frozen=True):
     """A step of a thread. ``of``: the index of the step of this thread whose token a wait tests."""
 
     kind: str
@@ -48,7 +49,7 @@ ARRIVE, WAIT = Do("cluster.arrive"), Do("cluster.wait")
 
 
 def mb(kind: str, on: str = "m", number: int | None = None, **more: object) -> Do:
-    return replace(Do(f"mb.{kind}", on=on, number=number), **more)  # type: ignore[arg-type]
+    return replace(Do(f"mb.{kind}", on=on, number=number), **more)
 
 
 def arrive(on: str = "m", number: int | None = None, **more: object) -> Do:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.program.test import EventId, Placement
@@ -16,8 +17,7 @@ from tests.test_barriers_symbolic import ARRIVE, EPOCH, WAIT, Do, arrive, bar, m
 Result = tuple[object, ...]
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """Everything there is in a run; each thread is in a CTA ``ctas`` and is a warp of its own, all in one cluster."""
 
     at: tuple[int, ...]

@@ -8,11 +8,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 import ptxmm.analysis.search as search_module
 from ptxmm.cli.app import run
@@ -59,8 +59,7 @@ exists (x == 101)
 BAD = MP.replace("st.release.gpu", "st.acquire.gpu")
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """What one run of the program left."""
 
     code: int

@@ -7,11 +7,11 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from ptxmm.analysis.compare import CompareResult, compare, compare_versions, model_names
 from ptxmm.analysis.outcomes import check
@@ -372,8 +372,7 @@ def test_names_of_models() -> None:
 # -- the command --
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """What one run of the program left."""
 
     code: int

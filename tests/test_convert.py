@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
@@ -117,7 +116,7 @@ def one(text: str) -> Test:
 
 def shape(test: Test) -> tuple[object, ...]:
     """What conversion keeps."""
-    ops = [[replace(op, source=None) for op in t.body] for t in test.threads]  # type: ignore[arg-type]
+    ops = [[replace(op, source=None) for op in t.body] for t in test.threads]
     threads = [(t.name, t.placement, t.registers, t.initial) for t in test.threads]
     condition = (test.condition.kind, test.condition.proposition) if test.condition else None
     return ops, threads, test.objects, test.filter, condition, test.locations, test.dialect
@@ -157,7 +156,7 @@ def test_typed_to_dialect(name: str) -> None:
 def test_dialect_to_nvlitmus(name: str) -> None:
     test = one(DIALECT[name])
     (again,) = parse(convert(test, "nvlitmus"), "t.test")
-    assert [[replace(o, source=None) for o in t.body] for t in again.threads] == shape(test)[0]  # type: ignore[arg-type]
+    assert [[replace(o, source=None) for o in t.body] for t in again.threads] == shape(test)[0]
     assert again.objects == test.objects
 
 
@@ -193,7 +192,7 @@ def test_atomic_sub() -> None:
 
 
 def barriers(test: Test) -> list[list[Op]]:
-    return [[replace(o, source=None) for o in t.body if isinstance(o, Barrier)] for t in test.threads]  # type: ignore[arg-type]
+    return [[replace(o, source=None) for o in t.body if isinstance(o, Barrier)] for t in test.threads]
 
 
 def test_barriers() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 import pytest
+from msgspec import Struct
 
 from ptxmm.cat import index
 from tests.mutants import LITMUS, ROOT
@@ -18,8 +18,7 @@ CITED = ("README.md", "ptxmm/**/*.py", "ptxmm/models/*", "docs/**/*.md", "litmus
 _END = re.compile(r"^(?:Readings?: (?P<readings>.*?)\. )?Models: (?P<models>.*?)\. Tests: (?P<tests>.*)\.$")
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A section of the page: its number, the quotations, and what its last paragraph names."""
 
     number: int

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 import ptxmm.formats
 from ptxmm.analysis.expectation import Expectation, expectations
@@ -49,8 +50,7 @@ PARAGRAPHS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of the page: ``change`` is what is left out ("-": nothing), ``noticed`` the tests, or why there is none."""
 
     paragraph: str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.engines.explicit.witness import Unconfirmed, confirm
 from ptxmm.engines.result import Limits

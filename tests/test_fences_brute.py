@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.property import Property, Requirement, judge, requirement
@@ -223,8 +224,7 @@ _Repair = tuple[tuple[int, ...], frozenset[Switch]]
 """Steps and switches."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(Struct, frozen=True):
     """A program of some steps and switches, as brute force makes it: ``strengths`` by what it is that has them."""
 
     steps: tuple[int, ...]

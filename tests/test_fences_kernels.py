@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import random
 import shutil
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.analysis.fences import FencesResult, Variant, fences
 from ptxmm.analysis.outcomes import check

@@ -6,9 +6,9 @@ import random
 import re
 import time
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.analysis.fences import fences
 from ptxmm.analysis.outcomes import check

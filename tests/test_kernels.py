@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count, islice
 
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races

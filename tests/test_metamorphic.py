@@ -6,11 +6,12 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 import ptxmm.formats.litmus
 from ptxmm.engines.result import Observed
@@ -131,8 +132,7 @@ def by_name(test: Test, states: frozenset[Final], rename: Callable[[str], str]) 
     return {frozenset((n, place(v)) for n, v in zip(names, state, strict=True) if n is not None) for state in states}
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A random program and who is asked about it; ``family`` is None if it has scalar accesses only."""
 
     program: Program
@@ -270,8 +270,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """Some random programs: of a family, or of scalar accesses; those with these numbers, for ``budget`` seconds."""
 
     family: str | None

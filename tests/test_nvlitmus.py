@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.nvlitmus import parse, write
@@ -315,7 +315,7 @@ def test_mutated_files_give_clean_errors(data: st.DataObject) -> None:
 
 def shape(test: Test) -> tuple[object, ...]:
     """What printing keeps."""
-    ops = [[replace(op, source=None) for op in t.body] for t in test.threads]  # type: ignore[arg-type]
+    ops = [[replace(op, source=None) for op in t.body] for t in test.threads]
     threads = [(t.name, t.placement, t.registers) for t in test.threads]
     kind = test.condition.kind if test.condition else None
     return ops, threads, test.objects, test.filter, kind, test.condition.proposition if test.condition else None
@@ -356,7 +356,7 @@ def test_print_refuses() -> None:
     assert test.condition is not None
 
     def with_body(*ops: object) -> Test:
-        return replace(test, threads=(replace(thread, body=(*thread.body, *ops)),))  # type: ignore[arg-type]
+        return replace(test, threads=(replace(thread, body=(*thread.body, *ops)),))
 
     source = thread.body[0].source
     memory = MemoryTerm("x", 0, S64)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import isa, ops
@@ -43,7 +43,7 @@ def resolve(text: str, dialect: bool = False) -> Op:
 
 def plain(op: Op) -> Op:
     """``op`` without its place in the input."""
-    return dataclasses.replace(op, source=HERE)
+    return replace(op, source=HERE)
 
 
 def load(typ: Type, sem: str = "weak", scope: ops.Scope | None = None, space: str | None = None, **more: Any) -> Op:

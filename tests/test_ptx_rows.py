@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import isa, ops
@@ -38,7 +38,7 @@ def resolve(text: str, version: tuple[int, int] = (8, 5)) -> Op:
 
 def plain(op: Op) -> Op:
     """``op`` without its place in the input."""
-    return dataclasses.replace(op, source=HERE)
+    return replace(op, source=HERE)
 
 
 def printed(op: Op) -> str:

@@ -12,10 +12,10 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from ptxmm.ptx.table import FORMS, Version
 from tests.ptxas_assembler import assemble, assembler, release
@@ -31,8 +31,7 @@ BATCH = 20_000
 # -- the differences that are known --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A class of differences. It covers a form if one of ``rows`` has its opcode and only words that it has (or is
     ANY), all of ``given`` and at least one of ``one_of`` (if any) are among the qualifiers, none of ``absent`` is,
     ``refuses`` is who refuses, with a message that has ``says`` (a regular expression) in it, and for ``moved`` the
@@ -65,8 +64,7 @@ class Rule:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A form that ``refuses`` (ptxas or ptxmm) refuses with the message ``says``, though the other one accepts it or a
     syntax line of the ISA has it."""
 
@@ -120,8 +118,7 @@ def load_rules(kind: str) -> list[Rule]:
 # -- the comparison ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """What came of all forms: how many ptxmm accepts, refuses and calls unsupported, by row, and the differences."""
 
     accepted: Counter[str]

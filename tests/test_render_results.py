@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.analysis.result import Failure, Note, Outcome, Result
 from ptxmm.render.document import document

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.analysis.robust import RobustResult, robust
 from ptxmm.engines.result import Limits

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.analysis.placements import LEVELS, placed
 from ptxmm.analysis.property import Property, judge, requirement

@@ -6,9 +6,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.analysis.fences import fences
 from ptxmm.analysis.outcomes import check

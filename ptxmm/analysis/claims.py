@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ptxmm.analysis.expectation import Expectation
 from ptxmm.engines.result import Limits

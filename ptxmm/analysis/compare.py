@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import Execution, execution
@@ -34,8 +36,7 @@ MOST = 3
 """So many differing final states of each side are shown with an execution and a reason unless told otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A final state that one side allows and the other does not.
 
     ``execution`` ends in it on the side that allows it (confirmed); None beyond the limit of those shown. ``axioms``:
@@ -52,8 +53,7 @@ class Difference:
     impossible: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One of the two: ``name`` is that of the model, or the file of the version. ``states``: how many final states it
     has; ``observation``: does the proposition of the condition hold in no, some or all of them; ``flags``:
     ``deadlock`` and the flags of the model; ``only``: the final states that the other side does not have."""
@@ -66,8 +66,7 @@ class Side:
     only: tuple[Difference, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CompareResult:
+class CompareResult(Struct, frozen=True):
     """The comparison of ``first`` with ``second``: of two models on one test (``versions`` is false), or of an old and
     a new version of a program under ``model``. ``differ``: they have different final states, or only one of them may
     wait for ever or has no meaning; None where a longer search could tell, or neither has a meaning. ``compared`` is

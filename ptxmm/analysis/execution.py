@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.analysis.instruction import Instruction, instruction
 from ptxmm.engines.explicit.witness import Rebuilt
@@ -17,8 +17,7 @@ INITIAL = "initial"
 """What stands for the instruction of an initial write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """What one event of an instruction reads or writes. ``value``: an integer, an address as ``&x+4``, or a
     floating-point number.
     ``sources``: of a read, the instructions whose writes it takes bytes from."""
@@ -29,8 +28,7 @@ class Access:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One execution of an instruction; ``round`` counts how often its thread went back to it before."""
 
     instruction: Instruction
@@ -38,8 +36,7 @@ class Step:
     accesses: tuple[Access, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(Struct, frozen=True):
     """The threads of an execution, each step in program order; chains of writes in coherence order, by location, and
     of fences in Fence-SC order, as pairs of neighbours."""
 

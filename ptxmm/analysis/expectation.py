@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
+
+from msgspec import Struct
 
 from ptxmm.analysis.readings import effective
 from ptxmm.analysis.result import Conclusion
@@ -17,8 +18,7 @@ from ptxmm.program.test import Test
 WORDS = ("never", "sometimes", "always", "undefined", "none")
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     """``word``: one of ``WORDS``, or ``holds`` (the quantified statement does). ``deadlock``: some execution must wait
     for ever at a barrier (None: not said, as for ``holds``)."""
 

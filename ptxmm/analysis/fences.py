@@ -7,8 +7,10 @@ What a program must not do is searched for in one problem that stands for all it
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import written
@@ -50,8 +52,7 @@ SETS, TRIED = 40, 1500
 """So many sets of several barriers, waits and moves are tried as repairs; the search ends after so many strengths."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """An instruction that orders: ``verdict`` is what it is for the property, all others staying as they are. In a
     kernel it is one of the source, in all the threads that ``thread`` names.
 
@@ -71,8 +72,7 @@ class Item:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """A changed program that meets the property and that no smaller change of its kind makes meet it.
 
     ``cost``: of the steps added (a repair) or kept (a reduction). ``engines``: those that confirm ``program``, the
@@ -87,8 +87,7 @@ class Variant:
     keeps: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FencesResult:
+class FencesResult(Struct, frozen=True):
     """``holds``: whether the program as written meets what is ``required``; None: not known, or it has no meaning.
 
     If it does, ``items`` judges each instruction that orders alone, and ``variants`` are all smallest programs; if

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Op
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """An instruction of a test: ``index`` in the body of ``thread``; ``line`` and ``column`` are 1-based."""
 
     thread: str

@@ -9,7 +9,9 @@ Host threads stay where they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.cat.ir import Coverage
 from ptxmm.errors import PtxmmError
@@ -49,8 +51,7 @@ _APART = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tie:
+class Tie(Struct, frozen=True):
     """Threads that stay together in a ``level`` (one of ``LEVELS``) as they are, because of ``reason``; ``closed``: no
     other thread may join them there, ``fixed``: nor may parts of them come closer to each other."""
 
@@ -61,8 +62,7 @@ class Tie:
     fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A test with its threads placed at a level; ``test`` None: that can't be, for the ``reason``. ``together``: the
     ties that keep threads closer than the level asks for."""
 

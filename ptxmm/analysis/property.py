@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.claims import RACES as CLAIM_RACES
 from ptxmm.analysis.claims import ROBUST, claimed
@@ -47,8 +49,7 @@ _CLAIMED: Mapping[str | None, Property] = {None: Property.never, CLAIM_RACES: Pr
 """The properties of what is claimed of kernels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """A property of a test: ``bad``: what must hold of no final state, or None; ``flags``: what no execution may
     raise; ``deadlock``: no thread may wait for ever; ``text``: the property in words."""
 
@@ -63,8 +64,7 @@ class Requirement:
         return Unwanted(self.bad, self.flags | index().undefined, True, self.deadlock)
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """Whether a program meets a requirement: ``holds`` is None where the search was not complete. ``outcome``: a
     final state that must not be, where that is what fails; ``deadlock``: some execution waits for ever."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import Execution, execution, location
@@ -35,8 +36,7 @@ MOST = 100
 PROXIES = {"GEN": "generic", "ASY": "async", "TMP": "tensormap", "SUR": "surface", "TEX": "texture", "CON": "constant"}
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A condition of morally strong operations that fails. ``name``: order, scope, proxy or overlap; ``section``: of
     the PTX ISA."""
 
@@ -45,8 +45,7 @@ class Condition:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Race:
+class Race(Struct, frozen=True):
     """Two instructions that race, and one execution in which they do.
 
     ``mixed``: in some execution (the one shown) they access different bytes. ``locations``: what each of them accesses
@@ -62,8 +61,7 @@ class Race:
     execution: Execution
 
 
-@dataclass(frozen=True, slots=True)
-class RacesResult:
+class RacesResult(Struct, frozen=True):
     """The races of one test under one model.
 
     ``races``: all racy pairs of instructions iff ``listed``. ``race_free``: there is none; None where that is not
@@ -88,8 +86,7 @@ class RacesResult:
         return None if self.race_free is None else not self.race_free
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """What the searches so far found together."""
 
     races: dict[SitePair, Race] = field(default_factory=dict)

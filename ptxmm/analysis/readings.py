@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.analysis.result import Note, Result
 from ptxmm.cat import Model, index
@@ -16,8 +17,7 @@ EVENT_LEVEL = frozenset(("b128", "cas-failure", "co", "dep", "tear", "vector"))
 _DEPENDENCIES = frozenset(("addr", "data", "ctrl"))
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
+class Variation(Struct, frozen=True):
     """The verdict with one reading changed; ``result`` is that of the changed model."""
 
     key: str

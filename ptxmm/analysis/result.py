@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from ptxmm.analysis.execution import Execution
@@ -14,8 +15,7 @@ Status = Literal["complete", "bounded", "timeout", "undefined", "inconclusive"]
 Conclusion = Literal["expected", "contradicted", "inconclusive", "unchecked"]
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A value that memory without an initial value holds: ``s``, ``s+1`` for bytes further on in s, or hexadecimal
     digits with ``??`` for each byte that is unknown."""
 
@@ -30,8 +30,7 @@ Value = int | str | Unknown
 an unknown value. A condition takes them as they are printed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A remark on a result; ``kind`` is a short stable word (``bound``, ``timeout``, ``undefined``, ``deadlock``,
     ``vacuous``, ``reading``)."""
 
@@ -39,8 +38,7 @@ class Note:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """One confirmed final state. ``satisfies``: the condition's proposition holds in it; None without a condition."""
 
     registers: Mapping[str, Value]
@@ -48,8 +46,7 @@ class Outcome:
     satisfies: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """The verdict on one test under one model.
 
     ``quantifier`` and ``condition`` are the kind and the text of the test's condition. ``holds`` (the quantified
@@ -81,8 +78,7 @@ class Result:
     execution: Execution | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """What gave no result: a file, or one test under one model. ``text`` is the whole message with place and caret, and
     ``more`` is what else is wrong with the file."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import Execution, execution
@@ -27,16 +28,14 @@ _SHARED_READINGS = ("b128", "cas-failure", "vector")
 """The readings that say what the accesses of an instruction are: both models get the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
+class Extra(Struct, frozen=True):
     """A final state that ``sc`` does not allow; ``execution`` ends in it (None beyond the limit of those shown)."""
 
     outcome: Outcome
     execution: Execution | None
 
 
-@dataclass(frozen=True, slots=True)
-class RobustResult:
+class RobustResult(Struct, frozen=True):
     """The final states of a test under a model, compared with those under ``sc``.
 
     Two states differ if some register written or some element of memory does. ``states`` and ``reference``: how many

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import Instruction, instruction
@@ -45,8 +47,7 @@ _SCOPED = (Load, Store, Atomic, Multimem, Fence, TensormapFence, MbarrierArrive,
 AS_WRITTEN = "as written"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """The verdict of a placement. ``placement``: ``as written`` or one of ``placements.LEVELS``; ``words``: what it
     means. ``impossible``: why there is none, or None. ``holds``: whether the property does, None where that is not
     known or no execution reaches its end; ``status`` and ``flags`` are those of the search. ``together``: threads that
@@ -61,8 +62,7 @@ class Row:
     together: tuple[tuple[tuple[str, ...], str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowing:
+class Narrowing(Struct, frozen=True):
     """The scope of an instruction: as ``given``, and the narrowest with which the property still holds if all others
     stay as they are (``alone``; None: not known)."""
 
@@ -71,8 +71,7 @@ class Narrowing:
     alone: Scope | None
 
 
-@dataclass(frozen=True, slots=True)
-class ScopesResult:
+class ScopesResult(Struct, frozen=True):
     """Placements and scopes of one test under one model.
 
     ``wanted``: the property in words. ``narrowings``: each instruction with a scope that can be narrower, ``joint`` all
@@ -99,8 +98,7 @@ class ScopesResult:
         return True if False in answers else None if None in answers else False
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(Struct):
     """What is found before the deadline."""
 
     rows: list[Row] = field(default_factory=list)

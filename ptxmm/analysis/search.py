@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import chain
+
+from msgspec import Struct, field
 
 from ptxmm.analysis.compatibility import check_covered
 from ptxmm.analysis.uninitialised import without_unread
@@ -23,8 +24,7 @@ _LAST_STATES = 1.0
 """Seconds after the deadline in which states that were found before it are confirmed."""
 
 
-@dataclass(slots=True)
-class FinalStates:
+class FinalStates(Struct):
     """What the searches for a test found together.
 
     ``search`` has the facts of all; ``rows`` the final states, one for all that differ in an

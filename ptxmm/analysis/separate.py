@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.compare import model_names
 from ptxmm.analysis.observe import observed
@@ -31,8 +33,7 @@ MOST = 8
 _SCOPE_TAGS = frozenset(("CTA", "CLUSTER", "GPU", "SYS"))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """How far a search for a separating program has got: the last of ``number`` of ``total`` steps was programs with
     threads of these ``sizes``. ``searched``: no program of so many instructions separates the models. ``compared``: how
     many programs had to be compared one by one. ``program``: the program found, which ends the search."""
@@ -45,8 +46,7 @@ class Step:
     program: Test | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SeparateResult:
+class SeparateResult(Struct, frozen=True):
     """The search for a program of ``vocabulary`` with at most ``most`` instructions that separates ``model`` from
     ``other``.
 
@@ -162,8 +162,7 @@ def count_steps(words: Vocabulary, most: int) -> int:
     return sum(len(thread_sizes(size, words.threads)) for size in range(1, most + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """What the programs with threads of some sizes show: one whose final states differ, or None, and how many had to be
     compared one by one."""
 

@@ -4,7 +4,8 @@ they do."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.instruction import instruction

@@ -12,7 +12,8 @@ gone on with to an execution: the threads, one after the other, read what is las
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed

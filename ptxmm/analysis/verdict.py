@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.analysis.result import Observation, Status
 from ptxmm.cat import index
 from ptxmm.engines.result import Search
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The fields of a ``Result`` that follow from a ``Search`` (see there); ``conditional``: there is a condition."""
 
     conditional: bool

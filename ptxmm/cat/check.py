@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.cat import names, recursion, syntax
 from ptxmm.cat.builder import MAX_NESTING, error_at
@@ -17,8 +18,7 @@ MAX_INCLUDES = 100
 _BUILTIN = ("domain", "range")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One file of a model: where it is and what it says."""
 
     path: str
@@ -26,8 +26,7 @@ class Source:
     file: syntax.File
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """What a model text comes to under the chosen readings; ``warnings``: definitions that change nothing."""
 
     definitions: Mapping[str, Node]
@@ -37,8 +36,7 @@ class Resolved:
     warnings: tuple[PtxmmError, ...]
 
 
-@dataclass(slots=True)
-class _Override:
+class _Override(Struct):
     """A definition that takes the place of those of its name in included files; ``met``: there was one."""
 
     definition: syntax.Definition
@@ -46,15 +44,13 @@ class _Override:
     met: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Function:
+class _Function(Struct, frozen=True):
     definition: syntax.Definition
     scope: dict[str, Node | _Function]
     source: Source
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     readings: Mapping[str, str]
     legal: Mapping[str, tuple[str, ...]]
     include: Callable[[str, str], Source]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.cat.ir import Axiom, Graph, Node, open_below
 from ptxmm.relations.concrete import Concrete
@@ -26,8 +27,7 @@ EDGES = frozenset(
 """The base relations that order events. All others say something about two instructions by themselves."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Proof:
+class Proof(Struct, frozen=True, eq=False):
     """That ``node`` relates ``first`` to ``second``, or (``second`` None) is a set with ``first`` in it.
 
     ``parts`` are the proofs that it is made of, in the order of the operands or of the path.
@@ -40,8 +40,7 @@ class Proof:
     cost: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Violation:
+class Violation(Struct, frozen=True, eq=False):
     """That ``axiom`` does not hold: a cycle of steps of its relation, or one member of it. ``cost``: see ``Proof``."""
 
     axiom: Axiom
@@ -49,8 +48,7 @@ class Violation:
     cost: int
 
 
-@dataclass(frozen=True, slots=True)
-class BaseFact:
+class BaseFact(Struct, frozen=True):
     """What a derivation rests on: ``relation`` is the name of a base set or relation, or (not ``holds``) the node that
     does not have the pair. ``second`` is None for sets."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.errors import Span
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Node:
+class Node(Struct, frozen=True, eq=False):
     """One set or relation.
 
     ``operator``: ``base`` (``name``), ``universe``, ``empty_set``, ``empty_relation``, ``set_union``,
@@ -46,8 +46,7 @@ def open_below(nodes: Iterable[Node]) -> set[int]:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Axiom:
+class Axiom(Struct, frozen=True, eq=False):
     """One check: ``kind`` (``acyclic``, ``irreflexive``, ``empty``) of ``body``, ``negated`` for its ``~`` form.
 
     ``flag``: reported when it holds, constrains nothing. ``file`` and ``span`` are the place of the check.
@@ -62,8 +61,7 @@ class Axiom:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """What a model speaks about: PTX ISA version (None: no limit), scopes, proxies, virtual aliases, the kinds of
     instructions beyond accesses, fences and barriers of CTAs and warps (None: all); a summary."""
 
@@ -75,8 +73,7 @@ class Coverage:
     instructions: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Model:
+class Model(Struct, frozen=True, eq=False):
     """A loaded model.
 
     ``definitions`` gives the last definition of each name (a base name that is not redefined is not in it).
@@ -110,8 +107,7 @@ class Model:
 _SETS = frozenset(("universe", "empty_set", "set_union", "set_intersection", "set_difference", "domain", "range"))
 
 
-@dataclass(slots=True)
-class Graph:
+class Graph(Struct):
     """Makes nodes, each distinct operation once, with the rewrites that make evaluation cheap."""
 
     nodes: list[Node] = field(default_factory=list)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.cat.parser import without_comments
 from ptxmm.cat.reader import Token, tokens
@@ -16,8 +17,7 @@ _STARTS = frozenset(("let", "LETREC", "FLAG", "CHECK", "include", "SHOW", "overr
 _OPENING, _CLOSING = frozenset("(["), frozenset(")]")
 
 
-@dataclass(frozen=True, slots=True)
-class _Disjunct:
+class _Disjunct(Struct, frozen=True):
     """A disjunct of a definition by its first and last character; ``segment``: of an ``if`` each branch is one."""
 
     start: int
@@ -26,8 +26,7 @@ class _Disjunct:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """What can be left out of one text: checks, by the place of their statement, and definitions by their disjuncts
     (of a name that is defined several times, those of its last definition)."""
 

@@ -6,9 +6,10 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from ptxmm.cat import check, leave_out
 from ptxmm.cat.ir import Coverage, Model
@@ -24,8 +25,7 @@ WITHOUT = "without"
 _SHIPPED = Path(__file__).parent.parent / "models"
 
 
-@dataclass(frozen=True, slots=True)
-class Shipped:
+class Shipped(Struct, frozen=True):
     """An entry of ``models/index.toml``: the file, what it covers, and the readings it changes the default of."""
 
     file: str
@@ -33,8 +33,7 @@ class Shipped:
     readings: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A sentence of the PTX ISA that can be understood in several ways.
 
     ``values``: the ways, the default first; ``section`` and ``text``: the sentence; ``about``: what the values mean.
@@ -48,8 +47,7 @@ class Reading:
     told: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """``models/index.toml``: the shipped models, the readings by key, the flags that leave a program undefined, and
     those of what a model does not cover, each with what that is."""
 

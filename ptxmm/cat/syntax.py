@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.errors import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A set or a relation by its name (also ``_``, ``id`` and ``0``)."""
 
     name: str
@@ -16,8 +15,7 @@ class Name:
     depth: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """An operator with its operands.
 
     ``operator`` is ``|``, ``;``, ``&`` (two or more operands), ``\\``, ``*`` (two), ``+``, ``star``, ``?``, ``^-1``,
@@ -30,8 +28,7 @@ class Operation:
     depth: int
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """``name(arguments)``."""
 
     name: str
@@ -40,8 +37,7 @@ class Call:
     depth: int
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Struct, frozen=True):
     """``if "condition" then yes else no``."""
 
     condition: str
@@ -54,8 +50,7 @@ class Conditional:
 Expression = Name | Operation | Call | Conditional
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """``name = body`` or ``name(parameters) = body``."""
 
     name: str
@@ -64,8 +59,7 @@ class Definition:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Let:
+class Let(Struct, frozen=True):
     """``let d and d ...`` or ``let rec d and d ...``; ``override``: in place of those in files included after it."""
 
     definitions: tuple[Definition, ...]
@@ -74,8 +68,7 @@ class Let:
     override: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """``acyclic``, ``irreflexive`` or ``empty`` of an expression; ``negated`` for ``~``; ``flag``: reported only."""
 
     kind: str
@@ -87,16 +80,14 @@ class Check:
     name_span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
-class Include:
+class Include(Struct, frozen=True):
     """``include "file"``."""
 
     file: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Show:
+class Show(Struct, frozen=True):
     """``show``: checked, otherwise without effect."""
 
     bodies: tuple[Expression, ...]
@@ -106,8 +97,7 @@ class Show:
 Statement = Let | Check | Include | Show
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """One model file: its title (None if it has none) and its statements."""
 
     title: str | None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from ptxmm.cat import syntax
 from ptxmm.cat.builder import error_at
 from ptxmm.errors import PtxmmError
 
 
-@dataclass(slots=True)
-class _Binding:
+class _Binding(Struct):
     """One definition of a name (``file`` is None for a base name), what it refers to, and the first check that rests on
     it in each file."""
 
@@ -26,8 +26,7 @@ class _Binding:
     checks: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Uses:
+class Uses(Struct):
     """Is told of every statement in the order in which names are resolved."""
 
     current: dict[str, _Binding] = field(default_factory=dict)

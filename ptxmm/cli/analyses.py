@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.result import Failure, Note, Status
 from ptxmm.cli.console import complain, style
@@ -35,16 +36,14 @@ from ptxmm.cli.session import session
 from ptxmm.errors import Timeout
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from ptxmm.cat import Model
     from ptxmm.engines.result import Limits
     from ptxmm.program.test import Test
     from ptxmm.render.style import Style
     from ptxmm.render.text import Analysed
 
-    class AnalysisResult(DataclassInstance, Analysed, Protocol):
-        """What the results of all analyses have (frozen dataclasses).
+    class AnalysisResult(Analysed, Protocol):
+        """What the results of all analyses have (frozen structs).
 
         ``finding``: True where something was found that the user asked to be told (a race, a property that fails),
         None where a longer search could find it.
@@ -59,8 +58,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="AnalysisResult")
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
+class Expired(Struct, frozen=True):
     """An analysis that was ended from outside at its deadline, so that nothing of what it found is known."""
 
     file: str
@@ -77,8 +75,7 @@ class Expired:
         return (Note("timeout", text),)
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis(Generic[R]):
+class Analysis(Struct, Generic[R], frozen=True):
     """``name``: of the command; ``function``: the analysis, which can be pickled.
 
     ``answers``: those in a result, by what they are about, so that the readings on which one rests can be told;
@@ -97,7 +94,7 @@ class Analysis(Generic[R]):
 
         found = self.function(job.test, model, limits)
         notes = (*basis(model), *found.notes, *self._readings(job, model, limits, found))
-        return replace(found, model=job.model, notes=notes)
+        return replace(found, model=job.model, notes=notes)  # type: ignore[type-var]
 
     def _readings(self, job: Job, model: Model, limits: Limits, found: R) -> tuple[Note, ...]:
         """On which readings an answer rests."""

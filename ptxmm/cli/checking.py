@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.result import Note, Result
 from ptxmm.cat import Model
@@ -15,8 +17,7 @@ MOST = 1000
 """How many final states are listed beside a verdict."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checking:
+class Checking(Struct, frozen=True):
     """``listing``: ``none`` (the verdict and its witnesses), ``all`` final states, or the verdict and then ``some``
     (at most ``MOST``) final states. ``all_readings``: say which readings of the model the verdict rests on."""
 

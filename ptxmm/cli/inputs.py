@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct
 
 import ptxmm
 from ptxmm.analysis.claims import HOLDS, claimed
@@ -26,8 +27,7 @@ SOURCES = (".cu", ".ptx")
 """Files with kernels: in a folder those count that say how they are launched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One test under one model; ``several``: its file holds more than this test. ``claim``: what is to be decided of
     a kernel, None for its condition."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from msgspec import Struct, field
 
 from ptxmm.cli import stdin
 from ptxmm.cli.console import complain, style
@@ -100,16 +100,14 @@ def lint(
     raise typer.Exit(worst(work.codes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """A source: its name in reports and its text."""
 
     file: str
     text: str
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(Struct):
     """The sources to look at, what could not be, and the exit codes that ask for."""
 
     items: list[_Item] = field(default_factory=list)
@@ -158,8 +156,7 @@ def _search(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Linted:
+class _Linted(Struct, frozen=True):
     """What is found in a source; ``text``: the source with ``count`` findings mended, and what is found ``after`` that
     (None: nothing was to be mended)."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 
 from ptxmm.cli import completion
 from ptxmm.errors import PtxmmError
@@ -130,8 +130,7 @@ AllState = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Which models each test is run under, and how far: what every command that runs tests is asked for.
 
     ``models``: none for those that a test names itself. ``timeout``: seconds for reading a file, and for one test under

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.compare import CompareResult, compare
 from ptxmm.analysis.separate import (
@@ -42,8 +43,7 @@ _ALONE = 4
 """Programs of so many instructions are tried in one process: starting several takes longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """What the vocabulary is restricted to; None: not."""
 
     kinds: list[str] | None
@@ -94,8 +94,7 @@ def _marked(steps: Iterator[Step]) -> Iterator[Step | None]:
         yield None
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(Struct, frozen=True):
     """A search that is over at ``deadline``; all its work is done in other processes."""
 
     models: tuple[str, str]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from ptxmm.analysis.result import Failure
 from ptxmm.cli import stdin
@@ -18,8 +19,7 @@ from ptxmm.errors import PtxmmError
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Session(Generic[T]):
+class Session(Struct, Generic[T], frozen=True):
     """The entries to come, and the width of the longest file name."""
 
     entries: Iterator[Entry[T]]

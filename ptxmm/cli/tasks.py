@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+
+from msgspec import Struct
 
 from ptxmm.analysis.result import Failure
 from ptxmm.cli.inputs import Job, bug, failure, jobs, model_named
@@ -43,8 +44,7 @@ class Work(Protocol[T_co]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Planned(Generic[T]):
+class Planned(Struct, Generic[T], frozen=True):
     """A test under a model to come. ``expired``: its report if its time is over before it has given one."""
 
     file: str
@@ -54,8 +54,7 @@ class Planned(Generic[T]):
     expired: T
 
 
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
+class Entry(Struct, Generic[T], frozen=True):
     """A result or an error; ``several``: its file holds more tests than this one."""
 
     report: T | Failure

@@ -14,11 +14,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import Struct, field
 
 from ptxmm.cli.memory import bound_memory, is_shortage, peak, resident, unbound_memory
 
@@ -38,24 +39,21 @@ Step = Callable[[T, int], Generator[M | Sequence[Any], bool, None]]
 argument: so many of them to leave out. ``True`` sent back for a message asks for it once more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """A process ended before it gave a message. ``reason``: why; ``detail``: in the words of the operating system."""
 
     reason: Reason
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """``seconds``: for each message of a process, None: any; ``memory``: bytes of a process, None: any."""
 
     seconds: float | None = None
     memory: int | None = None
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     process: BaseProcess
     connection: Connection
     task: int | None = None
@@ -68,8 +66,7 @@ class _Worker:
     """Bytes of memory that it had when it was last looked at."""
 
 
-@dataclass(slots=True)
-class _Record(Generic[M]):
+class _Record(Struct, Generic[M]):
     """The events of a task that have not been handed on."""
 
     events: deque[tuple[int, M | Sequence[Any] | Lost]] = field(default_factory=deque)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.cuda.architectures import Range
 from ptxmm.cuda.source import Token
@@ -18,8 +18,7 @@ UNKNOWN = "?"
 """Stands for a clobber that a macro makes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a statement stands: the index of its function, whether in a loop, the range of ``__CUDA_ARCH__`` that the
     conditions leave, whether in the body of a macro."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.cuda.opcodes import OPCODES, WORDS, qualifier_words
 from ptxmm.cuda.statement import AsmOperand, AsmStatement
@@ -36,8 +37,7 @@ _PATIENCE = 100
 """Instructions with errors of syntax whose message is looked for: that takes milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """A register or variable that the template declares: its name as written, its type (``pred``, ``b32``) or state
     space, its place in the template, and the depth of ``{ }``."""
 
@@ -49,8 +49,7 @@ class Declaration:
     vector: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something that is no PTX: what, where in the template, and the mend."""
 
     message: str
@@ -59,8 +58,7 @@ class Problem:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """An instruction. ``start`` and ``end`` are those in the template, ``head`` the end of its qualifiers.
 
     ``parsed`` is None if its syntax is not known here, ``op`` if the instruction is not; ``problem`` says that it is
@@ -92,8 +90,7 @@ class Instruction:
         return any(word in qualifier_words() or "::" in word for word in self.qualifiers)
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """What a template says. ``labels`` have their places; ``balance`` is how many ``{`` are open at its end;
     ``problems`` are errors of syntax."""
 
@@ -111,8 +108,7 @@ class Body:
         return any(i.opcode in WORDS or (i.opcode in OPCODES and i.qualified) for i in self.instructions)
 
 
-@dataclass(slots=True)
-class Reader:
+class Reader(Struct):
     """Reads templates; remembers what it has read, as sources repeat themselves."""
 
     known: dict[tuple[str, tuple[str, ...]], Body] = field(default_factory=dict)
@@ -144,8 +140,7 @@ def _text(operand: AsmOperand) -> str:
 # -- statements ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Parts:
+class _Parts(Struct):
     instructions: list[tuple[int, int, int]] = field(default_factory=list)  # start, end, depth
     declarations: list[Declaration] = field(default_factory=list)
     labels: list[tuple[str, int, int]] = field(default_factory=list)
@@ -272,8 +267,7 @@ def _unended(text: str, start: int, end: int) -> Iterator[Problem]:
 # -- instructions --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(Struct, frozen=True):
     variables: frozenset[str]
     predicates: frozenset[str]
     labels: Mapping[str, int]

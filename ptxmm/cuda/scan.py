@@ -7,7 +7,8 @@ body of a macro is found where it is complete.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.cuda.architectures import ANY, Range, both, condition, negation
 from ptxmm.cuda.operands import KEYWORDS, Place, statements
@@ -27,8 +28,7 @@ _DIRECTIVE = re.compile(r"#(?:[ \t]|\\\r?\n)*([a-z]+)")
 _LONGEST_HEAD = 4000
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """An open brace: the function that it opens or stands in, whether it stands in a loop, whether the statement goes
     on after it, and the parentheses and the start of the statement outside of it."""
 
@@ -40,8 +40,7 @@ class _Frame:
     head: int
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     """Where the pass is."""
 
     frames: list[_Frame] = field(default_factory=list)
@@ -52,8 +51,7 @@ class _State:
         return _State(list(self.frames), self.parens, self.head)
 
 
-@dataclass(slots=True)
-class _Branch:
+class _Branch(Struct):
     """An open ``#if``: the state at its start, the range of architectures outside of it, of this branch, and of what
     the branches before leave."""
 
@@ -63,8 +61,7 @@ class _Branch:
     left: Range
 
 
-@dataclass(slots=True)
-class _Pass:
+class _Pass(Struct):
     source: Source
     tokens: list[Token]
     state: _State = field(default_factory=_State)

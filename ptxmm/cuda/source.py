@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 _TOKEN = re.compile(
     r"""(?:\s|\\\r?\n)*+(?:
@@ -37,8 +38,7 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A source file: its name for reports, its text, and the offsets at which its lines start."""
 
     name: str

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.cuda.source import Source, Token
 from ptxmm.cuda.template import Template
 
 
-@dataclass(frozen=True, slots=True)
-class AsmOperand:
+class AsmOperand(Struct, frozen=True):
     """One operand of an ``asm`` statement (Inline PTX Assembly 1.1, 1.2).
 
     ``constraint`` is the string with its modifier (``=r``), or None if a macro makes it; ``expression`` the C++
@@ -38,8 +37,7 @@ class AsmOperand:
         return self.constraint is not None and "+" in self.constraint
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function around ``asm`` statements. ``first`` to ``last`` are the indices of the tokens of its body in the
     unit; ``head`` those of what stands before it."""
 
@@ -53,8 +51,7 @@ class Function:
         return [token.text for token in unit.tokens[self.head[0] : self.head[1]]]
 
 
-@dataclass(frozen=True, slots=True)
-class AsmStatement:
+class AsmStatement(Struct, frozen=True):
     """One ``asm`` statement. Offsets are into the source.
 
     ``template`` is None where a macro or the parameter of a macro is part of it. ``clobbers`` are the clobbered names,
@@ -85,8 +82,7 @@ class AsmStatement:
         return tuple(operand for operand in self.operands if operand.output)
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """A scanned source. ``tokens`` are those outside of macros."""
 
     source: Source

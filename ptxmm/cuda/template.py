@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.cuda.source import Token
 
@@ -20,8 +21,7 @@ PLACEHOLDER = "%$"
 """What operands are called in the PTX: ``%$0``, ``%$1``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Escape:
+class Escape(Struct, frozen=True):
     """A ``%`` of a template that is worth a remark: ``kind`` is ``modifier`` (``%r1``), ``single`` (``%p``),
     ``double`` (``%%`` without operands), ``named`` (``%[x]``), ``glued`` (``%0x``), ``missing`` (a name that no
     operand has); ``text`` as written, ``start`` and ``end`` in the source."""
@@ -32,8 +32,7 @@ class Escape:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """The PTX of a template, its operands called ``%$0``, .... ``offsets`` has for each character its offset in the
     source, and that of the end. ``numbers`` are the operands referred to, in order; ``raw`` is the text before that."""
 

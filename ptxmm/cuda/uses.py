@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.cuda.opcodes import address_spaces, writes_first
 from ptxmm.ptx import syntax
@@ -14,8 +15,7 @@ from ptxmm.ptx.ops import Op, Type
 _REFERENCE = re.compile(r"%\$(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """Operand ``number`` at ``start`` to ``end`` of the template. ``reads`` and ``writes`` are None if that is not
     known here; ``type`` is the type that the instruction gives it, or None; ``space`` is the state space that it is
     an address of, ``unknown`` if that is open, None if it is no address."""

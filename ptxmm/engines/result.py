@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.errors import Timeout
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State
 from ptxmm.program.test import EventId
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """``unroll``: how often each backward branch is taken at most; ``deadline``: on ``time.monotonic()``, or None;
     ``states``: how many final states are listed at most, or None; it bounds nothing else that ``Search`` reports."""
 
@@ -26,8 +26,7 @@ class Limits:
             raise Timeout
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where the bytes ``offset .. offset+size`` of the physical object ``key`` come from in a read.
 
     ``write`` is the event of the write, None for the initial write. Offsets count from the start of the object.
@@ -39,8 +38,7 @@ class Source:
     write: EventId | None
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(Struct, frozen=True):
     """One execution, complete enough to be executed again without a search.
 
     ``values``: the unsigned value that each read returns, each wait at an mbarrier (0 or 1) and each arrival whose
@@ -70,24 +68,21 @@ class Witness:
     misuse: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """What distinguishes two outcomes: the registers and the memory elements listed, in this order."""
 
     registers: tuple[RegisterTerm, ...]
     memory: tuple[MemoryTerm, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A final state (restricted to what is observed) and an execution that ends in it."""
 
     state: State
     witness: Witness
 
 
-@dataclass(slots=True)
-class Search:
+class Search(Struct):
     """The answer of an engine.
 
     ``found``: distinct final states. ``exhausted``: no further one exists up to the unrolling bound; False where

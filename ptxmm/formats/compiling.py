@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Compiling:
+class Compiling(Struct, frozen=True):
     """How nvcc compiles a CUDA source. ``options``: after those of the source; ``seconds``: its time."""
 
     options: tuple[str, ...] = ()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.text import Text
@@ -38,8 +39,7 @@ _WORDS = ("exists", "forall", "locations", "filter")
 _COMPARISONS = {"=": "==", **{op: op for op in ("==", "!=", "<", "<=", ">", ">=")}}
 
 
-@dataclass(frozen=True, slots=True)
-class Final:
+class Final(Struct, frozen=True):
     """What stands after the threads."""
 
     condition: RawCondition | None = None
@@ -47,8 +47,7 @@ class Final:
     filter: RawProposition | None = None
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     """An open parenthesis (or the outermost level) while its content is read."""
 
     start: int

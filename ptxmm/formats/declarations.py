@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.formats.initializers import MAX_ELEMENTS, at_token, take_initial, take_type, take_value
@@ -38,8 +39,7 @@ _Shape = tuple[Type | None, int | None]
 """The type of the elements, and how many of them are a vector."""
 
 
-@dataclass(frozen=True, slots=True)
-class InitialState:
+class InitialState(Struct, frozen=True):
     """The declarations in order, and the registers that have a type or a value."""
 
     declarations: tuple[Declaration, ...]

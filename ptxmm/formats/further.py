@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.errors import MOST, PtxmmError
 from ptxmm.formats.conditions import Final, parse_final
@@ -233,7 +234,7 @@ class _Reading:
             rest = tuple(item for item in items if not _at(item.span.line, item.span.column, error))
             if len(rest) < len(items):
                 self.doubtful.update(item.name for item in items if item not in rest)
-                return replace(source, **{name: rest})  # type: ignore[arg-type]
+                return replace(source, **{name: rest})
         condition = source.condition
         if condition is not None and (rest_ := _other(condition.proposition, error)) is not condition.proposition:
             return replace(source, condition=replace(condition, proposition=rest_))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.formats.text import Text
 
@@ -11,8 +12,7 @@ _TITLE = re.compile(r"PTX[ \t]+(\S.*)")
 INFO = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[ \t]*=(?!=)[ \t]*(.*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What stands before the initial state; ``end`` is the offset of its ``{``. ``isa``: the ``ISA=`` line, or None."""
 
     name: str

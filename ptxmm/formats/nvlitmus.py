@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import lark
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.nvlitmus_frame import MAX_DEPTH, extent, parse_frame
@@ -46,8 +47,7 @@ SPACES = ("global", "shared")
 PROXIES = {"texref": "texture", "surfref": "surface", "conref": "constant"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Expectation:
+class _Expectation(Struct, frozen=True):
     """``== value`` behind a load: the register it writes, and where it stands."""
 
     register: str
@@ -57,8 +57,7 @@ class _Expectation:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """A thread with what its loads are expected to return."""
 
     thread: Thread

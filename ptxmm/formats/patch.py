@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import pairwise
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.litmus import parse, same
@@ -16,8 +17,7 @@ from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Op
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """``new`` in the place of the instruction ``index`` of a thread, or before it (``insert``); None: nothing.
 
     At the length of the body ``insert`` means the end of the thread.

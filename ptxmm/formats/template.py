@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.text import Text, at
@@ -16,8 +17,7 @@ MAX_CHARACTERS = 500_000
 """The most that a file, or all its instances, may come to: cells used many times would grow without bound."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """One text to parse: piece i begins at ``starts[i]`` in ``text`` and at ``origins[i]`` in the file.
 
     ``row`` counts the rows of the table from 1; it is None for a file without a table.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError, Span
 
@@ -16,8 +17,7 @@ _OCAML = re.compile(r"\(\*|\*\)")
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """The characters of a file, ``\\n`` only, with the offset at which each line starts."""
 
     file: str

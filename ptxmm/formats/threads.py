@@ -7,7 +7,8 @@ PTX reports places of the file.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.conditions import START, condition_meant
@@ -39,16 +40,14 @@ _NEXT_HEAD = re.compile(r"\s(?=[A-Za-z_][A-Za-z0-9_]*\s*@)")
 _DIALECT_ONLY = re.compile(r"goto|b(?:eq|ne|lt|le|gt|ge)|tld|suld|sust|cold|suatom|sured")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """``masked[start:end]`` without blanks at its ends: a cell, or the body of a block."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class RawThread:
+class RawThread(Struct, frozen=True):
     """A thread before its instructions are parsed."""
 
     name: str
@@ -58,8 +57,7 @@ class RawThread:
     block: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RawThreads:
+class RawThreads(Struct, frozen=True):
     """All threads, and the offset of what follows them."""
 
     threads: tuple[RawThread, ...]

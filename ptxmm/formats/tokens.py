@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.text import Text
@@ -22,8 +23,7 @@ _BITS = ("0x", "0X", "0b", "0B")
 _WIDE = re.compile(r"(?:0[xX][0-9a-fA-F]{1,40}|[1-9][0-9]{0,44})U?")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """``kind`` is ``directive``, ``name``, ``number``, ``sign`` or ``end``."""
 
     kind: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from itertools import chain, count
+
+from msgspec.structs import replace
 
 from ptxmm.formats.rewrite import barriers, refuse
 from ptxmm.program.edit import retarget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ptxmm.formats.rewrite import barriers, branches, comparisons, map_terms, refuse
 from ptxmm.program.condition import MemoryTerm, Proposition, RegisterTerm, Term, comparison_type

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
@@ -23,8 +24,7 @@ Orders = tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]
 """Coherence and Fence-SC order as pairs of instructions, numbered through the threads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A program, and the final state of an execution of it that only one of the models allows: the value that each
     loading instruction returns, by thread and position, and the last value of each location."""
 

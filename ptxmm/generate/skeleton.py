@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, permutations, product
+
+from msgspec import Struct
 
 from ptxmm.generate.vocabulary import Form, Vocabulary, thread_sizes
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """An instruction: ``location`` is a number (-1: it has no address), ``name`` which address of the location it uses
     (0, or 1 for the alias)."""
 
@@ -24,8 +24,7 @@ Place = tuple[int, ...]
 """The groups that a thread is in, the outermost first: threads with equal beginnings are together that far."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skeleton:
+class Skeleton(Struct, frozen=True):
     """A program: ``places[t]`` has a number for each level of the vocabulary."""
 
     threads: tuple[Body, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 SCOPES = ("cta", "cluster", "gpu", "sys")
 """From the narrowest to the widest (PTX ISA 8.5)."""
@@ -23,8 +24,7 @@ _ORDERS = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Form:
+class Form(Struct, frozen=True, order=True):
     """An instruction without its operands. ``kind``: one of ``KINDS``; ``scope`` is None where it has none.
 
     ``atom`` is an exchange, ``red`` an addition, ``alias`` the fence ``fence.proxy.alias``.
@@ -54,8 +54,7 @@ class Form:
         return ".".join(part for part in (name, self.order, self.scope) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True):
     """All programs in which every instruction is one of ``forms``, every location is accessed at least twice, no thread
     is empty, and the values that are written tell the writes of a location apart.
 

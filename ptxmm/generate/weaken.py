@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.generate.skeleton import Skeleton
 from ptxmm.generate.vocabulary import KINDS, ORDERS, SCOPES, Form, Vocabulary

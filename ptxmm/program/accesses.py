@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.program.naming import check_window, error
 from ptxmm.program.shared.legality import Role, refusal, rule
@@ -64,8 +65,7 @@ _ALIAS_HINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(Struct, frozen=True):
     """The bytes that one address operand stands for.
 
     ``size`` and ``alignment`` in bytes, ``size`` None where only the execution knows it. ``space``: the state space

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops import Type
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterTerm:
+class RegisterTerm(Struct, frozen=True):
     """The final value of a register of the thread with index ``thread``."""
 
     thread: int
@@ -18,8 +18,7 @@ class RegisterTerm:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryTerm:
+class MemoryTerm(Struct, frozen=True):
     """The final value of element ``index`` of the object with ``key``."""
 
     key: str
@@ -27,15 +26,13 @@ class MemoryTerm:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerTerm:
+class IntegerTerm(Struct, frozen=True):
     """A constant; it is taken modulo 2**width of what it is compared with."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class AddressTerm:
+class AddressTerm(Struct, frozen=True):
     """The address ``&name+offset``; ``address`` is its value, and what is equal to it is equal to ``others``, the
     addresses of the same byte in windows, too."""
 
@@ -48,8 +45,7 @@ class AddressTerm:
 Term = RegisterTerm | MemoryTerm | IntegerTerm | AddressTerm
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """``left op right`` with op one of ``== != < <= > >=``."""
 
     op: str
@@ -57,22 +53,19 @@ class Comparison:
     right: Term
 
 
-@dataclass(frozen=True, slots=True)
-class Conjunction:
+class Conjunction(Struct, frozen=True):
     """All items hold; the empty one is true."""
 
     items: tuple[Proposition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Disjunction:
+class Disjunction(Struct, frozen=True):
     """Some item holds; the empty one is false."""
 
     items: tuple[Proposition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Negation:
+class Negation(Struct, frozen=True):
     """The item does not hold."""
 
     item: Proposition
@@ -81,8 +74,7 @@ class Negation:
 Proposition = Comparison | Conjunction | Disjunction | Negation
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """The quantified statement of a test; ``text`` is the proposition as written."""
 
     kind: Literal["exists", "~exists", "forall"]
@@ -90,8 +82,7 @@ class Condition:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """A final state: unsigned values by (thread index, register) and by (object key, element index)."""
 
     registers: Mapping[tuple[int, str], int]

@@ -6,8 +6,9 @@ Nodes are the pcs and the end, ``len(body)``. networkx is imported only where do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops import Branch, Exit, Op
 
@@ -18,8 +19,7 @@ Edges = tuple[tuple[int, ...], ...]
 """For each node those that it leads to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(Struct, frozen=True):
     """For each node those that may come right after it, and right ``before`` it; the end is the last node."""
 
     after: Edges

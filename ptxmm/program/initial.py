@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from math import prod
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.program.floats import real_bits
@@ -19,8 +21,7 @@ _PRECISION = {16: 11, 32: 24, 64: 53}
 _TENSORMAP_SPACES = ("global", "const", "param", "shared")
 
 
-@dataclass(frozen=True, slots=True)
-class InitialState:
+class InitialState(Struct, frozen=True):
     """What an object holds before the program: the fields of ``MemoryObject`` of the same names."""
 
     initial: tuple[int, ...]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.program.initial import initial_state, with_state
 from ptxmm.program.multimem import multimem_object
@@ -21,8 +23,7 @@ _DEFAULT_ZERO = ("global", "const")
 _SHARED_BY_ALL = (*_DEFAULT_ZERO, "param")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The objects by key, and for each thread the key of every variable it may name."""
 
     objects: dict[str, MemoryObject]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.source import MultimemAddress

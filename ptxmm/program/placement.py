@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.program.source import Path, ThreadSource
@@ -17,8 +18,7 @@ CLUSTER_SIZE = 16
 OwnerPath = tuple[int, int, int | None, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Cta:
+class Cta(Struct, frozen=True):
     """A CTA: its path, and the first thread in it if it has no name of its own."""
 
     path: OwnerPath

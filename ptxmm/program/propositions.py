@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.program.condition import (
@@ -38,8 +40,7 @@ from ptxmm.program.test import MemoryObject, Thread
 from ptxmm.ptx.ops import Type
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """What a condition can name."""
 
     threads: Sequence[Thread]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ptxmm.errors import Span
 from ptxmm.program.test import Claims, Placement
@@ -13,8 +14,7 @@ from ptxmm.ptx.syntax import Statement
 LEVELS = ("gpu", "grid", "cluster", "cta", "warp")
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """An integer; ``bits`` if it is written as ``0x...`` or ``0b...``: in a floating-point type those are its bits."""
 
     value: int
@@ -22,8 +22,7 @@ class Constant:
     bits: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """A place in the scope tree, as much of it as was written: (level, number) pairs."""
 
     levels: tuple[tuple[str, int], ...]
@@ -35,8 +34,7 @@ class Path:
         return ", ".join(f"{level} {number}" for level, number in self.levels)
 
 
-@dataclass(frozen=True, slots=True)
-class NameTerm:
+class NameTerm(Struct, frozen=True):
     """``x``, ``a[1]``, ``cta 1:s`` or ``P0:r1`` (``thread`` is ``P0``)."""
 
     name: str
@@ -46,8 +44,7 @@ class NameTerm:
     path: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AddressOf:
+class AddressOf(Struct, frozen=True):
     """``&x`` or ``&x+4``: an address; ``offset`` is in bytes. ``generic``: as an initial value ``generic(x)``."""
 
     target: NameTerm
@@ -56,16 +53,14 @@ class AddressOf:
     generic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Real:
+class Real(Struct, frozen=True):
     """A floating-point constant as written (PTX ISA 4.5.2): ``-1.0``, ``0f3F800000``, ``0d...``."""
 
     text: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MbarrierState:
+class MbarrierState(Struct, frozen=True):
     """``mbarrier(pending, tx)``: an mbarrier initialised in phase 0 that misses so many arrivals and bytes."""
 
     pending: int
@@ -73,8 +68,7 @@ class MbarrierState:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMapValue:
+class TensorMapValue(Struct, frozen=True):
     """``tensormap(target, type, box, dims, strides, steps)``: a tensor map whose boxes have so many elements in each
     dimension, innermost first. ``dims``: those of the tensor (None, of one dimension only: all of the variable);
     ``strides`` in bytes, for all but the innermost dimension (None: no padding); ``steps``: the traversal strides."""
@@ -93,8 +87,7 @@ Initial = Value | MbarrierState | TensorMapValue
 RawTerm = NameTerm | Constant | AddressOf | Real
 
 
-@dataclass(frozen=True, slots=True)
-class RawComparison:
+class RawComparison(Struct, frozen=True):
     """``left op right``."""
 
     op: str
@@ -102,22 +95,19 @@ class RawComparison:
     right: RawTerm
 
 
-@dataclass(frozen=True, slots=True)
-class RawConjunction:
+class RawConjunction(Struct, frozen=True):
     """All items hold."""
 
     items: tuple[RawProposition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RawDisjunction:
+class RawDisjunction(Struct, frozen=True):
     """Some item holds."""
 
     items: tuple[RawProposition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RawNegation:
+class RawNegation(Struct, frozen=True):
     """The item does not hold."""
 
     item: RawProposition
@@ -126,8 +116,7 @@ class RawNegation:
 RawProposition = RawComparison | RawConjunction | RawDisjunction | RawNegation
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """A declared variable. ``type`` is None in ``x = 0``; ``count``, the number of elements, None unless it is an array
     or a vector; ``initial`` None where no value is written; ``owner`` the CTA of ``.shared .u32 s @ cta 1``;
     ``alignment`` the bytes of ``.align``."""
@@ -142,8 +131,7 @@ class Variable:
     alignment: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Alias:
+class Alias(Struct, frozen=True):
     """``name @ proxy aliases target``."""
 
     name: str
@@ -153,8 +141,7 @@ class Alias:
     target_span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MultimemAddress:
+class MultimemAddress(Struct, frozen=True):
     """``name @ multimem x, y``; ``targets``: the names of the locations and where they stand."""
 
     name: str
@@ -165,8 +152,7 @@ class MultimemAddress:
 Declaration = Variable | Alias | MultimemAddress
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterEntry:
+class RegisterEntry(Struct, frozen=True):
     """``P0:r1 = 5`` (``type`` None), ``.reg .u32 P0:r1`` (``initial`` None), or both; ``thread`` as in ``NameTerm``."""
 
     thread: str
@@ -176,8 +162,7 @@ class RegisterEntry:
     initial: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadSource:
+class ThreadSource(Struct, frozen=True):
     """One thread: its placement and its labels and instructions in order; ``body``: resolved instructions instead."""
 
     name: str
@@ -188,8 +173,7 @@ class ThreadSource:
     body: tuple[Op, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawCondition:
+class RawCondition(Struct, frozen=True):
     """The quantified statement."""
 
     kind: Literal["exists", "~exists", "forall"]
@@ -197,8 +181,7 @@ class RawCondition:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TestSource:
+class TestSource(Struct, frozen=True):
     """A whole litmus test as read."""
 
     __test__ = False

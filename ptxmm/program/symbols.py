@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import fields, replace
 from functools import cache
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from ptxmm.ptx.ops import Address, Atomic, Compare, Imm, Load, Op, Operand, Store, Sym
 
@@ -29,7 +30,7 @@ def _fields(op: Op) -> tuple[str, ...]:
 
 @cache
 def _operand_fields(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.name not in _NO_OPERANDS)
+    return tuple(name for name in kind.__struct_fields__ if name not in _NO_OPERANDS)
 
 
 def _operands_in(value: object) -> Sequence[Sym | Imm]:
@@ -61,7 +62,7 @@ def rename(op: Op, keys: Mapping[str, str]) -> Op:
     if all(keys[name] == name for name in symbols(op)):
         return op
     changed = {field: _renamed(getattr(op, field), keys) for field in _fields(op)}
-    return replace(op, **changed)  # type: ignore[arg-type]
+    return replace(op, **changed)
 
 
 def _renamed(value: object, keys: Mapping[str, str]) -> object:

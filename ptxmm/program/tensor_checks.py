@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.program.naming import error
 from ptxmm.program.shared.tensors import ELEMENT_TYPES, MAX_RANK, REDUCIBLE, element_type

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import prod
+
+from msgspec import Struct, field
 
 from ptxmm.program.condition import Condition, Proposition, Term
 from ptxmm.ptx.ops import Op, Type
@@ -23,8 +24,7 @@ DESTINATION = 1 << 24
 TENSORMAP = 1 << 40
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """The place of a thread, as written. ``warp``, ``cta`` and ``cluster`` are None where left out.
 
     A thread without ``cta`` is in a CTA of its own; one without ``warp`` is a warp of its own; a CTA without
@@ -42,8 +42,7 @@ class Placement:
     overlap: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(Struct, frozen=True):
     """One thread: ``body[i]`` is the instruction with index i, branches jump to indices.
 
     ``registers`` gives every register that occurs its type; ``initial`` the initial values that are not 0 (unsigned,
@@ -57,8 +56,7 @@ class Thread:
     initial: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMap(Struct, frozen=True):
     """The initial content of a tensor map (PTX ISA 5.5); its tensor is of ``type`` and begins with ``target``.
 
     For each dimension, innermost first: ``box``, the size of a box; ``dims``, that of the tensor; ``steps``, the
@@ -80,8 +78,7 @@ class TensorMap:
         return prod(-(-size // step) for size, step in zip(self.box, self.steps, strict=True)) * self.type.bytes
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryObject:
+class MemoryObject(Struct, frozen=True):
     """A variable or an alias of one.
 
     ``key`` is its unique name in results and in ``Sym`` operands (``x``, or ``cta 1:s`` where several CTAs have one);
@@ -128,8 +125,7 @@ class MemoryObject:
         return self.type.bytes * self.count
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """What is said of a launched kernel besides its condition: it has no data ``races``; it is ``robust``.
 
     ``unroll``: the bound of its loops, None for that of the command line; ``remarks``: what the reader of a verdict
@@ -144,8 +140,7 @@ class Claims:
     partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Struct, frozen=True):
     """A litmus test. ``dialect`` is true for the untyped dialect; ``info`` holds its ``Key=Value`` lines in order;
     ``isa`` is the version of the PTX ISA that its instructions were read in; ``claims`` are those about a kernel."""
 

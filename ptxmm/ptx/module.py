@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, together
 from ptxmm.ptx.module_bodies import body, pragma, unknown_directive

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.errors import MOST, PtxmmError
 from ptxmm.ptx import syntax
@@ -23,8 +23,7 @@ _KNOWN = frozenset({*SPACES, *LINKAGE, *_TARGETS, ".loc", ".pragma", ".section"}
 _LABEL = Kind("label")
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A part of a body: its tokens from ``start`` to before ``end`` (the index of its ``;`` or ``:``). ``kind`` is
     ``{ } ; label loc directive instruction``."""
 
@@ -33,8 +32,7 @@ class _Piece:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """What the braces of a function enclose."""
 
     lines: tuple[Line, ...]

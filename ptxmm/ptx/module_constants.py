@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx.module_tokens import Cursor, made
@@ -58,16 +59,14 @@ _COMPARISONS: Mapping[str, Callable[..., bool]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(Struct, frozen=True):
     """A value of type ``.s64`` or, if ``unsigned``, ``.u64``."""
 
     value: int
     unsigned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Real:
+class Real(Struct, frozen=True):
     """A value of type ``.f64``; with ``single`` the bits of an exact single-precision constant (4.5.2)."""
 
     value: float

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx.module_constants import Constant, Integer, Real, constant, integer_constant
@@ -37,8 +38,7 @@ _TYPES: Mapping[str, Type] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """What a declaration says before the names: all names of a list have it."""
 
     space: str
@@ -49,8 +49,7 @@ class Head:
     linkage: str
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """The variables of one declaration, and its registers with their types."""
 
     variables: tuple[Variable, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.ptx.module_tokens import Cursor
 from ptxmm.ptx.origin import clip
@@ -13,8 +14,7 @@ from ptxmm.ptx.tables.versions import SPECIAL_REGISTERS
 _NUMBERED = re.compile(r"pm[0-7](_64)?|envreg[0-9]{1,2}|reserved_smem_offset_(end|cap|[01])")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """What kind of entity a name is: ``register variable label function``; of a vector register also its number of
     ``lanes``, of a variable the bytes from one element to the next."""
 
@@ -23,8 +23,7 @@ class Kind:
     stride: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Entity:
+class Entity(Struct, frozen=True):
     """What a name stands for. ``text`` is its unique name, with ``%`` if it was declared with one."""
 
     text: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from ptxmm.errors import Span
 from ptxmm.ptx import syntax
 from ptxmm.ptx.ops import Type
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """What ``.loc`` names (PTX ISA 11.5.4): a place in the source that the PTX was compiled from. ``inlined`` is the
     place of the call that was inlined (``inlined_at``)."""
 
@@ -21,8 +21,7 @@ class Place:
     inlined: Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolAddress:
+class SymbolAddress(Struct, frozen=True):
     """The address of a variable or function in an initializer: ``x``, ``x+4``, ``generic(x)`` (PTX ISA 5.4.4)."""
 
     name: str
@@ -31,8 +30,7 @@ class SymbolAddress:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """A variable or parameter (PTX ISA 5.4, 7.1). ``space`` is ``global shared const param local tex reg``.
 
     ``type`` is that of an element, ``count`` the number of elements of all dimensions and vector lanes together:
@@ -52,8 +50,7 @@ class Variable:
     opaque: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """``call{.uni} (returns), function, (arguments), targets;`` (PTX ISA 9.7.13.5). ``targets`` is the prototype or
     the ``.calltargets`` of an indirect call."""
 
@@ -66,8 +63,7 @@ class Call:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class BranchTargets:
+class BranchTargets(Struct, frozen=True):
     """``name: .branchtargets L1, L2;`` (PTX ISA 11.3); ``kind`` is ``branchtargets``, ``calltargets`` (``labels`` are
     then functions) or ``callprototype`` (without ``labels``)."""
 
@@ -77,16 +73,14 @@ class BranchTargets:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A statement of a function with the ``.loc`` in force."""
 
     statement: syntax.Instruction | syntax.Label | Call | BranchTargets
     place: Place | None
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """An ``.entry`` or ``.func`` (PTX ISA 11.2). ``body`` is None for a declaration.
 
     ``registers`` has every declared register by its name without ``%``; ``variables`` those of the function scope and
@@ -106,8 +100,7 @@ class Function:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Struct, frozen=True):
     """A PTX module. ``version`` is that of ``.version``, ``targets`` the words of ``.target``."""
 
     version: tuple[int, int]
@@ -116,4 +109,4 @@ class Module:
     variables: tuple[Variable, ...]
     functions: Mapping[str, Function]
     file: str
-    text: str = field(repr=False)
+    text: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import ops, syntax
@@ -20,8 +21,7 @@ _OFFSETS = range(-(1 << 31), 1 << 31)
 _TAKES_ADDRESS = frozenset({"mov", "cvta", "mapa", "getctarank"})
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """The names an instruction may use besides registers; ``predicates`` are those of registers that are known to be
     predicates, where the text alone leaves it open. ``cuts``: takes what is to be told of integers that their types
     can't hold, and that are cut as ptxas does; None: each is an error."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError, Span
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from ptxmm.ptx.reader import Token
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The input and the place of its first character in the file."""
 
     text: str

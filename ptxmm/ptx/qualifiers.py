@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.ops import Type
@@ -24,8 +25,7 @@ _MEMORY_KINDS = frozenset({"load", "store", "atomic"})
 DEFAULT_ISA = (8, 5)
 
 
-@dataclass(frozen=True, slots=True)
-class Qualified:
+class Qualified(Struct, frozen=True):
     """An instruction with its row of the table and its qualifiers by group (types: in order, for ``cvt``).
 
     The types are those of one access: for ``.f16x2`` and ``.bf16x2`` that of a half, and ``packed`` is 2.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import ops
@@ -12,8 +13,7 @@ from ptxmm.ptx.ops import Op, Type
 _BITS = Type("b", 64)
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(Struct, frozen=True):
     """How to write labels, variables and registers."""
 
     label: Callable[[int], str]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.errors import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A register, variable or label. ``name`` is without ``%``; ``percent`` tells whether it had one."""
 
     name: str
@@ -21,16 +20,14 @@ class Name:
         return ("%" if self.percent else "") + self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Struct, frozen=True):
     """An integer constant (PTX ISA 4.5.1), sums of constants folded."""
 
     value: int
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Float:
+class Float(Struct, frozen=True):
     """A floating-point constant (PTX ISA 4.5.2). ``bits`` are those of its binary format: single precision for
     ``0f3F800000`` (``single``), else double precision (``0d3FF0000000000000``, ``1.0``; ``exact`` for the first)."""
 
@@ -40,8 +37,7 @@ class Float:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """A name plus a constant: ``x+4``."""
 
     base: Name
@@ -49,8 +45,7 @@ class Sum:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AddressOf:
+class AddressOf(Struct, frozen=True):
     """``&x`` or ``&x+4`` of the untyped dialect."""
 
     base: Name
@@ -58,8 +53,7 @@ class AddressOf:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """``p|q``, the two destinations of ``setp``."""
 
     first: Name
@@ -67,24 +61,21 @@ class Pair:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Negated:
+class Negated(Struct, frozen=True):
     """``!p``, a negated source predicate."""
 
     name: Name
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Struct, frozen=True):
     """``{a, b}``, a vector of operands."""
 
     items: tuple[Name | Number | Float | Sum, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """``[base]`` or ``[base+offset]``. ``extra`` is a qualifier after it (``.unified``), or ``coordinates`` where
     instructions that are not modelled have further operands inside the brackets; ``coordinates`` is the vector of a
     tensor access, ``[map, {c0, c1}]``."""
@@ -99,8 +90,7 @@ class Memory:
 Operand = Name | Number | Float | Sum | AddressOf | Memory | Pair | Negated | Vector
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """``@p`` or ``@!p`` before an instruction."""
 
     name: Name
@@ -108,16 +98,14 @@ class Guard:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """``name:``; it stands for the instruction that follows."""
 
     name: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """One instruction. ``qualifiers`` are without the leading dot; ``text`` is the input with single spaces."""
 
     opcode: str

@@ -8,9 +8,10 @@ instruction has at most one (two for the types of ``cvt``); the order of qualifi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from ptxmm.ptx.tables import arithmetic, copies, matrices, memory, others, synchronization, tensorcore, wmma
 from ptxmm.ptx.tables.dialect import dialect_forms
@@ -41,8 +42,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 DIALECT: Mapping[str, Form] = MappingProxyType({form.opcode: form for form in dialect_forms(FORMS)})
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row with what ``qualifiers.py`` asks for each instruction: ``words``, the words of the row's name besides the
     first one, and the groups of each spelling."""
 

@@ -8,21 +8,20 @@ litmus test is in ``must``, where the operations are those of bitsets.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
 
-@dataclass(frozen=True, slots=True)
-class EventSet:
+class EventSet(Struct, frozen=True):
     """A set of events: ``must`` is a bitset, ``may`` maps the events in some executions only to a formula."""
 
     must: int
     may: dict[int, Formula]
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """A relation: ``must[a]`` is the bitset of successors of ``a`` in every execution, ``may[a][b]`` a formula."""
 
     must: list[int]

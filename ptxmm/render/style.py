@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 _CODES = {"green": "32", "red": "31", "yellow": "33", "bold": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """``colour``: write ANSI colour codes."""
 
     colour: bool

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from ptxmm.analysis.compatibility import check_compatible, check_covered
 from ptxmm.analysis.execution import Execution, execution
@@ -35,15 +36,13 @@ from ptxmm.program.unspecified.unknown import Assignment, assignments
 Verdict = Literal["allowed", "forbidden", "impossible", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Reasons that differ only in the instructions that they are about."""
 
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(Struct, frozen=True):
     """An axiom that only says what an order is, with its section of PTX ISA 8.5: it holds in all executions that are
     given reasons for."""
 
@@ -52,8 +51,7 @@ class Assumption:
     section: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainResult:
+class ExplainResult(Struct, frozen=True):
     """Why ``test`` may or may not end in a state with ``state``.
 
     ``verdict``: ``allowed``, by ``execution`` with its ``synchronization``; ``forbidden``: every execution that ends so
@@ -85,8 +83,7 @@ class ExplainResult:
         return None if self.verdict == "unknown" or self.status != "complete" else False
 
 
-@dataclass(slots=True)
-class _Answer:
+class _Answer(Struct):
     """What is known so far."""
 
     status: Status = "complete"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.analysis.explain.events import EventView, Views
 from ptxmm.analysis.explain.reasons import Found
@@ -12,8 +13,7 @@ from ptxmm.cat.derivation import Proof
 from ptxmm.cat.ir import Graph, Model, Node
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """One edge of a chain: ``relation`` is the name of a base relation or a definition of the model, ``text`` and
     ``section`` (of PTX ISA 8.5) say what it is. ``inner``: the chain that a definition stands for; ``detail``: the
     patterns that synchronize. ``backwards``: the chain goes against its direction; then ``first`` is where the
@@ -30,8 +30,7 @@ class Edge:
     strong: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Absence:
+class Absence(Struct, frozen=True):
     """That ``first`` does not come before ``second`` (None: is not in a set) in the order that ``text`` names, nor
     (``unrelated``) the other way round. ``text`` None: in what the axiom demands. ``section`` of PTX ISA 8.5."""
 
@@ -42,8 +41,7 @@ class Absence:
     second: EventView | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """Why the model forbids an execution: ``axiom`` with what it says and its section (of PTX ISA 8.5).
 
     ``edges`` is a chain, which ``closed`` makes a cycle; ``beside`` are edges that hold as well, ``absent`` what
@@ -103,8 +101,7 @@ def _named(model: Model) -> dict[int, str]:
     return {model.definitions[name].index: name for name in (*COMPOSITE, *PATTERNS) if name in model.definitions}
 
 
-@dataclass(slots=True)
-class _Chains:
+class _Chains(Struct):
     """Makes the edges of proofs, and keeps what is beside the chains."""
 
     views: Views

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ptxmm.analysis.execution import location, shown
 from ptxmm.analysis.instruction import Instruction, instruction
@@ -12,8 +12,7 @@ from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Op, ProxyFence, TensormapCopyFence, TensormapFence
 
 
-@dataclass(frozen=True, slots=True)
-class EventView:
+class EventView(Struct, frozen=True):
     """An event of an execution.
 
     ``instruction``: what performs it; None for an initial write, and for the start or end of a thread, which ``text``
@@ -71,8 +70,7 @@ _ACTIONS = {
 }
 
 
-@dataclass(slots=True)
-class Views:
+class Views(Struct):
     """The events of one execution of ``test`` by number, each made once."""
 
     test: Test

@@ -8,7 +8,9 @@ form differs in its order or in its scope, never in both, but that weak accesses
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.strength.forms import below, one_way
 from ptxmm.cat.ir import Coverage
@@ -28,8 +30,7 @@ from ptxmm.ptx.ops import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Weaker:
+class Weaker(Struct, frozen=True):
     """A weaker form (None: no instruction) and how many steps away it is; ``change``: order, scope or removal."""
 
     op: Op | None

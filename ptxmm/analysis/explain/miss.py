@@ -13,8 +13,10 @@ would stay forbidden. Every change found is confirmed by an ordinary search in t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.explain.forms import Weaker, weaker
@@ -34,8 +36,7 @@ from ptxmm.program.test import Placement, Test
 from ptxmm.ptx.ops import Op
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A thread in another place of the scope tree; both places as a litmus test writes them."""
 
     thread: str
@@ -43,8 +44,7 @@ class Move:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(Struct, frozen=True):
     """Changes of instructions, or the move of a thread, that make the states allowed. ``kind``: order, scope, removal
     or placement; ``distance`` counts its steps."""
 
@@ -54,8 +54,7 @@ class Miss:
     move: Move | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Which final states are asked for, and what they are told apart by."""
 
     proposition: Proposition

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.analysis.search import bug
 from ptxmm.cat.derivation import BaseFact, Derivations, Violation, base_facts
@@ -27,8 +28,7 @@ NamedFact = tuple[str | Node, EventName, EventName | None, bool]
 """A fact by the names of its events, which are the same in all executions."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class Found(Struct, frozen=True, eq=False):
     """A violation in one of the executions that end in the states asked about, and all that it rests on."""
 
     witness: Witness

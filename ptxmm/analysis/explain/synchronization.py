@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.analysis.explain.events import EventView, Views
 from ptxmm.analysis.explain.words import COMPOSITE, EDGES
@@ -14,8 +14,7 @@ _SAID = {"cluphase": "sync-cluster", "mbphase": "sync-mbarrier"}
 """Base relations that are left out where the model has a definition that says more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Synchronization:
+class Synchronization(Struct, frozen=True):
     """That ``first`` synchronizes with ``second`` or completes before it, as ``text`` says (``section`` of PTX 8.5)."""
 
     relation: str

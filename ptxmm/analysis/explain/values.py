@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.observe import memory_name, outcome, register_name
 from ptxmm.analysis.result import Value
@@ -32,8 +34,7 @@ MOST_VALUES = 16
 """At most so many values of a register or location are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Impossible:
+class Impossible(Struct, frozen=True):
     """A part of a state that holds at the end of no execution: ``state`` in words; ``values``: those that the
     register or location it is about may have, for each by its name (at most ``MOST_VALUES``); ``unwritten``: a value
     that it asks for, which no write of that size ever writes and no memory holds at the start, or None. ``filtered``:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from ptxmm.cat import index
 from ptxmm.cat.ir import Axiom, Model
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """``text``: what a relation or an axiom is called or says; ``section`` of PTX ISA 8.5, or of the version that it
     names, or None where it is not from there."""
 

@@ -6,11 +6,12 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from ptxmm.analysis.lint import (
     addresses,
@@ -61,8 +62,7 @@ _CHECKS: tuple[Callable[[Site], Iterator[Finding]], ...] = (
 _IGNORE = re.compile(r"//[^\n]*?\bptxmm:[ \t]*ignore(?:\[([^\]\n]*)\])?")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What to look for: rules by id (``PTX102``), by name, by the beginning of an id (``PTX1``), or ``ALL``.
 
     ``select``: if not empty, no other rules than these; ``enable``: these too; ``disable``: not these. ``isa`` and
@@ -76,8 +76,7 @@ class Options:
     arch: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A finding with its place: ``line`` and ``column`` from 1, ``end_line`` and ``end_column`` after its last
     character; ``source`` is the line."""
 
@@ -93,8 +92,7 @@ class Report:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class LintResult:
+class LintResult(Struct, frozen=True):
     """What ``lint`` found in one source. ``statements``: the ``asm`` statements; ``unchecked``: the lines of those
     that macros are part of; ``suppressed``: the findings that comments in the source turn off."""
 

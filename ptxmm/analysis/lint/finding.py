@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.cuda import AsmStatement, Body, Function, Instruction, Unit
 
@@ -11,8 +12,7 @@ _DISPATCH = frozenset({"NV_IF_TARGET", "NV_IF_ELSE_TARGET", "NV_DISPATCH_TARGET"
 """Macros of CUDA that choose code by target."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A rule of ``ptxmm lint``. ``severity`` is error, warning or note; ``section`` is where its reason is written;
     ``default``: whether it is on unless it is selected. Its page is ``docs/lint/ID.md``."""
 
@@ -24,8 +24,7 @@ class Rule:
     default: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """A replacement of the characters from ``start`` to ``end`` of the source."""
 
     start: int
@@ -33,8 +32,7 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A finding of a rule at the characters from ``start`` to ``end`` of the source. ``hint`` is the mend in words,
     ``edits`` what does it, where that is exact."""
 
@@ -46,8 +44,7 @@ class Finding:
     edits: tuple[Edit, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What rules ask about a function: the names in its body, those that are assigned to, the words of the names
     before its body, the bodies of all its ``asm`` statements, and by the index of a token the fence that the statement
     right before it ends with."""
@@ -59,8 +56,7 @@ class Facts:
     fences: Mapping[int, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """An ``asm`` statement with its PTX, as rules see it.
 
     ``isa`` and ``arch`` are what the user compiles for (None: not said); ``registers`` are the names that any

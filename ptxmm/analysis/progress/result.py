@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ptxmm.analysis.execution import Step
 from ptxmm.analysis.instruction import Instruction
@@ -14,8 +15,7 @@ from ptxmm.engines.fairness import Fairness, State
 Verdict = Literal["terminates", "may hang", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A read, or a wait on an mbarrier, that returns the same in every round of a loop.
 
     ``value``: what it reads (of an mbarrier, the number of phases that are complete); ``source``: the instruction that
@@ -29,8 +29,7 @@ class Seen:
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
+class Fate(Struct, frozen=True):
     """What becomes of one thread in an execution that never ends.
 
     ``state``: ends, spins, waits (at a barrier), held (an earlier grid does not end), stops (left out of the schedule
@@ -47,8 +46,7 @@ class Fate:
     seen: tuple[Seen, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressResult:
+class ProgressResult(Struct, frozen=True):
     """Whether every execution of one test under one model ends.
 
     ``verdict``: ``may hang`` with what becomes of the ``threads`` in an execution that never ends; ``terminates`` after

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.strength.superposition import Superposition
@@ -20,8 +22,7 @@ _OPCODE = re.compile(r"(@\S+ )?(\S+)(.*?)(?: \(called .*)?")
 """An instruction on one line: its guard, its opcode and its operands, and where it was inlined."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One instruction is put in the place of another (``replace``), ``insert``-ed before it (in a kernel also
     ``after`` it), or taken away (``remove``).
 
@@ -45,8 +46,7 @@ class Change:
     after: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(Struct, frozen=True):
     """What each step towards a stronger program costs (at least 1).
 
     ``strong``: a weak access becomes ``.relaxed``; ``acquire`` and ``release``: an access or an arrival gets that
@@ -84,7 +84,7 @@ class Costs:
 
 def costs(items: Iterable[str]) -> Costs:
     """The default costs with those of ``items`` (``NAME=N``) in their place. Raises ``PtxmmError`` (kind ``usage``)."""
-    names = [field.name for field in fields(Costs)]
+    names = Costs.__struct_fields__
     chosen: dict[str, int] = {}
     for item in items:
         name, sign, value = item.partition("=")

@@ -7,8 +7,10 @@ a fence. What no step changes are the values and the accesses of the instruction
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.cat.ir import Coverage
 from ptxmm.events.symbolic.variants import Site, Variation
@@ -49,8 +51,7 @@ _FENCES_86: tuple[Order, ...] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Forms:
+class Forms(Struct, frozen=True):
     """The forms of one instruction.
 
     ``steps`` names the steps; ``forms`` pairs each form (None: no instruction) with the numbers of its

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import combinations, permutations
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.strength.changes import Change, insertion, removal, replacement
 from ptxmm.analysis.strength.structure import Step, differs
@@ -25,8 +27,7 @@ Chosen = tuple[int, ...]
 """Steps by their numbers; of those that put instructions into one place the first comes first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where an instruction of a changed program comes from: it stands before the instruction ``gap`` of its thread as
     written (or is that one); it is the instruction ``index`` of it (None: a new one); ``step`` put it there as the
     ``part``-th (-1: it stands where it stood), ``after`` the one before that gap."""
@@ -38,8 +39,7 @@ class Origin:
     after: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Combined:
+class Combined(Struct, frozen=True):
     """The program ``test`` that the steps ``chosen`` make; ``origins`` of the instructions of each thread."""
 
     chosen: Chosen

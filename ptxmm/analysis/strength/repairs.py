@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
+
+from msgspec import Struct, field
 
 from ptxmm.analysis.strength.changes import Change, Costs
 from ptxmm.analysis.strength.family import Family
@@ -17,8 +18,7 @@ from ptxmm.events.symbolic.variants import Switch
 from ptxmm.program.test import Test
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Struct, frozen=True):
     """The switches ``added`` to the program of some steps; ``cost`` of all."""
 
     chosen: Chosen
@@ -28,8 +28,7 @@ class Repair:
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(Struct, frozen=True):
     """A program of some steps, which cost ``cost``; ``sets`` of its switches, ``least`` those that were accepted."""
 
     program: Combined

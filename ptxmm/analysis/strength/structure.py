@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from math import prod
 from typing import Literal
 
 import networkx as nx
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.strength.barriers import groups_of, instructions, met, places
@@ -56,8 +57,7 @@ Site = tuple[int, int]
 Kind = Literal["cp.async", "bulk", "wgmma"]
 
 
-@dataclass(frozen=True, slots=True)
-class Structural:
+class Structural(Struct, frozen=True):
     """What can be taken away at once: ``edits``; ``at``: its first instruction; ``text`` what it is about."""
 
     edits: Edits
@@ -65,8 +65,7 @@ class Structural:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step towards a repair: instructions ``added`` before those at sites (at the length of the body: at its end),
     ``moved`` from a site to before an earlier one of its thread, or ``replaced``.
 
@@ -207,7 +206,7 @@ def _one(steps: Sequence[Step]) -> Step:
 def differs(test: Test, site: Site, new: Op) -> tuple[tuple[str, object], ...]:
     """The fields of ``new`` that the instruction at a site has otherwise."""
     old = test.threads[site[0]].body[site[1]]
-    values = ((f.name, getattr(new, f.name)) for f in fields(new))
+    values = ((name, getattr(new, name)) for name in new.__struct_fields__)
     return tuple((name, value) for name, value in values if value != getattr(old, name))
 
 

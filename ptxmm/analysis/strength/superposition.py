@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.strength.forms import Forms, forms_of, scopes_of
 from ptxmm.analysis.strength.units import units
@@ -42,8 +44,7 @@ ORDERED = (Load, Store, Atomic, Multimem, *(kind for kinds in FAMILIES.values() 
 """Between two of these a fence can have an effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """What a site of the superposition is in the program as written: the instruction ``index`` of a thread, or,
     where ``added``, the ``rank``-th of the candidates before it."""
 
@@ -53,8 +54,7 @@ class Place:
     rank: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Superposition:
+class Superposition(Struct, frozen=True):
     """``test``: the strongest program. ``forms`` and ``places``: those of each of its instructions that varies.
 
     ``owners``: for each the first of those that change together with it, whose switches are theirs.

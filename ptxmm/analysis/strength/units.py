@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
 
 from ptxmm.analysis.instruction import written
 from ptxmm.events.symbolic.variants import Site
@@ -25,8 +26,7 @@ Unit = Hashable
 """What instructions have in common that change together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(Struct, frozen=True):
     """The instructions of a test: ``of`` each site its unit, the ``sites`` of each unit in the order of the test."""
 
     of: Mapping[Site, Unit]

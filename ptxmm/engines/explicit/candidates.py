@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.explicit.final import Finals
@@ -19,8 +20,7 @@ from ptxmm.program.shared.tensors import field_start
 from ptxmm.program.test import EventId
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """What is executed of a thread's trace: its first ``length`` events, and of its steps at barriers those that
     complete, ``passed`` (a thread may wait for ever half-way)."""
 
@@ -52,8 +52,7 @@ def executed(trace: Trace, meeting: Meeting) -> Path:
     return Path(trace, steps[reached].event if reached < len(steps) else len(trace.events), reached)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Bytes of a read that come from one write: ``size`` bytes from ``offset`` of the object on, in ``cell``."""
 
     read: int
@@ -62,8 +61,7 @@ class Part:
     size: int
 
 
-@dataclass(slots=True)
-class Candidate:
+class Candidate(Struct):
     """A complete reads-from that the model does not reject outright.
 
     ``rf`` as relations; ``sources[r]`` the writes of the parts of read r; ``values`` by event number; ``leaves`` by

@@ -6,9 +6,10 @@ It shares with the symbolic engine the test, the text of the model and the table
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
+
+from msgspec import Struct
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
@@ -66,8 +67,7 @@ def search(
     return task.result
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Struct, frozen=True):
     """A choice of paths and of a meeting of barriers.
 
     ``meeting``: phases, tokens and completed mbarriers. ``bounded``: some thread is cut by the bound; ``deadlocked``:

@@ -8,9 +8,10 @@ overlap. That of an mbarrier is the number of phases it has completed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from ptxmm.events.explicit.relations.execution import Layout, initial_value
 from ptxmm.events.explicit.trace import Cell
@@ -23,8 +24,7 @@ Completed = Mapping[tuple[str, int], int]
 """How many phases each mbarrier (physical object and offset) has completed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Bytes of an observed element: the slot that they are chosen with, None if no thread writes them."""
 
     slot: Cell | None

@@ -8,9 +8,11 @@ for ever (``steady``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
@@ -52,8 +54,7 @@ _MBARRIER_BYTES = 8
 _MAY_BLOCK = ("bar.sync", "bar.red", "warp.sync", "warp.exchange", "cluster.wait")
 
 
-@dataclass(frozen=True, slots=True)
-class Hang:
+class Hang(Struct, frozen=True):
     """An execution that never ends.
 
     ``test``: the program it is an execution of, in which threads that spin are ``spinning``. ``runs`` and ``states`` by
@@ -78,8 +79,7 @@ class Hang:
     writers: frozenset[tuple[int, int, str, int, int]]
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(Struct):
     """``hang``: an execution that never ends, if one was found. ``bounded``: without one, some execution goes round a
     loop more often than the bound, in another way than one that was judged."""
 
@@ -87,8 +87,7 @@ class Answer:
     bounded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Struct, frozen=True):
     """A choice of runs and of a meeting of barriers."""
 
     test: Test
@@ -99,8 +98,7 @@ class _Case:
     links: Links
 
 
-@dataclass(slots=True)
-class _Runs:
+class _Runs(Struct):
     """The runs of one thread by what becomes of it."""
 
     by_state: dict[State, list[Run]] = field(default_factory=dict)

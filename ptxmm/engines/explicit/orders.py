@@ -8,7 +8,8 @@ each pair of the symmetric kind. Otherwise every partial order is tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.cat import Axiom, Model, Node
 from ptxmm.cat.evaluate import Evaluator
@@ -25,8 +26,7 @@ _SOURCES = ("rf", "fr")
 _LATE = frozenset(("co", "fr"))
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What the text of a model says about its witnesses.
 
     ``required``: the checks that are no flags; ``early``: those of them that more of any witness can only break.
@@ -80,8 +80,7 @@ def rules(model: Model) -> Rules:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Independent:
+class Independent(Struct, frozen=True):
     """What reads-from have in common that differ in values only: coherence order ``co``; ``chains``: relations that
     must have no cycle with reads-from; ``flagging``: some flag that is not known holds in all of them."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.engines.fairness import State
 from ptxmm.events.explicit.trace import Event, Trace
@@ -14,8 +15,7 @@ _UNNOTICED = ("R", "F", "PF", "MBW", "MBP", "AW", "GD")
 """Events that no other thread notices."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """The first ``length`` events and ``steps`` steps of ``trace``; ``state`` unless a barrier holds the thread up
     before. ``spin``: the program that the trace is of, if it is that of a thread that spins."""
 

@@ -7,7 +7,8 @@ axiom of the model are checked from the instructions and from the text of the mo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
@@ -40,8 +41,7 @@ class Unconfirmed(Exception):
     """A witness that is not an execution of the program under the model; the argument says why."""
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """What is kept of a choice of paths: its layout, an evaluator with the static values, final cells."""
 
     layout: Layout
@@ -50,8 +50,7 @@ class _Known:
     finals: dict[Observed, Finals]
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(Struct, frozen=True):
     """An execution rebuilt from a witness: its events (``layout``), the values of its relations (``evaluator``; those
     that are not defined in the model by name through ``base``), what each write has written, by number (0 for other
     events), and coherence order. ``misuse``: what it does that has no meaning beside flags of the model, or None."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.cat.ir import Model, Node
 from ptxmm.engines.result import Limits, Observed, Witness
@@ -20,8 +21,7 @@ InitialWrite = tuple[str, int, int]
 """The initial write of a byte range: physical key, offset, size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """That ``relation`` (a node of the model, or the name of a base relation) relates ``first`` to ``second``, or,
     where not ``holds``, does not. Without ``second``, that the set ``relation`` has ``first``."""
 

@@ -8,8 +8,9 @@ ever?
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
+
+from msgspec.structs import replace
 
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed

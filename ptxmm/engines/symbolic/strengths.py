@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.cat.ir import Model
 from ptxmm.engines.result import Limits, Observed, Witness
@@ -14,8 +15,7 @@ from ptxmm.program.test import Test
 from ptxmm.relations.formula import FALSE, Formula
 
 
-@dataclass(frozen=True, slots=True)
-class Unwanted:
+class Unwanted(Struct, frozen=True):
     """What an execution must not do: end in a state that ``proposition`` holds of, raise one of ``flags``, have no
     meaning (``undefined``), or leave threads waiting for ever (``deadlock``)."""
 

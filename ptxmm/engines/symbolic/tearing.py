@@ -8,8 +8,9 @@ require: a read that took bytes from two writes would take one from a write and 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Model, Node
@@ -29,8 +30,7 @@ _STATIC = frozenset(
 """Base names whose value does not depend on what reads return."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """``single``: no read takes a byte from a write it is so related to and another from one before that write.
     ``ordered``: writes that are so related are ordered by coherence."""
 

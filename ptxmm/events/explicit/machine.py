@@ -6,8 +6,9 @@ What each instruction does with it is in ``accesses``, ``asynchronous``, ``synch
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ptxmm.events.explicit.matrices.products import products
 from ptxmm.events.explicit.readings import Readings
@@ -49,8 +50,7 @@ Domain = Callable[[Node, Trace, bool], frozenset[int] | None]
 argument says so); None: not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """A byte of memory: its object (never a proxy alias), the object it physically lies in, and its offset there."""
 
     item: MemoryObject
@@ -67,8 +67,7 @@ class Spot:
         return (self.item.replicas[number], first, size), (f"{self.item.key} at {number}", first, size)
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A thread ready to run: its number, its control flow (``around``: which backward branches are around each
     instruction), where addresses lie, how copies are divided, and whether its start and its end are events of API
     synchronization (``api``), and its exit one that barriers may wait for (``exits``). ``lanes`` and ``mates``: the
@@ -107,8 +106,7 @@ class Program:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """What a run is given (see ``interpreter.run``)."""
 
     values: Mapping[EventId, int] | None = None
@@ -120,8 +118,7 @@ class Given:
     prune: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """An asynchronous operation in its trace: the events that finish its reads, and those that finish all of it."""
 
     read: tuple[int, ...]

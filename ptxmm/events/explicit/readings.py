@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
+class Readings(Struct, frozen=True):
     """``simplify``: not dep=syn, false dependencies are broken (A21). ``essential``: dep=value, and so are those on
     values that make no difference (A55). ``tear``: tear=on, a racy read may mix the bytes of several writes (A11).
     ``split``: b128=split (A13). ``failing_writes``: cas-failure=write, a compare-and-swap that fails writes the old

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.test import TENSORMAP, EventId
@@ -12,8 +12,7 @@ Cell = tuple[str, int, int]
 """Bytes of memory: key of the object, offset of the first byte in it, number of bytes."""
 
 
-@dataclass(slots=True)
-class Event:
+class Event(Struct):
     """One event of a thread, or an initial write (``op`` None).
 
     ``kind``: R W; F (memory and proxy fences); BA BW CA CW MBI MBA MBW MBP MBV (barriers, clusters,
@@ -65,8 +64,7 @@ class Event:
         return self.opaque or (self.kind == "R" and isinstance(self.op, TensormapReplace | TensormapCopyFence))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What an instruction does in the simulation of barriers.
 
     ``kind``: bar.sync bar.arrive bar.red warp.sync warp.exchange cluster.arrive cluster.wait mb.init mb.inval mb.arrive
@@ -98,8 +96,7 @@ class Step:
     aligned: tuple[object, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """An instruction whose result is made of the values that several threads give.
 
     ``name``: red.OP (a barrier with a reduction), or as in ``ops.WarpExchange``; ``type``: of the operand. ``key``:
@@ -136,8 +133,7 @@ Position = tuple[int, int]
 """How many events and how many steps of a trace come before something."""
 
 
-@dataclass(slots=True)
-class Trace:
+class Trace(Struct):
     """One path of a thread.
 
     ``end``: ``end``; ``cut`` (a backward branch was to be taken once more than the bound); ``spin`` (a spin loop

@@ -7,8 +7,9 @@ reached after as many rounds as there are writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.exchanges import Exchanges
 from ptxmm.events.symbolic.barriers.scenarios import Scenario, scenarios

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value
 from ptxmm.program.test import EventId, MemoryObject
@@ -10,8 +10,7 @@ from ptxmm.ptx.ops import Op
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a memory event may act: the object by its virtual and physical key and the byte range in it."""
 
     when: Formula
@@ -30,8 +29,7 @@ Mbarrier = tuple[str, int]
 """An mbarrier: the physical key of its object and the byte offset in it."""
 
 
-@dataclass(slots=True)
-class Event:
+class Event(Struct):
     """An event of a thread. ``kind``: R W F PF AF BA BW CA CW MBI MBA MBW MBP (a wait that returns false) MBV
     (``mbarrier.inval``) ISS AW API EX GD (``griddepcontrol.launch_dependents``).
     ``value``: what a write writes, or a read returns (of the access's width).
@@ -69,8 +67,7 @@ class Event:
         return self.operation >= 0 and self.kind != "ISS"
 
 
-@dataclass(slots=True)
-class Operation:
+class Operation(Struct):
     """An asynchronous operation on some path: the events that it is issued after and those that perform it, by number.
 
     ``kind``: cp.async bulk store arrive wgmma. ``grouped``: whether a commit of its kind puts it into a group.
@@ -83,8 +80,7 @@ class Operation:
     events: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class SyncEvent:
+class SyncEvent(Struct):
     """A step of a thread that takes part in the simulation of barriers, on some path, with its possible operands.
 
     ``kind``: bar.sync bar.arrive bar.red warp.sync warp.exchange cluster.arrive cluster.wait mb.init mb.inval mb.arrive
@@ -132,8 +128,7 @@ class SyncEvent:
     aligned: str | None = None
 
 
-@dataclass(slots=True)
-class ThreadEvents:
+class ThreadEvents(Struct):
     """What one thread may do: when it ends (``completed``, or ``cut`` by the bound) and with which registers.
     ``loops``: for each backward branch when it is the one that is cut. ``spun``: when it would go round a spin loop
     once more."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from ptxmm.events.symbolic.barriers.state import members
 from ptxmm.events.symbolic.event import Event, Operation, Place
@@ -18,8 +19,7 @@ from ptxmm.ptx.ops import GridControl, Wgmma
 from ptxmm.relations.formula import FALSE, Formula, Formulas
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(Struct, frozen=True):
     """Open branches with one join, where the registers ``assigned`` come to depend on ``reads``, by branch."""
 
     assigned: frozenset[str]
@@ -30,8 +30,7 @@ Queue = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 """The committed groups of asynchronous operations, oldest first, and the operations that are in no group yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assumed:
+class Assumed(Struct, frozen=True):
     """What an execution of the program supposes, until later executions know better.
 
     ``borders``: for an object whose accesses are divided, the offsets where. ``stuck``: the steps at which a thread may
@@ -45,8 +44,7 @@ class Assumed:
     results: Mapping[EventId, Mapping[int, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """How a program is read: ``unroll`` bounds loops, ``tear`` splits accesses into bytes where that may be seen (A11),
     ``simplify`` drops dependencies (A21), ``values`` those on values that make no difference too (A55), ``split128``
     makes two accesses of 16 bytes (A13), ``whole`` one of a vector (A57), by ``cas_writes`` a compare-and-swap that
@@ -70,8 +68,7 @@ Use = tuple[str, object]
 """A register and who has used it: ``thread``, ``fragment`` or the kind of product that it was an accumulator of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Products:
+class Products(Struct, frozen=True):
     """A moment of a path with ``wgmma``: when there was a ``wgmma.fence`` (``fenced``), when a register has been used
     since the last one (``used``), and when a product, by its number, has not been waited for (``running``)."""
 
@@ -80,8 +77,7 @@ class Products:
     running: Mapping[int, Formula] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class State:
+class State(Struct):
     """One path: when it is taken, what it knows. ``queues``: for each kind its groups of asynchronous operations.
     ``left``: the reads that decided that the loops so far were left; ``missed``: those that decided whether it came to
     the barriers so far. ``products``: in threads with ``wgmma``."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations, pairwise
+
+from msgspec import Struct, field
 
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents, initial_values
@@ -21,8 +22,7 @@ Cell = tuple[str, int, int]
 """A byte range that reads and writes take as a unit: physical key, offset, size."""
 
 
-@dataclass(slots=True)
-class Program:
+class Program(Struct):
     """Every execution of a test up to the bound, as formulas over choices.
 
     Events 0 .. len(events)-1 belong to threads; ``initial[cell]`` is the number of the initial write of a cell.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.events.symbolic.barriers.scenarios import cta_key

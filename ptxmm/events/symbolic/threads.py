@@ -7,8 +7,10 @@ as variables over the possible values of their locations; ``choices`` ties them 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.events.symbolic.event import ThreadEvents
@@ -25,8 +27,7 @@ from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """What the control flow of a thread gives to every execution of it; see ``program.control``.
 
     ``idle``: the branches of spin loops that only wait at mbarriers. A round of theirs in which the wait fails has no

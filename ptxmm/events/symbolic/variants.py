@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.event import Event
 from ptxmm.ptx.ops import Op
@@ -17,8 +19,7 @@ Switch = tuple[int, int, int]
 several sites change together, it is named after one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
+class Variation(Struct, frozen=True):
     """The forms that an instruction may take, each with the switches that it needs.
 
     It has the form whose switches are all on and whose set of switches is the largest: of any two forms
@@ -34,8 +35,7 @@ class Variation:
         return max((form for form in self.forms if form[1].issubset(on)), key=lambda form: len(form[1]))[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Alternatives:
+class Alternatives(Struct, frozen=True):
     """The variations of a program. ``switches``: the variable of each; ``forms``: those of each site, and when."""
 
     switches: Mapping[Switch, Formula]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.events.explicit.values import arithmetic
 from ptxmm.formats.modules.objects import Object
@@ -35,15 +36,13 @@ _ORDERS = {
 """Of addresses in one variable: their order is that of the offsets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generic:
+class Generic(Struct, frozen=True):
     """The generic address of a variable whose state space is a window, plus an offset in bytes."""
 
     place: Sym
 
 
-@dataclass(frozen=True, slots=True)
-class Half:
+class Half(Struct, frozen=True):
     """32 bits of the address of a variable in global memory, ``high`` or low ones: in their place in 64 bits where they
     are ``placed``, else the lowest bits of a register, with zeros before them."""
 

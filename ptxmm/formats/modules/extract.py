@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import fields, replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ptxmm.formats.writer import write
 from ptxmm.program.condition import (
@@ -82,8 +83,8 @@ def _renamed(thread: Thread, names: dict[str, str]) -> Thread:
 
 
 def _with_names(op: Op, names: dict[str, str]) -> Op:
-    changes = {field.name: _item(getattr(op, field.name), names) for field in fields(op)}
-    return replace(op, **changes)  # type: ignore[arg-type]
+    changes = {name: _item(getattr(op, name), names) for name in op.__struct_fields__}
+    return replace(op, **changes)
 
 
 def _item(item: object, names: dict[str, str]) -> object:

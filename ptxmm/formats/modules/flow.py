@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.program.graph import Graph, dominates, dominators, graph_of, live, natural_loop
 from ptxmm.ptx.isa import definitions, uses
@@ -15,8 +16,7 @@ def matters(op: Op) -> bool:
     return not isinstance(op, COMPUTING)
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """``after[pc]``: where control may go from an instruction: on, and then to the target of a branch. ``order[pc]``:
     its place in reverse post-order, for all that control ever reaches. ``loops[pc]``: the headers of the natural loops
     around it, outermost first. ``live[pc]``: the registers that are read from there on before they are written. The

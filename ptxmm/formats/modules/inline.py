@@ -7,7 +7,9 @@ names of ``special``, parameters are registers (of functions) or constants (of t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.modules.launch import Launch
@@ -43,8 +45,7 @@ _INTRINSICS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """An instruction of the flat list. ``refusal``: why it can't be modelled; ``effect``: it may do more than give its
     registers values, so that the refusal counts wherever it is executed."""
 
@@ -54,8 +55,7 @@ class Step:
     effect: bool = False
 
 
-@dataclass(slots=True)
-class Flat:
+class Flat(Struct):
     """A kernel with its calls inlined: steps and labels in order, registers and variables by their unique names.
 
     ``remarks``: what the reader of a verdict has to know, each once. ``by_value``: the objects that are parameters.
@@ -213,7 +213,7 @@ class _Frame:
 
     def vector(self, vector: syntax.Vector) -> syntax.Vector:
         items = tuple(self.operand(item) for item in vector.items)
-        return replace(vector, items=items)  # type: ignore[arg-type]
+        return replace(vector, items=items)
 
     def indexed(self, item: syntax.Instruction, place: Place | None) -> None:
         """``brx.idx``: a branch for each target (PTX ISA 9.7.13.4). An index beyond them has no meaning:

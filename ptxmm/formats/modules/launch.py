@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.files import MAX_BYTES, NotToml, toml
@@ -36,8 +38,7 @@ _PLACES = ("kernel", "args", "threads", "shared", "block", "cluster", "condition
 _CHECKS = {"condition", "races", "robust", "unroll"}
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Bytes of an argument: ``value`` in ``type`` (None: that of the parameter) at ``offset``."""
 
     offset: int
@@ -45,16 +46,14 @@ class Piece:
     value: Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """The value of one parameter of the kernel."""
 
     pieces: tuple[Piece, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMapSpec:
+class TensorMapSpec(Struct, frozen=True):
     """A tensor map (PTX ISA 5.5): see ``program.test.TensorMap``."""
 
     target: str
@@ -65,8 +64,7 @@ class TensorMapSpec:
     steps: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectSpec:
+class ObjectSpec(Struct, frozen=True):
     """An object of global memory, or what is said of a variable of the module: ``type`` and ``count`` are None then.
 
     ``initial``: the values of its elements, None where nothing is said, ``unknown`` for no value. ``alignment``: a
@@ -82,8 +80,7 @@ class ObjectSpec:
     alignment: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """One launch. ``threads``: the (cta, thread) numbers that run, in order. ``unroll``: the bound of
     loops, None for that of the command line. ``spans``: where each key stands."""
 

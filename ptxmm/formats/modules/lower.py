@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.formats.modules.inline import Flat, Step
@@ -25,8 +27,7 @@ Locate = Callable[[Place | None], tuple[Span | None, tuple[int, ...]]]
 itself, and the lines of the calls that were inlined, the innermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """The instructions of a kernel; branches jump to indices of ``body``.
 
     ``refused``: for the instructions that can't be modelled why, and whether they do more than give registers values.

@@ -7,9 +7,10 @@ content is opaque, and nothing else accesses its memory (PTX ISA 9.7.14.15.3).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from math import prod
 from typing import Any
+
+from msgspec.structs import replace
 
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.objects import Object
@@ -121,10 +122,10 @@ def _renamed(op: Op, names: Mapping[tuple[str, int], str]) -> Op:
     if not found:
         return op
     changes: dict[str, Any] = {}
-    for field in fields(op):
-        place = getattr(op, field.name)
+    for name in op.__struct_fields__:
+        place = getattr(op, name)
         if any(place is one for one in found) and isinstance(place.base, Sym):
             own = names.get((place.base.name, place.base.offset + place.offset))
             if own is not None:
-                changes[field.name] = Address(Sym(own), 0)
+                changes[name] = Address(Sym(own), 0)
     return replace(op, **changes) if changes else op

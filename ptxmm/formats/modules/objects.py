@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.formats.modules.launch import Launch
@@ -14,8 +16,7 @@ from ptxmm.ptx.ops import Address, Atomic, Load, Op, Store, Sym, Type
 _BYTE = Type("b", 8)
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(Struct, frozen=True):
     """A variable of the module or an object of the launch: ``initial`` None where it has no initial value."""
 
     name: str

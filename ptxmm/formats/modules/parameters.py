@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.modules.launch import Argument, Launch, place
@@ -13,8 +14,7 @@ from ptxmm.ptx.module import Function, Variable
 from ptxmm.ptx.ops import Type
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A parameter of the kernel: its bytes, and addresses in it by their offset; ``whole``: the object it is."""
 
     variable: Variable

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.evaluate import Known, evaluate
@@ -37,8 +38,7 @@ MAX_INSTRUCTIONS = 20_000
 Node = tuple[int, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """A predicate that is true iff ``register`` is ``number`` (or is not, unless ``equal``)."""
 
     register: str

@@ -9,7 +9,8 @@ something needed is executed. A loop that is left out is taken to end.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.formats.modules.flow import matters
 from ptxmm.formats.modules.lower import Code

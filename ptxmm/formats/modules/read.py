@@ -81,7 +81,7 @@ def parse_cuda(
 
 
 def _with_remarks(test: Test, remarks: tuple[str, ...]) -> Test:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     assert test.claims is not None
     return replace(test, claims=replace(test.claims, remarks=(*remarks, *test.claims.remarks)))

@@ -10,9 +10,11 @@ complete whatever the bounds are: a loop that is left in it is bounded by the en
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.formats.modules.evaluate import Generic, Half, Known
 from ptxmm.formats.modules.flow import Flow, live_registers, matters
@@ -57,8 +59,7 @@ _NAMES_VARIABLES = (Mapa, CtaRank, ConvertAddress)
 _BY_DESCRIPTOR = {Wgmma: "wgmma.mma_async", TensorProduct: "tcgen05.mma", TensorCopy: "tcgen05.cp"}
 
 
-@dataclass(frozen=True, slots=True)
-class Residue:
+class Residue(Struct, frozen=True):
     """What is left of a kernel for one thread. ``origin[i]``: the index in the kernel of instruction i."""
 
     body: tuple[Op, ...]
@@ -253,12 +254,11 @@ def _half(register: Reg, type_: Type, value: Half, source: Source) -> Op:
 def _sources(kind: type[Any]) -> tuple[tuple[str, str], ...]:
     """The fields of an operation that hold what it reads and may hold constants: operands and addresses."""
     found: list[tuple[str, str]] = []
-    for field in fields(kind):
-        text = str(field.type)
+    for name, text in kind.__annotations__.items():
         if "Address" in text and "Operand" not in text:
-            found.append((field.name, "address"))
+            found.append((name, "address"))
         elif "Operand" in text:
-            found.append((field.name, "operand"))
+            found.append((name, "operand"))
     return tuple(found)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.formats.modules.flow import live_registers
@@ -39,8 +41,7 @@ _State = dict[str, Guard | None]
 """The registers that may not have been written: None, or a guard that would show by being true that they have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritten:
+class Unwritten(Struct, frozen=True):
     """A thread with a value for what it reads before it writes it. ``variables``: where these values are from, by the
     register; ``registers``: those that were added."""
 

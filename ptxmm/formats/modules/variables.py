@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.formats.modules.inline import Flat

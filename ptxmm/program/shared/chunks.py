@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
+
+from msgspec import Struct, field
 
 from ptxmm.program.accesses import touches
 from ptxmm.program.condition import MemoryTerm, Term, terms
@@ -59,8 +60,7 @@ Chunk = tuple[int, int]
 Kind = Literal["scalar", "element", "copy", "tile"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
+class _Access(Struct, frozen=True):
     """One access of an instruction: ``[address + offset, + size)``; ``everywhere``: in all CTAs that have the name;
     ``unit``: the bytes of an element of a matrix."""
 
@@ -73,8 +73,7 @@ class _Access:
     unit: int = 0
 
 
-@dataclass(slots=True)
-class _Object:
+class _Object(Struct):
     """The accesses by name of one object: of ``tiles`` also the bytes of an element; ``shown``: elements that the
     condition names. ``borders`` is filled in when it is asked for."""
 

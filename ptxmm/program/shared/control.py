@@ -6,7 +6,8 @@ A straight-line thread needs nothing of this and costs nothing: networkx is impo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.program.graph import (
     Graph,
@@ -58,8 +59,7 @@ BARRIERS = (Barrier, BarrierReduction, WarpBarrier, ClusterBarrier)
 """Barriers that do not wait for threads which have exited."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlFlow:
+class ControlFlow(Struct, frozen=True):
     """What both event layers need to know of the branches of a thread; pcs are indices into its body.
 
     ``join``: for each conditional branch and each predicated ``exit``, its immediate post-dominator: the first pc

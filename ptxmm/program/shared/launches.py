@@ -7,7 +7,8 @@ waits for them. What comes before the end of a grid that never ends is an execut
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.program.condition import RegisterTerm, terms
 from ptxmm.program.shared.stopped import known_filter, weakened

@@ -8,8 +8,9 @@ for the engines to find.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ptxmm.program.test import MemoryObject, Placement
 from ptxmm.ptx.ops import (
@@ -51,8 +52,7 @@ _STRONG = ("global", "shared::cluster")
 _READ_ONLY = {"const": "5.1.3", "param": "5.1.6"}
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What holds of an operand that is an address.
 
     ``form``: the state space whose addresses it takes; None: a generic address. ``spaces``: where the byte has to lie,

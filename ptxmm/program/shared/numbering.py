@@ -9,7 +9,6 @@ own for each instruction, and so has what meets with another number where paths 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import fields
 from typing import Any, NamedTuple, cast
 
 from ptxmm.program.graph import Graph, reach, strong_components
@@ -123,7 +122,7 @@ class _Numbering:
         """What ``op`` does; two that write registers do the same only if these have the same names."""
         type_ = getattr(op, "type", None)
         bits = 64 if type_ is None else type_.bits * getattr(op, "packed", 1)
-        kept = [(f.name, getattr(op, f.name)) for f in fields(op) if f.name not in ("source", "guard")]
+        kept = [(name, getattr(op, name)) for name in op.__struct_fields__ if name not in ("source", "guard")]
         what = (type(op), *(item if name == "dst" else self.told(item, bits, numbers) for name, item in kept))
         return Described(what, None if op.guard is None else self.guard(op.guard, numbers))
 
@@ -171,7 +170,7 @@ class _Numbering:
     def made(self, op: Op, numbers: _Numbers) -> _Numbers:
         """The numbers of what ``op`` computes; none of what it gets from elsewhere."""
         results = _RESULTS.get(type(op), ())
-        kept = (f.name for f in fields(op) if f.name not in (*results, "source", "guard")) if results else ()
+        kept = (name for name in op.__struct_fields__ if name not in (*results, "source", "guard")) if results else ()
         given = tuple(self.operand(getattr(op, name), numbers) for name in kept)
         made: _Numbers = {}
         for field in results:

@@ -9,7 +9,8 @@ final state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.program.graph import dominates, dominators, graph_of, live, natural_loop, reach
 from ptxmm.program.test import Thread
@@ -46,8 +47,7 @@ _STEADY = (*COMPUTING, Load, Atomic, Fence, ProxyFence, TensormapFence, Mbarrier
 """Instructions of loops whose rounds may all be alike: those that look, and atomics that may write what they read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A natural loop: the pc of its ``header``, which dominates all of ``body``, the pcs of the loop (sorted).
 
     ``carried``: registers that a round may leave different for the next one, in a way that matters to what the thread
@@ -62,8 +62,7 @@ class Loop:
     again: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Spinning:
+class Spinning(Struct, frozen=True):
     """A thread that spins: ``thread`` runs as before until it comes to the header of ``loop`` for the ``arrival``-th
     time, then twice round the loop at the pcs in ``first`` and ``second``, and then stops with 1 in ``SPINS``. A
     run that leaves the loop in these rounds stops with 0 there. ``origin`` has the pc in the original thread of every

@@ -7,9 +7,10 @@ A tensor map is opaque. Here its fields lie one after the other in an arrangemen
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from ptxmm.program.test import TensorMap
 from ptxmm.ptx.ops import Type
@@ -71,8 +72,7 @@ REDUCIBLE: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The element types of each reduction (9.7.10.24.10); a tensor of .b32 or .b64 is one of integers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """What a tensor map says: the global address, the type of an element, for each dimension, innermost first, the size
     of the box, that of the tensor and the traversal stride, and for each but the innermost the stride in bytes."""
 

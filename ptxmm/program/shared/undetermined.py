@@ -7,7 +7,8 @@ Such a value is as unknown as that of memory without an initial value, and stand
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.program.condition import MemoryTerm, Term, terms
 from ptxmm.program.naming import error
@@ -48,8 +49,7 @@ _WORD = 8
 """An access of at most so many bytes sees one value; a longer part is told apart by the elements of its object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(Struct, frozen=True):
     """An instruction that writes undetermined values. ``thread`` and ``pc`` say which; ``name``: in results.
 
     ``ranges``: for each physical object that it may write, the first byte and the end; ``begin``: where its first byte

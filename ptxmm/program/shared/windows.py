@@ -12,7 +12,8 @@ that means the same everywhere (5.1.7).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.program.shared.legality import own_cta

@@ -8,9 +8,10 @@ which every ``activemask`` has its mask as an operand; the engines know nothing 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice, product
 from math import prod
+
+from msgspec.structs import replace
 
 from ptxmm.program.graph import graph_of, post_dominators
 from ptxmm.program.shared.control import around

@@ -10,9 +10,11 @@ there. A lane that is alone in the test stands for its warp, and is elected.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.program.condition import RegisterTerm, terms
@@ -59,8 +61,7 @@ def untried_leaders(test: Test, asked: Collection[int] = ()) -> list[str]:
     return [warp.words() for warp in found]
 
 
-@dataclass
-class _Warp:
+class _Warp(Struct, dict=True):
     """The lanes of a warp of which several are in the test, and elect: thread by thread."""
 
     test: Test

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.program.condition import (
     AddressTerm,
@@ -84,11 +85,10 @@ def position_uses(test: Test) -> list[str]:
     return list(search.found)
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     test: Test
-    registers: list[dict[str, Places]] = field(init=False)
-    content: dict[str, dict[tuple[int | None, int], Places]] = field(init=False)
+    registers: list[dict[str, Places]] = field(default_factory=list)
+    content: dict[str, dict[tuple[int | None, int], Places]] = field(default_factory=dict)
     """By the physical object, the offset of the word (None: any) and its bytes: the addresses it may hold."""
     shuffled: Places = _NONE
     collect: bool = False
@@ -98,7 +98,6 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.registers = [{} for _ in self.test.threads]
-        self.content = {}
         objects = self.test.objects
         for item in objects.values():
             if item.type.bits not in _WIDTHS or item.unknown or item.tensormap is not None:

@@ -9,9 +9,11 @@ value is undetermined is treated in the same way (see ``undetermined``).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.program.condition import (
@@ -173,8 +175,7 @@ def _content(test: Test, writer: Writer) -> Undetermined:
     return op.content
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """A test in which the unknown elements have values: ``bytes`` are those put for the ones of ``unknown_bytes``."""
 
     test: Test

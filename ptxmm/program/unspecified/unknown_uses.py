@@ -8,7 +8,8 @@ only constants are moved to. Values are followed through registers and memory wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Sized
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.program.accesses import touches
 from ptxmm.program.condition import Comparison, IntegerTerm, MemoryTerm, RegisterTerm, Term
@@ -54,8 +55,7 @@ _UNSEEN = (*WRITERS, WmmaLoad, Wgmma, TensorCopy, TensorProduct)
 """Of what these read and write no value is known, whatever memory holds."""
 
 
-@dataclass(slots=True)
-class UnknownUses:
+class UnknownUses(Struct):
     """``found``: where unknown values are computed with, or compared with what is computed, in words. ``widths``: the
     bytes of the pieces in which they are moved and compared."""
 
@@ -63,13 +63,13 @@ class UnknownUses:
     compared: Sequence[Comparison]
     found: dict[str, None] = field(default_factory=dict)
     widths: set[int] = field(default_factory=set)
-    _unknown: set[str] = field(init=False)
+    _unknown: set[str] = field(default_factory=set)
     _computed: set[str] = field(default_factory=set)
     _objects: dict[str, set[int]] = field(default_factory=dict)
-    _held: list[set[str]] = field(init=False)
-    _made: list[set[str]] = field(init=False)
+    _held: list[set[str]] = field(default_factory=list)
+    _made: list[set[str]] = field(default_factory=list)
     _known: dict[str, Sym] = field(default_factory=dict)
-    _reachable: set[str] = field(init=False)
+    _reachable: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         objects = self.test.objects

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal, cast
+
+from msgspec.structs import replace
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.makers.common import B64, U32, Maker, guard, source, source_predicate

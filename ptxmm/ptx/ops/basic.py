@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ptxmm.errors import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(Struct, frozen=True):
     """A fundamental type of PTX 5.2: ``kind`` is one of ``b u s f bf pred``, ``bits`` its width (1 for predicates).
 
     ``bf16`` has kind ``bf``. Values of ``f`` and ``bf`` types are their bit patterns.
@@ -39,22 +39,19 @@ B32, B64 = Type("b", 32), Type("b", 64)
 PREDICATE = Type("pred", 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Reg:
+class Reg(Struct, frozen=True):
     """A register, by its name without ``%``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Imm:
+class Imm(Struct, frozen=True):
     """An integer constant as written (may be negative; an operation takes it modulo 2**width)."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sym:
+class Sym(Struct, frozen=True):
     """The address of a variable plus a constant byte offset; ``name`` is the key of a ``MemoryObject`` of the test."""
 
     name: str
@@ -64,24 +61,21 @@ class Sym:
 Operand = Reg | Imm | Sym
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """The operand ``[base+offset]`` of a memory instruction; ``offset`` in bytes."""
 
     base: Operand
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """The guard predicate ``@p`` or ``@!p``."""
 
     register: str
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Undetermined:
+class Undetermined(Struct, frozen=True):
     """What an instruction writes whose value the PTX ISA leaves open: bytes that stand for it.
 
     ``places``: (key of a physical object, offset in it, byte) for each byte that the program or its condition may see,
@@ -101,8 +95,7 @@ UNMARKED = Undetermined()
 """Before ``ptxmm.program.unspecified.unknown`` has found bytes for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where an instruction stands in the input and its text there.
 
     ``number``: which instruction of a kernel it is, with all calls inlined: several may stand at one place of a CUDA

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops.basic import B32, PREDICATE, U32, Guard, Operand, Reg, Source, Type
 from ptxmm.ptx.ops.signatures import result_type, source_types
@@ -12,8 +13,7 @@ from ptxmm.ptx.ops.signatures import result_type, source_types
 _PACKED = ("u16x2", "s16x2")
 
 
-@dataclass(frozen=True, slots=True)
-class WarpExchange:
+class WarpExchange(Struct, frozen=True):
     """Lanes of a warp give each other values, without memory ordering (9.7.10.6, 9.7.14.9 to .12, .14).
 
     ``op``: shfl.up shfl.down shfl.bfly shfl.idx vote.all vote.any vote.uni vote.ballot match.any match.all redux.OP
@@ -53,8 +53,7 @@ class WarpExchange:
         return (first, *(U32 for _ in self.operands[1:]))[: len(self.operands)]
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(Struct, frozen=True):
     """``mov`` to a scalar of ``type`` from a vector of ``sources``, the lowest bits first (9.7.10.4)."""
 
     opcode: ClassVar = "mov {type}"
@@ -71,8 +70,7 @@ class Pack:
         return Type("b", self.type.bits // len(self.sources))
 
 
-@dataclass(frozen=True, slots=True)
-class Unpack:
+class Unpack(Struct, frozen=True):
     """``mov`` from a scalar of ``type`` to a vector, the lowest bits first (9.7.10.4); None for ``_``."""
 
     opcode: ClassVar = "mov {type}"
@@ -89,8 +87,7 @@ class Unpack:
         return Type("b", self.type.bits // len(self.dst))
 
 
-@dataclass(frozen=True, slots=True)
-class Alu:
+class Alu(Struct, frozen=True):
     """Arithmetic, logic, shifts, bit fields: ``dst = op(sources)`` in ``type`` (9.7.1 to .3, 9.7.7, 9.7.9, 9.7.10.7).
 
     ``op`` is the opcode with its modes in the order of the syntax, without the type: ``add``, ``mul.wide``,
@@ -144,8 +141,7 @@ class Alu:
         return "_not" in self.op
 
 
-@dataclass(frozen=True, slots=True)
-class AluPair:
+class AluPair(Struct, frozen=True):
     """Two results of the same sources: ``dst = op(...)`` as ``Alu``, and ``predicate = second(sources)``.
 
     That is the carry flag of ``add.cc`` and its like (``op`` add, ``second`` add.cc; 9.7.2), and the predicate of
@@ -175,8 +171,7 @@ class AluPair:
         return source_types(self.second, self.type)
 
 
-@dataclass(frozen=True, slots=True)
-class Convert:
+class Convert(Struct, frozen=True):
     """``cvt.to.from`` (``saturate`` for ``.sat``); with floating-point types ``rounding``, which is that to an
     integral value for rni rzi rmi rpi, and ``flush`` for ``.ftz`` (9.7.10.20)."""
 
@@ -193,8 +188,7 @@ class Convert:
     flush: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetPredicate:
+class SetPredicate(Struct, frozen=True):
     """``setp.cmp{.boolop}.type dst|complement, a, b{, {!}c}``; ``cmp``: eq ne lt le gt ge (signedness from the type;
     lo ls hi hs are resolved to an unsigned type); of floating-point types, where these are false of a NaN, also
     equ neu ltu leu gtu geu num nan, each maybe with ``.ftz``: ``lt.ftz``."""
@@ -218,8 +212,7 @@ class SetPredicate:
         return f"setp.{cmp} {{boolop}} {ftz} {{type}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     """``selp.type dst, a, b, p``: a if p else b."""
 
     opcode: ClassVar = "selp {type}"
@@ -233,8 +226,7 @@ class Select:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """The comparison of the dialect's ``beq bne blt ble bgt bge``."""
 
     cmp: str
@@ -243,8 +235,7 @@ class Compare:
     b: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A jump to the instruction with index ``target`` of the thread's body (``len(body)`` is the end).
 
     It is taken iff the guard holds and, in the dialect, ``condition`` does; without either it always is.
@@ -271,8 +262,7 @@ class Branch:
         return None if self.condition is None else self.condition.type
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """``ret`` or ``exit``: the thread ends."""
 
     opcode: ClassVar = "exit"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Scope, Source, Type
 from ptxmm.ptx.tables.form import COMPLETE_TX
@@ -23,8 +24,7 @@ class Place(NamedTuple):
         return self.map.base
 
 
-@dataclass(frozen=True, slots=True)
-class CopyAsync:
+class CopyAsync(Struct, frozen=True):
     """``cp.async`` (9.7.10.24.3), non-bulk: ``size`` bytes (4, 8, 16) from global to shared memory of the CTA.
 
     ``source_size``: only so many bytes are read, the rest written as zeros (None: all); ``ignore``: a predicate under
@@ -46,8 +46,7 @@ class CopyAsync:
         return f"cp.async.{'cg' if self.size == 16 else 'ca'}.shared.global"
 
 
-@dataclass(frozen=True, slots=True)
-class CopyAsyncArrive:
+class CopyAsyncArrive(Struct, frozen=True):
     """``cp.async.mbarrier.arrive{.noinc}`` (9.7.14.15.15): arrives once all earlier cp.async of the thread are done.
 
     Without ``noinc`` the pending count is incremented by 1 when it is executed.
@@ -62,8 +61,7 @@ class CopyAsyncArrive:
     space: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AsyncCommit:
+class AsyncCommit(Struct, frozen=True):
     """``commit_group`` of the given kind of asynchronous operation: a new group of those not yet in one."""
 
     roles: ClassVar = ""
@@ -76,8 +74,7 @@ class AsyncCommit:
         return f"{_GROUPS[self.kind]}.commit_group{'.sync.aligned' if self.kind == 'wgmma' else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class AsyncWait:
+class AsyncWait(Struct, frozen=True):
     """``wait_group`` and ``wait_all``: until at most ``pending`` of the latest groups are not complete.
 
     ``pending`` None: ``cp.async.wait_all``, which waits for operations without a group too. ``read``: only until the
@@ -98,8 +95,7 @@ class AsyncWait:
         return f"{_GROUPS[self.kind]}.wait_group {'sync.aligned' if self.kind == 'wgmma' else '{read}'}"
 
 
-@dataclass(frozen=True, slots=True)
-class BulkCopy:
+class BulkCopy(Struct, frozen=True):
     """``cp.async.bulk``, ``cp.reduce.async.bulk`` and their ``.tensor`` forms (9.7.10.24.6 to .10).
 
     ``dst_space``, ``src_space``: ``global``, ``shared::cta``, ``shared::cluster``. ``size``: bytes; None for a tensor
@@ -156,8 +152,7 @@ class BulkCopy:
         return Place(self.tensormap, self.coordinates)
 
 
-@dataclass(frozen=True, slots=True)
-class TensormapReplace:
+class TensormapReplace(Struct, frozen=True):
     """``tensormap.replace.tile.FIELD`` (9.7.10.25): a weak read and write of the 128 bytes of the tensor map.
 
     ``field``: global_address rank box_dim ...; ``ordinal``: which dimension, or None.
@@ -175,8 +170,7 @@ class TensormapReplace:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TensormapCopyFence:
+class TensormapCopyFence(Struct, frozen=True):
     """``tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned`` (9.7.14.16): copies
     128 bytes, then is the release fence of the tensormap proxy."""
 

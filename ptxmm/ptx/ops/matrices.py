@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops.basic import Address, Guard, Imm, Operand, Reg, Source, Type
 
 MATRIX_ROW_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class LoadMatrix:
+class LoadMatrix(Struct, frozen=True):
     """``ldmatrix`` (9.7.15.4.15): a weak read of ``MATRIX_ROW_BYTES`` of shared memory, elements of 16 bits.
 
     ``address`` is that of the row that this lane names. The four lanes 4*i to 4*i+3 get 4 bytes each of row i of the
@@ -28,8 +28,7 @@ class LoadMatrix:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoreMatrix:
+class StoreMatrix(Struct, frozen=True):
     """``stmatrix`` (9.7.15.4.16): a weak write of ``MATRIX_ROW_BYTES``; the rest as in ``LoadMatrix``."""
 
     opcode: ClassVar = "stmatrix.sync.aligned.m8n8 x{values} {transposed?trans} {space} b16"
@@ -42,8 +41,7 @@ class StoreMatrix:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WgmmaFence:
+class WgmmaFence(Struct, frozen=True):
     """``wgmma.fence`` (9.7.16.7.1): what a later ``wgmma.mma_async`` is issued after (A35)."""
 
     opcode: ClassVar = "wgmma.fence.sync.aligned"
@@ -52,8 +50,7 @@ class WgmmaFence:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Wgmma:
+class Wgmma(Struct, frozen=True):
     """``wgmma.mma_async`` (9.7.16.5.2) and ``.sp`` (9.7.16.6.4): D = A*B + D, or A*B if ``scale`` is false.
 
     ``dst`` is this thread's part of D, in registers of ``type`` (f32, s32; b32 for pairs of f16). ``a`` is this

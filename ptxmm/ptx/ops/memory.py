@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops.basic import UNMARKED, Address, Guard, Operand, Proxy, Reg, Scope, Source, Type, Undetermined
 from ptxmm.ptx.tables.form import COMPLETE_TX
@@ -18,8 +19,7 @@ def access_order(op: Load | Store, weak: str | None = None) -> str | None:
     return f"{'mmio.' if op.mmio else ''}{op.sem}.{op.scope}"
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """``ld`` (and the dialect's ``tld suld cold``). ``sem``: weak, relaxed, acquire; ``scope`` is None iff weak.
 
     ``dst`` has a register for each element (``.v2 .v4 .v8``; one for a scalar), None for ``_``; ``type`` is that of an
@@ -51,8 +51,7 @@ class Load:
         return access_order(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """``st`` (and the dialect's ``sust``). ``sem``: weak, relaxed, release; ``values``: one for each element; the rest
     as in ``Load``."""
 
@@ -76,8 +75,7 @@ class Store:
         return access_order(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Atomic:
+class Atomic(Struct, frozen=True):
     """``atom`` (``returns`` true) or ``red`` (``returns`` false, ``dst`` empty).
 
     ``op``: add sub inc dec and or xor min max exch cas. ``operands``: for each register element (one for a scalar) its
@@ -129,8 +127,7 @@ class Atomic:
         return (self.register,) * len(self.sources)
 
 
-@dataclass(frozen=True, slots=True)
-class Multimem:
+class Multimem(Struct, frozen=True):
     """``multimem.ld_reduce``, ``.st`` and ``.red`` (9.7.10.13): an access of every location of a multimem address.
 
     ``kind``: ld_reduce st red. ``op``: add and or xor min max, None for st. ``dst``: the registers of ld_reduce,
@@ -167,8 +164,7 @@ class Multimem:
         return self.type if self.packed == 1 else Type("b", self.type.bits * self.packed)
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """One access of a memory instruction, of a scalar (PTX ISA 8.2.3, 8.2.4; decision A13) or of a vector (A57).
 
     ``offset``: bytes from the address of the instruction; ``type``: of the access; ``item``: which register of the
@@ -226,8 +222,7 @@ def access_bytes(op: Load | Store | Atomic | Multimem) -> int:
     return last.offset + last.type.bytes
 
 
-@dataclass(frozen=True, slots=True)
-class AsyncStore:
+class AsyncStore(Struct, frozen=True):
     """``st.async`` (``reduction`` None) and ``red.async`` (9.7.10.12, 9.7.14.7): a weak store, or a relaxed reduction
     at cluster scope, of ``values`` to shared memory of the cluster, then complete_tx of its bytes on ``mbarrier``."""
 
@@ -247,8 +242,7 @@ class AsyncStore:
         return f"{order} {{space}} {COMPLETE_TX} {{reduction}} v{{+values}} {{type}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(Struct, frozen=True):
     """An instruction without effect on memory: ``prefetch``, ``applypriority``, ``createpolicy``, ``nanosleep``, ....
 
     ``dst``: a register it writes with a value of no meaning here (0), such as a cache policy; or None.
@@ -269,8 +263,7 @@ class Nothing:
         return "0" if self.dst is None else "=dst:type"
 
 
-@dataclass(frozen=True, slots=True)
-class Discard:
+class Discard(Struct, frozen=True):
     """``discard.global.L2 [a], 128`` (9.7.10.16): a weak write of an undetermined value, ``content``."""
 
     opcode: ClassVar = "discard {space} L2"
@@ -283,8 +276,7 @@ class Discard:
     content: Undetermined = UNMARKED
 
 
-@dataclass(frozen=True, slots=True)
-class Mapa:
+class Mapa(Struct, frozen=True):
     """``mapa`` (9.7.10.22): the address in CTA ``rank`` of the cluster of the shared variable at ``value``.
 
     ``space``: ``shared::cluster`` or None (generic); a litmus thread's addresses are the same in both (A26).
@@ -301,8 +293,7 @@ class Mapa:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CtaRank:
+class CtaRank(Struct, frozen=True):
     """``getctarank`` (9.7.10.23): the rank in its cluster of the CTA that the shared address ``value`` lies in."""
 
     opcode: ClassVar = "getctarank {space} {type}"
@@ -315,8 +306,7 @@ class CtaRank:
     space: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertAddress:
+class ConvertAddress(Struct, frozen=True):
     """``cvta`` (9.7.10.19): the generic address of the byte at ``value`` in the window of ``space``, or with ``to`` the
     address in that window of a generic one.
 
@@ -334,8 +324,7 @@ class ConvertAddress:
     to: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class IsSpace:
+class IsSpace(Struct, frozen=True):
     """``isspacep.SPACE`` (9.7.10.18): whether the generic address ``value`` lies in ``space``."""
 
     opcode: ClassVar = "isspacep {space}"

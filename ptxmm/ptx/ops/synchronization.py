@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops.basic import PREDICATE, S64, U32, Address, Guard, Operand, Reg, Scope, Source, Type
 
@@ -13,8 +14,7 @@ RESTRICTED_SPACES: Mapping[str, str] = MappingProxyType({"release": "shared::cta
 """The state space of ``.sync_restrict`` by memory order (9.7.13.4 of PTX ISA 9.0)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """``fence.sem.scope`` or ``membar`` (= fence.sc, A19). ``sem``: sc, acq_rel; acquire, release since PTX 8.6.
 
     ``restrict``: the state space of ``.sync_restrict`` (PTX 8.6), or None.
@@ -29,8 +29,7 @@ class Fence:
     restrict: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyFence:
+class ProxyFence(Struct, frozen=True):
     """``fence.proxy.KIND``: alias, async, or (dialect, nvlitmus) surface, texture, constant, generic.
 
     ``space``: the state space of ``fence.proxy.async`` (``global``, ``shared::cta``, ``shared::cluster``); None: all.
@@ -44,8 +43,7 @@ class ProxyFence:
     space: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TensormapFence:
+class TensormapFence(Struct, frozen=True):
     """``fence.proxy.tensormap::generic.release.scope`` or ``.acquire.scope [address], 128`` (9.7.14.4).
 
     ``sem``: release, acquire; ``address`` is None for a release.
@@ -63,8 +61,7 @@ class TensormapFence:
         return "" if self.address is None else "[address] 128"
 
 
-@dataclass(frozen=True, slots=True)
-class GenericToAsyncFence:
+class GenericToAsyncFence(Struct, frozen=True):
     """``fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster`` or ``.acquire.sync_restrict::shared::
     cluster.cluster`` (PTX 8.6): one way from the generic to the async proxy, for objects in that state space."""
 
@@ -80,8 +77,7 @@ class GenericToAsyncFence:
         return RESTRICTED_SPACES[self.sem]
 
 
-@dataclass(frozen=True, slots=True)
-class MbarrierInitFence:
+class MbarrierInitFence(Struct, frozen=True):
     """``fence.mbarrier_init.release.cluster`` (9.7.14.4)."""
 
     opcode: ClassVar = "fence.mbarrier_init.release.cluster"
@@ -90,8 +86,7 @@ class MbarrierInitFence:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(Struct, frozen=True):
     """``bar/barrier.sync`` and ``.arrive`` (``kind``).
 
     Typed PTX: ``barrier`` is the id 0..15, ``count`` the number of threads (a multiple of 32) or None for all;
@@ -115,8 +110,7 @@ class Barrier:
         return U32 if self.instance is None else S64
 
 
-@dataclass(frozen=True, slots=True)
-class BarrierReduction:
+class BarrierReduction(Struct, frozen=True):
     """``bar/barrier.red.OP`` (9.7.14.1): as ``Barrier`` of kind sync, and ``dst`` gets the reduction of ``predicate``
     over the threads of the phase. ``op``: popc, and, or."""
 
@@ -138,8 +132,7 @@ class BarrierReduction:
         return U32 if self.op == "popc" else PREDICATE
 
 
-@dataclass(frozen=True, slots=True)
-class WarpBarrier:
+class WarpBarrier(Struct, frozen=True):
     """``bar.warp.sync mask`` (9.7.14.2): a barrier of the lanes in ``mask``."""
 
     opcode: ClassVar = "bar.warp.sync"
@@ -149,8 +142,7 @@ class WarpBarrier:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterBarrier:
+class ClusterBarrier(Struct, frozen=True):
     """``barrier.cluster.arrive`` (``sem``: release, relaxed) or ``.wait`` (``sem``: acquire) (9.7.14.3)."""
 
     opcode: ClassVar = "barrier.cluster {kind} {sem} {aligned}"
@@ -162,8 +154,7 @@ class ClusterBarrier:
     aligned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MbarrierInit:
+class MbarrierInit(Struct, frozen=True):
     """``mbarrier.init [address], count`` (9.7.14.15.9); ``count`` None: ``mbarrier.inval``."""
 
     roles: ClassVar = "[address] count:u32"
@@ -178,8 +169,7 @@ class MbarrierInit:
         return f"mbarrier {'inval' if self.count is None else 'init'} {{space}} b64"
 
 
-@dataclass(frozen=True, slots=True)
-class MbarrierArrive:
+class MbarrierArrive(Struct, frozen=True):
     """``mbarrier.arrive`` and ``arrive_drop`` (``drop``) (9.7.14.15.13, .14).
 
     ``count``: how many arrivals (None: 1). ``expect``: the bytes of ``.expect_tx``, expected before the arrival, or
@@ -205,8 +195,7 @@ class MbarrierArrive:
         return f"mbarrier.arrive{'_drop' if self.drop else ''} {arrival} {{sem}} {{scope}} {{space}} b64"
 
 
-@dataclass(frozen=True, slots=True)
-class MbarrierTx:
+class MbarrierTx(Struct, frozen=True):
     """``mbarrier.expect_tx`` and ``.complete_tx`` (9.7.14.15.11, .12): ``amount`` bytes; always relaxed."""
 
     opcode: ClassVar = "mbarrier {kind} relaxed {scope} {space} b64"
@@ -220,8 +209,7 @@ class MbarrierTx:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MbarrierWait:
+class MbarrierWait(Struct, frozen=True):
     """``mbarrier.test_wait`` and ``try_wait`` (9.7.14.15.16): ``dst`` tells whether the phase is complete.
 
     The phase is that of the state ``state``, or given by ``parity`` (0 or 1); one of them is None. ``sem``: acquire;
@@ -245,8 +233,7 @@ class MbarrierWait:
         return f"mbarrier {{kind}} {'' if self.parity is None else 'parity'} {{sem}} {{scope}} {{space}} b64"
 
 
-@dataclass(frozen=True, slots=True)
-class PendingCount:
+class PendingCount(Struct, frozen=True):
     """``mbarrier.pending_count`` (9.7.14.15.17): the pending count in the opaque ``state``."""
 
     opcode: ClassVar = "mbarrier.pending_count.b64"
@@ -257,8 +244,7 @@ class PendingCount:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GridControl:
+class GridControl(Struct, frozen=True):
     """``griddepcontrol.wait`` and ``.launch_dependents`` (9.7.14.13)."""
 
     opcode: ClassVar = "griddepcontrol {kind}"
@@ -272,8 +258,7 @@ class GridControl:
         return self.kind == "launch_dependents" and isa >= (9, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class SetMaxRegisters:
+class SetMaxRegisters(Struct, frozen=True):
     """``setmaxnreg.inc`` and ``.dec`` (9.7.19.5): nothing to memory, but the threads of a warp execute it together.
 
     ``count``: how many registers each thread of the warp may have.

@@ -6,16 +6,16 @@ variable stands for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Source
 
 COLUMN_BYTES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class TensorFence:
+class TensorFence(Struct, frozen=True):
     """``tcgen05.fence::before_thread_sync`` and ``::after_thread_sync`` (9.7.16.11)."""
 
     opcode: ClassVar = "tcgen05.fence::{kind}_thread_sync"
@@ -25,8 +25,7 @@ class TensorFence:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TensorWait:
+class TensorWait(Struct, frozen=True):
     """``tcgen05.wait::ld`` and ``::st`` (9.7.16.8): waits for what earlier ``tcgen05.ld``, or ``.st``, access."""
 
     opcode: ClassVar = "tcgen05.wait::{kind} sync.aligned"
@@ -36,8 +35,7 @@ class TensorWait:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TensorLoad:
+class TensorLoad(Struct, frozen=True):
     """``tcgen05.ld.sync.aligned.32x32b.xN.b32``: reads a column of the own lane for each register, asynchronously."""
 
     opcode: ClassVar = "tcgen05.ld.sync.aligned.32x32b x{dst} b32"
@@ -48,8 +46,7 @@ class TensorLoad:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TensorStore:
+class TensorStore(Struct, frozen=True):
     """``tcgen05.st.sync.aligned.32x32b.xN.b32``: writes a column for each value, asynchronously."""
 
     opcode: ClassVar = "tcgen05.st.sync.aligned.32x32b x{values} b32"
@@ -60,8 +57,7 @@ class TensorStore:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TensorCopy:
+class TensorCopy(Struct, frozen=True):
     """``tcgen05.cp.cta_group::1.SHAPE``: copies ``size`` bytes for the lane from shared memory to tensor memory.
 
     ``src``: the descriptor of the matrix, here the 64-bit address of what the lane gets.
@@ -77,8 +73,7 @@ class TensorCopy:
     guard: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TensorProduct:
+class TensorProduct(Struct, frozen=True):
     """``tcgen05.mma.cta_group::1.kind::KIND``: D = A*B or A*B+D, with D and perhaps A in tensor memory.
 
     ``dst``: the column of D. ``a``: an address in tensor memory, or the descriptor of A; ``b``: that of B: addresses in
@@ -102,8 +97,7 @@ class TensorProduct:
         return f"[dst/] {a} b:b64 descriptor:u32 enable:pred!enable_negated"
 
 
-@dataclass(frozen=True, slots=True)
-class TensorCommit:
+class TensorCommit(Struct, frozen=True):
     """``tcgen05.commit.cta_group::1.mbarrier::arrive::one``: an arrival on the mbarrier at ``address`` once all earlier
     ``tcgen05.mma`` and ``.cp`` of the thread are complete."""
 

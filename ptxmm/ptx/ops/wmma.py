@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops.basic import UNMARKED, Address, Guard, Operand, Reg, Source, Type, Undetermined
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """A matrix of a ``wmma`` instruction: ``lines`` rows (``.row``) or columns (``.col``), each of ``length`` elements
     of ``bits`` bits in a row in memory. ``fragment``: the bytes of the part that each thread holds, of which the
     address of every line must be a multiple (9.7.15.3.2)."""
@@ -41,8 +41,7 @@ class Tile:
         return [(line * stride * self.bits // 8, self.line_bytes) for line in range(self.lines)]
 
 
-@dataclass(frozen=True, slots=True)
-class WmmaLoad:
+class WmmaLoad(Struct, frozen=True):
     """``wmma.load`` (9.7.15.3.3): weak reads of the elements of a matrix.
 
     ``dst``: the registers of type ``type`` for the part of it that the thread holds, None for ``_``; which elements
@@ -68,8 +67,7 @@ class WmmaLoad:
         return f"wmma.load.{self.matrix}.sync.aligned.{layout}.{shape} {{space}} {element}"
 
 
-@dataclass(frozen=True, slots=True)
-class WmmaStore:
+class WmmaStore(Struct, frozen=True):
     """``wmma.store`` (9.7.15.3.4): weak writes of the elements of a matrix, of undetermined values, ``content``; the
     rest as in ``WmmaLoad``."""
 
@@ -91,8 +89,7 @@ class WmmaStore:
         return f"wmma.store.d.sync.aligned.{layout}.{shape} {{space}} {element}"
 
 
-@dataclass(frozen=True, slots=True)
-class Wmma:
+class Wmma(Struct, frozen=True):
     """``wmma.mma`` (9.7.15.3.5): D = A*B + C. ``types``: those of the registers of D, A, B, C; what is computed is not
     modelled, only that D depends on A, B and C. ``qualifiers``: all of them, in the order of the syntax."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True, order=True)
-class Version:
+
+class Version(Struct, frozen=True, order=True):
     """The first PTX ISA version, as (major, minor), and the first target (``sm``) that have something."""
 
     ptx: tuple[int, int]
@@ -24,8 +24,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 TypesBy = tuple[str, Mapping[str, tuple[str, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """One row. ``opcode`` is the first word of the instruction and the qualifiers that tell the row from others, such
     as ``cp.async.bulk``; ``kind`` names the function of ``isa.py`` that makes the operation.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from ptxmm.ptx.tables.form import SHARED_CTA, Form, Version, words
 
@@ -14,8 +15,7 @@ LARGE = words("m16n16k16 m8n32k16 m32n8k16")
 SHAPES = (*LARGE, "m16n16k8", "m8n8k4", "m8n8k32", "m8n8k128")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A type of the matrices A and B: the shapes it has, its size in bits, and the types of C and D."""
 
     shapes: tuple[str, ...]

@@ -7,7 +7,8 @@ An operation with an operand that has no meaning accesses nothing, and has no im
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.events.explicit.accesses.elements import operation, part_of
 from ptxmm.events.explicit.barriers.synchronization import place
@@ -32,8 +33,7 @@ UNIT = 16
 """A bulk copy is of a multiple of 16 bytes, from and to multiples of 16 (9.7.10.24.6)."""
 
 
-@dataclass(slots=True)
-class Pending:
+class Pending(Struct):
     """One asynchronous operation while it is put together: positions in the trace of its events."""
 
     machine: Machine
@@ -207,8 +207,7 @@ def wait(machine: Machine, op: AsyncWait) -> None:
 # Bulk copies and reductions.
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A destination of a bulk copy: where it writes, and the mbarrier that it completes."""
 
     spot: Spot | None

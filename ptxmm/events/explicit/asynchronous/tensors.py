@@ -6,7 +6,8 @@ What a tensor copy accesses is found in the 128 bytes of the tensor map that it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.events.explicit.asynchronous import copies
 from ptxmm.events.explicit.asynchronous.copies import UNIT, Pending, Sources
@@ -21,8 +22,7 @@ from ptxmm.ptx.ops import BulkCopy, TensormapCopyFence, TensormapReplace, Type
 _S32 = Type("s", 32)
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """Elements of a box that lie in its tensor and one after the other in both memories: where they begin in the box
     and in global memory, and how many bytes they have."""
 

@@ -7,9 +7,10 @@ computed from a result depends on the reads in the operands of all threads whose
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
+
+from msgspec import Struct
 
 from ptxmm.events.explicit.trace import Exchange, Trace
 from ptxmm.events.explicit.values.arithmetic import compute
@@ -23,8 +24,7 @@ Values = frozenset[int] | None
 """The values that something may have; None: too many to list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """The result ``number`` of an exchange of a thread: the value (``which`` 0) or the predicate (1).
 
     ``sources``: thread and operand of those whose values are in it; ``lanes``: the lane of each (or, for a barrier, as

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.events.explicit.barriers.choice import Move, necessary
 from ptxmm.events.explicit.barriers.meeting import Meeting
@@ -21,8 +22,7 @@ from ptxmm.events.explicit.barriers.transitions import (
 from ptxmm.program.test import EventId
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What meetings must agree with: phases, tokens and the order at mbarriers, each as for ``meetings``."""
 
     fixed: Mapping[EventId, int | None] | None = None
@@ -30,8 +30,7 @@ class Wanted:
     order: Sequence[EventId] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """One way to a state: the phases and tokens by step, those too that states do not tell apart, and the operations on
     mbarriers as they ran."""
 

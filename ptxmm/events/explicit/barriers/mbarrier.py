@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.events.explicit.trace import Step
 from ptxmm.program.test import Test
@@ -16,8 +18,7 @@ EPOCH = 1 << 20
 in a token."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mbarrier:
+class Mbarrier(Struct, frozen=True):
     """An mbarrier: whether it is initialised, its expected and pending arrivals, its tx-count, its phase, and how often
     ``mbarrier.init`` has initialised it."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.program.test import EventId
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(Struct, frozen=True):
     """How the barriers of one choice of paths turn out.
 
     ``reached``: for each thread the number of its steps that it comes to. ``phases``: the phase in which each of those

@@ -7,8 +7,9 @@ with all others, and the phase that each counts in is known: all threads wait fo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.relations.scopes import Place
@@ -30,8 +31,7 @@ CHANGES = (*ARRIVALS, "mb.expect", "mb.complete")
 """The steps whose events are in ``MBA``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A step of a thread: its number among all, where it is, what it is.
 
     ``barrier``: the number of the barrier; ``group``: the class of that, as a bit. ``phase``: where it is known
@@ -56,8 +56,7 @@ class Slot:
     chained: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The steps of all threads and their barriers.
 
     ``slots``: all steps, thread by thread; ``first[t]``: the number of the first one of t; ``lengths``: how many each

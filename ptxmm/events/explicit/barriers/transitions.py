@@ -8,8 +8,10 @@ which is as if it had gone on before the misuse.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.events.explicit.barriers.mbarrier import EPOCH, Mbarrier, initial, operate, wait_result
 from ptxmm.events.explicit.barriers.plan import ARRIVALS, Plan, Slot
@@ -29,8 +31,7 @@ GO, MISUSE, BLOCKED, NEVER, EARLY = "go", "misuse", "blocked", "never", "early"
 another result than it would return now; it is for an mbarrier that some thread has yet to initialise."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """Where each thread is (``position``: its next step), which threads wait at a barrier (bits), which asynchronous
     steps have happened (bits), the CTA barriers, the mbarriers, the phase of each step that has happened (-1: not yet,
     or not told apart), the tokens that are told apart, the steps that were misuse, with the reason, and, where their

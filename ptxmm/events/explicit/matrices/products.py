@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ptxmm.program.shared.products import UNFENCED, accessed, changed, fragments, registers, unfinished
 from ptxmm.ptx.ops import Op, Wgmma, WgmmaFence
@@ -12,8 +13,7 @@ _Use = tuple[str, object]
 """How a register is used: by a thread (``thread``), as an accumulator of a shape (``D``), as a fragment (``A``)."""
 
 
-@dataclass(slots=True)
-class Products:
+class Products(Struct):
     """``used``: for each register how it has been used since the last ``wgmma.fence`` (``fenced``: there was one).
     ``running``: the registers of products that nothing has waited for, by the position of their last event."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.barriers.exchanges import Links
@@ -43,8 +44,7 @@ class Scene:
         return owner_place(item.owner, self.places[thread])
 
 
-@dataclass(frozen=True, slots=True)
-class ReadsFrom:
+class ReadsFrom(Struct, frozen=True):
     """Reads-from: ``union`` over all bytes, and, where accesses overlap partially, by cell."""
 
     union: int = 0

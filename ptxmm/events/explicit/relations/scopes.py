@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.program.test import Test
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The warp, CTA, cluster and GPU of a thread, each by a value that is equal for threads that share it."""
 
     warp: tuple[object, ...]

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.events.symbolic.event import Event, Place
 from ptxmm.events.symbolic.executor import Executor, Located, place_at
@@ -16,8 +17,7 @@ from ptxmm.ptx.ops import Atomic, Element, Load, Op, Operand, Store, Type, acces
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """What the scalar accesses of one instruction share. ``where``: the places it may begin at."""
 
     op: Op

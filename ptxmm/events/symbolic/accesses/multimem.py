@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ptxmm.events.symbolic.accesses.elements import read
 from ptxmm.events.symbolic.event import Place
@@ -16,8 +17,7 @@ from ptxmm.ptx.ops import Element, Multimem, Type, access_bytes, elements
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
-@dataclass(frozen=True, slots=True)
-class _At:
+class _At(Struct, frozen=True):
     """The operation at one multimem address that it may have: when, the object and the byte offset in it."""
 
     op: Multimem

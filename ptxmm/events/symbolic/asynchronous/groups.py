@@ -7,8 +7,9 @@ possible values, each combination is an operation of its own, of which an execut
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
+
+from msgspec import Struct
 
 from ptxmm.events.symbolic.accesses.elements import pieces, read, updated
 from ptxmm.events.symbolic.event import Event, Operation, SyncEvent
@@ -24,8 +25,7 @@ Part = tuple[int, int, Value]
 """Bytes of the source: their offset in the copy, how many, and their value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Issued:
+class Issued(Struct, frozen=True):
     """One operation in the making. ``address``: the reads that its addresses and sizes depend on."""
 
     op: Op

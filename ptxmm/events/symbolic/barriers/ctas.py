@@ -6,7 +6,8 @@ A phase of a CTA's barrier ends when its arrivals reach the count; a warp arrive
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
 from ptxmm.events.symbolic.barriers.paths import Arrival, Object

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import combinations, product
+
+from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.paths import Arrival, arrivals
 from ptxmm.events.symbolic.barriers.state import Key, Members
@@ -14,8 +15,7 @@ from ptxmm.ptx.ops import Barrier, Imm
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """The barrier instructions of one path of a thread, if nothing blocks it.
 
     ``ends``: whether it reaches its end or the bound; None: neither, it goes round a spin loop for ever.
@@ -26,8 +26,7 @@ class Trace:
     ends: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How one choice of traces turned out; the fields are those of ``Scenario``."""
 
     arrivals: frozenset[Arrival]

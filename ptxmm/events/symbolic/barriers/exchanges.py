@@ -7,8 +7,9 @@ functions of the possible values that the threads give, and depend on the reads 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
+
+from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
 from ptxmm.events.symbolic.barriers.scenarios import Arrival, Scenario, matches
@@ -22,8 +23,7 @@ _MIXED = -1
 """Stands for values that are not all the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """What ``event`` returns in a scenario when it is executed as ``when`` says.
 
     ``givers``: the steps whose sources occur in the result, and when each is the one of its thread.

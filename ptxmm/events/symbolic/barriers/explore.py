@@ -9,8 +9,10 @@ regardless, only their furthest progress is kept, which admits whatever earlier 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from itertools import product
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.ctas import begin, complete, cta_misuse, divergent, left_alone, lost, own_misuse
 from ptxmm.events.symbolic.barriers.mbarrier import EPOCH, Counts, Done, perform, unsound
@@ -26,8 +28,7 @@ Facts = dict[int, tuple[int, tuple[EventId, ...]]]
 _ARRIVALS = ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrong:
+class _Wrong(Struct, frozen=True):
     """A step that has no meaning.
 
     ``settled``: nothing that other threads do can change that. ``place``: only what they do to this mbarrier can.

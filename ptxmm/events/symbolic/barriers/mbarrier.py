@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.paths import Arrival
 from ptxmm.program.test import EventId, Test
@@ -13,8 +14,7 @@ EPOCH = 20
 """By how many bits the number of initialisations stands above the number of the phase; so in tokens the phase."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """An mbarrier: how often it was initialised (``epoch``), whether it is now, and its counts and phase.
 
     ``last``: the latest arrival since it was initialised, where the order of arrivals is asked for.
@@ -34,8 +34,7 @@ class Counts:
         return self.epoch << EPOCH | self.phase
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """What an operation did: the counts after it, the phase it belongs to (None: no event), its token and outcome."""
 
     counts: Counts

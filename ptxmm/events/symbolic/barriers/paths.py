@@ -7,8 +7,9 @@ their nodes, so that a thread with many waits stays small.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
+
+from msgspec import Struct
 
 from ptxmm.events.symbolic.event import Mbarrier, SyncEvent, ThreadEvents
 from ptxmm.events.symbolic.values.domain import Domain
@@ -19,8 +20,7 @@ DEPTH = 6
 """How deep conditions are simplified by what a path has decided; it is only a matter of speed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """A step of a thread at a barrier or an mbarrier, with the values that its operands have.
 
     The fields are those of ``SyncEvent``; ``outcome`` is what a wait returned (None: it did not run), ``token`` tells
@@ -136,8 +136,7 @@ Object = tuple[object, ...]
 """What steps act on: two steps on different objects don't depend on each other."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Node(Struct, frozen=True, eq=False):
     """A step of a thread and what may follow it, by the outcome of a wait (None for other steps).
 
     ``step`` is None where the path is at its end: ``ends`` tells whether the thread reaches its end or the bound;
@@ -174,8 +173,7 @@ _Conditions = tuple[Formula, ...]
 """What is left of the conditions of all later events, and of the ends, given what a path has decided so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
+class _Edge(Struct, frozen=True):
     """A way from the conditions before an event to those after it; ``step`` is None if the event does not happen."""
 
     step: Arrival | None

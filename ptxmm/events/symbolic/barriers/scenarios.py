@@ -6,8 +6,10 @@ Sources: PTX ISA 9.7.14.1 (bar), .2 (bar.warp.sync), .3 (barrier.cluster), .15 (
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.mbarrier import Counts, initial_counts
 from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object, matches, paths
@@ -17,8 +19,7 @@ from ptxmm.program.test import EventId, Test
 from ptxmm.relations.formula import FALSE, Formulas
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """One way the barriers of a program turn out.
 
     ``arrivals``: the steps that happen, asynchronous ones from their issue on, with their operands and the outcomes
@@ -42,7 +43,7 @@ class Scenario:
     tokens: tuple[tuple[EventId, int], ...] = ()
     completed: tuple[tuple[Mbarrier, int], ...] = ()
     next: tuple[tuple[EventId, EventId], ...] = ()
-    order: tuple[EventId, ...] = field(default=(), compare=False)
+    order: tuple[EventId, ...] = ()
     threads: frozenset[int] = frozenset()
     group: int = 0
 
@@ -59,7 +60,7 @@ def scenarios(
     """
     shared = members(test)
     everyone = frozenset(range(len(threads)))
-    found: dict[Scenario, None] = {}
+    found: dict[Scenario, Scenario] = {}
     # Without an end, a path is one that is cut by the bound, or spins.
     cut = any(thread.cut != FALSE or thread.spun != FALSE for thread in threads)
     # The simulations are loaded where there is something to simulate.
@@ -71,7 +72,7 @@ def scenarios(
                 outcome.arrivals, outcome.phases, outcome.stuck, outcome.ends, outcome.undefined, threads=everyone
             )
             if cut or scenario.undefined is not None or None not in scenario.ends:
-                found[scenario] = None
+                found[scenario] = scenario
         return list(found)
     from ptxmm.events.symbolic.barriers.explore import runs
 
@@ -89,8 +90,8 @@ def scenarios(
             if scenario.undefined is not None:
                 return _together(shared, starts, initial, ordered, check, cut)
             if cut or None not in scenario.ends:
-                found[scenario] = None
-    return list(found) if len(groups) > 1 else _together(shared, starts, initial, ordered, check, cut)
+                found.setdefault(replace(scenario, order=()), scenario)
+    return list(found.values()) if len(groups) > 1 else _together(shared, starts, initial, ordered, check, cut)
 
 
 _ENDED = Node(-1, None, True, {}, False, frozenset(), frozenset(), frozenset(), frozenset())
@@ -109,12 +110,12 @@ def _together(
     from ptxmm.events.symbolic.barriers.explore import runs
 
     everyone = frozenset(range(len(starts)))
-    found: dict[Scenario, None] = {}
+    found: dict[Scenario, Scenario] = {}
     for facts, order in runs(shared, starts, initial, ordered, check):
         scenario = _scenario(everyone, facts, order)
         if cut or scenario.undefined is not None or None not in scenario.ends:
-            found[scenario] = None
-    return list(found)
+            found.setdefault(replace(scenario, order=()), scenario)
+    return list(found.values())
 
 
 def _groups(shared: Members, starts: list[tuple[Node, ...]]) -> list[frozenset[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.mbarrier import Counts
 from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object
@@ -21,8 +21,7 @@ def cta_key(test: Test, thread: int) -> Key:
     return (place.gpu, place.grid, place.cluster, place.cta)
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Struct, frozen=True):
     """The CTA, the warp and the cluster of each thread; ``warps``: the threads of each warp, its lanes in order;
     ``others``: those of the other warps of its warpgroup."""
 
@@ -70,8 +69,7 @@ def members(test: Test) -> Members:
     return Members(tuple(ctas), tuple(warps), tuple(clusters), hosts, lanes, test, others(test))
 
 
-@dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(Struct, frozen=True):
     """The phase that a barrier of a CTA collects arrivals for: the warps that arrived, its count, its reduction."""
 
     phase: int = 0
@@ -85,8 +83,7 @@ Turn = tuple[int, tuple[object, ...], bool]
 of the warpgroup do."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """A moment of a run.
 
     ``nodes``: the next step of each thread, or the one where it waits, at the barrier ``waits``. ``ctas``: the
@@ -115,7 +112,7 @@ class State:
         places: tuple[Counts, ...],
         tokens: frozenset[tuple[EventId, int]],
     ) -> State:
-        """The same moment but for what an operation on an mbarrier changes (``dataclasses.replace`` takes longer)."""
+        """The same moment but for what an operation on an mbarrier changes (``replace`` takes longer)."""
         kept = self.waits, self.ctas, self.pending, self.warps, self.rounds
         return State(nodes, *kept, places, flying, tokens, self.together)
 
@@ -134,8 +131,7 @@ Item = tuple[str, object, object]
 """A fact of a scenario: (``step``, its arrival, None), (``phase`` ``token`` ``count`` ``stuck`` ``ends`` ...)."""
 
 
-@dataclass(slots=True)
-class Log:
+class Log(Struct):
     """What happened in one step, as the bits that ``table`` gives to facts.
 
     ``loose`` are facts that may be replaced by equally good ones of other runs; so is ``order``, the operations on

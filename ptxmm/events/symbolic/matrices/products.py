@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import Products, Use

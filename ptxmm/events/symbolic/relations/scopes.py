@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.scenarios import cta_key
 from ptxmm.events.symbolic.event import Event
@@ -51,8 +51,7 @@ def scope_of(event: Event) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """A place in the scope tree. ``cluster`` and ``cta`` are unique in the whole program."""
 
     host: bool

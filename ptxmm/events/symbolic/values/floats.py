@@ -6,14 +6,13 @@ the canonical one of all ones but the sign; a double-precision sum keeps the pay
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx.ops import Type
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """An IEEE 754 binary format: widths of the exponent and of the stored significand."""
 
     exponent: int

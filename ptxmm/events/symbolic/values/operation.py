@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ptxmm.ptx.ops import Type
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """How an expression is made: ``operands`` by number; ``function`` computes it from their values.
 
     ``name`` and ``type`` say what it is: an operation of ``values.compute``, or ``cut`` (``arguments``: lowest bit,

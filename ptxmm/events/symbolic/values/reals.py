@@ -7,8 +7,9 @@ leaves the NaN open it is the canonical one; double precision keeps the payload 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isqrt
+
+from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.values.floats import FORMATS, Format
@@ -18,8 +19,7 @@ _MODES = ("rn", "rz", "rm", "rp")
 _SPARE = 140  # bits of a quotient or of a root: more than twice those of any significand
 
 
-@dataclass(frozen=True, slots=True)
-class _Exact:
+class _Exact(Struct, frozen=True):
     """``(-1)**negative * size * 2**scale``; a zero has its sign."""
 
     negative: bool
