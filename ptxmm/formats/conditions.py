@@ -97,6 +97,10 @@ def parse_final(text: Text, masked: str, start: int) -> Final:
     """Read everything from ``start`` to the end of the file; each section may occur once, in any order.
 
     Raises ``PtxmmError`` (kind ``syntax``; ``condition`` for a second section of a kind).
+
+    final: (condition | locations | filter)*
+    condition: (EXISTS | NEVER EXISTS | FORALL) disjunction
+    filter: FILTER disjunction
     """
     cursor = Cursor(text, masked, start, len(masked))
     found: dict[str, int] = {}
@@ -139,7 +143,13 @@ def parse_final(text: Text, masked: str, start: int) -> Final:
 
 
 def proposition(cursor: Cursor) -> RawProposition:
-    """Take one proposition. Raises ``PtxmmError`` (kind ``syntax``), for nesting deeper than ``MAX_DEPTH`` too."""
+    r"""Take one proposition. Raises ``PtxmmError`` (kind ``syntax``), for nesting deeper than ``MAX_DEPTH`` too.
+
+    disjunction: conjunction ("\\/" conjunction)*
+    conjunction: _negation ("/\\" _negation)*
+    _negation: negation | "(" disjunction ")" | TRUE | FALSE | comparison
+    negation: (NEVER | NOT) _negation
+    """
     stack = [_Level(cursor.peek().start)]
     while True:
         level = stack[-1]
@@ -189,6 +199,7 @@ def connective_hint(cursor: Cursor) -> str | None:
 
 
 def _atom(cursor: Cursor) -> RawProposition:
+    """comparison: _side (EQUAL | LESS | GREATER | COMPARISON) _side"""
     token = cursor.peek()
     if token.text in ("true", "false") and not cursor.at(":", 1):
         cursor.next()
@@ -202,6 +213,9 @@ def _atom(cursor: Cursor) -> RawProposition:
 
 
 def _term(cursor: Cursor) -> RawTerm:
+    """_side: _term | constant | pointer
+    pointer: AMPERSAND _term ((PLUS | MINUS) number)?
+    """
     token = cursor.peek()
     if cursor.at("&"):
         return cursor.address()
@@ -214,6 +228,10 @@ def _term(cursor: Cursor) -> RawTerm:
 
 
 def _locations(cursor: Cursor) -> tuple[NameTerm, ...]:
+    """What ``locations`` lists.
+
+    locations: LOCATIONS "[" (_term (";" _term)* ";"?)? "]"
+    """
     cursor.need("[", hint="write `locations [x; P0:r1;]`")
     found: list[NameTerm] = []
     while not cursor.at("]"):

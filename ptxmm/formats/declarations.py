@@ -51,6 +51,9 @@ def parse_initial(text: Text, masked: str, start: int, end: int) -> InitialState
 
     PTX: ``.global .u32 x = 0;``, ``.shared .u32 a[4] @ cta 1 = {1, 2};``, ``.reg .b32 P0:r1 = 5;``. Herd:
     ``x = 0; P0:r1 = 5; P0:rd1 = x; y @ generic aliases x; m @ multimem x, z;``. Raises ``PtxmmError``.
+
+    initial: ";"* (_declaration ";"+)* _declaration?
+    _declaration: registers | variables | register_value | variable_value | alias | multimem
     """
     cursor = Cursor(text, masked, start, end)
     declarations: list[Declaration] = []
@@ -78,7 +81,13 @@ def parse_initial(text: Text, masked: str, start: int, end: int) -> InitialState
 
 
 def parse_registers(cursor: Cursor, thread: str | None) -> list[RegisterEntry]:
-    """Take ``.reg .b32 r0, %p<4>`` up to its ``;``: of ``thread``, or with ``P0:`` before each name if that is None."""
+    """Take ``.reg .b32 r0, %p<4>`` up to its ``;``: of ``thread``, or with ``P0:`` before each name if that is None.
+
+    registers: REG (TYPE | PREDICATE) register ("," register)*
+    register: _thread NAME range? (EQUAL _value)?
+    own_registers: REG (TYPE | PREDICATE) own_register ("," own_register)*
+    own_register: NAME range? (EQUAL _value)?
+    """
     cursor.need(".reg")
     type_, _, _ = take_type(cursor, "the type of the registers", True)
     entries: list[RegisterEntry] = []
@@ -86,7 +95,7 @@ def parse_registers(cursor: Cursor, thread: str | None) -> list[RegisterEntry]:
         first = cursor.peek()
         if thread is None:
             target = cursor.term()
-            if target.thread is None or target.index is not None:
+            if target.thread is None or target.index is not None or first.text == "[":
                 message = "a register belongs to a thread"
                 raise cursor.text.error(message, first.start, first.end, hint=f"write P0:{target.name}")
             owner, names = target.thread, [target.name]
@@ -103,7 +112,10 @@ def parse_registers(cursor: Cursor, thread: str | None) -> list[RegisterEntry]:
 
 
 def _parameterized(cursor: Cursor, prefix: str) -> list[str]:
-    """``r<4>`` declares r0 to r3 (PTX ISA 5.4.6)."""
+    """``r<4>`` declares r0 to r3 (PTX ISA 5.4.6).
+
+    range: LESS number GREATER
+    """
     cursor.need("<")
     token = cursor.peek()
     count = cursor.number("a number of registers").value
@@ -115,7 +127,10 @@ def _parameterized(cursor: Cursor, prefix: str) -> list[str]:
 
 
 def _register(cursor: Cursor) -> RegisterEntry:
-    """``P0:r1 = 5`` or ``P0:rd1 = x``."""
+    """``P0:r1 = 5`` or ``P0:rd1 = x``.
+
+    register_value: _thread NAME EQUAL _value
+    """
     target = cursor.term()
     if target.index is not None:
         raise cursor.text.error(
@@ -126,7 +141,10 @@ def _register(cursor: Cursor) -> RegisterEntry:
 
 
 def _untyped(cursor: Cursor) -> Declaration:
-    """``x = 0``, ``a[2] = {1, 2}``, ``y @ generic aliases x`` or ``m @ multimem x, y``."""
+    """``x = 0``, ``a[2] = {1, 2}``, ``y @ generic aliases x`` or ``m @ multimem x, y``.
+
+    variable_value: NAME dimension? EQUAL _contents
+    """
     name = cursor.next()
     if name.text in _C_TYPES and cursor.peek().kind in ("name", "sign") and not cursor.at("="):
         other = cursor.peek().text if cursor.peek().kind == "name" else "x"
@@ -141,6 +159,7 @@ def _untyped(cursor: Cursor) -> Declaration:
 
 
 def _alias(cursor: Cursor, name: Token) -> Alias:
+    """alias: NAME "@" PROXY ALIASES NAME"""
     proxy = cursor.peek()
     if proxy.text not in _PROXIES:
         raise cursor.unexpected("a proxy (generic, surface, texture, constant) or `multimem`")
@@ -151,6 +170,7 @@ def _alias(cursor: Cursor, name: Token) -> Alias:
 
 
 def _multimem(cursor: Cursor, name: Token) -> MultimemAddress:
+    """multimem: NAME "@" MULTIMEM NAME ("," NAME)+"""
     targets: list[tuple[str, Span]] = []
     while True:
         target = cursor.need_kind("name", "a variable")
@@ -164,7 +184,12 @@ def _multimem(cursor: Cursor, name: Token) -> MultimemAddress:
 
 
 def _variables(cursor: Cursor) -> list[Variable]:
-    """``.global .align 8 .u32 x = 0, a[2]``."""
+    """``.global .align 8 .u32 x = 0, a[2]``.
+
+    variables: SPACE _shape variable ("," variable)*
+    variable: NAME dimension? owner? (EQUAL _contents)?
+    owner: "@" OWNER MINUS? NUMBER (NEXT_LEVEL NUMBER)*
+    """
     first = cursor.peek()
     space = _space(cursor)
     type_, vector, alignment = take_type(cursor, f"the type of the {first.text} variable", False)
@@ -208,7 +233,10 @@ def _space(cursor: Cursor) -> str:
 
 
 def _dimension(cursor: Cursor) -> int | None:
-    """``[4]``; 0 for ``[]``, whose size the initial values give; None where there is none."""
+    """``[4]``; 0 for ``[]``, whose size the initial values give; None where there is none.
+
+    dimension: "[" number? "]"
+    """
     if not cursor.at("["):
         return None
     cursor.next()
@@ -227,7 +255,10 @@ def _dimension(cursor: Cursor) -> int | None:
 def _declared(
     cursor: Cursor, name: Token, space: str, shape: _Shape, count: int | None, owner: Path | None
 ) -> Variable:
-    """A variable whose value follows."""
+    """A variable whose value follows.
+
+    _contents: _initial | elements
+    """
     opening = cursor.peek()
     type_, vector = shape
     total = _total(count, vector)
@@ -260,7 +291,12 @@ def _total(count: int | None, vector: int | None) -> int | None:
 
 
 def _elements(cursor: Cursor, vector: int | None) -> list[Initial]:
-    """The values up to the ``}``; those of an array of vectors may stand in braces, vector by vector."""
+    """The values up to the ``}``; those of an array of vectors may stand in braces, vector by vector.
+
+    elements: "{" (_element ("," _element)* ","?)? "}"
+    _element: _initial | vector
+    vector: "{" _initial ("," _initial)* ","? "}"
+    """
     values: list[Initial] = []
     while not cursor.at("}"):
         opening = cursor.peek()

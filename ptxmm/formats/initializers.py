@@ -39,7 +39,10 @@ def type_names(predicate: bool) -> str:
 def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | None, int | None]:
     """Take a type, and for a variable ``.v2``, ``.v4`` and ``.align N``, in any order: the type of an element, how
     many a vector has (None for a scalar), and the alignment in bytes (that of a vector is its size, PTX ISA 5.4.2,
-    5.4.5; None where there is nothing to say). ``noun`` is for errors. Raises ``PtxmmError``."""
+    5.4.5; None where there is nothing to say). ``noun`` is for errors. Raises ``PtxmmError``.
+
+    _shape: alignment* (TYPE alignment* (VECTOR alignment*)? | VECTOR alignment* TYPE alignment*)
+    """
     found: Type | None = None
     vector: Token | None = None
     alignment: int | None = None
@@ -78,7 +81,10 @@ def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | No
 
 
 def _alignment(cursor: Cursor) -> int:
-    """Every object starts at a multiple of 2**24, so an alignment up to that holds already (PTX ISA 5.4.5)."""
+    """Every object starts at a multiple of 2**24, so an alignment up to that holds already (PTX ISA 5.4.5).
+
+    alignment: ALIGN MINUS? NUMBER
+    """
     token = cursor.peek()
     value = cursor.number("an alignment in bytes").value
     if value <= 0 or value & (value - 1) or value > 1 << 31:
@@ -89,13 +95,19 @@ def _alignment(cursor: Cursor) -> int:
 
 
 def take_value(cursor: Cursor) -> Value:
-    """Take an integer, a floating-point constant, or the address ``x``, ``&x``, ``&x+4`` or ``generic(x)``."""
+    """Take an integer, a floating-point constant, or the address ``x``, ``&x``, ``&x+4`` or ``generic(x)``.
+
+    _value: constant | address | generic
+    generic: GENERIC "(" address ")"
+    """
     token = cursor.peek()
     if token.kind == "number" or cursor.at("-"):
         return cursor.constant()
     if cursor.at("generic") and cursor.at("(", 1):
         cursor.next()
         cursor.next()
+        if cursor.at("["):
+            raise cursor.unexpected("a variable", hint="write generic(x)")
         value = replace(cursor.address(), generic=True)
         cursor.need(")")
     elif token.text in _OBJECTS and cursor.at("(", 1):
@@ -110,7 +122,10 @@ def take_value(cursor: Cursor) -> Value:
 
 
 def take_initial(cursor: Cursor) -> Initial:
-    """Take the initial value of a variable or of one element of it: a value, ``mbarrier(2)`` or ``tensormap(...)``."""
+    """Take the initial value of a variable or of one element of it: a value, ``mbarrier(2)`` or ``tensormap(...)``.
+
+    _initial: _value | mbarrier | tensormap
+    """
     if cursor.at("(", 1) and cursor.at("mbarrier"):
         return _mbarrier(cursor)
     if cursor.at("(", 1) and cursor.at("tensormap"):
@@ -119,7 +134,10 @@ def take_initial(cursor: Cursor) -> Initial:
 
 
 def _mbarrier(cursor: Cursor) -> MbarrierState:
-    """``mbarrier(2)`` or ``mbarrier(0, 16)``: arrivals and bytes that the current phase still misses."""
+    """``mbarrier(2)`` or ``mbarrier(0, 16)``: arrivals and bytes that the current phase still misses.
+
+    mbarrier: MBARRIER "(" number ("," number)? ")"
+    """
     first = cursor.next()
     cursor.need("(")
     pending = _bounded(cursor, "a number of arrivals", 0)
@@ -143,7 +161,10 @@ def _bounded(cursor: Cursor, what: str, low: int, high: int = MAX_COUNT) -> Cons
 
 def _tensormap(cursor: Cursor) -> TensorMapValue:
     """``tensormap(g, u32, 4)``: boxes of 4 elements of the variable g; ``tensormap(g, u32, {4, 2}, {8, 6}, {32}, {1,
-    2})``: boxes of 4 by 2 in a tensor of 8 by 6 elements, the strides in bytes, and the traversal strides."""
+    2})``: boxes of 4 by 2 in a tensor of 8 by 6 elements, the strides in bytes, and the traversal strides.
+
+    tensormap: TENSORMAP "(" _term "," ELEMENT_TYPE "," sizes ("," sizes ("," strides ("," sizes)?)?)? ")"
+    """
     first = cursor.next()
     cursor.need("(")
     target = cursor.term()
@@ -159,7 +180,7 @@ def _tensormap(cursor: Cursor) -> TensorMapValue:
         if not cursor.take(","):
             break
         opening = cursor.peek()
-        found = _sizes(cursor, what, high)
+        found = _sizes(cursor, what, high, 1 - fewer)
         if len(found) != len(box) - fewer:
             message = f"a box of {len(box)} dimensions needs {len(box) - fewer} of this, {len(found)} given: {what}"
             raise cursor.text.error(message, opening.start, cursor.previous().end)
@@ -195,8 +216,12 @@ def _tensor_type(cursor: Cursor, hint: str) -> Type:
     return type_
 
 
-def _sizes(cursor: Cursor, what: str, high: int) -> tuple[int, ...]:
-    """``4``, or in braces one number for each dimension, innermost first."""
+def _sizes(cursor: Cursor, what: str, high: int, least: int = 1) -> tuple[int, ...]:
+    """``4``, or in braces one number for each dimension, innermost first.
+
+    sizes: number | "{" number ("," number)* ","? "}"
+    strides: number | "{" (number ("," number)* ","?)? "}"
+    """
     if not cursor.take("{"):
         return (_bounded(cursor, what, 1, high).value,)
     found: list[int] = []
@@ -205,7 +230,7 @@ def _sizes(cursor: Cursor, what: str, high: int) -> tuple[int, ...]:
         found.append(_bounded(cursor, what, 1, high).value)
         if not cursor.at("}"):
             cursor.need(",")
-    if len(found) > MAX_RANK:
+    if not least <= len(found) <= MAX_RANK:
         message = f"a tensor has 1 to {MAX_RANK} dimensions, not {len(found)}"
         raise cursor.text.error(message, opening.start, cursor.previous().end)
     return tuple(found)

@@ -1,7 +1,7 @@
 """The litmus format: a title, an initial state, threads in columns or blocks, and a final condition.
 
-Columns hold PTX, or the untyped dialect of public litmus files; a file is in the dialect iff its first memory
-instruction has no type.
+The grammar is ``litmus.lark``; each reader names its rules of it. Columns hold PTX, or the untyped dialect of public
+litmus files; a file is in the dialect iff its first memory instruction has no type.
 """
 
 from __future__ import annotations

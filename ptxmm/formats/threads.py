@@ -297,7 +297,10 @@ def _without_registers(text: Text, masked: str, part: Part, thread: str, registe
 
 
 def _head(text: Text, masked: str, start: int, end: int) -> tuple[str, Span, Placement]:
-    """``P0@cta 0,gpu 0``: the name of a thread and its place in the scope tree."""
+    """``P0@cta 0,gpu 0``: the name of a thread and its place in the scope tree.
+
+    head: THREAD ("@" _place ("," _place)*)?
+    """
     if start >= end:
         raise text.error("this column has no thread name", start, hint="the row ` P0 | P1 ;` names the threads")
     name = _NAME.match(masked, start, end)
@@ -314,6 +317,9 @@ def _head(text: Text, masked: str, start: int, end: int) -> tuple[str, Span, Pla
 
 
 def _placement(text: Text, masked: str, start: int, end: int) -> Placement:
+    """_place: HOST | place
+    place: PLACE DIGITS | GRID DIGITS OVERLAP?
+    """
     found: dict[str, int] = {}
     host: Part | None = None
     overlap = False

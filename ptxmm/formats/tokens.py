@@ -103,7 +103,10 @@ class Cursor:
         return self._tokens[max(0, self._index - 1)]
 
     def number(self, what: str = "an integer") -> Constant:
-        """Take an integer constant (PTX ISA 4.5.1), with or without ``-``."""
+        """Take an integer constant (PTX ISA 4.5.1), with or without ``-``.
+
+        number: MINUS? NUMBER
+        """
         first = self.peek()
         negative = self.take("-")
         token = self.need_kind("number", what)
@@ -116,7 +119,10 @@ class Cursor:
         return Constant(-value if negative else value, self.span(first, token), token.text[:2] in _BITS)
 
     def constant(self) -> Constant | Real:
-        """Take a value: an integer of at most 128 bits or a floating-point constant, with or without ``-``."""
+        """Take a value: an integer of at most 128 bits or a floating-point constant, with or without ``-``.
+
+        constant: MINUS? NUMBER
+        """
         first = self.peek()
         token = self.peek(1) if self.at("-") else first
         if token.kind == "number":
@@ -134,7 +140,10 @@ class Cursor:
         return self.number()
 
     def path(self) -> Path:
-        """Take ``gpu 1, cta 0``; numbers may follow their level without a blank (``cta0``)."""
+        """Take ``gpu 1, cta 0``.
+
+        path: LEVEL NUMBER (NEXT_LEVEL NUMBER)*
+        """
         first = self.peek()
         levels: dict[str, int] = {}
         while True:
@@ -150,7 +159,13 @@ class Cursor:
             self.next()
 
     def term(self) -> NameTerm:
-        """Take ``x``, ``a[1]``, ``[x]``, ``cta 1:s``, ``P0:r1`` or ``0:r1`` (which is ``P0:r1``)."""
+        """Take ``x``, ``a[1]``, ``[x]``, ``cta 1:s``, ``P0:r1`` or ``0:r1`` (which is ``P0:r1``).
+
+        _term: term | "[" term "]"
+        term: (_thread | path ":")? NAME index?
+        _thread: (NUMBER | NAME) ":"
+        index: "[" number "]"
+        """
         first = self.peek()
         if self.take("["):
             if self.at("["):
@@ -177,7 +192,11 @@ class Cursor:
         return NameTerm(name.text.removeprefix("%"), self.span(first, self.previous()), index, thread, path)
 
     def address(self) -> AddressOf:
-        """Take ``x``, ``&x`` or ``&x+4``."""
+        """Take ``x``, ``&x`` or ``&x+4``.
+
+        address: target (PLUS number)? | AMPERSAND _term ((PLUS | MINUS) number)?
+        target: (NAME ":" | path ":")? NAME index?
+        """
         first = self.peek()
         ampersand = self.take("&")
         target = self.term()
