@@ -8,10 +8,8 @@ the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.accesses import elements
 from ptxmm.events.explicit.barriers import synchronization
 from ptxmm.events.explicit.machine import PRED, Domain, Given, Impossible, Machine, Missing, Program, Undecided, Unmet
@@ -34,45 +32,6 @@ __all__ = ["Domain", "Missing", "Program", "Undecided", "programs", "run"]
 
 WARP = 32
 """A thread without a named warp counts as a whole one in a barrier with a reduction (A27)."""
-
-_COMPUTE: Mapping[type, Callable[[Machine, Any], None]] = {
-    ops.Alu: compute.alu,
-    ops.AluPair: compute.alu_pair,
-    ops.Convert: compute.convert,
-    ops.SetPredicate: compute.set_predicate,
-    ops.Select: compute.select,
-    ops.Pack: compute.pack,
-    ops.Unpack: compute.unpack,
-    ops.PendingCount: compute.pending_count,
-    ops.Nothing: compute.nothing,
-}
-"""Instructions that assign registers and do nothing else, so that an open guard needs no decision."""
-
-_EFFECTS: Mapping[type, Callable[[Machine, Any], None]] = {
-    ops.Load: elements.load,
-    ops.Store: elements.store,
-    ops.Atomic: elements.atomic,
-    ops.Fence: synchronization.fence,
-    ops.ProxyFence: synchronization.plain_fence,
-    ops.GenericToAsyncFence: synchronization.plain_fence,
-    ops.MbarrierInitFence: synchronization.plain_fence,
-    ops.TensormapFence: synchronization.tensormap_fence,
-    ops.Barrier: synchronization.barrier,
-    ops.WarpBarrier: synchronization.warp_barrier,
-    ops.ClusterBarrier: synchronization.cluster_barrier,
-    ops.GridControl: synchronization.grid_control,
-    ops.MbarrierInit: synchronization.mbarrier_init,
-    ops.MbarrierArrive: synchronization.mbarrier_arrive,
-    ops.MbarrierTx: synchronization.mbarrier_tx,
-    ops.MbarrierWait: synchronization.mbarrier_wait,
-    ops.Discard: elements.discard,
-    ops.Mapa: compute.mapa,
-    ops.ConvertAddress: compute.convert_address,
-    ops.CtaRank: compute.cta_rank,
-    ops.IsSpace: compute.is_space,
-    ops.SetMaxRegisters: synchronization.set_max_registers,
-}
-"""Those that most programs have; the others are in ``families``."""
 
 
 def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]:  # noqa: B008 (frozen)
@@ -204,7 +163,7 @@ def _exit(machine: Machine) -> None:
     machine.trace.events.append(exits)
 
 
-def _execute(machine: Machine, op: ops.Op) -> None:
+def _execute(machine: Machine, op: ops.Straight) -> None:
     guard = _guard(machine, op)
     if guard is not None and guard.constant:
         if not guard.value:
@@ -220,13 +179,9 @@ def _execute(machine: Machine, op: ops.Op) -> None:
         wrong = products.execute(op)
         if wrong is not None:
             machine.undefined(wrong)
-    compute_ = _COMPUTE.get(type(op))
-    if compute_ is not None:
-        compute_(machine, op)
+    if isinstance(op, compute.Assigning):
+        compute.assign(machine, op)
         return
-    effect = _EFFECTS.get(type(op)) or _further_effect(type(op))
-    if effect is None:
-        raise PtxmmError(f"the explicit engine does not know {type(op).__name__}", kind="internal")
     if guard is not None and isinstance(op, BARRIERS):
         machine.missed |= guard.reads
     if guard is not None and not machine.decide(guard, (0, 1)):
@@ -234,7 +189,7 @@ def _execute(machine: Machine, op: ops.Op) -> None:
         return
     machine.control = _control(machine, guard)
     machine.round = _round(machine)
-    effect(machine, op)
+    _effect(machine, op)
 
 
 def _round(machine: Machine) -> int:
@@ -256,11 +211,55 @@ def _control(machine: Machine, guard: Node | None) -> int:
     return own
 
 
-def _further_effect(kind: type) -> Callable[[Machine, Any], None] | None:
-    """What an instruction does that few programs have; loading all of them takes time at the start."""
-    from ptxmm.events.explicit.families import EFFECTS
+def _effect(machine: Machine, op: ops.Straight) -> None:
+    """What an instruction does where it happens."""
+    assert not isinstance(op, compute.Assigning)
+    match op:
+        case ops.Load():
+            elements.load(machine, op)
+        case ops.Store():
+            elements.store(machine, op)
+        case ops.Atomic():
+            elements.atomic(machine, op)
+        case ops.Fence():
+            synchronization.fence(machine, op)
+        case ops.ProxyFence() | ops.GenericToAsyncFence() | ops.MbarrierInitFence():
+            synchronization.plain_fence(machine, op)
+        case ops.TensormapFence():
+            synchronization.tensormap_fence(machine, op)
+        case ops.Barrier():
+            synchronization.barrier(machine, op)
+        case ops.WarpBarrier():
+            synchronization.warp_barrier(machine, op)
+        case ops.ClusterBarrier():
+            synchronization.cluster_barrier(machine, op)
+        case ops.GridControl():
+            synchronization.grid_control(machine, op)
+        case ops.MbarrierInit():
+            synchronization.mbarrier_init(machine, op)
+        case ops.MbarrierArrive():
+            synchronization.mbarrier_arrive(machine, op)
+        case ops.MbarrierTx():
+            synchronization.mbarrier_tx(machine, op)
+        case ops.MbarrierWait():
+            synchronization.mbarrier_wait(machine, op)
+        case ops.Discard():
+            elements.discard(machine, op)
+        case ops.Mapa():
+            compute.mapa(machine, op)
+        case ops.ConvertAddress():
+            compute.convert_address(machine, op)
+        case ops.CtaRank():
+            compute.cta_rank(machine, op)
+        case ops.IsSpace():
+            compute.is_space(machine, op)
+        case ops.SetMaxRegisters():
+            synchronization.set_max_registers(machine, op)
+        case _:
+            # Few programs have one of the others, and loading all of them takes time at the start.
+            from ptxmm.events.explicit import families
 
-    return EFFECTS.get(kind)
+            families.execute(machine, op)
 
 
 def _skip(machine: Machine, op: ops.Op, guard: Node) -> None:

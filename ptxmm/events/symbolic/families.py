@@ -30,18 +30,11 @@ from ptxmm.ptx.ops import (
     MbarrierTx,
     MbarrierWait,
     Multimem,
-    Op,
     StoreMatrix,
-    TensorCommit,
-    TensorCopy,
-    TensorFence,
-    TensorLoad,
     TensormapCopyFence,
     TensormapFence,
     TensormapReplace,
-    TensorProduct,
-    TensorStore,
-    TensorWait,
+    TensorOp,
     WarpBarrier,
     WarpExchange,
     Wgmma,
@@ -50,9 +43,16 @@ from ptxmm.ptx.ops import (
 )
 from ptxmm.relations.formula import Formula
 
+Few = (
+    AsyncStore | AsyncWait | Barrier | BarrierReduction | BulkCopy | ClusterBarrier | CopyAsync | CopyAsyncArrive
+    | Discard | LoadMatrix | MbarrierArrive | MbarrierInit | MbarrierTx | MbarrierWait | Multimem | StoreMatrix |
+    TensormapCopyFence | TensormapFence | TensormapReplace | WarpBarrier | WarpExchange | Wgmma | WmmaLoad |
+    WmmaStore | TensorOp
+)  # fmt: skip
+
 
 def execute(
-    run: Executor, op: Op, here: EventId, state: State, presence: Formula, condition: Formula, control: Reads
+    run: Executor, op: Few, here: EventId, state: State, presence: Formula, condition: Formula, control: Reads
 ) -> None:
     """Execute ``op`` where ``presence`` holds."""
     match op:
@@ -100,14 +100,11 @@ def execute(
             wmma.store(run, op, here, state, presence, control)
         case Wgmma():
             mma.wgmma(run, op, here, state, presence, condition, control)
-        case (
-            TensorFence() | TensorWait() | TensorLoad() | TensorStore() | TensorCopy() | TensorProduct()
-            | TensorCommit()
-        ):  # fmt: skip
-            tensorcore.execute(run, op, here, state, presence, condition, control)
         case TensormapFence():
             tensormap_fence(run, op, here, state, presence, control)
         case TensormapReplace():
             replace_field(run, op, here, state, presence, control)
         case TensormapCopyFence():
             copy_fence(run, op, here, state, presence, control)
+        case _:
+            tensorcore.execute(run, op, here, state, presence, condition, control)

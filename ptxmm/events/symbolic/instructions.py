@@ -5,61 +5,30 @@ from __future__ import annotations
 from ptxmm.events.symbolic.accesses.elements import access
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values.compute import computed
+from ptxmm.events.symbolic.values.compute import Eventless, computed
 from ptxmm.events.symbolic.values.domain import Reads
 from ptxmm.program.test import EventId
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (
-    FAMILIES,
-    AsyncStore,
-    AsyncWait,
+    AsyncCommit,
     Atomic,
-    Barrier,
-    BarrierReduction,
-    BulkCopy,
-    ClusterBarrier,
-    CopyAsync,
-    CopyAsyncArrive,
-    Discard,
     Fence,
     GenericToAsyncFence,
     GridControl,
     Load,
-    LoadMatrix,
-    MbarrierArrive,
-    MbarrierInit,
     MbarrierInitFence,
-    MbarrierTx,
-    MbarrierWait,
-    Multimem,
-    Op,
     ProxyFence,
     Store,
-    StoreMatrix,
-    TensormapCopyFence,
-    TensormapFence,
-    TensormapReplace,
-    WarpBarrier,
-    WarpExchange,
-    Wgmma,
+    Straight,
     WgmmaFence,
-    WmmaLoad,
-    WmmaStore,
 )
 from ptxmm.relations.formula import FALSE, Formula
 
-_EVENTS = (
-    Load, Store, Atomic, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, Barrier,
-    BarrierReduction, WarpBarrier, WarpExchange, ClusterBarrier, MbarrierInit, MbarrierArrive, MbarrierTx,
-    MbarrierWait, CopyAsync, CopyAsyncArrive, AsyncWait, BulkCopy, AsyncStore, TensormapReplace, TensormapCopyFence,
-    GridControl, LoadMatrix, StoreMatrix, WgmmaFence, Wgmma, Multimem, Discard, WmmaLoad,
-    WmmaStore, *FAMILIES["tensor memory"],
-)  # fmt: skip
 
-
-def execute(run: Executor, op: Op, here: EventId, state: State, condition: Formula, reads: Reads) -> None:
+def execute(run: Executor, op: Straight, here: EventId, state: State, condition: Formula, reads: Reads) -> None:
     """Execute ``op`` on the path ``state`` under its guard ``condition``, which depends on ``reads``."""
-    if not isinstance(op, _EVENTS):
+    assert not isinstance(op, AsyncCommit), "which paths are with it and which without is up to ``threads``"
+    if isinstance(op, Eventless):
         for name, value in computed(run, op, state):
             run.assign(state, name, value, condition, op)
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import get_args
 
 from ptxmm.ptx.ops.basic import Address, Guard, Imm, Operand, Proxy, Reg, Scope, Source, Sym, Type, Undetermined
 from ptxmm.ptx.ops.computation import (
@@ -99,6 +100,7 @@ __all__ = [
     "BulkCopy",
     "ClusterBarrier",
     "Compare",
+    "Computing",
     "Convert",
     "ConvertAddress",
     "CopyAsync",
@@ -138,11 +140,13 @@ __all__ = [
     "Source",
     "Store",
     "StoreMatrix",
+    "Straight",
     "Sym",
     "TensorCommit",
     "TensorCopy",
     "TensorFence",
     "TensorLoad",
+    "TensorOp",
     "TensorProduct",
     "TensorStore",
     "TensorWait",
@@ -187,19 +191,24 @@ FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
 )  # fmt: skip
 """The instructions that threads of a grid take part in together or that work beside them, by what they are about."""
 
-COMPUTING = (
-    Alu, AluPair, Convert, SetPredicate, Select, Pack, Unpack, PendingCount, Mapa, CtaRank, IsSpace, ConvertAddress,
-    Nothing,
+TensorOp = TensorFence | TensorWait | TensorLoad | TensorStore | TensorCopy | TensorProduct | TensorCommit
+
+Computing = (
+    Alu | AluPair | Convert | SetPredicate | Select | Pack | Unpack | PendingCount | Mapa | CtaRank | IsSpace
+    | ConvertAddress | Nothing
 )  # fmt: skip
 """The instructions that do nothing but give registers values."""
+COMPUTING: tuple[type, ...] = get_args(Computing)
 
-Op = (
-    Load | Store | Atomic | Fence | ProxyFence | TensormapFence | GenericToAsyncFence | MbarrierInitFence | Barrier
-    | BarrierReduction | WarpBarrier | ClusterBarrier | MbarrierInit | MbarrierArrive | MbarrierTx | MbarrierWait
-    | PendingCount | CopyAsync | CopyAsyncArrive | AsyncCommit | AsyncWait | BulkCopy | AsyncStore | TensormapReplace
-    | TensormapCopyFence | GridControl | Nothing | Discard | Mapa | CtaRank | IsSpace | WarpExchange | Pack | Unpack
-    | ConvertAddress
-    | Alu | AluPair | Convert | SetPredicate | Select | Branch | Exit | LoadMatrix | StoreMatrix | WgmmaFence | Wgmma
-    | TensorFence | TensorWait | TensorLoad | TensorStore | TensorCopy | TensorProduct | TensorCommit
-    | Multimem | WmmaLoad | WmmaStore | Wmma | SetMaxRegisters
+Straight = (
+    Computing | Load | Store | Atomic | Fence | ProxyFence | TensormapFence | GenericToAsyncFence | MbarrierInitFence
+    | Barrier | BarrierReduction | WarpBarrier | ClusterBarrier | MbarrierInit | MbarrierArrive | MbarrierTx
+    | MbarrierWait | CopyAsync | CopyAsyncArrive | AsyncCommit | AsyncWait | BulkCopy | AsyncStore | TensormapReplace
+    | TensormapCopyFence | GridControl | Discard | WarpExchange | LoadMatrix | StoreMatrix | WgmmaFence | Wgmma
+    | TensorOp | Multimem | WmmaLoad | WmmaStore | Wmma | SetMaxRegisters
 )  # fmt: skip
+"""What the next instruction comes after."""
+
+Op = Straight | Branch | Exit
+"""Every operation. What distinguishes operations ends in ``assert_never``, so that a new one is a type error until all
+of that knows it."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from ptxmm.events.explicit.machine import ADDRESS, PRED, U32, Machine
 from ptxmm.events.explicit.values.node import Node
@@ -34,9 +35,36 @@ PENDING_BITS = 20
 _MOST_RANKS = 16
 _PRODUCT_SUMS = ("mad.lo", "mad.hi", "mad.wide")
 
-
 _DIVISIONS = ("div", "rem")
 _LAST_BIT = 31
+
+Assigning = Alu | AluPair | Convert | SetPredicate | Select | Pack | Unpack | PendingCount | Nothing
+"""Instructions that assign registers and do nothing else, so that an open guard needs no decision."""
+
+
+def assign(machine: Machine, op: Assigning) -> None:
+    """What ``op`` assigns."""
+    match op:
+        case Alu():
+            alu(machine, op)
+        case AluPair():
+            alu_pair(machine, op)
+        case Convert():
+            convert(machine, op)
+        case SetPredicate():
+            set_predicate(machine, op)
+        case Select():
+            select(machine, op)
+        case Pack():
+            pack(machine, op)
+        case Unpack():
+            unpack(machine, op)
+        case PendingCount():
+            pending_count(machine, op)
+        case Nothing():
+            nothing(machine, op)
+        case _:
+            assert_never(op)
 
 
 def alu(machine: Machine, op: Alu) -> None:

@@ -6,6 +6,8 @@ tensor memory, else the first bytes of B. What each operation is issued after is
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from ptxmm.events.symbolic.accesses.elements import pieces, read
 from ptxmm.events.symbolic.asynchronous.groups import (
     Issued,
@@ -33,6 +35,7 @@ from ptxmm.ptx.ops import (
     TensorCopy,
     TensorFence,
     TensorLoad,
+    TensorOp,
     TensorProduct,
     TensorStore,
     TensorWait,
@@ -42,7 +45,6 @@ from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 B32 = Type("b", 32)
 MATRIX_ALIGNMENT = 16
-TensorOp = TensorFence | TensorWait | TensorLoad | TensorStore | TensorCopy | TensorProduct | TensorCommit
 
 
 def execute(
@@ -70,6 +72,8 @@ def execute(
             _product(run, op, issued, state)
         case TensorCommit():
             _commit(run, op, issued, state)
+        case _:
+            assert_never(op)
     if not isinstance(op, TensorLoad | TensorCommit):
         run.wrote(state, presence)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxmm.errors import PtxmmError
+from typing import assert_never
+
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Domain, Value, convert, extend
@@ -11,6 +12,7 @@ from ptxmm.program.shared.windows import converted
 from ptxmm.ptx.ops import (
     Alu,
     AluPair,
+    Computing,
     Convert,
     ConvertAddress,
     CtaRank,
@@ -18,7 +20,6 @@ from ptxmm.ptx.ops import (
     IsSpace,
     Mapa,
     Nothing,
-    Op,
     Operand,
     Pack,
     PendingCount,
@@ -39,11 +40,11 @@ PENDING_BITS = 20
 _LAST_BIT = 31
 
 
-def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
-    """The registers that an instruction without events writes, with their new values.
+Eventless = Computing | Wmma | SetMaxRegisters
 
-    Raises ``PtxmmError`` for an instruction that is not one.
-    """
+
+def computed(run: Executor, op: Eventless, state: State) -> list[tuple[str, Value]]:
+    """The registers that an instruction without events writes, with their new values."""
     match op:
         case Alu(name, type_, dst, sources):
             values = [run.operand(state, s, t) for s, t in zip(sources, source_types(name, type_), strict=True)]
@@ -106,7 +107,8 @@ def computed(run: Executor, op: Op, state: State) -> list[tuple[str, Value]]:
             tag = ("isspacep", space, index)
             result = run.function(tag, lambda a: int(in_space(test, index, a, space)), [value], "", PREDICATE)
             return [(dst.name, result)]
-    raise PtxmmError(f"the symbolic engine does not know {type(op).__name__}", kind="internal")
+        case _:
+            assert_never(op)
 
 
 def _window_address(run: Executor, state: State, op: Mapa | CtaRank) -> Value:
