@@ -4,14 +4,17 @@ and no file is lost. A few runs of each here; ``-m slow`` makes 40 of each (20 u
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -198,6 +201,33 @@ def test_a_command_that_is_stopped_and_continued(
             signalled(child.pid, signal.SIGCONT)
         code, out, err = ended(child)
         assert (code, entries(out)) == (0, expected), err
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_is_written_while_a_command_is_stopped_is_whole(folder: Path, unbuffered: str) -> None:
+    """It stops in the middle of a write to a pipe that is full."""
+    command = [sys.executable, "-m", "ptxmm", "models", "ptx-8.5"]
+    expected = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, check=True).stdout
+    ours, theirs = os.pipe()
+    size = fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
+    assert size < len(expected)
+    environment = {**ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered}
+    child = subprocess.Popen(command, cwd=folder, env=environment, stdout=theirs)
+    os.close(theirs)
+    while struct.unpack("i", fcntl.ioctl(ours, termios.FIONREAD, bytes(4)))[0] < size or not asleep(child.pid):
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGSTOP)
+    os.waitpid(child.pid, os.WUNTRACED)
+    child.send_signal(signal.SIGCONT)
+    with open(ours, "rb") as pipe:
+        written = pipe.read()
+    assert (child.wait(), written) == (0, expected)
+
+
+def asleep(pid: int) -> bool:
+    """Whether a process waits for something."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 @pytest.mark.parametrize("runs", [FEW, pytest.param(LIMITED, marks=pytest.mark.slow)])

@@ -32,6 +32,8 @@ def work(task: str, done: int) -> Generator[Message, bool, None]:
         answer = act(word)
         while (yield answer):
             answer = "again"
+    if words[-1] == "last":
+        os._exit(7)
 
 
 def act(word: str) -> str:
@@ -101,6 +103,10 @@ def test_whatever_passes_its_time_is_ended_and_the_rest_goes_on(bad: str) -> Non
     assert ask(f"a {bad} b", "c", seconds=1.5) == [["a", Lost("time"), "b"], ["c"]]
     assert ask(f"read:{bad} a", "c", seconds=1.5) == [[Lost("time")], ["c"]]
     assert time.monotonic() - start < 25
+
+
+def test_a_process_that_ends_after_its_last_message_costs_nothing() -> None:
+    assert ask("a last", "c") == [["a", "last"], ["c"]]
 
 
 def test_a_process_that_ends_costs_one_message() -> None:

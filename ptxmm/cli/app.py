@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from importlib import import_module
-from io import TextIOWrapper
+from io import BufferedWriter, RawIOBase, TextIOWrapper
 from types import FrameType
 from typing import Annotated, Any
 
@@ -53,8 +53,12 @@ def run(arguments: list[str] | None = None) -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed before the start
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (for as long as the process lives)
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
         if isinstance(stream, TextIOWrapper):
+            if isinstance(stream.buffer, RawIOBase):  # python -u: what a write is interrupted in would be lost
+                whole = BufferedWriter(stream.buffer)
+                setattr(sys, name, stream := TextIOWrapper(whole, stream.encoding, line_buffering=True))
             stream.reconfigure(errors="backslashreplace")  # names of files need not be text
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)

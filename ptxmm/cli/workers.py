@@ -194,7 +194,8 @@ class _Team(Generic[T, M]):
             again = False
             if self.expired(message):
                 again = member.paused
-                member.connection.send(again)
+                with suppress(OSError):  # it may have ended: that is seen when it is read from
+                    member.connection.send(again)
             if not again:
                 member.received += 1
                 record.events.append((member.received, message))
@@ -225,11 +226,12 @@ class _Team(Generic[T, M]):
     def _lose(self, number: int, received: int, reason: Lost) -> None:
         """The next message of a task is lost; another process may go on after it."""
         record = self.records[number]
-        first = record.total is None
-        record.events.append((0 if first else received + 1, reason))
-        if record.total is None or received + 1 >= record.total:
-            record.ended = True
-        else:
+        if record.total is None:
+            record.events.append((0, reason))
+        elif received < record.total:
+            record.events.append((received + 1, reason))
+        record.ended = record.total is None or received + 1 >= record.total
+        if not record.ended:
             self.waiting.appendleft((number, received + 1))
 
     def _ended(self, code: int | None, size: int) -> Lost:
