@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ptxmm.analysis.lint import LintResult, lint
     from ptxmm.analysis.outcomes import check
     from ptxmm.analysis.progress import ProgressResult, progress
-    from ptxmm.analysis.property import Property
     from ptxmm.analysis.races import RacesResult, races
     from ptxmm.analysis.result import Failure, Note, Outcome, Result
     from ptxmm.analysis.robust import RobustResult, robust
     from ptxmm.analysis.scopes import ScopesResult, scopes
+    from ptxmm.analysis.words import Property
     from ptxmm.cat import Model
     from ptxmm.cat import load as load_model
     from ptxmm.engines.result import Limits
@@ -72,7 +72,7 @@ _HOMES = {
     "Note": "analysis.result",
     "Outcome": "analysis.result",
     "ProgressResult": "analysis.progress",
-    "Property": "analysis.property",
+    "Property": "analysis.words",
     "PtxmmError": "errors",
     "RacesResult": "analysis.races",
     "Result": "analysis.result",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ptxmm.analysis.result import Failure, Report
-from ptxmm.cli.exits import exit_code
+from ptxmm.cli.exits import exit_of
 from ptxmm.render import document
 from ptxmm.render.style import Style
 from ptxmm.render.text import verdict_line
@@ -19,7 +19,7 @@ def check_alike(report: Report) -> None:
     """Assert that the three agree on ``report``."""
     line = verdict_line(report, Style(False), 0, False)
     mark, *words = re.split(r"\s+", line)
-    code = int(exit_code([report]))
+    code = int(exit_of(report))
     if isinstance(report, Failure):
         assert (mark, code) in (("error", 2), ("error", 3), ("error", 4)) and "error" in document.failure(report)
         return

@@ -13,13 +13,14 @@ from msgspec import Struct
 
 import ptxmm.cli.tasks as tasks
 from ptxmm import parse
-from ptxmm.analysis.result import Failure, Note, Status
+from ptxmm.analysis.result import Failure, Note, Status, expired
+from ptxmm.analysis.words import Exit
 from ptxmm.cat import Model
-from ptxmm.cli.analyses import Analysis, Expired, exit_of
+from ptxmm.cli.analyses import Analysis
 from ptxmm.cli.app import run
-from ptxmm.cli.exits import Exit
+from ptxmm.cli.exits import exit_of
 from ptxmm.cli.inputs import Job
-from ptxmm.cli.options import Settings
+from ptxmm.cli.settings import Settings
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.program.test import Test
@@ -164,6 +165,25 @@ def test_a_model_is_called_as_the_user_does(ptxmm: Run, tmp_path: Path) -> None:
     assert (ran.code, entry["model"]) == (1, "mine.cat")
 
 
+def test_annotations(ptxmm: Run) -> None:
+    assert ptxmm("check", "racy.litmus", "--format", "github") == Ran(0, "", "")
+    ran = ptxmm("check", "bad.litmus", "loop.litmus", "--format", "github", "--jobs", "1")
+    failed, unknown = ran.out.splitlines()
+    assert (ran.code, ran.err) == (2, "")
+    assert failed.startswith("::error file=bad.litmus,line=7,title=isa::")
+    assert unknown == "::warning file=loop.litmus,title=loop under ptx-8.5::not known (bounded)"
+    ran = ptxmm("races", "racy.litmus", "--format", "github")
+    assert ran.code == 1 and ran.out.startswith(
+        "::error file=racy.litmus,line=7,title=racy under ptx-8.5::data race of "
+    )
+
+
+def test_two_formats_at_once(ptxmm: Run) -> None:
+    ran = ptxmm("races", "racy.litmus", "--json", "--format", "github")
+    assert (ran.code, ran.out) == (2, "") and "exclude each other" in ran.err
+    assert ptxmm("races", "racy.litmus", "--format", "sarif").code == 2  # which races do not have
+
+
 # The frame by itself, with an analysis that does what it is told.
 
 
@@ -204,7 +224,7 @@ def _job() -> Job:
 def test_what_a_report_asks_for() -> None:
     codes = [exit_of(Plain("f", "t", "m", finding)) for finding in (True, False, None)]
     assert codes == [Exit.FOUND, Exit.OK, Exit.INCONCLUSIVE]
-    assert exit_of(Expired("f", "t", "m", 1.0)) == Exit.INCONCLUSIVE
+    assert exit_of(expired("races", "f", "t", "m", 1.0)) == Exit.INCONCLUSIVE
     assert exit_of(Failure("f", "internal", "", "")) == Exit.BUG
     assert exit_of(Failure("f", "unsupported", "", "")) == Exit.BAD_INPUT
 
@@ -217,7 +237,7 @@ def test_an_analysis_runs_under_its_model() -> None:
 
 def test_a_timeout_is_a_result() -> None:
     found = tasks.run(Analysis("tired", _tired), _job(), Settings(timeout=7.0))
-    assert found == Expired("<text>", "racy", "ptx-8.5", 7.0)
+    assert found == expired("tired", "<text>", "racy", "ptx-8.5", 7.0)
     assert found.notes[0].text.startswith("the time limit of 7 s")
 
 
@@ -226,7 +246,7 @@ def test_an_analysis_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "racy.litmus"
     path.write_text(RACY)
     found = [e for e in tasks.run_all(Analysis("endless", _endless), [path], Settings(timeout=0.3), 1) if e]
-    assert [e.report for e in found] == [Expired(str(path), "racy", "ptx-8.5", 0.3)]
+    assert [e.report for e in found] == [expired("endless", str(path), "racy", "ptx-8.5", 0.3)]
 
 
 def test_a_bug_is_told() -> None:

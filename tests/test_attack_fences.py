@@ -9,9 +9,9 @@ import pytest
 
 from ptxmm.analysis.fences import FencesResult, fences
 from ptxmm.analysis.outcomes import check
-from ptxmm.analysis.property import Property
 from ptxmm.analysis.robust import robust
 from ptxmm.analysis.scopes import ScopesResult, scopes
+from ptxmm.analysis.words import Property
 from ptxmm.cat import load
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError

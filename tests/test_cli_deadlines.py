@@ -19,7 +19,8 @@ from ptxmm import parse
 from ptxmm.analysis.result import Result
 from ptxmm.cli.checking import Checking
 from ptxmm.cli.inputs import Job
-from ptxmm.cli.options import Engine, Settings
+from ptxmm.cli.options import Engine
+from ptxmm.cli.settings import Settings
 from ptxmm.cli.workers import GRACE
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.sat import Solver

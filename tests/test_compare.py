@@ -16,9 +16,9 @@ from msgspec import Struct
 from ptxmm.analysis.compare import CompareResult, compare, compare_versions, model_names
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.separate import SeparateResult, common_vocabulary, separate, try_
+from ptxmm.analysis.words import Exit
 from ptxmm.cat import Model, index, load, parse_model
 from ptxmm.cli.app import run
-from ptxmm.cli.exits import Exit
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import read

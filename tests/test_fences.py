@@ -11,11 +11,11 @@ import pytest
 
 import ptxmm
 from ptxmm.analysis.fences import fences
-from ptxmm.analysis.property import Property
 from ptxmm.analysis.strength.changes import Costs, costs
 from ptxmm.analysis.strength.forms import forms_of, scopes_of
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import superposition
+from ptxmm.analysis.words import Property
 from ptxmm.cli.app import run
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.litmus import same

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.analysis.outcomes import check
-from ptxmm.analysis.property import Property, Requirement, judge, requirement
+from ptxmm.analysis.property import Requirement, judge, requirement
 from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.joint import Combined, combined
@@ -19,6 +19,7 @@ from ptxmm.analysis.strength.repairs import Repairs
 from ptxmm.analysis.strength.structure import Step, strengthenings
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import ORDERED, Superposition, superposition
+from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.strengths import Strengths
 from ptxmm.events.symbolic.variants import Switch

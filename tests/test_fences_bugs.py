@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from ptxmm.analysis.fences import FencesResult, fences
-from ptxmm.analysis.property import Property, judge, requirement
+from ptxmm.analysis.property import judge, requirement
 from ptxmm.analysis.strength.superposition import Superposition, superposition
+from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
 from ptxmm.events.symbolic.variants import Switch
 from ptxmm.formats import read

@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from ptxmm.analysis.fences import FencesResult, Variant, fences
 from ptxmm.analysis.outcomes import check
-from ptxmm.analysis.property import Property, judge, requirement
+from ptxmm.analysis.property import judge, requirement
 from ptxmm.analysis.scopes import scopes
 from ptxmm.analysis.strength.changes import Change
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import superposition
 from ptxmm.analysis.strength.units import names, units
+from ptxmm.analysis.words import Property
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.strengths import Strengths

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from ptxmm.analysis.fences import fences
 from ptxmm.analysis.outcomes import check
-from ptxmm.analysis.property import Property
 from ptxmm.analysis.strength.structure import removals
+from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
 from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.edit import edited

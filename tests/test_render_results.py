@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from typing import get_args
 
 from msgspec.structs import replace
 
-from ptxmm.analysis.result import Failure, Note, Outcome, Result
+from ptxmm.analysis.result import Failure, Note, Outcome, Result, Status
+from ptxmm.analysis.words import Conclusion, Exit
+from ptxmm.render import RENDERERS, renderer
 from ptxmm.render.document import document
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import note_lines, summary, table, verdict_line
+from tests.support import ROOT
 
 PLAIN, COLOUR = Style(False), Style(True)
 RESULT = Result(
@@ -25,7 +30,7 @@ RESULT = Result(
     status="complete",
     flags=("data-race",),
     expected="never",
-    conclusion="contradicted",
+    conclusion=Conclusion.contradicted,
     outcomes=(
         Outcome({"P1:r0": 0, "P1:r1": 0}, {"x": "&y+4"}, False),
         Outcome({"P1:r0": 1, "P1:r1": 0}, {"x": -10}, True),
@@ -42,7 +47,7 @@ SHORT = replace(
     status="bounded",
     flags=(),
     expected=None,
-    conclusion="inconclusive",
+    conclusion=Conclusion.inconclusive,
     listed=False,
     outcomes=RESULT.outcomes[:1],
     notes=(Note("bound", "a loop goes on after 3 backward branches"),),
@@ -54,7 +59,7 @@ UNCONDITIONAL = replace(
     holds=None,
     observation=None,
     expected=None,
-    conclusion="unchecked",
+    conclusion=Conclusion.unchecked,
     outcomes=(Outcome({}, {"x": 1}, None),),
     flags=(),
     notes=(),
@@ -65,7 +70,7 @@ EMPTY = replace(
     observation=None,
     flags=("deadlock",),
     expected="none+deadlock",
-    conclusion="expected",
+    conclusion=Conclusion.expected,
     outcomes=(),
     notes=(),
 )
@@ -75,7 +80,7 @@ ALL = (RESULT, SHORT, UNCONDITIONAL, EMPTY, FAILURE)
 
 def test_document(golden: Callable[[str, str], None]) -> None:
     text = document(ALL)
-    golden("document.json", text)
+    golden("document.json", text + "\n")
     parsed = json.loads(text)
     assert parsed["schema"] == "ptxmm/1"
     assert list(parsed["results"][0]) == [
@@ -86,7 +91,7 @@ def test_document(golden: Callable[[str, str], None]) -> None:
 
 
 def test_tables(golden: Callable[[str, str], None]) -> None:
-    golden("tables.txt", "\n\n".join(table(r, PLAIN) for r in ALL if isinstance(r, Result)) + "\n")
+    golden("tables.txt", "\n\n".join("\n".join(table(r, PLAIN)) for r in ALL if isinstance(r, Result)) + "\n")
 
 
 def test_verdict_lines(golden: Callable[[str, str], None]) -> None:
@@ -101,9 +106,30 @@ def test_verdict_lines(golden: Callable[[str, str], None]) -> None:
 def test_colours_are_extra() -> None:
     assert "\x1b[31mFAIL" in verdict_line(RESULT, COLOUR, 12, False)
     assert "\x1b" not in verdict_line(RESULT, PLAIN, 12, False)
-    assert "\x1b[1m* P1:r0=1" in table(RESULT, COLOUR)
+    assert "\x1b[1m* P1:r0=1" in "\n".join(table(RESULT, COLOUR))
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
     assert clean("a\x1b[2Jb\nc\td") == "a�[2Jb c d"
-    assert "\x1b" not in table(replace(RESULT, test="\x1b[31m", condition="\x1b"), PLAIN)
+    assert "\x1b" not in "\n".join(table(replace(RESULT, test="\x1b[31m", condition="\x1b"), PLAIN))
+
+
+def test_the_documents_say_what_words_and_codes_mean() -> None:
+    """docs/results.md against the enumerations, and its table of formats against that of the renderers."""
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    for word in Conclusion:
+        assert re.search(rf"\\| `{word}` \\| {word.meaning}: `{re.escape(word.mark)}`", text), word
+    codes = re.findall(r"^\| ([0-9]+) \| (.*) \|$", text, re.MULTILINE)
+    assert codes == [(str(int(code)), code.meaning) for code in Exit if code < 100]
+    ended = [int(code) for code in Exit if code > 100]
+    assert "\n{}, {} and {} mean that ptxmm was interrupted".format(*ended) in text
+    statuses = re.findall(r"^\| (?:`status`)? ?\| `(\w+)` \|", text[text.index("| `status` |") :], re.MULTILINE)
+    assert statuses[: len(get_args(Status))] == list(get_args(Status))
+    for name, kinds in RENDERERS.items():
+        (commands,) = re.findall(rf"^\| `{name}` \| (.*?) \|", text, re.MULTILINE)
+        assert (set(re.findall(r"`(\w+)`", commands)) or set(RENDERERS["text"])) == set(kinds)
+
+
+def test_every_renderer_is_there() -> None:
+    for name, kinds in RENDERERS.items():
+        assert all(callable(renderer(kind, name)) for kind in kinds)

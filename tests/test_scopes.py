@@ -11,8 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from ptxmm.analysis.placements import LEVELS, placed
-from ptxmm.analysis.property import Property, judge, requirement
+from ptxmm.analysis.property import judge, requirement
 from ptxmm.analysis.scopes import ScopesResult, narrower, scopes
+from ptxmm.analysis.words import Property
 from ptxmm.cat.ir import Model
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from ptxmm.analysis.fences import fences
 from ptxmm.analysis.outcomes import check
-from ptxmm.analysis.property import Property
 from ptxmm.analysis.robust import robust
 from ptxmm.analysis.scopes import narrower, scopes
+from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
 from ptxmm.program.edit import edited
 from ptxmm.program.test import Test

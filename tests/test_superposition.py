@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ptxmm.analysis.property import Property, judge, requirement
+from ptxmm.analysis.property import judge, requirement
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.superposition import superposition
+from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.formats import read

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from msgspec import Struct
 
 from ptxmm.analysis.readings import effective
-from ptxmm.analysis.result import Conclusion
 from ptxmm.analysis.verdict import Verdict
+from ptxmm.analysis.words import Conclusion
 from ptxmm.cat import load, specification, split_specification
 from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
@@ -73,7 +73,7 @@ def conclude(expectation: Expectation | None, verdict: Verdict, found: Collectio
     """
     if expectation is None:
         settled = verdict.holds is not None if verdict.conditional else verdict.status == "complete"
-        return "unchecked" if settled else "inconclusive"
+        return Conclusion.unchecked if settled else Conclusion.inconclusive
     parts = [_agrees(expectation.word, verdict, found)]
     if expectation.deadlock is not None:
         deadlock = "deadlock" in verdict.flags
@@ -81,8 +81,8 @@ def conclude(expectation: Expectation | None, verdict: Verdict, found: Collectio
         awaited = expectation.deadlock and not deadlock and verdict.status in ("bounded", "timeout")
         parts.append(None if awaited else deadlock == expectation.deadlock)
     if False in parts:
-        return "contradicted"
-    return "inconclusive" if None in parts else "expected"
+        return Conclusion.contradicted
+    return Conclusion.inconclusive if None in parts else Conclusion.expected
 
 
 def _agrees(word: str, verdict: Verdict, found: Collection[bool | None]) -> bool | None:

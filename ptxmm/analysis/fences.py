@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.observe import observed
-from ptxmm.analysis.property import Judgement, Property, Requirement, judge, requirement
+from ptxmm.analysis.property import Judgement, Requirement, judge, requirement
 from ptxmm.analysis.result import Note, Outcome, Status, told
 from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import bug, final_states, values
@@ -27,6 +27,7 @@ from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
 from ptxmm.analysis.strength.units import names, units
 from ptxmm.analysis.undefined import with_reasons
+from ptxmm.analysis.words import Property
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout

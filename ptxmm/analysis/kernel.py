@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from ptxmm.analysis.claims import RACES
 from ptxmm.analysis.execution import Execution
 from ptxmm.analysis.outcomes import TIMEOUT, late
-from ptxmm.analysis.result import Conclusion, Note, Result, Status, told
+from ptxmm.analysis.result import Note, Result, Status, told
+from ptxmm.analysis.words import Conclusion
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
 from ptxmm.program.test import Test
@@ -69,10 +70,10 @@ def explained(test: Test, result: Result) -> Result:
     assert test.claims is not None
     notes = (*_remarks(test), *result.notes)
     endless = "deadlock" in result.flags and not result.outcomes and result.status == "complete"
-    conclusion: Conclusion = "contradicted" if endless or "vacuous" in result.flags else result.conclusion
+    conclusion = Conclusion.contradicted if endless or "vacuous" in result.flags else result.conclusion
     holds, observation = result.holds, result.observation
     if conclusion == "expected" and test.claims.partial:
-        conclusion, holds, observation = "inconclusive", None, None
+        conclusion, holds, observation = Conclusion.inconclusive, None, None
     shown = result.execution if conclusion == "contradicted" and result.status != "undefined" else None
     status: Status = "complete" if result.status == "inconclusive" else result.status
     return replace(
@@ -105,7 +106,7 @@ def _result(
     partial = test.claims is not None and test.claims.partial
     if holds and partial:
         holds = None
-    conclusion: Conclusion = "inconclusive" if holds is None else "expected" if holds else "contradicted"
+    conclusion = {None: Conclusion.inconclusive, True: Conclusion.expected, False: Conclusion.contradicted}[holds]
     return Result(
         file=test.file,
         test=test.name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Outcome, Result
 from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import final_states
+from ptxmm.analysis.words import Property
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.strengths import Unwanted
@@ -34,15 +34,6 @@ from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 
 RACES = frozenset(("data-race", "mixed-size-race"))
-
-
-class Property(StrEnum):
-    """What is asked for: the condition of the test never holds (``forall``: always); no data race; the final states
-    are those of ``sc``."""
-
-    never = "never"
-    races = "races"
-    robust = "robust"
 
 
 _CLAIMED: Mapping[str | None, Property] = {None: Property.never, CLAIM_RACES: Property.races, ROBUST: Property.robust}

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from ptxmm.analysis.words import Conclusion
+
 if TYPE_CHECKING:
     from ptxmm.analysis.execution import Execution
 
 Observation = Literal["never", "sometimes", "always"]
 Status = Literal["complete", "bounded", "timeout", "undefined", "inconclusive"]
-Conclusion = Literal["expected", "contradicted", "inconclusive", "unchecked"]
 
 
 class Unknown(Struct, frozen=True):
@@ -77,6 +78,11 @@ class Result(Struct, frozen=True):
     seconds: float
     execution: Execution | None = None
 
+    @property
+    def finding(self) -> bool | None:
+        """Whether an expectation is contradicted; None where that is not known."""
+        return self.conclusion.finding
+
 
 class Failure(Struct, frozen=True):
     """What gave no result: a file, or one test under one model. ``text`` is the whole message with place and caret, and
@@ -95,6 +101,29 @@ class Failure(Struct, frozen=True):
 
 
 Report = Result | Failure
+
+
+class Expired(Struct, frozen=True):
+    """An analysis that was ended from outside at its deadline, so that nothing of what it found is known."""
+
+    analysis: str
+    file: str
+    test: str
+    model: str
+    status: Status
+    notes: tuple[Note, ...]
+    seconds: float
+
+    @property
+    def finding(self) -> None:
+        """A longer search could find something."""
+        return None
+
+
+def expired(analysis: str, file: str, test: str, model: str, seconds: float) -> Expired:
+    """What stands for the result of an analysis that did not come within ``seconds``."""
+    text = f"the time limit of {seconds:g} s ended the analysis; --timeout takes a higher one"
+    return Expired(analysis, file, test, model, "timeout", (Note("timeout", text),), seconds)
 
 
 def told(status: Status, known: bool) -> Status:

@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import Instruction, instruction
 from ptxmm.analysis.placements import LEVELS, WORDS, Placed, placed
-from ptxmm.analysis.property import Property, Requirement, judge, requirement
+from ptxmm.analysis.property import Requirement, judge, requirement
 from ptxmm.analysis.result import Note, Status, told
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.forms import below
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.units import Units, names, units
+from ptxmm.analysis.words import Property
 from ptxmm.cat import Model
 from ptxmm.cat.ir import Coverage
 from ptxmm.engines.result import Limits

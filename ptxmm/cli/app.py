@@ -16,9 +16,11 @@ from typing import Annotated, Any
 
 import typer
 
+from ptxmm.analysis.words import Exit
 from ptxmm.cli.console import complain
-from ptxmm.cli.exits import Exit, Terminated, error_code
+from ptxmm.cli.exits import Terminated, error_code
 from ptxmm.cli.memory import is_shortage
+from ptxmm.cli.options import spread
 from ptxmm.errors import PtxmmError
 
 COMMANDS = (
@@ -44,7 +46,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.callback()(_main)
     named = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
     for name in named:
-        app.command()(_guarded(getattr(import_module(f"ptxmm.cli.{name}"), name)))
+        app.command()(_guarded(spread(getattr(import_module(f"ptxmm.cli.{name}"), name))))
     return app
 
 

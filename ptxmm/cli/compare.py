@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,26 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from ptxmm.analysis.result import Failure
 from ptxmm.cli import stdin
-from ptxmm.cli.analyses import Analysis, Expired, analyse, exit_of
-from ptxmm.cli.console import complain, style
-from ptxmm.cli.exits import worst
+from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.frame import answer
 from ptxmm.cli.options import (
     AllState,
     Bundled,
     Files,
+    Format,
     Isa,
     Jobs,
     Json,
     Memory,
     Models,
     Readings,
-    Settings,
+    Run,
+    Tests,
     Unroll,
-    settings,
 )
-from ptxmm.cli.session import session
+from ptxmm.cli.settings import Settings, settings
 from ptxmm.cli.tasks import once
 from ptxmm.errors import PtxmmError
 
@@ -92,6 +89,7 @@ def compare(
     ] = None,
     jobs: Jobs = None,
     memory: Memory = None,
+    format: Format = "text",
     json: Json = False,
     isa: Isa = None,
 ) -> None:  # fmt: skip
@@ -100,16 +98,18 @@ def compare(
     With --models A B --generate N look for the smallest program that separates the models, and print it.
     Exit code: 0 no difference, 1 some difference, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    seconds = timeout if timeout is not None else TEST_SECONDS if generate is None else SEARCH_SECONDS
     if models is None and generate is not None:
         raise PtxmmError("--generate needs two models", kind="usage", hint="--models A B")
     if models is not None and model:
         raise PtxmmError("--models and --model exclude each other", kind="usage", hint="two models: --models A B")
-    chosen = settings(list(models) if models is not None else model, reading, isa, unroll, seconds, memory=memory)
+    seconds = timeout if timeout is not None else TEST_SECONDS if generate is None else SEARCH_SECONDS
+    tests = Tests(files=files, bundled=bundled, model=list(models) if models is not None else model, reading=reading)
+    run = Run(unroll=unroll, timeout=seconds, jobs=jobs, memory=memory, format=format, json=json, isa=isa)
+    chosen = settings(tests, run)
     if models is None:
-        _compare_versions(files, bundled, chosen, most, all_state, json)
+        _compare_versions(tests, run, chosen, most, all_state)
     elif generate is None:
-        _compare_models(files, bundled, models, chosen, most, jobs, json)
+        _compare_models(tests, run, chosen, models, most)
     else:
         if files or bundled:
             raise PtxmmError("--generate takes no files", kind="usage")
@@ -117,48 +117,17 @@ def compare(
         from ptxmm.cli.separating import generate as search
 
         words = Words(_listed(kinds), _listed(scopes), _listed(orders), threads, locations)
-        search(models, chosen, generate, words, jobs, json)
+        search(models, chosen, generate, words, run)
 
 
 def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [word.strip().removeprefix(".") for word in text.split(",") if word.strip()]
 
 
-def _compare_models(
-    files: list[Path] | None,
-    bundled: bool,
-    models: tuple[str, str],
-    chosen: Settings,
-    most: int,
-    jobs: int | None,
-    json: bool,
-) -> None:
-    from ptxmm.render import compare as render
-
-    many = bundled or len(files or ()) > 1 or any(path.is_dir() for path in files or ())
-    first = replace(chosen, models=models[:1])
+def _compare_models(tests: Tests, run: Run, chosen: Settings, models: tuple[str, str], most: int) -> None:
+    many = tests.bundled or len(tests.files or ()) > 1 or any(path.is_dir() for path in tests.files or ())
     work = Analysis("compare", partial(_models, names=models, readings=chosen.readings, most=most, skip=many))
-    if json or not many:
-        analyse(work, render.text, render.document, files, bundled, first, jobs, json)
-        return
-    start = time.perf_counter()
-    run = session(work, files, bundled, first, jobs)
-    out, codes = style(sys.stdout), []
-    reports: list[CompareResult | Failure | None] = []
-    for entry in run.entries:
-        report = entry.report
-        codes.append(exit_of(report))
-        if isinstance(report, Failure):
-            complain(report.text)
-            reports.append(report)
-        elif isinstance(report, Expired):
-            print(f"?      {report.file}  {report.notes[0].text}")
-            reports.append(None)
-        else:
-            print(render.line(report, out, run.width, entry.several))
-            reports.append(report)
-    print(render.summary(reports, time.perf_counter() - start))
-    raise typer.Exit(worst(codes))
+    answer(work, "comparisons" if many else "compare", tests, run, chosen=replace(chosen, models=models[:1]))
 
 
 def _models(
@@ -187,22 +156,18 @@ def _models(
     return analysis(test, model, other, limits=limits, most=most, names=names)
 
 
-def _compare_versions(
-    files: list[Path] | None, bundled: bool, chosen: Settings, most: int, all_state: bool, json: bool
-) -> None:
-    from ptxmm.render import compare as render
-
-    if bundled or len(files or ()) != 2 or any(path.is_dir() for path in files or ()):
+def _compare_versions(tests: Tests, run: Run, chosen: Settings, most: int, all_state: bool) -> None:
+    files = tests.files or []
+    if tests.bundled or len(files) != 2 or any(path.is_dir() for path in files):
         hint = "two models: --models A B FILE...; two versions: OLD NEW"
         raise PtxmmError("compare what? give two models, or two files", kind="usage", hint=hint)
-    assert files is not None
     old, new = files
     if old == new == stdin.DASH:
         raise PtxmmError("only one of the two versions can be standard input", kind="usage")
     chosen = stdin.taken(chosen, old, new)
     test = once(partial(_pair, old, new, chosen), stdin.NAME if new == stdin.DASH else str(new), chosen)
     work = Analysis("compare", partial(_versions, new=test, most=most, all_state=all_state))
-    analyse(work, render.text, render.document, [old], False, chosen, 1, json)
+    answer(work, "compare", Tests(files=[old]), run, chosen=chosen)
 
 
 def _pair(old: Path, new: Path, chosen: Settings) -> Test:

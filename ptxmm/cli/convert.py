@@ -13,7 +13,8 @@ import typer
 
 from ptxmm.cli import stdin
 from ptxmm.cli.files import write_file
-from ptxmm.cli.options import Isa, Memory, Settings, Timeout, settings
+from ptxmm.cli.options import Isa, Memory, Run, Tests, Timeout
+from ptxmm.cli.settings import Settings, settings
 from ptxmm.cli.tasks import once
 from ptxmm.errors import PtxmmError
 
@@ -49,7 +50,7 @@ def convert(
     memory: Memory = None,
 ) -> None:
     """Write a litmus test in another format, or say which part of it cannot be expressed there."""
-    chosen = stdin.taken(settings(None, None, isa, 0, timeout, memory=memory), file)
+    chosen = stdin.taken(settings(Tests(), Run(isa=isa, timeout=timeout, memory=memory)), file)
     name = stdin.NAME if file == stdin.DASH else str(file)
     texts = once(partial(_converted, file, to.value, chosen), name, chosen)
     if len(texts) == 1:

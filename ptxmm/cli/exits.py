@@ -1,44 +1,31 @@
-"""Exit codes."""
+"""Which exit code a report asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntEnum
+from typing import Protocol
 
-from ptxmm.analysis.result import Failure, Report
+from ptxmm.analysis.result import Failure
+from ptxmm.analysis.words import Exit
 
 
-class Exit(IntEnum):
-    """What the exit code says; of several, the first that applies of 4, 2, 1, 3, 0.
+class Found(Protocol):
+    """The result of an analysis. ``finding``: True where something was found that the user asked to be told (a race, a
+    property that fails), None where a longer search could find it."""
 
-    ``FOUND``: an expectation is contradicted, or an analysis found what it looks for (a race, a difference, ...).
-    """
-
-    OK = 0
-    FOUND = 1
-    BAD_INPUT = 2
-    INCONCLUSIVE = 3
-    BUG = 4
-    INTERRUPTED = 130
-    BROKEN_PIPE = 141
-    TERMINATED = 143
+    @property
+    def finding(self) -> bool | None: ...
 
 
 class Terminated(KeyboardInterrupt):
     """Somebody asked the process to end (``SIGTERM``)."""
 
 
-def exit_code(reports: Iterable[Report], whole: bool = False) -> Exit:
-    """The exit code of ``check``; ``whole``: final states were asked for, so a cut list is inconclusive too."""
-    found: set[Exit] = set()
-    for report in reports:
-        if isinstance(report, Failure):
-            found.add(error_code(report.kind))
-        elif report.conclusion == "contradicted":
-            found.add(Exit.FOUND)
-        elif report.conclusion == "inconclusive" or (whole and report.status in ("bounded", "timeout")):
-            found.add(Exit.INCONCLUSIVE)
-    return worst(found)
+def exit_of(report: Found | Failure) -> Exit:
+    """The exit code that one report asks for."""
+    if isinstance(report, Failure):
+        return error_code(report.kind)
+    return {True: Exit.FOUND, False: Exit.OK, None: Exit.INCONCLUSIVE}[report.finding]
 
 
 def error_code(kind: str) -> Exit:
@@ -51,5 +38,4 @@ def error_code(kind: str) -> Exit:
 def worst(found: Iterable[Exit]) -> Exit:
     """The exit code of a command whose parts give the codes ``found``."""
     codes = set(found)
-    order = (Exit.BUG, Exit.BAD_INPUT, Exit.FOUND, Exit.INCONCLUSIVE)
-    return next((code for code in order if code in codes), Exit.OK)
+    return next(code for code in Exit if code in codes or code is Exit.OK)

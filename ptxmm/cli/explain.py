@@ -7,23 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import (
-    Bundled,
-    Files,
-    Isa,
-    Jobs,
-    Json,
-    Launch,
-    Memory,
-    NvccOptions,
-    OwnModel,
-    Readings,
-    Timeout,
-    Unroll,
-    Without,
-    settings,
-)
+from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.frame import answer
+from ptxmm.cli.options import OwnTests, Run
 
 if TYPE_CHECKING:
     from ptxmm.analysis.explain import ExplainResult
@@ -34,11 +20,8 @@ if TYPE_CHECKING:
 
 
 def explain(
-    files: Files = None,
-    bundled: Bundled = False,
-    model: OwnModel = None,
-    reading: Readings = None,
-    without: Without = None,
+    tests: OwnTests,
+    *,
     state: Annotated[
         str | None,
         typer.Option(
@@ -48,24 +31,14 @@ def explain(
     misses: Annotated[
         bool, typer.Option("--misses/--no-misses", help="Look for the weakest change that makes the state allowed.")
     ] = True,
-    unroll: Unroll = 3,
-    timeout: Timeout = 60.0,
-    jobs: Jobs = None,
-    memory: Memory = None,
-    json: Json = False,
-    isa: Isa = None,
-    launch: Launch = None,
-    nvcc_option: NvccOptions = None,
+    run: Run,
 ) -> None:
     """Explain why a final state is allowed, by an execution, or why not, by the reason for each execution.
 
     Exit code: 0 explained, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    from ptxmm.render import explain as render
-
     work = Analysis("explain", partial(_explain, state=state, misses=misses))
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
-    analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
+    answer(work, "explain", tests, run)
 
 
 def _explain(test: Test, model: Model, limits: Limits, *, state: str | None, misses: bool) -> ExplainResult:

@@ -11,7 +11,8 @@ import typer
 
 from ptxmm.cli import stdin
 from ptxmm.cli.files import write_file
-from ptxmm.cli.options import Isa, Launch, Memory, NvccOptions, Settings, Timeout, settings
+from ptxmm.cli.options import Isa, Launch, Memory, NvccOptions, Run, Tests, Timeout
+from ptxmm.cli.settings import Settings, settings
 from ptxmm.cli.tasks import once
 from ptxmm.errors import PtxmmError
 
@@ -50,7 +51,8 @@ def extract(
 ) -> None:
     """Write what the chosen threads of a kernel do to memory as a litmus test: their accesses, fences and barriers and
     the instructions that these depend on, with everything the launch decides put in."""
-    chosen = stdin.taken(settings(None, None, isa, 0, timeout, launch, memory, nvcc_option), file)
+    run = Run(isa=isa, timeout=timeout, launch=launch, memory=memory, nvcc_option=nvcc_option)
+    chosen = stdin.taken(settings(Tests(), run), file)
     name = stdin.NAME if file == stdin.DASH else str(file)
     texts = once(partial(_extracted, file, chosen, threads), name, chosen)
     if len(texts) == 1 and (output is None or not output.is_dir()):

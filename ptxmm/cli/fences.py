@@ -7,60 +7,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ptxmm.analysis.property import Property
-from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import (
-    Bundled,
-    Files,
-    Isa,
-    Jobs,
-    Json,
-    Launch,
-    Memory,
-    NvccOptions,
-    OwnModel,
-    Readings,
-    Timeout,
-    Unroll,
-    Without,
-    settings,
-)
+from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.frame import answer
+from ptxmm.cli.options import OwnTests, Run, Wanted
 
 if TYPE_CHECKING:
     from ptxmm.analysis.fences import FencesResult
     from ptxmm.analysis.strength.changes import Costs
+    from ptxmm.analysis.words import Property
     from ptxmm.cat import Model
     from ptxmm.engines.result import Limits
     from ptxmm.program.test import Test
 
 
 def fences(
-    files: Files = None,
-    bundled: Bundled = False,
-    wanted: Annotated[
-        Property | None,
-        typer.Option(
-            "--property",
-            help="What must hold: the condition never, no data races, only states of sc. [default: what the launch of "
-            "a kernel claims, else never]",
-        ),
-    ] = None,
+    tests: OwnTests,
+    *,
+    wanted: Wanted = None,
     most: Annotated[int, typer.Option("--most", min=0, metavar="N", help="List so many changes; 0: all.")] = 10,
     cost: Annotated[
         list[str] | None,
         typer.Option("--cost", metavar="NAME=N", help="What a step costs (fence=4, sc=6, ...); may be repeated."),
     ] = None,
-    model: OwnModel = None,
-    reading: Readings = None,
-    without: Without = None,
-    isa: Isa = None,
-    launch: Launch = None,
-    nvcc_option: NvccOptions = None,
-    unroll: Unroll = 3,
-    timeout: Timeout = 60.0,
-    jobs: Jobs = None,
-    memory: Memory = None,
-    json: Json = False,
+    run: Run,
 ) -> None:
     """Judge each fence, order and scope of a program: needed, removable, or too strong. Where the property fails, find
     the smallest repairs, each decided again by both engines.
@@ -68,12 +37,10 @@ def fences(
     Exit code: 0 the property holds, 1 it fails, 2 bad input, 3 not decided, 4 a bug of ptxmm.
     """
     from ptxmm.analysis.strength.changes import costs
-    from ptxmm.render import fences as render
 
     function = partial(_work, wanted=wanted, costs=costs(cost or ()))
     work = Analysis("fences", partial(function, most=most or None), _answers, partial(function, most=1))
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
-    analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
+    answer(work, "fences", tests, run)
 
 
 def _work(

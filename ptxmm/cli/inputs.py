@@ -16,7 +16,7 @@ from ptxmm.analysis.result import Failure
 from ptxmm.cat import Model, index, left_out_of, load, split_specification
 from ptxmm.cli import stdin
 from ptxmm.cli.memory import is_shortage
-from ptxmm.cli.options import Settings
+from ptxmm.cli.settings import Settings
 from ptxmm.cli.stdin import DASH
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator, Sequence
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -15,27 +14,24 @@ from msgspec import Struct, field
 
 from ptxmm.cli import stdin
 from ptxmm.cli.console import complain, style
-from ptxmm.cli.exits import Exit, error_code, worst
+from ptxmm.cli.exits import exit_of, worst
 from ptxmm.cli.files import replace_bytes
-from ptxmm.cli.options import Jobs, Memory, Settings, processes, settings
+from ptxmm.cli.inputs import failure
+from ptxmm.cli.options import Jobs, Json, Memory, Run, Tests, format_of, processes
+from ptxmm.cli.settings import Settings, settings
+from ptxmm.cli.tasks import bounds, lost
+from ptxmm.cli.workers import Lost, events
 from ptxmm.errors import PtxmmError
 from ptxmm.files import MAX_BYTES
+from ptxmm.render import Entry, Page, renderer
 
 if TYPE_CHECKING:
     from ptxmm.analysis.lint import LintResult, Options
+    from ptxmm.analysis.result import Failure
 
 SUFFIXES = (".cu", ".cuh", ".h", ".hh", ".hpp", ".cpp", ".cc", ".cxx", ".hxx", ".inl", ".inc")
 _PARALLEL = 4_000_000
 """Characters from which processes are worth their start."""
-
-
-class Format(StrEnum):
-    """The forms of the output."""
-
-    text = "text"
-    json = "json"
-    sarif = "sarif"
-    github = "github"
 
 
 Names = list[str] | None
@@ -63,7 +59,8 @@ def lint(
     arch: Annotated[
         str | None, typer.Option("--arch", metavar="sm_NN", help="The target that the source is compiled for.")
     ] = None,
-    output: Annotated[Format, typer.Option("--output-format", help="The form of the output.")] = Format.text,
+    format: Annotated[str, typer.Option("--format", "--output-format", help="The form of the output.")] = "text",
+    json: Json = False,
     fix: Annotated[bool, typer.Option("--fix", help="Mend what has an exact mend, in the files.")] = False,
     list_rules: Annotated[bool, typer.Option("--list-rules", help="List the rules and end.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name the statements that are not checked.")] = False,
@@ -84,20 +81,21 @@ def lint(
         raise typer.Exit
     if not files:
         raise PtxmmError("no file given", kind="usage", hint="give CUDA sources, folders, or - for standard input")
-    limits = settings(None, None, isa, 0, timeout, memory=memory)
+    run = Run(isa=isa, timeout=timeout, jobs=jobs, memory=memory, format=format, json=json)
+    limits = settings(Tests(), run)
     chosen, excluded = options(select, enable, disable, limits.isa, architecture(arch))
     work = _collect(files, excluded)
     if fix and any(item.file == stdin.NAME for item in work.items):
         raise PtxmmError("--fix needs files: standard input can't be mended", kind="usage")
     results, fixed = _results(work, chosen, fix, limits, jobs)
-    _show(results, work, output, verbose, fixed)
+    reports: list[LintResult | Failure] = [*results, *work.errors]
+    texts = {item.file: item.text for item in work.items}
+    page = Page(style(sys.stdout), verbose=verbose, fixed=fixed, texts=texts)
+    for lines in renderer("lint", format_of(run))(map(Entry, reports), page):
+        print(lines)
     for error in work.errors:
-        complain(
-            f"{error['file']}: error: {error['message']}" + (f"\n  hint: {error['hint']}" if error["hint"] else "")
-        )
-    if any(result.findings for result in results):
-        work.codes.add(Exit.FOUND)
-    raise typer.Exit(worst(work.codes))
+        complain(error.text)
+    raise typer.Exit(worst(map(exit_of, reports)))
 
 
 class _Item(Struct, frozen=True):
@@ -108,16 +106,10 @@ class _Item(Struct, frozen=True):
 
 
 class _Work(Struct):
-    """The sources to look at, what could not be, and the exit codes that ask for."""
+    """The sources to look at, and what could not be looked at, or mended."""
 
     items: list[_Item] = field(default_factory=list)
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    codes: set[Exit] = field(default_factory=set)
-
-    def fail(self, file: str, message: str, code: Exit = Exit.BAD_INPUT, hint: str | None = None) -> None:
-        """Something about ``file`` that keeps it from being looked at, or mended."""
-        self.errors.append({"file": file, "message": message, "hint": hint})
-        self.codes.add(code)
+    errors: list[Failure] = field(default_factory=list)
 
 
 def _collect(paths: list[Path], excluded: tuple[str, ...]) -> _Work:
@@ -132,11 +124,12 @@ def _collect(paths: list[Path], excluded: tuple[str, ...]) -> _Work:
                 try:
                     work.items.append(_Item(stdin.NAME, stdin.take(MAX_BYTES).decode("utf-8", "replace")))
                 except PtxmmError as error:
-                    work.fail(stdin.NAME, error.message)
+                    work.errors.append(failure(error, stdin.NAME))
             continue
         inside = _search(path) if path.is_dir() else [path]
         if path.is_dir() and not inside:
-            work.fail(str(path), "no CUDA or C++ source in this folder")
+            none = PtxmmError("no CUDA or C++ source in this folder", kind="io")
+            work.errors.append(failure(none, str(path)))
         for file in inside:
             if file in seen or (path.is_dir() and any(file.match(pattern) for pattern in excluded)):
                 continue
@@ -144,7 +137,7 @@ def _collect(paths: list[Path], excluded: tuple[str, ...]) -> _Work:
             try:
                 work.items.append(_Item(str(file), read_source(file)))
             except PtxmmError as error:
-                work.fail(str(file), error.message)
+                work.errors.append(failure(error, str(file)))
     return work
 
 
@@ -170,9 +163,6 @@ def _results(
     work: _Work, options: Options, fix: bool, limits: Settings, jobs: int | None
 ) -> tuple[list[LintResult], int]:
     """The findings that are left in each source, and how many are mended: each in a process with its own limits."""
-    from ptxmm.cli.tasks import bounds, lost
-    from ptxmm.cli.workers import Lost, events
-
     many = jobs is not None or sum(len(item.text) for item in work.items) >= _PARALLEL
     workers = max(1, min(processes(jobs), len(work.items))) if many else 1
     results, fixed = [], 0
@@ -182,7 +172,7 @@ def _results(
         item = work.items[number]
         if isinstance(message, Lost):
             error = lost(message, "the check of this file", limits, workers, item.file)
-            work.fail(item.file, error.message, error_code(error.kind), error.hint)
+            work.errors.append(failure(error, item.file))
         elif index:
             found = cast("_Linted", message)
             if found.after is not None and _written(work, item, found.text):
@@ -213,36 +203,10 @@ def _written(work: _Work, item: _Item, text: str) -> bool:
         if read_source(Path(item.file)) != item.text or "\ufffd" in item.text:
             raise OSError(0, "it is not UTF-8, or it changed meanwhile")
         replace_bytes(Path(item.file), text.encode())
-    except PtxmmError as error:
-        work.fail(item.file, error.message)
-    except OSError as error:
-        work.fail(item.file, f"not mended: {error.strerror or type(error).__name__}")
-    else:
         return True
+    except PtxmmError as error:
+        work.errors.append(failure(error, item.file))
+    except OSError as error:
+        told = PtxmmError(f"not mended: {error.strerror or type(error).__name__}", kind="io")
+        work.errors.append(failure(told, item.file))
     return False
-
-
-def _show(results: list[LintResult], work: _Work, output: Format, verbose: bool, fixed: int) -> None:
-    from ptxmm.render import lint as render
-
-    reports = [report for result in results for report in result.findings]
-    match output:
-        case Format.json:
-            sys.stdout.write(render.document(results, work.errors))
-        case Format.sarif:
-            import ptxmm
-            from ptxmm.render.sarif import log
-
-            sys.stdout.write(log(results, {i.file: i.text for i in work.items}, ptxmm.__version__, work.errors))
-        case Format.github:
-            for line in render.github(reports):
-                print(line)
-        case Format.text:
-            colours = style(sys.stdout)
-            for line in render.text(reports, colours):
-                print(line)
-            if verbose:
-                for result in results:
-                    for line in render.unchecked(result):
-                        print(line)
-            print(render.summary(results, fixed, colours))

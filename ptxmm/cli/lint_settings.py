@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxmm.analysis.lint.analysis import Options, chosen, rule_ids
-from ptxmm.cli.options import version
+from ptxmm.cli.settings import version
 from ptxmm.errors import PtxmmError
 from ptxmm.files import NotToml, read_bytes, toml
 

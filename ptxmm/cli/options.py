@@ -1,21 +1,22 @@
-"""The options that commands share, and the settings they make."""
+"""The options that commands share, each declared once, and the records of those that go together."""
 
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from msgspec import Struct
+from msgspec.structs import fields
 
+from ptxmm.analysis.words import Property
 from ptxmm.cli import completion
 from ptxmm.errors import PtxmmError
-
-if TYPE_CHECKING:
-    from ptxmm.cat import Model
+from ptxmm.render import formats
 
 
 class Engine(StrEnum):
@@ -106,7 +107,8 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, max=1024, metavar="N", help="Processes. [default: the CPUs]"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Format = Annotated[str, typer.Option("--format", help="The form of the output.")]
+Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Isa = Annotated[
     str | None,
     typer.Option(
@@ -121,6 +123,14 @@ Launch = Annotated[
         help="How the kernels of .ptx and .cu files are launched: a .toml file, or one with `// ptxmm:` comments.",
     ),
 ]
+Wanted = Annotated[
+    Property | None,
+    typer.Option(
+        "--property",
+        help="What must hold: the condition never, no data races, only states of sc. [default: what the launch of "
+        "a kernel claims, else never]",
+    ),
+]
 AllReadings = Annotated[
     bool,
     typer.Option("--all-readings", help="Change one reading of the model's text at a time; say which matter."),
@@ -130,131 +140,70 @@ AllState = Annotated[
 ]
 
 
-class Settings(Struct, frozen=True):
-    """Which models each test is run under, and how far: what every command that runs tests is asked for.
+class Tests(Struct, frozen=True, kw_only=True):
+    """Which tests are run, and under which models."""
 
-    ``models``: none for those that a test names itself. ``timeout``: seconds for reading a file, and for one test under
-    one model. ``memory``: megabytes for each process, None: its share of the machine's.
-    ``without``: what every model leaves out. ``stdin``: what standard input holds, where ``-`` is a file.
-    """
-
-    models: tuple[str, ...] = ()
-    readings: tuple[tuple[str, str], ...] = ()
-    isa: tuple[int, int] | None = None
-    unroll: int = 3
-    timeout: float = 60.0
-    launch: str | None = None
-    memory: int | None = None
-    nvcc: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    stdin: str | None = None
+    files: Files = None
+    bundled: Bundled = False
+    model: Models = None
+    reading: Readings = None
+    without: Without = None
 
 
-LONGEST = 10**8
-"""Seconds that every clock of the operating system can count."""
+class OwnTests(Tests, frozen=True, kw_only=True):
+    """The same where ``Expect=`` is not looked at."""
+
+    model: OwnModel = None
 
 
-def settings(
-    models: list[str] | None,
-    readings: list[str] | None,
-    isa: str | None,
-    unroll: int,
-    timeout: float,
-    launch: Path | None = None,
-    memory: int | None = None,
-    nvcc: list[str] | None = None,
-    without: list[str] | None = None,
-) -> Settings:
-    """Check the options that can be wrong for every test alike. Warn of models that define something in vain.
+class Run(Struct, frozen=True, kw_only=True):
+    """How tests are read and run, and how their results are shown."""
 
-    Raises ``PtxmmError`` (kinds ``usage``, ``model``), also for a reading that has no effect on any model named, or on
-    one that names it itself, and for what no model has to leave out.
-    """
-    if not timeout <= LONGEST:  # nor is it nan
-        raise PtxmmError(f"--timeout {timeout:g}: at most {LONGEST} seconds", kind="usage")
-    pairs: dict[str, str] = {}
-    for item in readings or ():
-        key, sign, value = item.partition("=")
-        if not sign or not key or not value:
-            raise PtxmmError(f"--reading {item}: expected KEY=VALUE", kind="usage", hint="e.g. --reading dep=syn")
-        if pairs.setdefault(key, value) != value:
-            raise PtxmmError(f"--reading {key} is given twice", kind="usage")
-    names = tuple(dict.fromkeys(models or ()))
-    if names:
-        # A wrong model is one error of the command line, not one of each test.
-        _check_models(names, pairs)
-    elif pairs:
-        from ptxmm.cat import load
-
-        load("ptx-8.5", pairs)  # which readings there are does not depend on the model
-    if without:
-        _check_left_out(names, without)
-    chosen = tuple(sorted(pairs.items()))
-    specified = None if launch is None else str(launch)
-    if specified == "-":
-        hint = "write the launch into a file, or as `// ptxmm:` comments into the module"
-        raise PtxmmError("--launch can't be standard input", kind="usage", hint=hint)
-    lists = tuple(nvcc or ()), tuple(without or ())
-    return Settings(names, chosen, version(isa), unroll, timeout, specified, memory, *lists)
+    unroll: Unroll = 3
+    timeout: Timeout = 60.0
+    jobs: Jobs = None
+    memory: Memory = None
+    format: Format = "text"
+    json: Json = False
+    isa: Isa = None
+    launch: Launch = None
+    nvcc_option: NvccOptions = None
 
 
-def _check_models(names: tuple[str, ...], pairs: dict[str, str]) -> None:
-    from ptxmm.analysis.readings import effective
-    from ptxmm.cat import left_out_of, load, split_specification
-    from ptxmm.cat.load import WITHOUT
-    from ptxmm.cli.console import complain
-
-    models = {name: load(name, pairs) for name in names}
-    for name, model in models.items():
-        for warning in model.warnings:
-            complain(warning)
-        plain, own = split_specification(name)
-        if WITHOUT in own:
-            left_out_of(plain, own[WITHOUT].split("+"))
-        for key, value in own.items():
-            if pairs.get(key, value) != value:
-                raise PtxmmError(f"--reading {key}={pairs[key]}, but --model {name}", kind="usage")
-            if key != WITHOUT and not effective(model, key):
-                raise PtxmmError(f"the reading {key} has no effect on {plain}", kind="usage", hint=_readings_of(model))
-    for key in pairs:
-        if not any(effective(model, key) for model in models.values()):
-            message = f"--reading {key}={pairs[key]} has no effect on {' and '.join(names)}"
-            hint = _readings_of(next(iter(models.values()))) if len(models) == 1 else None
-            raise PtxmmError(message, kind="usage", hint=hint)
+def format_of(run: Run) -> str:
+    """The form of the output. Raises ``PtxmmError`` (kind ``usage``) if two are asked for."""
+    if run.json and run.format not in ("text", "json"):
+        raise PtxmmError(f"--json and --format {run.format} exclude each other", kind="usage")
+    return "json" if run.json else str(run.format)
 
 
-def _readings_of(model: Model) -> str:
-    from ptxmm.analysis.readings import effective
-    from ptxmm.cat import index
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` as typer takes it: with the options themselves in the place of each record of options, and in
+    ``--format`` the formats that the results of the command have."""
+    hints = get_type_hints(command, include_extras=True)
+    records = {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, Struct)}
 
-    keys = [key for key in index().readings if effective(model, key)]
-    return f"readings of {model.name}: {', '.join(keys)}"
+    def parameters() -> Iterator[Parameter]:
+        for name, parameter in signature(command).parameters.items():
+            if name in records:
+                own = get_type_hints(records[name], include_extras=True)
+                yield from (_parameter(field.name, own[field.name], field.default) for field in fields(records[name]))
+            else:
+                yield _parameter(name, hints[name], parameter.default)
 
+    def _parameter(name: str, kind: Any, default: Any) -> Parameter:
+        if name == "format":
+            kind = Annotated[StrEnum("Format", {f: f for f in formats(command.__name__)}), *get_args(kind)[1:]]
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
-def _check_left_out(names: tuple[str, ...], without: list[str]) -> None:
-    """Each is in one of the models named, or of those that come with ptxmm."""
-    from ptxmm.cat import index, left_out_of
+    def wrapper(**options: Any) -> None:
+        for name, record in records.items():
+            options[name] = record(**{field.name: options.pop(field.name) for field in fields(record)})
+        command(**options)
 
-    for item in without:
-        errors = []
-        for name in names or ("ptx-8.5", *index().models):
-            try:
-                left_out_of(name, [item])
-                break
-            except PtxmmError as error:
-                errors.append(error)
-        else:
-            raise errors[0]
-
-
-def version(isa: str | None) -> tuple[int, int] | None:
-    """The version of the PTX ISA that ``--isa`` names. Raises ``PtxmmError`` (kind ``usage``) if it is none."""
-    if isa is None:
-        return None
-    match = re.fullmatch(r"([0-9]{1,2})\.([0-9])", isa)
-    if match is None:
-        raise PtxmmError(f"--isa {isa}: not a version of the PTX ISA", kind="usage", hint="e.g. --isa 8.6")
-    return int(match[1]), int(match[2])
+    wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
+    wrapper.__signature__ = Signature(list(parameters()))  # type: ignore[attr-defined]
+    return wrapper
 
 
 def processes(jobs: int | None) -> int:

@@ -8,23 +8,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ptxmm.cli.analyses import Analysis, analyse
-from ptxmm.cli.options import (
-    Bundled,
-    Files,
-    Isa,
-    Jobs,
-    Json,
-    Launch,
-    Memory,
-    Models,
-    NvccOptions,
-    Readings,
-    Timeout,
-    Unroll,
-    Without,
-    settings,
-)
+from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.frame import answer
+from ptxmm.cli.options import Run, Tests
 
 if TYPE_CHECKING:
     from ptxmm.analysis.progress import ProgressResult
@@ -61,11 +47,8 @@ class Visible(StrEnum):
 
 
 def progress(
-    files: Files = None,
-    bundled: Bundled = False,
-    model: Models = None,
-    reading: Readings = None,
-    without: Without = None,
+    tests: Tests,
+    *,
     fairness: Annotated[
         Scheduler, typer.Option("--fairness", help="Which threads the scheduler must let go on.", show_default=True)
     ] = Scheduler.fair,
@@ -76,26 +59,16 @@ def progress(
     engine: Annotated[
         Judge, typer.Option("--engine", help="both asks Z3 as well, where it can judge.", show_default=True)
     ] = Judge.enumerate,
-    unroll: Unroll = 3,
-    timeout: Timeout = 60.0,
-    jobs: Jobs = None,
-    memory: Memory = None,
-    json: Json = False,
-    isa: Isa = None,
-    launch: Launch = None,
-    nvcc_option: NvccOptions = None,
+    run: Run,
 ) -> None:
     """Can a loop spin, or a barrier wait, for ever? Shows an execution that does, and why nothing will end it.
 
     Exit code: 0 all terminate, 1 some test may hang, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    from ptxmm.render import progress as render
-
     work = Analysis(
         "progress", partial(_progress, fairness=fairness.value, visibility=visibility.value, engine=engine.value)
     )
-    chosen = settings(model, reading, isa, unroll, timeout, launch, memory, nvcc_option, without)
-    analyse(work, render.text, render.document, files, bundled, chosen, jobs, json)
+    answer(work, "progress", tests, run)
 
 
 def _progress(

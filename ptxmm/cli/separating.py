@@ -7,13 +7,13 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.analysis.compare import CompareResult, compare
 from ptxmm.analysis.separate import (
     Divisions,
+    SeparateResult,
     Step,
     Tried,
     common_vocabulary,
@@ -23,10 +23,11 @@ from ptxmm.analysis.separate import (
     separations,
     try_,
 )
-from ptxmm.cli.analyses import exit_of
 from ptxmm.cli.console import progress, style
+from ptxmm.cli.frame import show
 from ptxmm.cli.inputs import model_named
-from ptxmm.cli.options import Settings, processes
+from ptxmm.cli.options import Run, format_of, processes
+from ptxmm.cli.settings import Settings
 from ptxmm.cli.tasks import bounds, lost, once
 from ptxmm.cli.workers import Lost, events
 from ptxmm.engines.result import Limits
@@ -36,8 +37,7 @@ from ptxmm.formats.writer import write
 from ptxmm.generate.skeleton import Skeleton
 from ptxmm.generate.vocabulary import Vocabulary
 from ptxmm.program.test import Test
-from ptxmm.render import compare as render
-from ptxmm.render.document import whole
+from ptxmm.render import Entry, Page
 
 _ALONE = 4
 """Programs of so many instructions are tried in one process: starting several takes longer."""
@@ -53,8 +53,8 @@ class Words(Struct, frozen=True):
     locations: int | None
 
 
-def generate(models: tuple[str, str], chosen: Settings, size: int, words: Words, jobs: int | None, json: bool) -> None:
-    """Search, and print what was found. Raises ``typer.Exit``, and ``PtxmmError`` as ``separate`` does."""
+def generate(models: tuple[str, str], chosen: Settings, size: int, words: Words, run: Run) -> None:
+    """Search, and show what was found. Raises ``typer.Exit``, and ``PtxmmError`` as ``separate`` does."""
     one, other = (model_named(name, chosen.readings) for name in models)
     vocabulary = common_vocabulary(
         one,
@@ -67,24 +67,21 @@ def generate(models: tuple[str, str], chosen: Settings, size: int, words: Words,
     )
     total = count_steps(vocabulary, size)
     start = time.perf_counter()
-    search = _Search(models, chosen, vocabulary, time.monotonic() + chosen.timeout, processes(jobs))
+    search = _Search(models, chosen, vocabulary, time.monotonic() + chosen.timeout, processes(run.jobs))
     steps: list[Step] = []
     found = separations(one, other, vocabulary, size, run=search.divisions, present=search.present)
     for step in progress(_marked(found), total):
         steps.append(step)
     result = replace(conclude(one, other, vocabulary, size, start, steps), model=models[0], other=models[1])
-    program = None if result.program is None else write(result.program)
-    code = exit_of(result)
-    if json:
-        sys.stdout.write(whole([render.separation_document(result, program)]))
-        raise typer.Exit(code)
-    out = style(sys.stdout)
-    print("\n".join([*render.separation(result, program, out), *render.ending(result)]))
-    if program is not None:
-        (test,) = parse(program, f"{result.test}.litmus")
-        print()
-        print("\n".join(render.text(search.compared(test), out)))
-    raise typer.Exit(code)
+    show(_entries(search, result, format_of(run)), "separation", format_of(run), Page(style(sys.stdout)))
+
+
+def _entries(search: _Search, result: SeparateResult, format: str) -> Iterator[Entry[SeparateResult | CompareResult]]:
+    """What was found and, in text, the comparison of the models on it."""
+    yield Entry(result)
+    if format == "text" and result.program is not None:
+        (test,) = parse(write(result.program), f"{result.test}.litmus")
+        yield Entry(search.compared(test))
 
 
 def _marked(steps: Iterator[Step]) -> Iterator[Step | None]:

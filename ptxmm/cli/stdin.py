@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ptxmm.cli.options import Settings
+from ptxmm.cli.settings import Settings
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.text import decode
 from ptxmm.program.test import Test

@@ -14,9 +14,10 @@ from msgspec import Struct
 from ptxmm.analysis.result import Failure
 from ptxmm.cli.inputs import Job, bug, failure, jobs, model_named
 from ptxmm.cli.memory import MEGABYTE, is_shortage, share
-from ptxmm.cli.options import Settings
+from ptxmm.cli.settings import Settings
 from ptxmm.cli.workers import Bounds, Lost, events
 from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.render import Entry
 
 if TYPE_CHECKING:
     from ptxmm.cat import Model
@@ -52,13 +53,6 @@ class Planned(Struct, Generic[T], frozen=True):
     model: str
     several: bool
     expired: T
-
-
-class Entry(Struct, Generic[T], frozen=True):
-    """A result or an error; ``several``: its file holds more tests than this one."""
-
-    report: T | Failure
-    several: bool
 
 
 def run(work: Work[T], job: Job, settings: Settings) -> T | Failure:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ptxmm.analysis.compare import CompareResult, Difference, Side
 from ptxmm.analysis.explain.chains import Edge, Reason
-from ptxmm.analysis.result import Failure
+from ptxmm.analysis.result import Expired, Failure
 from ptxmm.analysis.separate import SeparateResult
+from ptxmm.formats.writer import write
 from ptxmm.generate.vocabulary import Vocabulary
-from ptxmm.render.document import outcome
+from ptxmm.program.test import Test
+from ptxmm.render import Entry, Page
+from ptxmm.render.document import listed, outcome
 from ptxmm.render.execution import execution_document, execution_lines
 from ptxmm.render.style import Style, clean
-from ptxmm.render.text import outcome_line, tail
+from ptxmm.render.text import outcome_line, separated, tail
 
 
 def text(result: CompareResult, style: Style) -> list[str]:
@@ -114,20 +118,23 @@ def line(result: CompareResult, style: Style, width: int, several: bool) -> str:
     return style.paint(f"{word:6}", colour) + " " + "  ".join(parts)
 
 
-def summary(reports: Sequence[CompareResult | Failure | None], seconds: float) -> str:
-    """How many comparisons there are of each kind; None: one that the time limit ended."""
+def listing(entries: Iterable[Entry[CompareResult | Expired]], page: Page) -> Iterator[str]:
+    """A line for each comparison, and how many there are of each kind."""
     kinds: Counter[str] = Counter()
-    for report in reports:
+    for entry in entries:
+        report = entry.report
         if isinstance(report, Failure):
             kinds["error"] += 1
-        elif report is None:
+        elif isinstance(report, Expired):
             kinds["inconclusive"] += 1
-        elif not report.compared:
-            kinds["not covered by both models"] += 1
+            yield f"?      {report.file}  {report.notes[0].text}"
         else:
-            kinds[{True: "differ", False: "the same", None: "inconclusive"}[report.differ]] += 1
+            word = {True: "differ", False: "the same", None: "inconclusive"}[report.differ]
+            kinds[word if report.compared else "not covered by both models"] += 1
+            yield line(report, page.style, page.width, entry.several)
     words = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return f"{len(reports)} compared in {seconds:.1f} s: {words or 'nothing to do'}"
+    seconds = time.perf_counter() - page.start
+    yield f"{kinds.total()} compared in {seconds:.1f} s: {words or 'nothing to do'}"
 
 
 def document(result: CompareResult) -> dict[str, Any]:
@@ -169,6 +176,10 @@ def _difference_document(difference: Difference) -> dict[str, Any]:
     return entry
 
 
+pages = separated(text)
+entries = listed("compare", document)
+
+
 # -- generated programs --
 
 
@@ -189,37 +200,33 @@ def words(vocabulary: Vocabulary) -> str:
     return "; ".join(parts)
 
 
-def separation(result: SeparateResult, program: str | None, style: Style) -> list[str]:
-    """The outcome of a search; ``program``: the litmus file of what was found."""
+def separation(result: SeparateResult | CompareResult, style: Style) -> list[str]:
+    """The outcome of a search with the program that was found; or the comparison of the models on that."""
+    if isinstance(result, CompareResult):
+        return text(result, style)
     lines = [f"Models {clean(result.model)} and {clean(result.other)}", f"Programs of {words(result.vocabulary)}"]
-    if program is not None and result.program is not None:
-        size = sum(len(thread.body) for thread in result.program.threads)
-        lines.append(style.paint(f"Separated by a program of {size} instructions", "red"))
-        lines += program.rstrip("\n").split("\n")
+    if result.program is not None:
+        lines.append(style.paint(f"Separated by a program of {_size(result.program)} instructions", "red"))
+        lines += write(result.program).rstrip("\n").split("\n")
     elif result.finding is False:
         lines.append(style.paint(f"No program of at most {result.most} instructions separates them", "green"))
     if result.searched and (result.finding is not False):
         lines.append(f"No program of at most {result.searched} instructions does")
-    return lines
-
-
-def ending(result: SeparateResult) -> list[str]:
-    """The last lines of a search: how far it got, and how long it took."""
     notes = [f"Note {clean(note.text)}" for note in result.notes]
-    return [f"Status {result.status}", *notes, f"Time generate {result.seconds:.2f}"]
+    return [*lines, f"Status {result.status}", *notes, f"Time generate {result.seconds:.2f}"]
 
 
-def separation_document(result: SeparateResult, program: str | None) -> dict[str, Any]:
-    """The JSON entry of a search."""
+separations = separated(separation)
+
+
+def _size(program: Test) -> int:
+    return sum(len(thread.body) for thread in program.threads)
+
+
+def separation_document(result: SeparateResult) -> dict[str, Any]:
+    """The part of the JSON entry that is about a search."""
     found = result.program
     return {
-        "analysis": "compare",
-        "file": result.file,
-        "test": result.test,
-        "model": result.model,
-        "status": result.status,
-        "notes": [{"kind": note.kind, "text": note.text} for note in result.notes],
-        "seconds": round(result.seconds, 6),
         "kind": "generate",
         "other": result.other,
         "vocabulary": {
@@ -231,8 +238,11 @@ def separation_document(result: SeparateResult, program: str | None) -> dict[str
         },
         "most": result.most,
         "separated": result.finding,
-        "size": None if found is None else sum(len(thread.body) for thread in found.threads),
+        "size": None if found is None else _size(found),
         "searched": result.searched,
         "candidates": result.compared,
-        "program": program,
+        "program": None if found is None else write(found),
     }
+
+
+separation_entries = listed("compare", separation_document)

@@ -3,22 +3,55 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ptxmm.analysis.result import Failure, Outcome, Report, Result, Unknown, Value
+from ptxmm.analysis.result import Expired, Failure, Outcome, Report, Result, Unknown, Value
+from ptxmm.render import Entry, Page, Renderer
 
 SCHEMA = "ptxmm/1"
 
 
+def results(entries: Iterable[Entry[Result]], page: Page) -> Iterator[str]:
+    """The verdicts and errors."""
+    yield document([entry.report for entry in entries])
+
+
 def document(reports: Iterable[Report]) -> str:
-    """The whole document as text that ends in a newline."""
+    """The document of verdicts and errors."""
     return whole([failure(r) if isinstance(r, Failure) else result(r) for r in reports])
 
 
+def listed(analysis: str, document: Callable[[Any], dict[str, Any]]) -> Renderer:
+    """The renderer of the results of an analysis, of each of which ``document`` gives the part that is its own."""
+
+    def entries(entries: Iterable[Entry[Any]], page: Page) -> Iterator[str]:
+        found = []
+        for report in (entry.report for entry in entries):
+            if isinstance(report, Failure):
+                found.append(failure(report))
+            else:
+                own = {} if isinstance(report, Expired) else document(report)
+                found.append({"analysis": analysis, **_common(report), **own})
+        yield whole(found)
+
+    return entries
+
+
+def _common(report: Any) -> dict[str, Any]:
+    return {
+        "file": report.file,
+        "test": report.test,
+        "model": report.model,
+        "status": report.status,
+        "notes": [{"kind": note.kind, "text": note.text} for note in report.notes],
+        "seconds": round(report.seconds, 6),
+    }
+
+
 def whole(entries: list[dict[str, Any]]) -> str:
-    """The document of these entries as text that ends in a newline."""
-    return json.dumps({"schema": SCHEMA, "results": entries}, indent=2) + "\n"
+    """The document of these entries."""
+    return json.dumps({"schema": SCHEMA, "results": entries}, indent=2)
 
 
 def result(report: Result) -> dict[str, Any]:

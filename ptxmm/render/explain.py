@@ -12,9 +12,10 @@ from ptxmm.analysis.explain.miss import Miss
 from ptxmm.analysis.explain.synchronization import Synchronization
 from ptxmm.analysis.result import Value
 from ptxmm.analysis.strength.changes import Change
+from ptxmm.render.document import listed
 from ptxmm.render.execution import execution_document, execution_lines, instruction_document
 from ptxmm.render.style import Style, clean
-from ptxmm.render.text import head, tail
+from ptxmm.render.text import head, separated, tail
 
 MOST = 4
 """Of more reasons than this only one of each group is shown."""
@@ -256,3 +257,7 @@ def _miss_document(miss: Miss) -> dict[str, Any]:
 
 def _change_document(change: Change) -> dict[str, Any]:
     return {"thread": change.name, "line": change.line, "column": change.column, "old": change.old, "new": change.new}
+
+
+pages = separated(text)
+entries = listed("explain", document)

@@ -9,9 +9,9 @@ from ptxmm.analysis.instruction import written
 from ptxmm.analysis.result import Outcome
 from ptxmm.analysis.strength.changes import Change
 from ptxmm.formats.patch import Rewrite, diff, patched
-from ptxmm.render.document import values
+from ptxmm.render.document import listed, values
 from ptxmm.render.style import Style, clean
-from ptxmm.render.text import head, tail
+from ptxmm.render.text import head, separated, tail
 
 _COLOURS = {"needed": "bold", "removable": "yellow", "weaker": "yellow", "unknown": "red", "+": "green", "-": "red"}
 
@@ -143,3 +143,7 @@ def _state(outcome: Outcome) -> str:
 
 def _values(outcome: Outcome | None) -> dict[str, Any] | None:
     return None if outcome is None else {"registers": values(outcome.registers), "memory": values(outcome.memory)}
+
+
+pages = separated(text)
+entries = listed("fences", document)

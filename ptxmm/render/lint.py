@@ -1,13 +1,15 @@
-"""Findings of ``lint`` as text, as JSON, and as commands of GitHub's workflows."""
+"""Findings of ``lint`` as text and as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ptxmm.analysis.lint import LintResult, Report
+from ptxmm.analysis.result import Failure
+from ptxmm.render import Entry, Page
 from ptxmm.render.style import Style, clean
 
 SCHEMA = "ptxmm-lint/1"
@@ -15,19 +17,30 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "bold"}
 _WIDTH = 120
 
 
-def text(reports: Iterable[Report], style: Style) -> Iterable[str]:
-    """Each finding as lines: place and message, the line of the source, the caret, the mend."""
-    for report in reports:
-        severity = report.rule.severity
-        place = style.paint(f"{clean(report.file)}:{report.line}:{report.column}:", "bold")
-        kind = style.paint(f"{severity}:", _COLOURS[severity])
-        yield f"{place} {kind} {report.rule.id} {clean(report.message)} [{report.rule.name}]"
-        yield from _source(report, style)
-        if report.hint is not None:
-            yield f"  mend: {clean(report.hint)}"
+def text(entries: Iterable[Entry[LintResult]], page: Page) -> Iterator[str]:
+    """Each finding, with ``verbose`` what was not checked, and a summary."""
+    results = [entry.report for entry in entries if not isinstance(entry.report, Failure)]
+    for result in results:
+        for report in result.findings:
+            yield from _finding(report, page.style)
+    for result in results if page.verbose else ():
+        for line in result.unchecked:
+            yield f"{clean(result.file)}:{line}: not checked: a macro is part of the template or of an operand"
+    yield _summary(results, page)
 
 
-def _source(report: Report, style: Style) -> Iterable[str]:
+def _finding(report: Report, style: Style) -> Iterator[str]:
+    """Place and message, the line of the source, the caret, the mend."""
+    severity = report.rule.severity
+    place = style.paint(f"{clean(report.file)}:{report.line}:{report.column}:", "bold")
+    kind = style.paint(f"{severity}:", _COLOURS[severity])
+    yield f"{place} {kind} {report.rule.id} {clean(report.message)} [{report.rule.name}]"
+    yield from _source(report, style)
+    if report.hint is not None:
+        yield f"  mend: {clean(report.hint)}"
+
+
+def _source(report: Report, style: Style) -> Iterator[str]:
     source = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in report.source)
     column = report.column
     end = report.end_column if report.end_line == report.line else len(source) + 1
@@ -40,31 +53,26 @@ def _source(report: Report, style: Style) -> Iterable[str]:
     yield f"  {lead}{style.paint('^' + '~' * (width - 1), 'green')}"
 
 
-def unchecked(result: LintResult) -> Iterable[str]:
-    """The statements that were not checked, for ``--verbose``."""
-    for line in result.unchecked:
-        yield f"{clean(result.file)}:{line}: not checked: a macro is part of the template or of an operand"
-
-
-def summary(results: Sequence[LintResult], fixed: int, style: Style) -> str:
+def _summary(results: Sequence[LintResult], page: Page) -> str:
     """One line on everything."""
     found = [report for result in results for report in result.findings]
     files = f"{len(results)} file{'s' if len(results) != 1 else ''}"
     statements = sum(result.statements for result in results)
     about = f"{statements} asm statement{'s' if statements != 1 else ''} in {files}"
-    mended = f"; {fixed} mended" if fixed else ""
+    mended = f"; {page.fixed} mended" if page.fixed else ""
     if not found:
-        return style.paint("nothing found", "green") + f" ({about}){mended}"
+        return page.style.paint("nothing found", "green") + f" ({about}){mended}"
     counts = Counter(report.rule.severity for report in found)
     parts = [f"{counts[s]} {s}{'s' if counts[s] != 1 else ''}" for s in ("error", "warning", "note") if counts[s]]
     fixable = sum(bool(report.edits) for report in found)
     hint = f"; --fix mends {fixable}" if fixable else ""
-    painted = style.paint(", ".join(parts), _COLOURS["error" if counts["error"] else "warning"])
+    painted = page.style.paint(", ".join(parts), _COLOURS["error" if counts["error"] else "warning"])
     return f"{painted} ({about}){mended}{hint}"
 
 
-def document(results: Sequence[LintResult], errors: Sequence[dict[str, Any]] = ()) -> str:
-    """The JSON document ``ptxmm-lint/1`` as text that ends in a newline."""
+def document(entries: Iterable[Entry[LintResult]], page: Page) -> Iterator[str]:
+    """The JSON document ``ptxmm-lint/1``."""
+    reports = [entry.report for entry in entries]
     files = [
         {
             "file": result.file,
@@ -73,9 +81,11 @@ def document(results: Sequence[LintResult], errors: Sequence[dict[str, Any]] = (
             "suppressed": result.suppressed,
             "findings": [finding(report) for report in result.findings],
         }
-        for result in results
+        for result in reports
+        if not isinstance(result, Failure)
     ]
-    return json.dumps({"schema": SCHEMA, "files": files, "errors": list(errors)}, indent=2) + "\n"
+    errors = [{"file": e.file, "message": e.message, "hint": e.hint} for e in reports if isinstance(e, Failure)]
+    yield json.dumps({"schema": SCHEMA, "files": files, "errors": errors}, indent=2)
 
 
 def finding(report: Report) -> dict[str, Any]:
@@ -92,17 +102,3 @@ def finding(report: Report) -> dict[str, Any]:
         "hint": report.hint,
         "edits": [{"start": edit.start, "end": edit.end, "text": edit.text} for edit in report.edits],
     }
-
-
-def github(reports: Iterable[Report]) -> Iterable[str]:
-    """Each finding as an annotation of a GitHub workflow."""
-    levels = {"error": "error", "warning": "warning", "note": "notice"}
-    for report in reports:
-        place = f"file={_escape(report.file)},line={report.line},endLine={report.end_line},col={report.column}"
-        message = f"{report.rule.id} {report.message}" + (f" ({report.hint})" if report.hint else "")
-        yield f"::{levels[report.rule.severity]} {place},title={report.rule.id}::{_escape(message, data=True)}"
-
-
-def _escape(value: str, data: bool = False) -> str:
-    value = clean(value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
-    return value if data else value.replace(":", "%3A").replace(",", "%2C")

@@ -6,9 +6,10 @@ from typing import Any
 
 from ptxmm.analysis.execution import Execution
 from ptxmm.analysis.progress.result import Fate, ProgressResult, Seen
+from ptxmm.render.document import listed
 from ptxmm.render.execution import execution_document, execution_lines, instruction_document
 from ptxmm.render.style import Style, clean
-from ptxmm.render.text import head, tail
+from ptxmm.render.text import head, separated, tail
 
 _COLOURS = {"terminates": "green", "may hang": "red", "unknown": "yellow"}
 
@@ -77,3 +78,7 @@ def _fate_document(fate: Fate) -> dict[str, Any]:
             for seen in fate.seen
         ],
     }
+
+
+pages = separated(text)
+entries = listed("progress", document)

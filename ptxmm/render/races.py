@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ptxmm.analysis.races import Race, RacesResult
+from ptxmm.render.document import listed
 from ptxmm.render.execution import execution_document, execution_lines, instruction_document
 from ptxmm.render.style import Style, clean
-from ptxmm.render.text import head, tail
+from ptxmm.render.text import head, separated, tail
 
 _ALWAYS = "neither comes before the other in causality order (8.9.5)"
 
@@ -63,3 +64,7 @@ def _race(race: Race) -> dict[str, Any]:
         "not_morally_strong": [{"condition": c.name, "section": c.section, "text": c.text} for c in race.fails],
         "execution": execution_document(race.execution),
     }
+
+
+pages = separated(text)
+entries = listed("races", document)

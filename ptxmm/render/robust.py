@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ptxmm.analysis.robust import RobustResult
-from ptxmm.render.document import outcome
+from ptxmm.render.document import listed, outcome
 from ptxmm.render.execution import execution_document, execution_lines
 from ptxmm.render.style import Style
-from ptxmm.render.text import head, outcome_line, tail
+from ptxmm.render.text import head, outcome_line, separated, tail
 
 
 def text(result: RobustResult, style: Style) -> list[str]:
@@ -44,3 +44,7 @@ def document(result: RobustResult) -> dict[str, Any]:
         "missing": [outcome(missing) for missing in result.missing],
         "deadlock": result.deadlock,
     }
+
+
+pages = separated(text)
+entries = listed("robust", document)

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+import ptxmm
 from ptxmm.analysis.lint import RULES, Edit, LintResult, Report
+from ptxmm.analysis.result import Failure
 from ptxmm.cuda.source import Source, source
+from ptxmm.render import Entry, Page
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def log(
-    results: Sequence[LintResult], texts: Mapping[str, str], version: str, errors: Sequence[Mapping[str, Any]]
-) -> str:
-    """The log of one run as text that ends in a newline. ``texts`` are the sources by file, for the places of mends;
-    ``errors`` the files that could not be read, each with ``file`` and ``message``."""
+def log(entries: Iterable[Entry[LintResult]], page: Page) -> Iterator[str]:
+    """The log of one run."""
+    reports = [entry.report for entry in entries]
+    results = [report for report in reports if not isinstance(report, Failure)]
+    errors = [report for report in reports if isinstance(report, Failure)]
     index = {rule.id: number for number, rule in enumerate(RULES)}
     driver = {
         "name": "ptxmm",
-        "version": version,
-        "semanticVersion": version,
+        "version": ptxmm.__version__,
+        "semanticVersion": ptxmm.__version__,
         "rules": [
             {
                 "id": rule.id,
@@ -39,7 +42,7 @@ def log(
     }
     found: list[dict[str, Any]] = []
     for result in results:
-        file = source(result.file, texts.get(result.file, ""))
+        file = source(result.file, page.texts.get(result.file, ""))
         found += [_result(report, index[report.rule.id], file) for report in result.findings]
     run = {
         "tool": {"driver": driver},
@@ -49,13 +52,13 @@ def log(
             {
                 "executionSuccessful": not errors,
                 "toolExecutionNotifications": [
-                    {"level": "error", "message": {"text": f"{error['file']}: {error['message']}"}} for error in errors
+                    {"level": "error", "message": {"text": f"{error.file}: {error.message}"}} for error in errors
                 ],
             }
         ],
         "results": found,
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
 def _uri(file: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ptxmm.analysis.scopes import Row, ScopesResult
+from ptxmm.render.document import listed
 from ptxmm.render.execution import instruction_document
 from ptxmm.render.style import Style, clean
-from ptxmm.render.text import head, tail
+from ptxmm.render.text import head, separated, tail
 
 
 def text(result: ScopesResult, style: Style) -> list[str]:
@@ -70,3 +71,7 @@ def _row(row: Row) -> dict[str, Any]:
         "flags": list(row.flags),
         "together": [{"threads": list(names), "reason": reason} for names, reason in row.together],
     }
+
+
+pages = separated(text)
+entries = listed("scopes", document)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from ptxmm.analysis.claims import RACES, ROBUST
-from ptxmm.analysis.result import Failure, Note, Outcome, Report, Result, Status, Value
+from ptxmm.analysis.result import Expired, Failure, Note, Outcome, Report, Result, Status, Value
+from ptxmm.analysis.words import Conclusion
+from ptxmm.render import Entry, Page, Renderer
 from ptxmm.render.style import Style, clean
 
 
@@ -26,12 +29,53 @@ class Analysed(Protocol):
     def seconds(self) -> float: ...
 
 
-_MARKS = {
-    "expected": ("ok", "green"),
-    "contradicted": ("FAIL", "red"),
-    "inconclusive": ("?", "yellow"),
-    "unchecked": ("-", "plain"),
+_COLOURS = {
+    Conclusion.expected: "green",
+    Conclusion.contradicted: "red",
+    Conclusion.inconclusive: "yellow",
+    Conclusion.unchecked: "plain",
 }
+
+_PHRASES = {Conclusion.expected: "as expected", Conclusion.unchecked: "without an expectation"}
+
+R = TypeVar("R", bound=Analysed)
+
+
+def separated(text: Callable[[R, Style], Iterable[str]]) -> Renderer:
+    """The renderer that writes what ``text`` makes of each result, an empty line between two."""
+
+    def pages(entries: Iterable[Entry[R | Expired]], page: Page) -> Iterator[str]:
+        first = True
+        for entry in entries:
+            report = entry.report
+            if isinstance(report, Failure):
+                continue
+            if not first:
+                yield ""
+            first = False
+            yield from [*head(report), *tail(report)] if isinstance(report, Expired) else text(report, page.style)
+
+    return pages
+
+
+def verdicts(entries: Iterable[Entry[Result]], page: Page) -> Iterator[str]:
+    """A line for each verdict with the remarks on it, and a summary of several."""
+    reports: list[Report] = []
+    before: tuple[str, str] | None = None
+    for entry in entries:
+        report = entry.report
+        reports.append(report)
+        yield verdict_line(report, page.style, page.width, entry.several)
+        if isinstance(report, Failure):
+            before = None
+            continue
+        if report.conclusion != "expected" or report.status != "complete" or page.verbose:
+            yield from note_lines(report)
+        elif (report.file, report.test) != before:
+            yield from remark_lines(report)
+        before = report.file, report.test
+    if len(reports) > 1:
+        yield summary(reports, time.perf_counter() - page.start, page.style)
 
 
 def verdict_line(report: Report, style: Style, width: int, show_test: bool) -> str:
@@ -44,7 +88,7 @@ def verdict_line(report: Report, style: Style, width: int, show_test: bool) -> s
         place = f"{clean(report.file):{width}}"
         what = " ".join(clean(part) for part in (report.model, report.test if show_test else None) if part)
         return f"{mark} {place}  {what}".rstrip()
-    word, colour = _MARKS[report.conclusion]
+    colour = _COLOURS[report.conclusion]
     parts = [f"{clean(report.file):{width}}", f"{report.model:8}", f"{_word(report):9}"]
     if report.quantifier is not None:
         parts.append(f"{report.quantifier}: {_answer(report.holds)}")
@@ -55,7 +99,7 @@ def verdict_line(report: Report, style: Style, width: int, show_test: bool) -> s
     parts.extend(report.flags)
     if report.conclusion in ("contradicted", "inconclusive") and report.expected is not None:
         parts.append(style.paint(f"expected {report.expected}", colour))
-    return style.paint(f"{word:5}", colour) + " " + "  ".join(parts).rstrip()
+    return style.paint(f"{report.conclusion.mark:5}", colour) + " " + "  ".join(parts).rstrip()
 
 
 def note_lines(report: Result) -> list[str]:
@@ -76,18 +120,13 @@ def remark_lines(report: Result) -> list[str]:
 def summary(reports: Sequence[Report], seconds: float, style: Style) -> str:
     """How many verdicts there are of each kind."""
     kinds = Counter("failed" if isinstance(r, Failure) else r.conclusion for r in reports)
-    words = [
-        ("expected", "as expected", "green"),
-        ("contradicted", "contradicted", "red"),
-        ("inconclusive", "inconclusive", "yellow"),
-        ("unchecked", "without an expectation", "plain"),
-        ("failed", "error" if kinds["failed"] == 1 else "errors", "red"),
-    ]
+    words = [(str(word), _PHRASES.get(word, word), colour) for word, colour in _COLOURS.items()]
+    words.append(("failed", "error" if kinds["failed"] == 1 else "errors", "red"))
     parts = [style.paint(f"{kinds[kind]} {text}", colour) for kind, text, colour in words if kinds[kind]]
     return f"{len(reports)} checked in {seconds:.1f} s: {', '.join(parts) or 'nothing to do'}"
 
 
-def table(report: Result, style: Style) -> str:
+def table(report: Result, style: Style) -> list[str]:
     """The final states of one test under one model, those that satisfy the condition marked with ``*``."""
     name = clean(report.test)
     lines = [f"Test {name}", f"Model {report.model}", f"States {len(report.outcomes)}{'' if report.listed else '+'}"]
@@ -105,15 +144,14 @@ def table(report: Result, style: Style) -> str:
     if report.flags:
         lines.append(f"Flags {' '.join(report.flags)}")
     if report.expected is not None:
-        word, colour = {
-            "expected": ("as expected", "green"),
-            "contradicted": ("contradicted", "red"),
-            "inconclusive": ("inconclusive", "yellow"),
-        }[report.conclusion]
-        lines.append(f"Expected {report.expected}: {style.paint(word, colour)}")
+        word = _PHRASES.get(report.conclusion, report.conclusion)
+        lines.append(f"Expected {report.expected}: {style.paint(word, _COLOURS[report.conclusion])}")
     lines += [f"Note {clean(note.text)}" for note in report.notes]
     lines.append(f"Time {name} {report.seconds:.2f}")
-    return "\n".join(lines)
+    return lines
+
+
+tables = separated(table)
 
 
 def head(report: Analysed) -> list[str]:

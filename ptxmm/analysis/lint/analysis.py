@@ -102,6 +102,11 @@ class LintResult(Struct, frozen=True):
     unchecked: tuple[int, ...]
     suppressed: int
 
+    @property
+    def finding(self) -> bool:
+        """Whether anything was found."""
+        return bool(self.findings)
+
 
 @cache
 def rules_by_id() -> MappingProxyType[str, Rule]:

@@ -1,0 +1,77 @@
+"""The frame of every command that runs tests: read the files, analyse each test, show the results, exit.
+
+A command gives the work on one test and what kind of result that makes; how such results look in each format stands in
+``ptxmm.render``.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import typer
+
+from ptxmm.analysis.result import Failure, Result
+from ptxmm.analysis.words import Exit
+from ptxmm.cli import stdin
+from ptxmm.cli.console import complain, progress, style
+from ptxmm.cli.exits import Found, exit_of, worst
+from ptxmm.cli.inputs import collect, failure
+from ptxmm.cli.options import Run, Tests, format_of, processes
+from ptxmm.cli.settings import Settings, settings
+from ptxmm.cli.tasks import Work, run_all
+from ptxmm.errors import PtxmmError
+from ptxmm.render import Entry, Page, renderer
+
+R = TypeVar("R", bound=Found)
+
+
+def answer(
+    work: Work[R],
+    kind: str,
+    tests: Tests,
+    run: Run,
+    *,
+    chosen: Settings | None = None,
+    verbose: bool = False,
+    whole: bool = False,
+) -> NoReturn:
+    """Do ``work`` for every test that the command line names, in as many processes as wanted but no more than there are
+    files, and show the results, which are of this ``kind`` of ``render.RENDERERS``.
+
+    ``chosen``: the settings if they are not those of the options; ``verbose``: with all remarks; ``whole``: a cut list
+    of final states is inconclusive. Raises ``typer.Exit`` with the exit code, and ``PtxmmError`` for what is wrong with
+    the command line.
+    """
+    start = time.perf_counter()
+    chosen = chosen or settings(tests, run)
+    files = collect(tests.files, tests.bundled)
+    try:
+        chosen = stdin.taken(chosen, *(file for file in files if isinstance(file, Path)))
+    except PtxmmError as error:
+        files = [failure(error, stdin.NAME) if file == stdin.DASH else file for file in files]
+    width = max(len(f.file if isinstance(f, Failure) else str(f)) for f in files)
+    done = run_all(work, files, chosen, min(processes(run.jobs), len(files)))
+    page = Page(style(sys.stdout), min(width, 72), start, verbose)
+    show(progress(done, len(files)), kind, format_of(run), page, whole)
+
+
+def show(entries: Iterable[Entry[R]], kind: str, format: str, page: Page, whole: bool = False) -> NoReturn:
+    """Print the results as they come. Raises ``typer.Exit`` with the exit code that they ask for."""
+    codes = set()
+
+    def told() -> Iterator[Entry[R]]:
+        for entry in entries:
+            codes.add(exit_of(entry.report))
+            if whole and isinstance(entry.report, Result) and entry.report.status in ("bounded", "timeout"):
+                codes.add(Exit.INCONCLUSIVE)
+            yield entry
+            if format == "text" and isinstance(entry.report, Failure):
+                complain(entry.report.text)
+
+    for lines in renderer(kind, format)(told(), page):
+        print(lines)
+    raise typer.Exit(worst(codes))

@@ -1,0 +1,89 @@
+"""Results as annotations of a GitHub workflow, each at a file and, where there is one, a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ptxmm.analysis.fences import FencesResult
+from ptxmm.analysis.lint import LintResult
+from ptxmm.analysis.progress import ProgressResult
+from ptxmm.analysis.races import RacesResult
+from ptxmm.analysis.result import Expired, Failure, Result
+from ptxmm.analysis.robust import RobustResult
+from ptxmm.render import Entry, Page, Renderer
+from ptxmm.render.style import clean
+
+_LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
+
+Places = Callable[[Any], Iterable[tuple[int | None, str]]]
+"""What was found in a result: a line of the file or None, and words."""
+
+
+def _annotated(places: Places) -> Renderer:
+    """An error for each place of what was found and for what could not be read, a warning for what is not known."""
+
+    def annotations(entries: Iterable[Entry[Any]], page: Page) -> Iterator[str]:
+        for entry in entries:
+            report = entry.report
+            if isinstance(report, Failure):
+                for failed in (report, *report.more):
+                    yield _line("error", failed.file, failed.line, failed.kind, failed.message)
+                continue
+            title = f"{report.test} under {report.model}"
+            found = () if isinstance(report, Expired) else places(report)
+            yield from (_line("error", report.file, line, title, words) for line, words in found)
+            if report.finding is None:
+                yield _line("warning", report.file, None, title, f"not known ({report.status})")
+
+    return annotations
+
+
+def _verdict(report: Result) -> Iterator[tuple[None, str]]:
+    if report.finding:
+        yield None, f"{report.observation or report.status}, expected {report.expected}"
+
+
+def _races(report: RacesResult) -> Iterator[tuple[int, str]]:
+    for race in report.races:
+        yield race.first.line, f"{'mixed-size ' if race.mixed else ''}data race of {race.first} and {race.second}"
+
+
+def _failing(report: FencesResult) -> Iterator[tuple[None, str]]:
+    if report.finding:
+        yield None, f"the property fails: {report.required}"
+
+
+def _weaknesses(report: RobustResult) -> Iterator[tuple[None, str]]:
+    if report.finding:
+        yield None, "it is not sequentially consistent"
+
+
+def _hangs(report: ProgressResult) -> Iterator[tuple[int | None, str]]:
+    for fate in report.threads:
+        if fate.state in ("spins", "waits"):
+            line = fate.at.line if fate.at is not None else fate.lines[0] if fate.lines is not None else None
+            yield line, f"{fate.thread} {'goes round a loop' if fate.state == 'spins' else 'waits'} for ever"
+
+
+verdicts, races, fences = _annotated(_verdict), _annotated(_races), _annotated(_failing)
+robust, progress = _annotated(_weaknesses), _annotated(_hangs)
+
+
+def lint(entries: Iterable[Entry[LintResult]], page: Page) -> Iterator[str]:
+    """Each finding."""
+    for entry in entries:
+        for report in () if isinstance(entry.report, Failure) else entry.report.findings:
+            place = f"file={_escape(report.file)},line={report.line},endLine={report.end_line},col={report.column}"
+            message = f"{report.rule.id} {report.message}" + (f" ({report.hint})" if report.hint else "")
+            yield f"::{_LEVELS[report.rule.severity]} {place},title={report.rule.id}::{_escape(message, data=True)}"
+
+
+def _line(level: str, file: str, line: int | None, title: str, message: str) -> str:
+    place = f"file={_escape(file)}" + (f",line={line}" if line is not None else "")
+    return f"::{level} {place},title={_escape(title)}::{_escape(message, data=True)}"
+
+
+def _escape(value: str, data: bool = False) -> str:
+    value = clean(value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
+    return value if data else value.replace(":", "%3A").replace(",", "%2C")
