@@ -221,9 +221,9 @@ def _leave_out(
     source: check.Source, wanted: str | None, resolved: check.Resolved
 ) -> tuple[tuple[str, ...], dict[str, check.Source]]:
     """What is left out of ``wanted``, and the texts without it, by their paths."""
-    texts = texts_of(source)
     if wanted is None:
-        return (), texts
+        return (), {}
+    texts = texts_of(source)
     is_set = {name: node.is_set for name, node in resolved.definitions.items()}
     done: list[str] = []
     for path, item in list(texts.items()):
@@ -284,7 +284,7 @@ def _include(name: str, from_path: str) -> check.Source:
         raise PtxmmError(f"`{name}` is not a .cat file", kind="model")
     beside = Path(from_path).parent / name
     if beside.is_file():
-        return _read(beside)
+        return _read_shipped(beside.name) if beside.parent == _SHIPPED else _read(beside)
     if Path(name).name == name and (_SHIPPED / name).is_file():
         return _read_shipped(name)
     raise PtxmmError(

@@ -2,13 +2,23 @@
 
 # Nothing is imported that Python has not loaded itself (`signal` would take a while): an interrupt is no traceback.
 import _signal as signal  # type: ignore[import-not-found]
+import gc
 import os
 import sys
+
+from ptxmm import __version__
 
 
 def main() -> None:
     """Run the command line and exit (the console script; workers import this module, so nothing is loaded here)."""
     signal.signal(signal.SIGINT, _interrupted)  # until the commands are loaded, which take care of it themselves
+    if sys.argv[1:] == ["--version"] and sys.stdout is not None:
+        try:
+            os.write(1, f"ptxmm {__version__}\n".encode())
+            os._exit(0)
+        except OSError:
+            pass  # it is told as for every other command
+    gc.set_threshold(_ALLOCATIONS)
     try:
         from ptxmm.cli.app import run
     except (MemoryError, ImportError, OSError) as error:
@@ -23,6 +33,10 @@ def main() -> None:
         _leave(end.code)
     except KeyboardInterrupt:  # while another end was being told
         _interrupted(signal.SIGINT, None)
+
+
+_ALLOCATIONS = 100_000
+"""So many new objects before a search for cycles among them. With Python's 700, a tenth of a short run is searching."""
 
 
 def _interrupted(number: int, frame: object) -> None:
