@@ -18,59 +18,21 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import pytest
 
 from tests.benchmarks.programs import counter, ring
+from tests.moments import ENVIRONMENT, Moment, at, ended, functions, start
 from tests.support import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}  # no half of it on a full disk
 FEW, MANY, LIMITED = 2, 40, 20
 ENTRY = tuple[str, str | None, bool | None, str]
-
-
-def start(folder: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-    """A command in a session of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "ptxmm", *arguments], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, start_new_session=True, **options,
-    )  # fmt: skip
-
-
-def ended(child: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """How a command ended; no process of its session is left a moment later."""
-    out, err = child.communicate(timeout=120)
-    for _ in range(50):
-        left = [pid for pid, session in sessions() if session == child.pid]
-        if not left:
-            break
-        time.sleep(0.1)
-    assert not left, f"processes left: {left}"
-    own = "Traceback" in err and "/ptxmm/" not in err
-    if not own:  # else Python was interrupted in its own start, before the first line of ptxmm ran
-        assert "Traceback" not in err and "internal error" not in err + out and "Exception ignored" not in err, err
-    return child.returncode, out, err
-
-
-def sessions() -> Iterator[tuple[int, int]]:
-    """Each process that runs, with its session."""
-    for entry in os.listdir("/proc"):
-        with suppress(OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{int(entry)}/stat").read_text().rpartition(")")[2].split()
-            if fields[0] != "Z":
-                yield int(entry), int(fields[3])
-
-
-def workers(child: subprocess.Popen[str]) -> list[int]:
-    """The processes that a command has started."""
-    with suppress(OSError):
-        return [int(pid) for pid in Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()]
-    return []
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     quick = sorted((ROOT / "litmus" / "mp").glob("*.litmus"))[:4]
     for number, path in enumerate(quick):
         shutil.copy(path, made / f"{number}-{path.name}")
-    (made / "2-counter.litmus").write_text(counter(6))
-    (made / "3-ring.litmus").write_text(ring(8))
+    (made / "2-counter.litmus").write_text(counter(5))
+    (made / "3-ring.litmus").write_text(ring(6))
     return made
 
 
@@ -96,13 +58,23 @@ def entries(out: str) -> list[ENTRY]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What an undisturbed command does: how many functions it enters, in how many seconds, and what it says."""
+
+    functions: int
+    seconds: float
+    entries: list[ENTRY]
+
+
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> tuple[float, list[ENTRY]]:
-    """How long an undisturbed command takes, and what it says."""
+def whole(folder: Path) -> Whole:
     begin = time.monotonic()
-    code, out, _ = ended(start(folder, *CHECK))
-    assert code == 0
-    return time.monotonic() - begin, entries(out)
+    entered = functions(folder, *CHECK)
+    seconds = time.monotonic() - begin
+    found = ended(start(folder, *CHECK))
+    assert found.code == 0
+    return Whole(entered, seconds, entries(found.out))
 
 
 def told(found: list[ENTRY], expected: list[ENTRY], kinds: set[str]) -> int:
@@ -113,94 +85,81 @@ def told(found: list[ENTRY], expected: list[ENTRY], kinds: set[str]) -> int:
     return len(lost)
 
 
-def shares(runs: int) -> Iterator[float]:
-    """Moments, as shares of the time of a run: the first of them are at its very start."""
-    rng = random.Random(runs)
-    yield from (0.02, 0.06)[: runs // 8]
-    yield from (rng.random() for _ in range(runs - min(2, runs // 8)))
-
-
 both = pytest.mark.parametrize("runs", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 """A few runs by default, and many that are slow."""
 
 
+def moments(runs: int, number: int, to: Literal["command", "group"], most: int) -> Iterator[Moment]:
+    """Some at the start, some anywhere; while the command runs, and while it waits for the processes that it started.
+    ``most``: of how many functions the command enters."""
+    rng = random.Random(f"{number}{to}{runs}")
+    for run in range(runs):
+        if run % 2:
+            yield Moment("worker", rng.choice((1, rng.randint(1, 10_000))), number, to)
+        else:
+            yield Moment("command", rng.choice((rng.randint(1, 100), rng.randint(1, most))), number, to)
+
+
 @both
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
-@pytest.mark.parametrize("everyone", [False, True], ids=["process", "group"])
+@pytest.mark.parametrize("to", ["command", "group"])
 def test_a_command_that_is_told_to_end(
-    folder: Path, whole: tuple[float, list[ENTRY]], number: signal.Signals, everyone: bool, runs: int
+    folder: Path, whole: Whole, number: signal.Signals, to: Literal["command", "group"], runs: int
 ) -> None:
-    seconds, expected = whole
     words = {signal.SIGINT: "interrupted\n", signal.SIGTERM: "terminated\n"}[number]
-    for share in shares(runs // 2 if runs > FEW else 1):
-        child = start(folder, *CHECK)
-        time.sleep(max(0.1, share * seconds))
-        with suppress(ProcessLookupError):
-            (os.killpg if everyone else os.kill)(child.pid, number)
-        code, out, err = ended(child)
-        if code == 0:
-            assert entries(out) == expected
-        elif code == 3 and everyone and number == signal.SIGTERM:  # the workers were quicker to end
-            told(entries(out), expected, {"killed"})
+    for moment in moments(runs, number, to, whole.functions):
+        found = at(moment, folder, *CHECK)
+        assert found.came, moment
+        if found.code == 0:  # at its very end
+            assert entries(found.out) == whole.entries
+        elif found.code == 3 and to == "group" and number == signal.SIGTERM:  # the workers were quicker to end
+            told(entries(found.out), whole.entries, {"killed"})
         else:
-            assert code in (128 + number, -number), (code, err)
-            assert err in (words, "")
-            assert not out or out.startswith('{\n  "schema": "ptxmm/1"')  # what it was printing is cut
+            assert found.code in (128 + number, -number), (moment, found.code, found.err)
+            assert found.err in (words, "")
+            assert not found.out or found.out.startswith('{\n  "schema": "ptxmm/1"')  # what it was printing is cut
 
 
 @both
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
 def test_a_command_that_is_told_to_end_at_its_start(folder: Path, number: signal.Signals, runs: int) -> None:
-    """From Python's first moment on; only what Python itself does before ptxmm runs may end in a traceback."""
-    for moment in range(5 * runs):
-        child = start(folder, "check", "2-counter.litmus")
-        time.sleep(0.3 * moment / (5 * runs))
-        child.send_signal(number)
-        code, _, err = ended(child)
-        if "Traceback" not in err and "Fatal Python error" not in err:
-            assert code in (128 + number, -number, 0) or (code == 1 and not err), (code, err)
-            assert err in ("interrupted\n", "terminated\n", ""), err
-
-
-@both
-def test_a_worker_that_is_killed(folder: Path, whole: tuple[float, list[ENTRY]], runs: int) -> None:
-    seconds, expected = whole
+    """From the first function on that is entered, be it one of Python or of ptxmm."""
     rng = random.Random(runs)
-    for share in shares(runs):
-        child = start(folder, *CHECK)
-        time.sleep(0.1 if share < 0.1 else share * seconds)
-        killed = 0
-        for _ in range(100):
-            if found := workers(child):
-                with suppress(ProcessLookupError):
-                    os.kill(rng.choice(found), signal.SIGKILL)
-                    killed = 1
-                break
-            if child.poll() is not None:
-                break
-            time.sleep(0.01)
-        code, out, err = ended(child)
-        lost = told(entries(out), expected, {"killed"})
-        assert lost <= killed and code == (3 if lost else 0), (code, err)
+    for power in range(5 * runs):
+        moment = Moment("command", rng.randint(1, 2 + int(1.6 ** (25 * power / (5 * runs)))), number, of="")
+        found = at(moment, folder, "check", "2-counter.litmus")
+        assert found.came and found.code in (128 + number, -number), (moment, found.code, found.err)
+        assert found.err in ("interrupted\n", "terminated\n", ""), (moment, found.err)
 
 
 @both
-@pytest.mark.parametrize("everyone", [False, True], ids=["process", "group"])
+def test_a_worker_that_is_killed(folder: Path, whole: Whole, runs: int) -> None:
+    rng = random.Random(runs)
+    for _ in range(runs):
+        moment = Moment("worker", int(10_000 ** rng.random()), signal.SIGKILL)
+        found = at(moment, folder, *CHECK)
+        lost = told(entries(found.out), whole.entries, {"killed"})
+        assert found.came and lost <= 1 and found.code == (3 if lost else 0), (moment, found.code, found.err)
+
+
+def paused(everyone: bool, seconds: float, pid: int) -> None:
+    """Continue after so many seconds."""
+    time.sleep(seconds)
+    (os.killpg if everyone else os.kill)(pid, signal.SIGCONT)
+
+
+@both
+@pytest.mark.parametrize("to", ["command", "group"])
 def test_a_command_that_is_stopped_and_continued(
-    folder: Path, whole: tuple[float, list[ENTRY]], everyone: bool, runs: int
+    folder: Path, whole: Whole, to: Literal["command", "group"], runs: int
 ) -> None:
     """The time limit is one that a pause would pass."""
-    seconds, expected = whole
-    signalled = os.killpg if everyone else os.kill
-    for share in shares(runs // 2 if runs > FEW else 1):
-        child = start(folder, *CHECK[:-1], f"{max(2.0, 1.5 * seconds):.1f}")
-        time.sleep(0.05 + share * seconds)
-        with suppress(ProcessLookupError):
-            signalled(child.pid, signal.SIGSTOP)
-            time.sleep(max(4.5, 1.5 * seconds + 2.5) if share < 0.5 else 0.3)
-            signalled(child.pid, signal.SIGCONT)
-        code, out, err = ended(child)
-        assert (code, entries(out)) == (0, expected), err
+    limit = max(2.0, 1.5 * whole.seconds)
+    for number, moment in enumerate(moments(runs, signal.SIGSTOP, to, whole.functions)):
+        pause = partial(paused, to == "group", 0.1 if number % 4 == 2 else limit + 2.5)
+        found = at(moment, folder, *CHECK[:-1], f"{limit:.1f}", meanwhile=pause)
+        assert found.came, moment
+        assert (found.code, entries(found.out)) == (0, whole.entries), (moment, found.err)
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -232,21 +191,20 @@ def asleep(pid: int) -> bool:
 
 @pytest.mark.parametrize("runs", [FEW, pytest.param(LIMITED, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how", ["--memory", "ulimit -v"])
-def test_a_command_without_memory(folder: Path, whole: tuple[float, list[ENTRY]], how: str, runs: int) -> None:
+def test_a_command_without_memory(folder: Path, whole: Whole, how: str, runs: int) -> None:
     rng = random.Random(f"{how}{runs}")
-    _, expected = whole
     for _ in range(runs):
         if how == "--memory":
             child = start(folder, *CHECK, "--memory", str(rng.choice((1, 20, *range(30, 130, 5)))))
         else:
             size = rng.randint(20, 150) << 20
             child = start(folder, *CHECK, preexec_fn=partial(resource.setrlimit, resource.RLIMIT_AS, (size, size)))
-        code, out, err = ended(child)
-        if not out:
-            assert (code == 3 and "memory" in err) or "can't be loaded" in err, err
+        found = ended(child)
+        if not found.out:
+            assert (found.code == 3 and "memory" in found.err) or "can't be loaded" in found.err, found.err
             continue
-        lost = told(entries(out), expected, {"memory"})
-        assert code == (3 if lost else 0), (code, err)
+        lost = told(entries(found.out), whole.entries, {"memory"})
+        assert found.code == (3 if lost else 0), (found.code, found.err)
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -275,8 +233,8 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, size: int) -> None:
     ):
         before = OLD if output == "out.litmus" else long
         (tmp_path / output).write_text(before)
-        code, _, err = ended(start(tmp_path, *command, preexec_fn=full(size)))
-        assert code == 2 and "File too large" in err, err
+        found = ended(start(tmp_path, *command, preexec_fn=full(size)))
+        assert found.code == 2 and "File too large" in found.err, found.err
         assert (tmp_path / output).read_text() == before
         assert not list(tmp_path.glob(".ptxmm-*"))
 
@@ -295,8 +253,8 @@ def test_a_full_disk_that_is_one(tmp_path: Path) -> None:
         with suppress(OSError), open(disk / "filler", "wb", buffering=0) as stream:
             while True:
                 stream.write(b"x" * 4096)
-        code, _, err = ended(start(disk, "lint", "--fix", "s.cu"))
-        assert code == 2 and "No space left on device" in err
+        found = ended(start(disk, "lint", "--fix", "s.cu"))
+        assert found.code == 2 and "No space left on device" in found.err
         assert old.read_text() == SOURCE * 20
         assert sorted(os.listdir(disk)) == ["filler", "s.cu"]
     finally:
@@ -318,19 +276,14 @@ def test_a_file_is_whole_whenever_its_writer_is_ended(tmp_path: Path, runs: int)
     path = tmp_path / "s.cu"
     old, rng = SOURCE * 300, random.Random(3)
     path.write_text(old)
-    begin = time.monotonic()
-    assert ended(start(tmp_path, "lint", "--fix", "s.cu"))[0] == 0
-    seconds, new = time.monotonic() - begin, path.read_text()
+    total, new = functions(tmp_path, "lint", "--fix", "s.cu"), path.read_text()
     assert new != old
     for _ in range(runs):
         path.write_text(old)
         path.chmod(0o640)
-        child = start(tmp_path, "lint", "--fix", "s.cu")
-        time.sleep(rng.uniform(0.1, seconds))
         number = rng.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
-        with suppress(ProcessLookupError):
-            os.kill(child.pid, number)
-        ended(child)
+        when = rng.choice((rng.randint(1, total), total - rng.randint(0, 100)))  # files are written at the end
+        assert at(Moment("command", when, number), tmp_path, "lint", "--fix", "s.cu").came
         assert path.read_text() in (old, new)
         assert path.stat().st_mode & 0o777 == 0o640
         if number != signal.SIGKILL:

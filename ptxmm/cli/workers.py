@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -153,6 +153,7 @@ class _Team(Generic[T, M]):
         others = [ours, *(member.connection for member in self.members)] if forks else []
         arguments = (self.step, self.expired, theirs, others, self.bounds.memory, os.getpid())
         process = context.Process(target=_work, args=arguments, daemon=True)
+        before = _held(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))  # until it knows what to do with them
         try:
             process.start()
         except BaseException:
@@ -160,6 +161,7 @@ class _Team(Generic[T, M]):
             raise
         finally:
             theirs.close()
+            _held(signal.SIG_SETMASK, before)
         return _Worker(process, ours)
 
     def _give(self, member: _Worker) -> None:
@@ -256,6 +258,7 @@ def _work(
     """The life of a process. ``others``: what it has from its parent and must not hold open."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent takes it and ends this process
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _held(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
     for other in others:
         other.close()
     _end_with(parent)
@@ -292,6 +295,11 @@ def _one(step: Step[T, M], expired: Callable[[M], bool], connection: Connection,
     large = memory is not None and peak() > memory * _KEEP
     connection.send(("end", large))
     return not large
+
+
+def _held(how: int, signals: Iterable[int]) -> Iterable[int]:
+    """Change which signals wait for later, where the operating system lets them; those that did."""
+    return signal.pthread_sigmask(how, signals) if hasattr(signal, "pthread_sigmask") else ()
 
 
 def _end_with(parent: int) -> None:
