@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import FrameType
 
 from msgspec import Struct
 
@@ -120,3 +124,36 @@ def straight(test: Test) -> bool:
     return all(
         getattr(op, "target", len(thread.body)) > pc for thread in test.threads for pc, op in enumerate(thread.body)
     )
+
+
+@contextmanager
+def watched(seconds: int = 120) -> Iterator[None]:
+    """What is done in it has an end: a test that hangs fails, and the others go on. This is no measure of speed."""
+
+    def late(*_: object) -> None:
+        raise AssertionError(f"no end in {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def calls(action: Callable[[], object]) -> int:
+    """How many functions of Python ``action`` calls: its work, the same on every machine."""
+    count = 0
+
+    def enter(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(enter)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return count

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,9 @@ from hypothesis import strategies as st
 from ptxmm import formats
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.text import decode
+from tests.support import CORPORA, watched
 
 HERE = Path(__file__).parent
-CORPORA = Path(os.environ.get("PTXMM_CORPORA", HERE.parent.parent / "shared" / "corpora"))
 GOOD = """PTX t
 { .global .u32 x = 0; }
  P0 @ cta 0 | P1 @ cta 1 ;
@@ -104,16 +102,10 @@ def test_control_characters_are_shown_as_such() -> None:
     assert found == "t.litmus:2:4: error: unexpected character U+0007\n  { x\ufffd = 0; }\n     ^"
 
 
-def _seconds(text: str) -> tuple[float, str]:
-    start = time.perf_counter()
-    found = message_of(text)
-    return time.perf_counter() - start, found
-
-
 def test_five_megabytes_of_text() -> None:
-    seconds, found = _seconds("PTX t\n" + "lorem ipsum\n" * 450_000)
+    with watched():
+        found = message_of("PTX t\n" + "lorem ipsum\n" * 450_000)
     assert found == "t.litmus: error: the file has 5400006 characters; a litmus test has at most 1000000"
-    assert seconds < 2
 
 
 @pytest.mark.parametrize(
@@ -164,10 +156,10 @@ HUGE = {
 
 @pytest.mark.parametrize("name", HUGE)
 def test_a_megabyte_of_anything_ends_soon(name: str) -> None:
-    seconds, found = _seconds(HUGE[name])
+    with watched():
+        found = message_of(HUGE[name])
     assert "error: " in found
     assert len(found) < 2_000
-    assert seconds < 5
 
 
 # -- random input --------------------------------------------------------------------------------------------------
@@ -212,17 +204,16 @@ def mutate(text: str, rng: random.Random) -> str:
 
 
 def check(text: str) -> None:
-    """Reading ``text`` gives tests or a ``PtxmmError`` with a place inside it, within a second."""
-    start = time.process_time()
+    """Reading ``text`` gives tests or a ``PtxmmError`` with a place inside it, and ends."""
     for format_ in ("litmus", "nvlitmus"):
         try:
-            formats.parse(text, "f", format_)
+            with watched(30):
+                formats.parse(text, "f", format_)
         except PtxmmError as error:
             assert error.kind != "internal"
             lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
             assert error.line is None or 1 <= error.line <= len(lines)
             assert str(error).startswith("f:") and "Traceback" not in str(error)
-    assert time.process_time() - start < 1
 
 
 def fuzz(count: int, seed: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import product
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from ptxmm.events.symbolic.values.domain import Domain, only
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
 from ptxmm.ptx.ops import Exit, Source, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
+from tests.support import calls
 
 B64 = Type("b", 64)
 EPOCH = 1 << 20
@@ -500,9 +500,9 @@ def test_operands_that_are_open() -> None:
 
 def test_many_open_paths_stay_small() -> None:
     """Twenty polls of a phase that may or may not be complete."""
-    started = time.process_time()
     found = run([parity(0)] * 20, [arrive()], m=(1, 0))
-    assert len(found) == 21 and time.process_time() - started < 2
+    assert len(found) == 21
+    assert calls(lambda: run([parity(0)] * 20, [arrive()], m=(1, 0))) < 50_000
 
 
 def test_a_long_thread() -> None:
@@ -514,6 +514,5 @@ def test_speed() -> None:
     """Four threads with six mbarrier operations on two mbarriers each."""
     plain = replace(arrive(token=True), counted=False)
     each = [plain, replace(plain, on="n"), state(0), state(1, "n"), arrive(), arrive("n")]
-    started = time.process_time()
     assert run(each, each, each, each, m=(4, 0), n=(4, 0))
-    assert time.process_time() - started < 3
+    assert calls(lambda: run(each, each, each, each, m=(4, 0), n=(4, 0))) < 3_000_000

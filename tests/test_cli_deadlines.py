@@ -21,21 +21,21 @@ from ptxmm.cli.checking import Checking
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine
 from ptxmm.cli.settings import Settings
-from ptxmm.cli.workers import GRACE
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.relations.formula import TRUE, Formulas
 from tests.benchmarks.programs import counter, readers, ring
+from tests.moments import ENVIRONMENT, Moment, at
+from tests.support import watched
 
 MP = Path(__file__).parents[1] / "litmus" / "mp" / "MP.litmus"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
 def settings(timeout: float) -> Settings:
     return Settings(timeout=timeout)
 
 
-def test_the_solver_gives_up_at_an_interrupt() -> None:
+def test_the_solver_gives_up_at_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     formulas = Formulas()
     solver = Solver(formulas, Limits(deadline=time.monotonic() + 30))
     holes = 14
@@ -45,47 +45,44 @@ def test_the_solver_gives_up_at_an_interrupt() -> None:
     for column in zip(*pigeons, strict=True):
         for a, b in combinations(column, 2):
             solver.exclude(a, b)
-    alarm = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    alarm.start()
-    start = time.monotonic()
+    asked, check = threading.Event(), solver._solver.check
+
+    def checking(*goals: object) -> object:
+        asked.set()
+        return check(*goals)
+
+    def interrupt() -> None:
+        asked.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(solver._solver, "check", checking)
+    user = threading.Thread(target=interrupt)
+    user.start()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             solver.satisfiable(TRUE)
     finally:
         signal.signal(signal.SIGINT, before)
-    alarm.join()
-    assert time.monotonic() - start < 5
+    user.join()
 
 
 @pytest.mark.parametrize("engine", [Engine.z3, Engine.enumerate])
 def test_engines_notice_their_deadline(engine: Engine) -> None:
     (test,) = parse(readers(12))
-    start = time.monotonic()
-    report = tasks.run(Checking(engine, False, "all"), Job(test, "ptx-8.5", None, False), settings(1.0))
+    with watched():
+        report = tasks.run(Checking(engine, False, "all"), Job(test, "ptx-8.5", None, False), settings(1.0))
     assert isinstance(report, Result)
     assert report.status == "timeout"
-    assert time.monotonic() - start < 1.0 + GRACE
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_everything_quietly(tmp_path: Path, jobs: str) -> None:
     for name in "ab":
         (tmp_path / f"{name}.litmus").write_text(readers(12))
-    command = [sys.executable, "-m", "ptxmm", "outcomes", "a.litmus", "b.litmus", "--jobs", jobs]
-    child = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    time.sleep(2.5)
-    os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to every process of the group
-    out, err = child.communicate(timeout=30)
-    assert (child.returncode, out, err) == (130, "", "interrupted\n")
+    moment = Moment("worker", 20_000, signal.SIGINT, "group")  # as a terminal does: to every process of the group
+    found = at(moment, tmp_path, "outcomes", "a.litmus", "b.litmus", "--jobs", jobs)
+    assert (found.came, found.code, found.out, found.err) == (True, 130, "", "interrupted\n")
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pytest
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import Compiling, read
+from tests.moments import wait_for
 from tests.support import ROOT
 
 NAME = "mp_release_acquire_gpu"
@@ -161,9 +161,7 @@ def test_an_nvcc_that_never_ends(bench: Bench) -> None:
         read(bench.source, compiling=Compiling(seconds=0.5))
     assert caught.value.kind == "timeout"
     child = int((bench.folder / "pid").read_text())
-    time.sleep(0.2)
-    state = Path(f"/proc/{child}/stat")
-    assert not state.exists() or state.read_text().split()[2] == "Z"
+    assert not list(wait_for([child]))
 
 
 def test_an_nvcc_that_is_no_program(bench: Bench) -> None:

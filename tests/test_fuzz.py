@@ -92,19 +92,17 @@ def run(rng: random.Random) -> None:
         text = instructions_changed(text, rng)
     elif change < 0.9:
         text = tokens_changed(text, rng, _TOKENS)
-    start = time.monotonic()
     try:
         (test,) = formats.parse(text, "t.litmus")
         model = model_named(test.default_model) if change < 0.9 else model_changed(rng)
         expected = expectation_for(test, model.name, expectations(test, index().models))
-        limits = Limits(2, start + SECONDS)
+        limits = Limits(2, time.monotonic() + SECONDS)
         result = check(test, model, engine="both", limits=limits, expectation=expected, all_state=rng.random() < 0.5)
         assert document([result]) and table(result, Style(False))
     except PtxmmError as error:
         assert error.kind != "internal", f"{error}\n{text}"
     except Exception as error:
         raise AssertionError(text) from error
-    assert time.monotonic() - start < SECONDS + 3, text
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +22,7 @@ from ptxmm.ptx.syntax import (
     Sum,
     Vector,
 )
+from tests.support import watched
 
 
 def only(text: str) -> Instruction:
@@ -257,12 +256,11 @@ def test_the_hint_speaks_the_dialect() -> None:
     ["a" * (MAX_CHARACTERS + 1), "ret;" * 20_000, "a:" * 50_000, "add.u32 " + "a, " * 9000 + "a", "/*" * 90_000],
 )
 def test_absurdly_long_texts_end_quickly(text: str) -> None:
-    start = time.monotonic()
     try:
-        parse_statements(text)
+        with watched():
+            parse_statements(text)
     except PtxmmError as error:
         assert "too long" in error.message
-    assert time.monotonic() - start < 3
 
 
 @given(st.text(alphabet="ldst.u32 r01x[]{}+-,;:@!p|&%_\n/*\t\x00é", max_size=60))

@@ -125,8 +125,9 @@ def test_a_command_that_is_told_to_end(
 def test_a_command_that_is_told_to_end_at_its_start(folder: Path, number: signal.Signals, runs: int) -> None:
     """From the first function on that is entered, be it one of Python or of ptxmm."""
     rng = random.Random(runs)
-    for power in range(5 * runs):
-        moment = Moment("command", rng.randint(1, 2 + int(1.6 ** (25 * power / (5 * runs)))), number, of="")
+    most = functions(folder, "check", "2-counter.litmus", of="") * 0.9
+    for run in range(5 * runs):
+        moment = Moment("command", rng.randint(1, int(most ** ((run + 1) / (5 * runs)))), number, of="")
         found = at(moment, folder, "check", "2-counter.litmus")
         assert found.came and found.code in (128 + number, -number), (moment, found.code, found.err)
         assert found.err in ("interrupted\n", "terminated\n", ""), (moment, found.err)

@@ -5,7 +5,6 @@ What no engine considers, whatever the model says, is a value that is made of it
 
 from __future__ import annotations
 
-import time
 from functools import cache
 
 import pytest
@@ -228,9 +227,7 @@ def compare(seeds: range, tally: Tally, *, seconds: float) -> int:
 
 
 def test_random_dependencies(tally: Tally) -> None:
-    start = time.monotonic()
-    count = compare(range(120), tally, seconds=3)
-    assert count >= 200 or time.monotonic() - start > 60
+    assert compare(range(80), tally, seconds=5) >= 140
 
 
 @pytest.mark.slow
