@@ -6,18 +6,18 @@ names of ``special``, parameters are registers (of functions) or constants (of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ptxmm.errors import PtxmmError, Span
+from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.parameters import Parameter, arguments
 from ptxmm.formats.modules.special import SPECIAL, special_name
 from ptxmm.formats.text import at
 from ptxmm.ptx import syntax
-from ptxmm.ptx.module import BranchTargets, Call, Function, Line, Module, Place, Variable
+from ptxmm.ptx.module import BranchTargets, Call, Function, Module, Place, Variable
 from ptxmm.ptx.ops import Type
 
 MAX_INSTRUCTIONS = 100_000
@@ -123,52 +123,73 @@ class _Frame:
 
     def run(self) -> None:
         for line in self.function.body or ():
-            statement = line.statement
+            statement, self.place = line.statement, line.place
             if isinstance(statement, syntax.Label):
                 self.flat.statements.append(statement.name + self.suffix)
             elif isinstance(statement, Call):
-                self.call(statement, line.place)
+                self.item = syntax.Instruction("call", (), (), None, statement.span, statement.span, statement.text)
+                self.call(statement)
             elif isinstance(statement, syntax.Instruction):
-                self.instruction(statement, line)
+                self.item = statement
+                self.instruction(statement)
             if len(self.flat.statements) > MAX_INSTRUCTIONS:
                 message = f"the kernel has more than {MAX_INSTRUCTIONS} instructions once its calls are inlined"
                 raise at(message, self.function.span, kind="unsupported")
         if self.suffix:
             self.flat.statements.append(self.end)
 
-    # Instructions.
+    # Instructions. ``item`` is the one of the function that is being replaced, at ``place``.
 
-    def emit(self, instruction: syntax.Instruction, place: Place | None) -> None:
-        self.flat.statements.append(Step(instruction, place))
+    def add(self, instruction: syntax.Instruction, refusal: PtxmmError | None = None, effect: bool = False) -> None:
+        self.flat.statements.append(Step(instruction, self.place, refusal, effect))
 
-    def refuse(self, instruction: syntax.Instruction, place: Place | None, error: PtxmmError) -> None:
-        self.flat.statements.append(Step(instruction, place, error))
+    def emit(
+        self,
+        mnemonic: str,
+        *operands: syntax.Operand,
+        guard: syntax.Guard | None = None,
+        refusal: PtxmmError | None = None,
+    ) -> None:
+        """Another instruction in the place of ``item``."""
+        opcode, *words = mnemonic.split(".")
+        qualifiers = tuple((word, self.item.opcode_span) for word in words)
+        self.add(replace(self.item, opcode=opcode, qualifiers=qualifiers, operands=operands, guard=guard), refusal)
 
-    def instruction(self, item: syntax.Instruction, line: Line) -> None:
+    def number(self, value: int) -> syntax.Number:
+        return syntax.Number(value, self.item.span)
+
+    def new(self, name: str, type_: Type) -> syntax.Name:
+        """A register of the flat list."""
+        self.flat.registers[name] = type_
+        return syntax.Name(name, self.item.span, True)
+
+    def instruction(self, item: syntax.Instruction) -> None:
         words = {word for word, _ in item.qualifiers}
         memory = [operand for operand in item.operands if isinstance(operand, syntax.Memory)]
         if item.opcode in ("ld", "st") and words & set(_PARAM) and len(memory) == 1:
-            self.parameter(item, memory[0], line.place)
+            self.parameter(item, memory[0])
             return
         if item.opcode in _IGNORED:
             return
         if item.opcode == "brx":
-            self.indexed(item, line.place)
+            self.indexed(item)
             return
         if item.opcode in _SCALARS:  # Triton writes [a], {r} for one element, and so may others
             item = replace(item, operands=tuple(map(_unwrapped, item.operands)))
-        renamed = replace(
-            item, operands=tuple(self.operand(o) for o in item.operands), guard=self.guard(item.guard)
-        )  # fmt: skip
+        renamed = self.renamed(item)
         target = item.operands[-1] if item.operands else None
-        if item.opcode == "bra" and isinstance(target, syntax.Name):
-            renamed = replace(renamed, operands=(replace(target, name=target.name + self.suffix),))
-        elif item.opcode == "ret" and self.suffix:
-            renamed = _made(item, "bra.uni", syntax.Name(self.end, item.span), guard=renamed.guard)
+        if item.opcode == "ret" and self.suffix:
+            self.emit("bra.uni", syntax.Name(self.end, item.span), guard=renamed.guard)
         elif item.opcode == "trap":
             self.flat.remarks["`trap` is taken for the end of its thread"] = None
-            renamed = _made(item, "exit", guard=renamed.guard)
-        self.emit(renamed, line.place)
+            self.emit("exit", guard=renamed.guard)
+        elif item.opcode == "bra" and isinstance(target, syntax.Name):
+            self.add(replace(renamed, operands=(replace(target, name=target.name + self.suffix),)))
+        else:
+            self.add(renamed)
+
+    def renamed(self, item: syntax.Instruction) -> syntax.Instruction:
+        return replace(item, operands=tuple(map(self.operand, item.operands)), guard=self.guard(item.guard))
 
     def guard(self, guard: syntax.Guard | None) -> syntax.Guard | None:
         return None if guard is None else replace(guard, name=self.name(guard.name))
@@ -199,9 +220,7 @@ class _Frame:
                 return replace(operand, base=self.name(operand.base))
             case syntax.Memory():
                 base = operand.base if isinstance(operand.base, syntax.Number) else self.name(operand.base)
-                coordinates = operand.coordinates
-                if coordinates is not None:
-                    coordinates = self.vector(coordinates)
+                coordinates = None if operand.coordinates is None else self.vector(operand.coordinates)
                 return replace(operand, base=base, coordinates=coordinates)
             case syntax.Pair():
                 return replace(operand, first=self.name(operand.first), second=self.name(operand.second))
@@ -212,10 +231,9 @@ class _Frame:
         return operand
 
     def vector(self, vector: syntax.Vector) -> syntax.Vector:
-        items = tuple(self.operand(item) for item in vector.items)
-        return replace(vector, items=items)
+        return replace(vector, items=tuple(map(self.operand, vector.items)))
 
-    def indexed(self, item: syntax.Instruction, place: Place | None) -> None:
+    def indexed(self, item: syntax.Instruction) -> None:
         """``brx.idx``: a branch for each target (PTX ISA 9.7.13.4). An index beyond them has no meaning:
         after the branches comes an access at address 0, where nothing is."""
         if len(item.operands) != 2:
@@ -227,29 +245,26 @@ class _Frame:
             raise at(f"no `.branchtargets` is called `{name}`", item.span, kind="name")
         if item.guard is not None:
             raise at("`brx.idx` with a guard is not supported", item.span, kind="unsupported")
-        chosen = syntax.Name(f"brx{self.suffix}", item.span, True)
-        self.flat.registers[chosen.name] = Type("pred", 1)
+        chosen = self.new(f"brx{self.suffix}", Type("pred", 1))
         index = self.operand(item.operands[0])
         for number, label in enumerate(targets.labels):
+            self.emit("setp.eq.u32", chosen, index, self.number(number))
             target = syntax.Name(label + self.suffix, item.span)
-            self.emit(_made(item, "setp.eq.u32", chosen, index, syntax.Number(number, item.span)), place)
-            self.emit(_made(item, "bra", target, guard=syntax.Guard(chosen, False, item.span)), place)
-        nothing = syntax.Name(f"brx nothing{self.suffix}", item.span, True)
-        self.flat.registers[nothing.name] = Type("b", 32)
-        nowhere = syntax.Memory(syntax.Number(0, item.span), 0, item.span)
-        self.emit(_made(item, "ld.b32", nothing, nowhere), place)
+            self.emit("bra", target, guard=syntax.Guard(chosen, False, item.span))
+        nothing = self.new(f"brx nothing{self.suffix}", Type("b", 32))
+        self.emit("ld.b32", nothing, syntax.Memory(self.number(0), 0, item.span))
 
     # Parameters.
 
-    def parameter(self, item: syntax.Instruction, memory: syntax.Memory, place: Place | None) -> None:
+    def parameter(self, item: syntax.Instruction, memory: syntax.Memory) -> None:
         """``ld.param`` and ``st.param``: from constants, or through registers that stand for the parameter."""
         type_ = _type_of(item)
         base = memory.base
         if isinstance(base, syntax.Name) and base.name in self.function.registers:
-            self.emit(self.plain(item), place)
+            self.add(self.renamed(item))
             return
         if not isinstance(base, syntax.Name) or type_ is None:
-            self.refuse(self.plain(item), place, self.no_parameter(item))
+            self.add(self.renamed(item), self.no_parameter())
             return
         value = next(o for o in item.operands if not isinstance(o, syntax.Memory))
         items = value.items if isinstance(value, syntax.Vector) else (value,)
@@ -258,132 +273,91 @@ class _Frame:
             if isinstance(element, syntax.Name) and element.name == "_":
                 continue
             if item.opcode == "st":
-                self.pass_value(item, self.slot(base.name), offset, type_, self.operand(element), place)
+                self.pass_value(self.slot(base.name), offset, type_, self.operand(element))
             elif isinstance(element, syntax.Name) and base.name in self.parameters:
-                self.take_constant(item, self.parameters[base.name], offset, type_, element, place)
+                self.take_constant(self.parameters[base.name], offset, type_, element)
             elif isinstance(element, syntax.Name):
-                self.take_value(item, self.slot(base.name), offset, type_, element, place)
+                self.take_value(self.slot(base.name), offset, type_, element)
 
-    def plain(self, item: syntax.Instruction) -> syntax.Instruction:
-        return replace(item, operands=tuple(map(self.operand, item.operands)), guard=self.guard(item.guard))
+    def no_parameter(self) -> PtxmmError:
+        return at("this access to a parameter is not supported", self.item.span, kind="unsupported")
 
-    def no_parameter(self, item: syntax.Instruction) -> PtxmmError:
-        return at("this access to a parameter is not supported", item.span, kind="unsupported")
-
-    def take_constant(
-        self,
-        item: syntax.Instruction,
-        parameter: Parameter,
-        offset: int,
-        type_: Type,
-        register: syntax.Name,
-        place: Place | None,
-    ) -> None:
-        guard = self.guard(item.guard)
+    def take_constant(self, parameter: Parameter, offset: int, type_: Type, register: syntax.Name) -> None:
+        guard = self.guard(self.item.guard)
         target = self.name(register)
-        width = self.flat.registers[target.name].bits if target.name in self.flat.registers else type_.bits
+        width = self.flat.registers[target.name].bits if target.name in self.flat.registers else type_.bytes
         found = parameter.addresses.get(offset)
         if found is not None and type_.bytes == 8:
-            name = syntax.Name(found[0], item.span)
-            source: syntax.Operand = syntax.Sum(name, found[1], item.span) if found[1] else name
-            self.emit(_made(item, "mov.u64", target, source, guard=guard), place)
+            name = syntax.Name(found[0], self.item.span)
+            self.emit("mov.u64", target, syntax.Sum(name, found[1], self.item.span) if found[1] else name, guard=guard)
             return
         inside = range(offset, offset + type_.bytes)
-        if not all(i in parameter.bytes for i in inside) or any(
-            o < offset + type_.bytes and offset < o + 8 for o in parameter.addresses
+        if any(i not in parameter.bytes for i in inside) or any(
+            o - type_.bytes < offset < o + 8 for o in parameter.addresses
         ):
-            self.refuse(
-                _made(item, f"mov.b{width}", target, syntax.Number(0, item.span)), place, self.no_parameter(item)
-            )
+            self.emit(f"mov.b{width}", target, self.number(0), refusal=self.no_parameter())
             return
         value = sum(parameter.bytes[i] << 8 * n for n, i in enumerate(inside))
         if type_.signed and value >> type_.bits - 1:
             value -= 1 << type_.bits
-        number = syntax.Number(value & ((1 << width) - 1), item.span)
-        self.emit(_made(item, f"mov.b{width}", target, number, guard=guard), place)
+        self.emit(f"mov.b{width}", target, self.number(value & ((1 << width) - 1)), guard=guard)
 
-    def pass_value(
-        self,
-        item: syntax.Instruction,
-        slot: str,
-        offset: int,
-        type_: Type,
-        value: syntax.Operand,
-        place: Place | None,
-    ) -> None:
+    def pass_value(self, slot: str, offset: int, type_: Type, value: syntax.Operand) -> None:
         """``st.param``: 8 and 16 bits are kept in registers of 32, zero-extended."""
-        name = f"{slot}@{offset}"
         width = max(type_.bits, 32)
-        self.flat.registers[name] = Type("b", width)
-        target = syntax.Name(name, item.span, True)
-        guard = self.guard(item.guard)
+        target = self.new(f"{slot}@{offset}", Type("b", width))
+        guard = self.guard(self.item.guard)
         if type_.bits >= 32:
-            self.emit(_made(item, f"mov.b{width}", target, value, guard=guard), place)
+            self.emit(f"mov.b{width}", target, value, guard=guard)
             return
-        if isinstance(value, syntax.Name) and self.flat.registers[value.name].bits != 32:
-            frm = self.flat.registers[value.name].bits
-            self.emit(_made(item, f"cvt.u32.u{frm}", target, value, guard=guard), place)
+        if isinstance(value, syntax.Name) and (bits := self.flat.registers[value.name].bits) != 32:
+            self.emit(f"cvt.u32.u{bits}", target, value, guard=guard)
             value = target
-        mask = syntax.Number((1 << type_.bits) - 1, item.span)
+        mask = self.number((1 << type_.bits) - 1)
         if isinstance(value, syntax.Number):
-            number = replace(value, value=value.value & mask.value)
-            self.emit(_made(item, "mov.b32", target, number, guard=guard), place)
+            self.emit("mov.b32", target, replace(value, value=value.value & mask.value), guard=guard)
         else:
-            self.emit(_made(item, "and.b32", target, value, mask, guard=guard), place)
+            self.emit("and.b32", target, value, mask, guard=guard)
 
-    def take_value(
-        self,
-        item: syntax.Instruction,
-        slot: str,
-        offset: int,
-        type_: Type,
-        register: syntax.Name,
-        place: Place | None,
-    ) -> None:
+    def take_value(self, slot: str, offset: int, type_: Type, register: syntax.Name) -> None:
         """``ld.param`` of what ``st.param`` or a function left there."""
-        name = f"{slot}@{offset}"
         target = self.name(register)
-        source = syntax.Name(name, item.span, True)
-        guard = self.guard(item.guard)
-        held = self.flat.registers.get(name)
+        source = syntax.Name(f"{slot}@{offset}", self.item.span, True)
+        guard = self.guard(self.item.guard)
+        held = self.flat.registers.get(source.name)
         width = self.flat.registers[target.name].bits if target.name in self.flat.registers else type_.bits
         if held is None or held.bits != max(type_.bits, 32):
-            made = _made(item, f"mov.b{width}", target, syntax.Number(0, item.span))
-            self.refuse(made, place, self.no_parameter(item))
-        elif type_.bits >= 32 and width == type_.bits:
-            self.emit(_made(item, f"mov.b{width}", target, source, guard=guard), place)
-        elif type_.bits >= 32:
-            kind = "s" if type_.signed else "u"
-            self.emit(_made(item, f"cvt.{kind}{width}.{kind}{type_.bits}", target, source, guard=guard), place)
+            self.emit(f"mov.b{width}", target, self.number(0), refusal=self.no_parameter())
+        elif width == type_.bits >= 32:
+            self.emit(f"mov.b{width}", target, source, guard=guard)
         else:
             kind = "s" if type_.signed else "u"
-            self.emit(_made(item, f"cvt.{kind}{width}.{kind}{type_.bits}", target, source, guard=guard), place)
+            self.emit(f"cvt.{kind}{width}.{kind}{type_.bits}", target, source, guard=guard)
 
     # Calls.
 
-    def call(self, call: Call, place: Place | None) -> None:
-        like = syntax.Instruction("call", (), (), None, call.span, call.span, call.text)
+    def call(self, call: Call) -> None:
         name = call.function.name
         if call.guard is not None:
             label = f"after{len(self.flat.statements)}"
             guard = self.guard(replace(call.guard, negated=not call.guard.negated))
-            self.emit(_made(like, "bra", syntax.Name(label, call.span), guard=guard), place)
-            self.call(replace(call, guard=None), place)
+            self.emit("bra", syntax.Name(label, call.span), guard=guard)
+            self.call(replace(call, guard=None))
             self.flat.statements.append(label)
             return
         function = self.module.functions.get(name)
-        if call.targets is not None or call.function.name in self.function.registers:
-            self.unknown(like, call, place, "calls through a pointer are not supported")
+        if call.targets is not None or name in self.function.registers:
+            self.unknown("calls through a pointer are not supported")
         elif function is None or function.body is None:
-            self.external(like, call, name, place)
+            self.external(call, name)
         elif name in self.chain:
-            self.unknown(like, call, place, f"`{name}` calls itself, which is not supported")
+            self.unknown(f"`{name}` calls itself, which is not supported")
         elif len(self.chain) > _MAX_DEPTH:
-            self.unknown(like, call, place, f"calls are nested more than {_MAX_DEPTH} deep")
+            self.unknown(f"calls are nested more than {_MAX_DEPTH} deep")
         else:
-            self.enter(like, call, function, place)
+            self.enter(call, function)
 
-    def enter(self, like: syntax.Instruction, call: Call, function: Function, place: Place | None) -> None:
+    def enter(self, call: Call, function: Function) -> None:
         formals = (*function.parameters, *function.returns)
         if len(function.parameters) != len(call.arguments) or len(function.returns) != len(call.returns):
             raise at(f"`{function.name}` takes other arguments", call.span, kind="isa")
@@ -395,53 +369,48 @@ class _Frame:
                 passed = actual.name if isinstance(actual, syntax.Name) and actual.name in self.params else None
                 aliases[formal.name] = f"{formal.name}${number}" if passed is None else self.slot(passed)
                 if passed is None and formal in function.parameters:
-                    self.pass_value(like, aliases[formal.name], 0, formal.type, self.operand(actual), place)
+                    self.pass_value(aliases[formal.name], 0, formal.type, self.operand(actual))
             elif formal in function.parameters:
                 before.append((formal, actual))
         frame = _Frame(self.module, self.flat, function, {}, aliases, number, (*self.chain, function.name))
         for formal, actual in before:
-            target = syntax.Name(frame.register(formal.name), call.span, True)
-            self.flat.registers[target.name] = formal.type
-            self.emit(_made(like, f"mov.b{formal.type.bits}", target, self.operand(actual)), place)
+            target = self.new(frame.register(formal.name), formal.type)
+            self.emit(f"mov.b{formal.type.bits}", target, self.operand(actual))
         frame.run()
         for formal, actual in zip(function.returns, call.returns, strict=True):
             if formal.space == "param":
                 if actual.name not in self.params:
-                    self.take_value(like, aliases[formal.name], 0, formal.type, actual, place)
+                    self.take_value(aliases[formal.name], 0, formal.type, actual)
             else:
                 source = syntax.Name(frame.register(formal.name), call.span, True)
-                self.emit(_made(like, f"mov.b{formal.type.bits}", self.name(actual), source), place)
+                self.emit(f"mov.b{formal.type.bits}", self.name(actual), source)
 
-    def external(self, like: syntax.Instruction, call: Call, name: str, place: Place | None) -> None:
+    def external(self, call: Call, name: str) -> None:
         """A function that the module only declares."""
         if name in _ENDS:
             self.flat.remarks[f"a call of `{name}` is taken for the end of its thread"] = None
-            self.emit(_made(like, "exit"), place)
+            self.emit("exit")
         elif name in _HARMLESS:
             self.flat.remarks[f"`{name}` is taken to do nothing"] = None
             for result in call.returns:
                 self.flat.registers[f"{self.slot(result.name)}@0"] = Type("b", 32)
         elif name in _INTRINSICS:
             opcode, _, operand = _INTRINSICS[name].partition(" ")
-            numbers = (syntax.Number(int(operand), call.span),) if operand else ()
-            self.emit(_made(like, opcode, *numbers), place)
+            self.emit(opcode, *([self.number(int(operand))] if operand else []))
         elif name in _ATOMICS and len(call.returns) == 1:
-            self.atomic(like, call, _ATOMICS[name], place)
+            self.atomic(call, _ATOMICS[name])
         else:
-            self.unknown(like, call, place, f"`{name}` is not defined in this module")
+            self.unknown(f"`{name}` is not defined in this module")
 
-    def atomic(self, like: syntax.Instruction, call: Call, mnemonic: str, place: Place | None) -> None:
-        bits = int(mnemonic[-2:])
+    def atomic(self, call: Call, mnemonic: str) -> None:
+        result = self.new(f"{self.slot(call.returns[0].name)}@0", Type("b", int(mnemonic[-2:])))
         slots = [f"{self.slot(a.name)}@0" for a in call.arguments if isinstance(a, syntax.Name)]
-        result = f"{self.slot(call.returns[0].name)}@0"
-        self.flat.registers[result] = Type("b", bits)
         address, *values = (syntax.Name(slot, call.span, True) for slot in slots)
-        memory = syntax.Memory(address, 0, call.span)
-        self.emit(_made(like, mnemonic, syntax.Name(result, call.span, True), memory, *values), place)
+        self.emit(mnemonic, result, syntax.Memory(address, 0, call.span), *values)
 
-    def unknown(self, like: syntax.Instruction, call: Call, place: Place | None, message: str) -> None:
-        error = at(message, call.span, kind="unsupported", hint="inline the function, or leave the call out")
-        self.flat.statements.append(Step(like, place, error, True))
+    def unknown(self, message: str) -> None:
+        hint = "inline the function, or leave the call out"
+        self.add(self.item, at(message, self.item.span, kind="unsupported", hint=hint), True)
 
 
 def _unwrapped(operand: syntax.Operand) -> syntax.Operand:
@@ -454,12 +423,3 @@ def _type_of(item: syntax.Instruction) -> Type | None:
     word = item.qualifiers[-1][0] if item.qualifiers else ""
     kind, bits = word.rstrip("0123456789"), word.lstrip("busf")
     return Type(kind, int(bits)) if kind in ("b", "u", "s", "f") and bits.isdigit() else None
-
-
-def _made(
-    like: syntax.Instruction, mnemonic: str, *operands: syntax.Operand, guard: syntax.Guard | None = None
-) -> syntax.Instruction:
-    """An instruction in the place of ``like``."""
-    opcode, *words = mnemonic.split(".")
-    qualifiers: Sequence[tuple[str, Span]] = [(word, like.opcode_span) for word in words]
-    return replace(like, opcode=opcode, qualifiers=tuple(qualifiers), operands=operands, guard=guard)

@@ -112,6 +112,11 @@ class Launch(Struct, frozen=True):
         """The number of threads of a CTA."""
         return self.block[0] * self.block[1] * self.block[2]
 
+    def error(self, where: str | Span, message: str, kind: str = "format", hint: str | None = None) -> PtxmmError:
+        """An error at a key of the specification, or at a place in it."""
+        span = self.spans[where] if isinstance(where, str) else where
+        return at(message, span, kind=kind, hint=hint).place(self.file, self.text)
+
 
 def has_comments(text: str) -> bool:
     """Whether ``text`` says something of its launch."""

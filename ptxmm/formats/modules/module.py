@@ -27,7 +27,6 @@ from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values, wo
 from ptxmm.formats.modules.specialize import Residue, specialize
 from ptxmm.formats.modules.unwritten import shown, with_unwritten, written_first
 from ptxmm.formats.modules.variables import variables_of
-from ptxmm.formats.text import at
 from ptxmm.program.build import build
 from ptxmm.program.naming import did_you_mean
 from ptxmm.program.placement import WARP_SIZE
@@ -133,24 +132,22 @@ def launched(
 def _as_required(kernel: ptx.Function, launch: Launch) -> Launch:
     """``launch`` with the cluster that the kernel asks for. Raises ``PtxmmError`` where it asks for another launch
     (PTX ISA 11.4)."""
-
-    def wrong(key: str, message: str) -> PtxmmError:
-        return at(message, launch.spans[key], kind="format").place(launch.file, launch.text)
-
     wanted = {key: (*sizes, 1, 1)[:3] for key, sizes in kernel.directives.items() if sizes}
     shown = " x ".join(map(str, launch.block))
     block, most = wanted.get("reqntid"), wanted.get("maxntid")
     if block is not None and block != launch.block:
-        raise wrong("block", f"`{kernel.name}` is for CTAs of {' x '.join(map(str, block))} threads, not {shown}")
+        raise launch.error(
+            "block", f"`{kernel.name}` is for CTAs of {' x '.join(map(str, block))} threads, not {shown}"
+        )
     if most is not None and launch.size > prod(most):
-        raise wrong("block", f"`{kernel.name}` is for CTAs of at most {prod(most)} threads, not {launch.size}")
+        raise launch.error("block", f"`{kernel.name}` is for CTAs of at most {prod(most)} threads, not {launch.size}")
     x, y, z = wanted.get("reqnctapercluster", (0, 0, 0))
     if not x:
         return launch
     if launch.cluster not in (None, (x, y, z)):
-        raise wrong("cluster", f"`{kernel.name}` is for clusters of {x} x {y} x {z} CTAs")
+        raise launch.error("cluster", f"`{kernel.name}` is for clusters of {x} x {y} x {z} CTAs")
     if any(g % c for g, c in zip(launch.grid, (x, y, z), strict=True)):
-        raise wrong("cluster", f"the grid is not made of whole clusters of {x} x {y} x {z} CTAs")
+        raise launch.error("cluster", f"the grid is not made of whole clusters of {x} x {y} x {z} CTAs")
     return replace(launch, cluster=(x, y, z))
 
 
@@ -170,7 +167,7 @@ def _kernel(module: ptx.Module, launch: Launch) -> ptx.Function:
             return next(iter(entries.values()))
         wrong = "no kernel" if not entries else f"{len(entries)} kernels"
         hint = None if not entries else "say which: kernel = " + " or ".join(f'"{name}"' for name in list(entries)[:3])
-        raise at(f"the module has {wrong}", _NOWHERE, kind="format", hint=hint).place(launch.file, launch.text)
+        raise launch.error(_NOWHERE, f"the module has {wrong}", hint=hint)
     if launch.kernel in entries:
         return entries[launch.kernel]
     mangled = re.compile(rf"_Z(?:N?.*?[A-Za-z_])?{len(launch.kernel)}{re.escape(launch.kernel)}")
@@ -182,7 +179,7 @@ def _kernel(module: ptx.Module, launch: Launch) -> ptx.Function:
     if found:
         message = f"{len(found)} kernels are called `{launch.kernel}`"
         hint = "give the mangled name: " + " or ".join(f.name for f in found[:3])
-    raise at(message, launch.spans["kernel"], kind="name", hint=hint).place(launch.file, launch.text)
+    raise launch.error("kernel", message, "name", hint)
 
 
 # -- variables -----------------------------------------------------------------------------------------------------
@@ -205,8 +202,7 @@ def _declared(variables: dict[str, Object], threads: list[ThreadSource], launch:
     for name in wanted:
         if variables[name].count == 0:
             message = f"`{name}` is dynamic shared memory, of which this launch has none"
-            error = at(message, launch.spans["shared"], kind="format", hint="say how many bytes: shared = 1024")
-            raise error.place(launch.file, launch.text)
+            raise launch.error("shared", message, hint="say how many bytes: shared = 1024")
     return tuple(_declaration(v, v.space) for name, v in variables.items() if name in wanted)
 
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.modules.launch import Argument, Launch, place
-from ptxmm.formats.text import at
 from ptxmm.ptx.module import Function, Variable
 from ptxmm.ptx.ops import Type
 
@@ -28,10 +26,9 @@ def arguments(kernel: Function, launch: Launch, narrow: bool = False) -> dict[st
 
     Raises ``PtxmmError`` where they do not fit.
     """
-    span = launch.spans["args"]
     wanted, given = len(kernel.parameters), len(launch.args)
     if wanted != given:
-        raise _launch_error(launch, f"`{kernel.name}` has {wanted} parameters, {given} arguments are given", span)
+        raise launch.error("args", f"`{kernel.name}` has {wanted} parameters, {given} arguments are given")
     return {
         variable.name: _parameter(variable, number, argument, launch, narrow)
         for number, (variable, argument) in enumerate(zip(kernel.parameters, launch.args, strict=True), 1)
@@ -52,16 +49,16 @@ def _parameter(variable: Variable, number: int, argument: Argument, launch: Laun
             if type_ is not None and type_.bytes != 8:
                 message = f"argument {number} is an address, which has 8 bytes, but the parameter has {type_.bytes}"
                 hint = "modules with `.address_size 32` are not supported" if type_.bytes == 4 and narrow else None
-                raise _launch_error(launch, message, argument.span, hint)
+                raise launch.error(argument.span, message, hint=hint)
             addresses[piece.offset] = target, offset
             continue
         if type_ is None:
             hint = 'write { fields = [{ u32 = 1 }, { u64 = "data" }] }'
-            raise _launch_error(launch, f"parameter {number} is a structure of {size} bytes", argument.span, hint)
+            raise launch.error(argument.span, f"parameter {number} is a structure of {size} bytes", hint=hint)
         bits = _bits(piece.value, type_)
         if bits is None or piece.offset + type_.bytes > size:
             message = f"argument {number} does not fit its parameter (.{type_.name}, {size} bytes)"
-            raise _launch_error(launch, message, argument.span)
+            raise launch.error(argument.span, message)
         found.update((piece.offset + i, bits >> 8 * i & 0xFF) for i in range(type_.bytes))
     return Parameter(variable, found, addresses)
 
@@ -79,7 +76,3 @@ def _bits(value: float, type_: Type) -> int | None:
     if not -(1 << type_.bits - 1) <= value < 1 << type_.bits:
         return None
     return int(value) & ((1 << type_.bits) - 1)
-
-
-def _launch_error(launch: Launch, message: str, span: Span, hint: str | None = None) -> PtxmmError:
-    return at(message, span, kind="format", hint=hint).place(launch.file, launch.text)

@@ -11,7 +11,6 @@ from ptxmm.formats.modules.inline import Flat
 from ptxmm.formats.modules.launch import Launch, ObjectSpec, Scalar, place
 from ptxmm.formats.modules.objects import Object, regrouped
 from ptxmm.formats.modules.parameters import Parameter
-from ptxmm.formats.text import at
 from ptxmm.program.naming import did_you_mean
 from ptxmm.program.source import AddressOf, Constant, Initial, NameTerm, Real, TensorMapValue
 from ptxmm.ptx import module as ptx
@@ -43,9 +42,7 @@ def variables_of(
         type_, count = spec.type, spec.count
         if type_ is None:
             hint = did_you_mean(name, list(found)) or 'give it a type: { type = "u32" }'
-            raise at(f"`{name}` is no variable of the module", spec.span, kind="name", hint=hint).place(
-                launch.file, launch.text
-            )
+            raise launch.error(spec.span, f"`{name}` is no variable of the module", "name", hint)
         initial = _initial(spec, type_, count)
         space = "param" if name in flat.by_value else "global"
         _with_value(spec, space, launch)
@@ -56,7 +53,7 @@ def variables_of(
             if target is not None and target[0] not in found.keys() | others:
                 hint = did_you_mean(target[0], list(found)) or f'[objects] {target[0]} = {{ type = "u32" }}'
                 message = f"the argument `{target[0]}` is no object of this launch"
-                raise at(message, argument.span, kind="name", hint=hint).place(launch.file, launch.text)
+                raise launch.error(argument.span, message, "name", hint)
     return found, {name: name for name in found} | names
 
 
@@ -72,7 +69,7 @@ def _dynamic(
         first, second = (v.name for v in named[:2])
         message = f"`{first}` and `{second}` begin at the same address: both are the dynamic shared memory"
         span = next((item.span for item in launch.objects if item.name == second), launch.spans["condition"])
-        raise at(message, span, kind="name", hint=f"name only `{first}`").place(launch.file, launch.text)
+        raise launch.error(span, message, "name", f"name only `{first}`")
     types = {v.type for v in arrays}
     type_ = named[0].type if len(types) == 1 else Type("b", 8)
     size = launch.shared or max(v.type.bytes * (1 if v.count is None else v.count) for v in arrays)
@@ -84,7 +81,7 @@ def _with_value(spec: ObjectSpec, space: str, launch: Launch) -> None:
     """Refuse an object without a value where memory has always one. Raises ``PtxmmError``."""
     if spec.initial == "unknown" and space in ("global", "const"):
         message = f"`{spec.name}` is in .{space} memory: only .shared and .local memory may be without a value"
-        raise at(message, spec.span, kind="unsupported").place(launch.file, launch.text)
+        raise launch.error(spec.span, message, "unsupported")
 
 
 def _of_parameter(parameter: Parameter, launch: Launch) -> Object:
@@ -93,7 +90,7 @@ def _of_parameter(parameter: Parameter, launch: Launch) -> Object:
     step = 8 if size % 8 == 0 else 4 if size % 4 == 0 else 1
     if parameter.addresses and (step < 8 or any(offset % 8 for offset in parameter.addresses)):
         message = f"a structure of {size} bytes with addresses, the address of which is taken, is not supported"
-        raise at(message, launch.spans["args"], kind="unsupported").place(launch.file, launch.text)
+        raise launch.error("args", message, "unsupported")
     values: list[Initial] = []
     for offset in range(0, size, step):
         target = parameter.addresses.get(offset)
