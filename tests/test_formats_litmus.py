@@ -19,6 +19,7 @@ from ptxmm.program.condition import (
     IntegerTerm,
     MemoryTerm,
     Negation,
+    Proposition,
     RegisterTerm,
 )
 from ptxmm.program.test import Placement, Test
@@ -264,7 +265,7 @@ def test_file_without_memory_instructions_is_in_the_dialect_if_it_declares_as_th
 R0, R1 = RegisterTerm(0, "r0", U32), RegisterTerm(1, "r1", U32)
 
 
-def is_(term: RegisterTerm | MemoryTerm, value: int) -> Comparison:
+def is_(term: RegisterTerm | MemoryTerm, value: int) -> Proposition:
     return Comparison("==", term, IntegerTerm(value))
 
 

@@ -24,7 +24,16 @@ from ptxmm.generate.realize import location_name, realize
 from ptxmm.generate.skeleton import Skeleton, belongs, canonical
 from ptxmm.generate.vocabulary import KINDS, ORDERS, SCOPES, Vocabulary, thread_sizes, vocabulary
 from ptxmm.generate.weaken import weaker
-from ptxmm.program.condition import Comparison, Condition, Conjunction, IntegerTerm, MemoryTerm, RegisterTerm, State
+from ptxmm.program.condition import (
+    Comparison,
+    Condition,
+    Conjunction,
+    IntegerTerm,
+    MemoryTerm,
+    Proposition,
+    RegisterTerm,
+    State,
+)
 from ptxmm.program.test import Test
 
 MOST = 8
@@ -262,7 +271,7 @@ def _condition(what: Observed, state: tuple[int, ...], others: set[tuple[int, ..
         rest = [k for k in kept if k != number]
         if not any(all(found[k] == state[k] for k in rest) for found in others):
             kept = rest
-    parts = tuple(Comparison("==", terms[k], IntegerTerm(state[k])) for k in kept)
+    parts: tuple[Proposition, ...] = tuple(Comparison("==", terms[k], IntegerTerm(state[k])) for k in kept)
     return Condition("exists", Conjunction(parts), "")
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError
-from ptxmm.program.condition import MemoryTerm, terms
+from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import assignments, choices, computed_with, unknown_bytes
 from ptxmm.relations.formula import Formula
@@ -31,10 +31,7 @@ def without_unread(test: Test, model: Model, limits: Limits, what: Observed | No
     the engine does.
     """
     shown = [] if what is None else list(what.memory)
-    shown += [term for term in test.locations if isinstance(term, MemoryTerm)]
-    for proposition in (test.filter, None if test.condition is None else test.condition.proposition):
-        if proposition is not None:
-            shown += [term for term in terms(proposition) if isinstance(term, MemoryTerm)]
+    shown += [term for term in test.named if isinstance(term, MemoryTerm)]
     candidates = {item.physical for item in test.objects.values() if item.unknown}
     if not candidates or not _matters(test):
         return test

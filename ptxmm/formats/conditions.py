@@ -15,16 +15,8 @@ from msgspec import Struct, field
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.text import Text
 from ptxmm.formats.tokens import Cursor
-from ptxmm.program.source import (
-    NameTerm,
-    RawComparison,
-    RawCondition,
-    RawConjunction,
-    RawDisjunction,
-    RawNegation,
-    RawProposition,
-    RawTerm,
-)
+from ptxmm.program.condition import Comparison, Conjunction, Disjunction, Negation
+from ptxmm.program.source import NameTerm, RawCondition, RawProposition, RawTerm
 
 MAX_DEPTH = 100
 START = re.compile(r"(?:exists|forall|locations|filter)(?![A-Za-z0-9_$])|~")
@@ -57,18 +49,18 @@ class _Level(Struct):
 
     def add(self, item: RawProposition) -> None:
         for _ in range(self.negations):
-            item = RawNegation(item)
+            item = Negation(item)
         self.negations = 0
         self.conjuncts.append(item)
 
     def end_conjunction(self) -> None:
         items = tuple(self.conjuncts)
-        self.disjuncts.append(items[0] if len(items) == 1 else RawConjunction(items))
+        self.disjuncts.append(items[0] if len(items) == 1 else Conjunction(items))
         self.conjuncts.clear()
 
     def close(self) -> RawProposition:
         self.end_conjunction()
-        return self.disjuncts[0] if len(self.disjuncts) == 1 else RawDisjunction(tuple(self.disjuncts))
+        return self.disjuncts[0] if len(self.disjuncts) == 1 else Disjunction(tuple(self.disjuncts))
 
 
 def condition_meant(line: str) -> tuple[str, int, str] | None:
@@ -203,13 +195,13 @@ def _atom(cursor: Cursor) -> RawProposition:
     token = cursor.peek()
     if token.text in ("true", "false") and not cursor.at(":", 1):
         cursor.next()
-        return RawConjunction(()) if token.text == "true" else RawDisjunction(())
+        return Conjunction(()) if token.text == "true" else Disjunction(())
     left = _term(cursor)
     operator = cursor.peek()
     if operator.text not in _COMPARISONS or operator.kind != "sign":
         raise cursor.unexpected("a comparison (== != < <= > >=)")
     cursor.next()
-    return RawComparison(_COMPARISONS[operator.text], left, _term(cursor))
+    return Comparison(_COMPARISONS[operator.text], left, _term(cursor))
 
 
 def _term(cursor: Cursor) -> RawTerm:

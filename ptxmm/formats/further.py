@@ -20,14 +20,12 @@ from ptxmm.formats.text import Text, blank, closing_brace, mask_comments
 from ptxmm.formats.threads import Part, RawThread, RawThreads, check_one_language, is_dialect, split_threads
 from ptxmm.formats.tokens import Cursor
 from ptxmm.program.build import build
+from ptxmm.program.condition import Comparison, Conjunction, mapped
 from ptxmm.program.source import (
     Declaration,
     NameTerm,
-    RawComparison,
-    RawConjunction,
-    RawDisjunction,
-    RawNegation,
     RawProposition,
+    RawTerm,
     RegisterEntry,
     TestSource,
     ThreadSource,
@@ -229,19 +227,20 @@ class _Reading:
                 self.doubtful.update(e.name for e in thread.registers if e not in entries)
                 smaller = replace(thread, statements=tuple(kept), registers=tuple(entries))
                 return replace(source, threads=(*source.threads[:index], smaller, *source.threads[index + 1 :]))
-        for name in ("declarations", "registers"):
-            items: Sequence[Declaration | RegisterEntry] = getattr(source, name)
+        for name in ("declarations", "registers", "locations"):
+            items: Sequence[Declaration | RegisterEntry | NameTerm] = getattr(source, name)
             rest = tuple(item for item in items if not _at(item.span.line, item.span.column, error))
             if len(rest) < len(items):
-                self.doubtful.update(item.name for item in items if item not in rest)
+                if name != "locations":
+                    self.doubtful.update(item.name for item in items if item not in rest)
                 return replace(source, **{name: rest})
-        condition = source.condition
-        if condition is not None and (rest_ := _other(condition.proposition, error)) is not condition.proposition:
-            return replace(source, condition=replace(condition, proposition=rest_))
-        if source.filter is not None and (rest_ := _other(source.filter, error)) is not source.filter:
-            return replace(source, filter=rest_)
-        locations = tuple(term for term in source.locations if not _at(term.span.line, term.span.column, error))
-        return replace(source, locations=locations) if len(locations) < len(source.locations) else None
+        condition, restriction = source.condition, source.filter
+        smaller_ = replace(
+            source,
+            condition=condition and replace(condition, proposition=_other(condition.proposition, error)),
+            filter=restriction and _other(restriction, error),
+        )
+        return smaller_ if smaller_ != source else None
 
 
 def _without_line(text: Text, error: PtxmmError) -> Text | None:
@@ -279,20 +278,13 @@ def _of_statements(source: TestSource, error: PtxmmError) -> bool:
 
 
 def _other(item: RawProposition, error: PtxmmError) -> RawProposition:
-    """``item`` with ``true`` for the comparison that ``error`` is about; ``item`` itself where that is none."""
-    match item:
-        case RawComparison(_, left, right):
-            terms = [term for term in (left, right) if isinstance(term, NameTerm) or hasattr(term, "span")]
-            here = any(_at(term.span.line, term.span.column, error) for term in terms)
-            return RawConjunction(()) if here else item
-        case RawNegation(inner):
-            other = _other(inner, error)
-            return item if other is inner else RawNegation(other)
-        case RawConjunction(items) | RawDisjunction(items):
-            others = tuple(_other(inner, error) for inner in items)
-            same = all(one is two for one, two in zip(others, items, strict=True))
-            return item if same else replace(item, items=others)
-    return item
+    """``item`` with ``true`` for the comparisons that ``error`` is about; equal to ``item`` where it is about none."""
+
+    def other(found: Comparison[RawTerm]) -> RawProposition:
+        here = any(_at(term.span.line, term.span.column, error) for term in (found.left, found.right))
+        return Conjunction(()) if here else found
+
+    return mapped(item, other)
 
 
 def _pieces(masked: str, part: Part) -> Iterator[Part]:

@@ -312,7 +312,7 @@ def _check_location(
 
 def _filter(instance: Instance, blocks: list[_Block]) -> Proposition | None:
     """What the loads are expected to return, or None."""
-    items = tuple(
+    items: tuple[Proposition, ...] = tuple(
         Comparison("==", RegisterTerm(i, e.register, S64), IntegerTerm(e.value))
         for i, b in enumerate(blocks)
         for e in b.expectations

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ptxmm.errors import PtxmmError
-from ptxmm.program.condition import (
-    Comparison,
-    Conjunction,
-    Disjunction,
-    Negation,
-    Proposition,
-    Term,
-)
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.ops import Barrier, Branch, Exit, Imm, Op
 
@@ -62,29 +54,3 @@ def loops(thread: Thread) -> bool:
 def branches(thread: Thread) -> bool:
     """Whether ``thread`` may leave out instructions."""
     return any(isinstance(op, Branch | Exit) for op in thread.body[:-1])
-
-
-def map_terms(item: Proposition, change: Callable[[Term], Term]) -> Proposition:
-    """``item`` with ``change`` applied to each term."""
-    match item:
-        case Comparison(op, left, right):
-            return Comparison(op, change(left), change(right))
-        case Negation(inner):
-            return Negation(map_terms(inner, change))
-        case Conjunction(items):
-            return Conjunction(tuple([map_terms(i, change) for i in items]))
-        case Disjunction(items):
-            return Disjunction(tuple([map_terms(i, change) for i in items]))
-
-
-def comparisons(item: Proposition) -> Iterator[Comparison]:
-    """The comparisons of ``item``."""
-    stack = [item]
-    while stack:
-        match stack.pop():
-            case Comparison() as comparison:
-                yield comparison
-            case Negation(inner):
-                stack.append(inner)
-            case Conjunction(items) | Disjunction(items):
-                stack.extend(items)

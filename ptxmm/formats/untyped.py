@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ptxmm.formats.rewrite import barriers, branches, comparisons, map_terms, refuse
-from ptxmm.program.condition import MemoryTerm, Proposition, RegisterTerm, Term, comparison_type
+from ptxmm.formats.rewrite import barriers, branches, refuse
+from ptxmm.program.condition import MemoryTerm, Proposition, RegisterTerm, Term, comparison_type, comparisons, map_terms
 from ptxmm.program.edit import retarget
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
 from ptxmm.ptx.ops import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -45,33 +45,39 @@ class AddressTerm(Struct, frozen=True):
 Term = RegisterTerm | MemoryTerm | IntegerTerm | AddressTerm
 
 
-class Comparison(Struct, frozen=True):
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Comparison(Struct, Generic[T], frozen=True):
     """``left op right`` with op one of ``== != < <= > >=``."""
 
     op: str
-    left: Term
-    right: Term
+    left: T
+    right: T
 
 
-class Conjunction(Struct, frozen=True):
+class Conjunction(Struct, Generic[T], frozen=True):
     """All items hold; the empty one is true."""
 
-    items: tuple[Proposition, ...]
+    items: tuple[Formula[T], ...]
 
 
-class Disjunction(Struct, frozen=True):
+class Disjunction(Struct, Generic[T], frozen=True):
     """Some item holds; the empty one is false."""
 
-    items: tuple[Proposition, ...]
+    items: tuple[Formula[T], ...]
 
 
-class Negation(Struct, frozen=True):
+class Negation(Struct, Generic[T], frozen=True):
     """The item does not hold."""
 
-    item: Proposition
+    item: Formula[T]
 
 
-Proposition = Comparison | Conjunction | Disjunction | Negation
+Formula = Comparison[T] | Conjunction[T] | Disjunction[T] | Negation[T]
+"""A proposition over terms of one kind; nesting is bounded by the parsers."""
+Proposition = Formula[Term]
 
 
 class Condition(Struct, frozen=True):
@@ -113,7 +119,7 @@ def compare(op: str, left: int, right: int, type_: Type | None) -> bool:
     raise ValueError(f"no comparison {op!r}")
 
 
-def holds(item: Comparison, left: int, right: int, type_: Type | None) -> bool:
+def holds(item: Comparison[Term], left: int, right: int, type_: Type | None) -> bool:
     """``compare`` for the values of the terms of ``item``."""
     if isinstance(item.right, AddressTerm) and left in item.right.others:
         left = item.right.address
@@ -122,7 +128,7 @@ def holds(item: Comparison, left: int, right: int, type_: Type | None) -> bool:
     return compare(item.op, left, right, type_)
 
 
-def comparison_type(item: Comparison) -> Type | None:
+def comparison_type(item: Comparison[Term]) -> Type | None:
     """The type in which ``item`` compares: of its wider register or memory term, the left one on a tie."""
     types = [t.type for t in (item.left, item.right) if isinstance(t, RegisterTerm | MemoryTerm)]
     return max(types, key=lambda t: t.bits) if types else None
@@ -154,18 +160,38 @@ def evaluate(item: Proposition, state: State) -> bool:
             return not evaluate(inner, state)
 
 
-def terms(item: Proposition) -> list[Term]:
-    """The register and memory terms of ``item``, in order of appearance, each once."""
-    found: dict[Term, None] = {}
-    stack: list[Proposition] = [item]
+def comparisons(*items: Formula[T] | None) -> Iterator[Comparison[T]]:
+    """The comparisons in ``items``, in order of appearance."""
+    stack = [item for item in reversed(items) if item is not None]
     while stack:
         match stack.pop():
-            case Comparison(_, left, right):
-                for t in (left, right):
-                    if isinstance(t, RegisterTerm | MemoryTerm):
-                        found.setdefault(t)
-            case Conjunction(items) | Disjunction(items):
-                stack.extend(reversed(items))
+            case Comparison() as found:
+                yield found
+            case Conjunction(parts) | Disjunction(parts):
+                stack.extend(reversed(parts))
             case Negation(inner):
                 stack.append(inner)
-    return list(found)
+
+
+def mapped(item: Formula[T], change: Callable[[Comparison[T]], Formula[U]]) -> Formula[U]:
+    """``item`` with what ``change`` makes of each comparison in its place."""
+    match item:
+        case Comparison():
+            return change(item)
+        case Conjunction(items):
+            return Conjunction(tuple([mapped(i, change) for i in items]))
+        case Disjunction(items):
+            return Disjunction(tuple([mapped(i, change) for i in items]))
+        case Negation(inner):
+            return Negation(mapped(inner, change))
+
+
+def map_terms(item: Proposition, change: Callable[[Term], Term]) -> Proposition:
+    """``item`` with ``change`` applied to each term."""
+    return mapped(item, lambda found: Comparison(found.op, change(found.left), change(found.right)))
+
+
+def terms(*items: Proposition) -> list[Term]:
+    """The register and memory terms in ``items``, in order of appearance, each once."""
+    sides = (term for found in comparisons(*items) for term in (found.left, found.right))
+    return list(dict.fromkeys(term for term in sides if isinstance(term, RegisterTerm | MemoryTerm)))

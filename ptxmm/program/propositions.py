@@ -11,31 +11,18 @@ from ptxmm.errors import PtxmmError
 from ptxmm.program.condition import (
     AddressTerm,
     Comparison,
-    Conjunction,
-    Disjunction,
     IntegerTerm,
     MemoryTerm,
-    Negation,
     Proposition,
     RegisterTerm,
     Term,
     comparison_type,
+    mapped,
 )
 from ptxmm.program.fragments import fragments
 from ptxmm.program.initial import number, real
 from ptxmm.program.naming import address, check_window, did_you_mean, error, find_object, lies_in
-from ptxmm.program.source import (
-    AddressOf,
-    Constant,
-    NameTerm,
-    RawComparison,
-    RawConjunction,
-    RawDisjunction,
-    RawNegation,
-    RawProposition,
-    RawTerm,
-    Real,
-)
+from ptxmm.program.source import AddressOf, Constant, NameTerm, RawProposition, RawTerm, Real
 from ptxmm.program.test import MemoryObject, Thread
 from ptxmm.ptx.ops import Type
 
@@ -54,19 +41,11 @@ def names_of(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> 
 
 
 def proposition(raw: RawProposition, names: Names) -> Proposition:
-    """``raw`` with every name resolved (nesting is bounded by the parser).
+    """``raw`` with every name resolved.
 
     Raises ``PtxmmError`` of kind ``name`` for an unknown name and ``type`` for a constant that can never be equal.
     """
-    match raw:
-        case RawComparison():
-            return _comparison(raw, names)
-        case RawConjunction(items):
-            return Conjunction(tuple(proposition(i, names) for i in items))
-        case RawDisjunction(items):
-            return Disjunction(tuple(proposition(i, names) for i in items))
-        case RawNegation(item):
-            return Negation(proposition(item, names))
+    return mapped(raw, lambda found: _comparison(found, names))
 
 
 def term(raw: NameTerm, names: Names) -> RegisterTerm | MemoryTerm:
@@ -132,7 +111,7 @@ def _element(raw: NameTerm, item: MemoryObject) -> MemoryTerm:
     return MemoryTerm(item.physical, index, item.type)
 
 
-def _comparison(raw: RawComparison, names: Names) -> Comparison:
+def _comparison(raw: Comparison[RawTerm], names: Names) -> Comparison[Term]:
     parts = (raw.left, raw.right)
     found = Comparison(raw.op, *(_term(part, names) for part in parts))
     type_ = comparison_type(found)
@@ -155,7 +134,7 @@ def _comparison(raw: RawComparison, names: Names) -> Comparison:
     return Comparison(raw.op, left, right)
 
 
-def _float_comparison(raw: RawComparison, found: Comparison, type_: Type, names: Names) -> Comparison:
+def _float_comparison(raw: Comparison[RawTerm], found: Comparison[Term], type_: Type, names: Names) -> Comparison[Term]:
     """A comparison of bit patterns: constants become those of their numbers."""
     parts = (raw.left, raw.right)
     if raw.op not in ("==", "!="):

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ptxmm.errors import Span
+from ptxmm.program.condition import Formula
 from ptxmm.program.test import Claims, Placement
 from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.syntax import Statement
@@ -87,33 +88,7 @@ Initial = Value | MbarrierState | TensorMapValue
 RawTerm = NameTerm | Constant | AddressOf | Real
 
 
-class RawComparison(Struct, frozen=True):
-    """``left op right``."""
-
-    op: str
-    left: RawTerm
-    right: RawTerm
-
-
-class RawConjunction(Struct, frozen=True):
-    """All items hold."""
-
-    items: tuple[RawProposition, ...]
-
-
-class RawDisjunction(Struct, frozen=True):
-    """Some item holds."""
-
-    items: tuple[RawProposition, ...]
-
-
-class RawNegation(Struct, frozen=True):
-    """The item does not hold."""
-
-    item: RawProposition
-
-
-RawProposition = RawComparison | RawConjunction | RawDisjunction | RawNegation
+RawProposition = Formula[RawTerm]
 
 
 class Variable(Struct, frozen=True):

@@ -6,7 +6,7 @@ from math import prod
 
 from msgspec import Struct, field
 
-from ptxmm.program.condition import Condition, Proposition, Term
+from ptxmm.program.condition import Condition, Proposition, Term, terms
 from ptxmm.ptx.ops import Op, Type
 
 EventId = tuple[int, int, int, int]
@@ -160,6 +160,17 @@ class Test(Struct, frozen=True):
     text: str = ""
     isa: tuple[int, int] = (8, 5)
     claims: Claims | None = None
+
+    @property
+    def propositions(self) -> tuple[Proposition, ...]:
+        """Those of the condition and of the filter."""
+        condition = None if self.condition is None else self.condition.proposition
+        return tuple(item for item in (condition, self.filter) if item is not None)
+
+    @property
+    def named(self) -> list[Term]:
+        """The registers and memory elements that ``locations``, the condition and the filter name."""
+        return [*self.locations, *terms(*self.propositions)]
 
     def locate(self, address: int) -> tuple[MemoryObject, int] | None:
         """The object (never a proxy alias) at the virtual ``address`` and the byte offset in it, or None."""

@@ -9,16 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ptxmm.formats.writer import write
-from ptxmm.program.condition import (
-    Comparison,
-    Condition,
-    Conjunction,
-    Disjunction,
-    Negation,
-    Proposition,
-    RegisterTerm,
-    Term,
-)
+from ptxmm.program.condition import RegisterTerm, Term, map_terms
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
 from ptxmm.ptx.ops import Address, Guard, Op, Reg, Sym, Type
@@ -36,7 +27,8 @@ def skeleton(test: Test) -> str:
     threads = tuple(_renamed(thread, own) for thread, own in zip(test.threads, names, strict=True))
     condition = test.condition
     if condition is not None:
-        condition = Condition(condition.kind, _proposition(condition.proposition, names), condition.text)
+        renamed = map_terms(condition.proposition, lambda term: _term(term, names))
+        condition = replace(condition, proposition=renamed)
     described = [f"Extracted from {Path(test.file).name}.", *(test.claims.remarks if test.claims else ())]
     info: tuple[tuple[str, str], ...] = (("Source", Path(test.file).name),)
     if test.isa > (8, 5):
@@ -99,18 +91,6 @@ def _item(item: object, names: dict[str, str]) -> object:
             return tuple(_item(part, names) for part in item)
     base = getattr(item, "base", None)
     return replace(item, base=_item(base, names)) if isinstance(base, Reg) else item  # type: ignore[type-var]
-
-
-def _proposition(item: Proposition, names: list[dict[str, str]]) -> Proposition:
-    match item:
-        case Comparison(op, left, right):
-            return Comparison(op, _term(left, names), _term(right, names))
-        case Conjunction(items):
-            return Conjunction(tuple(_proposition(i, names) for i in items))
-        case Disjunction(items):
-            return Disjunction(tuple(_proposition(i, names) for i in items))
-        case Negation(inner):
-            return Negation(_proposition(inner, names))
 
 
 def _term(term: Term, names: list[dict[str, str]]) -> Term:

@@ -28,17 +28,13 @@ from ptxmm.formats.modules.specialize import Residue, specialize
 from ptxmm.formats.modules.unwritten import shown, with_unwritten, written_first
 from ptxmm.formats.modules.variables import variables_of
 from ptxmm.program.build import build
+from ptxmm.program.condition import comparisons
 from ptxmm.program.naming import did_you_mean
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.source import (
     AddressOf,
     NameTerm,
-    RawComparison,
     RawCondition,
-    RawConjunction,
-    RawDisjunction,
-    RawNegation,
-    RawProposition,
     RawTerm,
     RegisterEntry,
     TensorMapValue,
@@ -224,15 +220,8 @@ def _named(condition: RawCondition | None) -> Iterator[str]:
 
 def _terms(condition: RawCondition | None) -> Iterator[RawTerm]:
     """The terms of a condition."""
-    waiting: list[RawProposition] = [] if condition is None else [condition.proposition]
-    while waiting:
-        match waiting.pop():
-            case RawComparison(_, left, right):
-                yield from (left, right)
-            case RawConjunction(items) | RawDisjunction(items):
-                waiting += items
-            case RawNegation(item):
-                waiting.append(item)
+    for found in comparisons(None if condition is None else condition.proposition):
+        yield from (found.left, found.right)
 
 
 # -- threads -------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from ptxmm.program.accesses import touches
-from ptxmm.program.condition import MemoryTerm, Term, terms
+from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.shared.mbarriers import MBARRIER_BYTES, operands
 from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES
@@ -103,7 +103,7 @@ class Chunks:
             for op in thread.body:
                 for access in _accesses(test, op, split, whole, known):
                     self._add(access, known)
-        for term in _terms(test):
+        for term in test.named:
             if isinstance(term, MemoryTerm):
                 shown = self._find(test.objects[term.key].physical).shown
                 shown.append((term.index * term.type.bytes, term.type.bytes))
@@ -175,13 +175,6 @@ class Chunks:
 def _physical(test: Test, key: str) -> tuple[str, ...]:
     item = test.objects[key]
     return item.replicas or (item.physical,)
-
-
-def _terms(test: Test) -> Iterator[Term]:
-    yield from test.locations
-    for part in (None if test.condition is None else test.condition.proposition, test.filter):
-        if part is not None:
-            yield from terms(part)
 
 
 def _borders(item: _Object, size: int, width: int, fine: bool = False) -> list[int]:

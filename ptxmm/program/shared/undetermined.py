@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from ptxmm.program.condition import MemoryTerm, Term, terms
+from ptxmm.program.condition import MemoryTerm, Term
 from ptxmm.program.naming import error
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import around
@@ -171,7 +171,7 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
                 for item in test.objects.values():  # its descriptors say what it reads
                     if item.space == "shared":
                         add(item, 0, item.size)
-    for term in (*_terms(test), *shown):
+    for term in (*test.named, *shown):
         if isinstance(term, MemoryTerm):
             add(test.objects[term.key], term.index * term.type.bytes, (term.index + 1) * term.type.bytes)
     before = -1
@@ -197,13 +197,6 @@ def _copy(op: Op, known: Mapping[str, Sym]) -> tuple[Sym, Sym, int] | None:
     if to is None or frm is None:
         return None
     return Sym(to.name, to.offset + dst.offset), Sym(frm.name, frm.offset + src.offset), size
-
-
-def _terms(test: Test) -> Iterator[Term]:
-    yield from test.locations
-    for part in (None if test.condition is None else test.condition.proposition, test.filter):
-        if part is not None:
-            yield from terms(part)
 
 
 def locations(item: MemoryObject) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.errors import Span
-from ptxmm.program.condition import RegisterTerm, terms
+from ptxmm.program.condition import RegisterTerm
 from ptxmm.program.test import Test, Thread
 from ptxmm.program.unspecified.active import lanes_of
 from ptxmm.ptx.isa import definitions, uses
@@ -163,9 +163,7 @@ _SYMMETRIC = ("elect", "vote.all", "vote.any", "vote.uni")
 
 def _warps(test: Test, asked: Collection[int]) -> list[_Warp]:
     """The warps with elections of which several lanes are in the test."""
-    parts = [test.filter, None if test.condition is None else test.condition.proposition]
-    named = [term for part in parts if part is not None for term in terms(part)] + list(test.locations)
-    seen = frozenset(asked) | {term.thread for term in named if isinstance(term, RegisterTerm)}
+    seen = frozenset(asked) | {term.thread for term in test.named if isinstance(term, RegisterTerm)}
     electing = [t for t, thread in enumerate(test.threads) if any(map(_is_election, thread.body))]
     warps = dict.fromkeys(lanes_of(test, t) for t in electing if test.threads[t].placement.warp is not None)
     return [_Warp(test, lanes, seen) for lanes in warps if len(lanes) > 1]

@@ -8,22 +8,11 @@ not known. Addresses are followed through registers and memory without regard to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
-from ptxmm.program.condition import (
-    AddressTerm,
-    Comparison,
-    Conjunction,
-    Disjunction,
-    IntegerTerm,
-    MemoryTerm,
-    Negation,
-    Proposition,
-    RegisterTerm,
-    Term,
-)
+from ptxmm.program.condition import AddressTerm, IntegerTerm, MemoryTerm, RegisterTerm, Term, comparisons
 from ptxmm.program.shared.pointers import locate
 from ptxmm.program.shared.undetermined import locations
 from ptxmm.program.shared.windows import SPACES
@@ -374,13 +363,11 @@ class _Search(Struct):
     # -- what is asked -----------------------------------------------------------------------------------------------
 
     def conditions(self) -> None:
-        condition = self.test.condition
-        for item in (None if condition is None else condition.proposition, self.test.filter):
-            for one in _comparisons(item):
-                values = self.term(one.left), self.term(one.right)
-                bits = min(_bits(one.left), _bits(one.right))
-                if not self.decided(one.op, *values, (one.left, one.right), bits):
-                    self.found["the condition compares addresses"] = None
+        for one in comparisons(*self.test.propositions):
+            values = self.term(one.left), self.term(one.right)
+            bits = min(_bits(one.left), _bits(one.right))
+            if not self.decided(one.op, *values, (one.left, one.right), bits):
+                self.found["the condition compares addresses"] = None
 
     def term(self, term: Term) -> Places:
         match term:
@@ -425,14 +412,3 @@ def _moved(places: Places, number: int | None, bits: int) -> Places:
     number &= (1 << bits) - 1
     number -= (number >> bits - 1) << bits
     return frozenset((key, None if at is None else at + number) for key, at in places)
-
-
-def _comparisons(item: Proposition | None) -> Iterator[Comparison]:
-    match item:
-        case Comparison():
-            yield item
-        case Conjunction(parts) | Disjunction(parts):
-            for part in parts:
-                yield from _comparisons(part)
-        case Negation(inner):
-            yield from _comparisons(inner)

@@ -16,14 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
-from ptxmm.program.condition import (
-    Comparison,
-    Conjunction,
-    Disjunction,
-    IntegerTerm,
-    Negation,
-    Proposition,
-)
+from ptxmm.program.condition import IntegerTerm, comparisons
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.undetermined import WRITERS, Writer, elements, readable, refuse_loops, writers
@@ -71,7 +64,7 @@ def mark(test: Test) -> Test:
     objects = {key: replace(o, unknown=False) if key in barriers else o for key, o in test.objects.items()}
     unknown = [o for o in objects.values() if o.unknown and o.physical == o.key]
     taken = {0, 255}
-    for value in _constants(objects.values(), test.threads, _propositions(test)):
+    for value in _constants(objects.values(), test):
         taken.update((value & (1 << 128) - 1).to_bytes(16, "little"))
     free = [b for b in (*range(0xA1, 255), *range(1, 0xA1)) if b not in taken]
     initial, free = _mark_objects(test, unknown, free)
@@ -283,10 +276,6 @@ def _put(op: Op, chosen: Mapping[int, int]) -> Op:
     return _with_content(op, Undetermined(places, op.content.rest))
 
 
-def _propositions(test: Test) -> tuple[Proposition | None, ...]:
-    return (None if test.condition is None else test.condition.proposition, test.filter)
-
-
 def computed_with(test: Test) -> list[str]:
     """Where the program may compute with unknown values, in words: then the values tried may not be all that matter."""
     if not has_unknown(test):
@@ -300,7 +289,7 @@ def computed_with(test: Test) -> list[str]:
 
 
 def _uses(test: Test) -> UnknownUses:
-    return UnknownUses(test, list(_comparisons(_propositions(test))))
+    return UnknownUses(test, list(comparisons(*test.propositions)))
 
 
 def _compared(test: Test) -> list[int]:
@@ -317,41 +306,28 @@ def _compared(test: Test) -> list[int]:
                 case Atomic(op="min" | "max" | "inc" | "dec") | Multimem(op="min" | "max") | Alu(op="min" | "max"):
                     compares = ordered = True
     found: dict[int, None] = {}
-    for comparison in _comparisons(_propositions(test)):
+    for comparison in comparisons(*test.propositions):
         compares = True
         ordered = ordered or comparison.op not in ("==", "!=")
     if not compares:
         return []
-    for value in _constants(test.objects.values(), test.threads, _propositions(test)):
+    for value in _constants(test.objects.values(), test):
         found[value] = None
     if ordered:
         found |= dict.fromkeys(value + step for value in tuple(found) for step in (-1, 1))
     return list(found)
 
 
-def _comparisons(items: Iterable[Proposition | None]) -> Iterator[Comparison]:
-    for item in items:
-        match item:
-            case Comparison():
-                yield item
-            case Conjunction(parts) | Disjunction(parts):
-                yield from _comparisons(parts)
-            case Negation(inner):
-                yield from _comparisons((inner,))
-
-
-def _constants(
-    objects: Iterable[MemoryObject], threads: Iterable[Thread], items: Iterable[Proposition | None]
-) -> Iterator[int]:
-    """Every integer constant of a test: of instructions, initial values and conditions."""
+def _constants(objects: Iterable[MemoryObject], test: Test) -> Iterator[int]:
+    """Every integer constant of a test with these ``objects``: of instructions, initial values and conditions."""
     for item in objects:
         if not item.unknown:
             yield from dict.fromkeys(item.initial)
-    for thread in threads:
+    for thread in test.threads:
         yield from thread.initial.values()
         for op in thread.body:
             yield from constants(op)
-    for comparison in _comparisons(items):
+    for comparison in comparisons(*test.propositions):
         for term in (comparison.left, comparison.right):
             if isinstance(term, IntegerTerm):
                 yield term.value

@@ -60,7 +60,7 @@ class UnknownUses(Struct):
     bytes of the pieces in which they are moved and compared."""
 
     test: Test
-    compared: Sequence[Comparison]
+    compared: Sequence[Comparison[Term]]
     found: dict[str, None] = field(default_factory=dict)
     widths: set[int] = field(default_factory=set)
     _unknown: set[str] = field(default_factory=set)
@@ -224,7 +224,7 @@ class UnknownUses(Struct):
         if (a in held and b in made) or (b in held and a in made):
             self._report(thread, op, "compared with what is computed")
 
-    def _condition(self, comparison: Comparison) -> None:
+    def _condition(self, comparison: Comparison[Term]) -> None:
         left, right = comparison.left, comparison.right
         for term in (left, right):
             if self._is(term, self._held, self._unknown) and isinstance(term, RegisterTerm | MemoryTerm):
