@@ -68,7 +68,7 @@ class Walker:
         self.whole, self.split = readings["vector"] == "whole", readings["b128"] == "split"
         self.sem, self.values = readings["dep"] != "syn", readings["dep"] == "value"
         self.thread = test.threads[thread]
-        self.flow: ControlFlow = control_flow(self.thread)
+        self.flow: ControlFlow = control_flow(self.thread, values=self.values)
         self.chunks = Chunks(test, self.split, self.whole)
         self.products = any(isinstance(op, ops.Wgmma) for op in self.thread.body)
         self.shared = reference_exchanges.shared(test)[thread]
@@ -250,7 +250,7 @@ class Walker:
 
     def jump(self, run: Run, op: ops.Branch | ops.Exit, taken: Expr, value: bool) -> Iterator[Run]:
         if run.pc in self.flow.join:
-            decided = self.flow.decided(run.pc, self.values)
+            decided = self.flow.decided(run.pc)
             guard = Open(self.flow.join[run.pc], reads(taken), decided, (run.pc, sum(run.taken.values())))
             run = replace(run, guards=(*run.guards, guard))
             if run.pc in self.flow.leaving:
@@ -445,7 +445,7 @@ class Walker:
 
     def perform(self, run: Run, op: ops.Op, taken: Expr) -> Iterator[Run]:
         """Instructions that make events, once for each cell that the address may name and each way a cas may go."""
-        twin = self.flow.twins.get(run.pc) if self.values else None
+        twin = self.flow.twins.get(run.pc)
         own = frozenset() if twin == run.pc else reads(taken)
         ctrl = own.union(*(g.reads for g in run.guards if g.mark[0] != twin))
         common = Event(self.index, "", ctrl=ctrl, left=run.left, step=len(run.events))

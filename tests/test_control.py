@@ -500,6 +500,6 @@ def test_spin_loops_keep_all_final_states(text: str, engine: str, monkeypatch: p
     answer = ask(engine, test, model, unroll=1)
     assert not answer.bounded and answer.states
     for module in (interpreter, threads):
-        monkeypatch.setattr(module, "control_flow", lambda thread, silent=None: replace(control_flow(thread), spin={}))
+        monkeypatch.setattr(module, "control_flow", lambda thread, *_: replace(control_flow(thread), spin={}))
     unrolled = ask(engine, test, model, unroll=1)
     assert unrolled.bounded and unrolled.states == answer.states

@@ -366,7 +366,7 @@ def test_what_is_too_much_is_refused_with_its_place() -> None:
 def twins(body: str) -> dict[int, int]:
     declared = ".global .u32 x = 0; .global .u32 y = 0; P0:r0 = 0; P0:r1 = 0; .reg .u32 P0:r1; .reg .u32 P0:r2;"
     test = parse_one(f"PTX t\n{{ {declared} }}\nP0 @ cta 0 {{ {body}; }}\nexists (x == 0)\n")
-    return dict(control_flow(test.threads[0]).twins)
+    return dict(control_flow(test.threads[0], values=True).twins)
 
 
 def test_twins() -> None:

@@ -88,7 +88,7 @@ class Family:
         for number, (before, thread) in enumerate(zip(self._test.threads, program.threads, strict=True)):
             kept = [pc for pc in range(len(before.body) + 1) if (number, pc) not in absent]
             if _has_ways(thread):
-                flow = control_flow(thread)
+                flow = control_flow(thread, values=True)
                 ways.append({kept[pc]: kept[branch] for pc, branch in flow.twins.items()})
                 ways.append({kept[pc]: registers for pc, registers in flow.same.items()})
         return _same(program), ways

@@ -51,7 +51,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
             for u, other in enumerate(where)
             if other.cta == where[i].cta
         )
-        flow = control_flow(t, quiet[i])
+        flow = control_flow(t, quiet[i], readings.essential)
         products = any(isinstance(op, ops.Wgmma) for op in t.body)
         around_ = around(t)
         found.append(
@@ -200,7 +200,7 @@ def _round(machine: Machine) -> int:
 def _control(machine: Machine, guard: Node | None) -> int:
     """The reads that decide whether the instruction is executed; a store that both ways have depends on neither."""
     own = 0 if guard is None else guard.reads
-    twin = machine.program.control.twins.get(machine.pc) if machine.expressions.essential else None
+    twin = machine.program.control.twins.get(machine.pc)
     if twin is None:
         return machine.ctrl | own
     if twin == machine.pc:
@@ -288,7 +288,7 @@ def _close_guards(machine: Machine) -> None:
     machine.guards = [g for g in machine.guards if g[0] != machine.pc]
     added: dict[str, int] = {}
     for _, reads, branch in closing:
-        for name in machine.program.control.decided(branch, machine.expressions.essential):
+        for name in machine.program.control.decided(branch):
             added[name] = added.get(name, 0) | reads
     for name, reads in added.items():
         machine.registers[name] = machine.expressions.joined(machine.register(name), reads, machine.width(name))

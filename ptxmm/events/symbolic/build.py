@@ -100,7 +100,9 @@ def _execute(
     executions = turns = 0
     chunks = _chunks(test, reading)
     shared = members(test)
-    outlines = [outline(thread, quiet) for thread, quiet in zip(test.threads, silent(test), strict=True)]
+    outlines = [
+        outline(thread, quiet, reading.values) for thread, quiet in zip(test.threads, silent(test), strict=True)
+    ]
     guarded = any(_guarded(op) for thread in test.threads for op in thread.body)
     while True:
         check()

@@ -41,9 +41,9 @@ class Outline(Struct, frozen=True):
     idle: frozenset[int]
 
 
-def outline(thread: Thread, silent: frozenset[int]) -> Outline:
-    """The outline of ``thread``; ``silent`` as in ``control_flow``."""
-    flow = control_flow(thread, silent)
+def outline(thread: Thread, silent: frozenset[int], values: bool) -> Outline:
+    """The outline of ``thread``; ``silent`` and ``values`` as in ``control_flow``."""
+    flow = control_flow(thread, silent, values)
     splits = any(isinstance(op, AsyncCommit) and op.guard is not None for op in thread.body)
     operands = live_operands(thread) if flow.join or flow.backward or splits else []
     idle = frozenset(pc for pc, header in flow.spin.items() if _idle(thread, header, pc))
@@ -180,7 +180,7 @@ class _Run:
             state.controls = {join: c for join, c in state.controls.items() if join != pc}
             for name in closing.assigned:
                 value = state.registers[name]
-                reads = self.machine.all_reads([r for b, r in closing.reads.items() if name in self._decides(b)])
+                reads = self.machine.all_reads([r for b, r in closing.reads.items() if name in self.flow.decided(b)])
                 leaf = self.machine.expressions.leaf(self.executor.width(name), "join", pc, counts, name)
                 state.registers[name] = Value(value.domain, leaf, self.machine.union(value.reads, reads))
         if len(states) == 1:
@@ -233,9 +233,6 @@ class _Run:
 
         return merged(self.formulas, [(s.guard, s.products or Products()) for s in states])
 
-    def _decides(self, branch: int) -> frozenset[str]:
-        return self.flow.decided(branch, self.machine.expressions.values)
-
     def _decided(self, arms: list[tuple[Formula, Mapping[int, Reads]]]) -> dict[int, Reads]:
         branches = dict.fromkeys(branch for _, reads in arms for branch in reads)
         return {b: self._under([(when, reads.get(b, {})) for when, reads in arms]) for b in branches}
@@ -262,7 +259,7 @@ class _Run:
             condition = self.machine.either_way(condition, reads)
         here: EventId = (self.index, pc, self._round(pc, counts), 0)
         self.executor.left = state.left
-        self.executor.twin = self.flow.twins.get(pc) if self.machine.expressions.values else None
+        self.executor.twin = self.flow.twins.get(pc)
         if self.executor.twin == pc:
             reads = {}
         if isinstance(op, Branch):
@@ -333,7 +330,7 @@ class _Run:
         """``state`` after the conditional branch at ``pc``, inside its region of control."""
         if pc not in self.flow.join or known or not reads:
             return state
-        join, assigned = self.flow.join[pc], self._decides(pc)
+        join, assigned = self.flow.join[pc], self.flow.decided(pc)
         left = self.machine.union(state.left, reads) if pc in self.flow.leaving else state.left
         missed = self.machine.union(state.missed, reads) if pc in self.flow.skipping else state.missed
         decided: dict[int, Reads] = {pc: reads}

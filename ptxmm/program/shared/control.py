@@ -21,8 +21,7 @@ from ptxmm.program.graph import (
     reach,
     strong_components,
 )
-from ptxmm.program.shared.numbering import same_either_way
-from ptxmm.program.shared.twins import twins
+from ptxmm.program.shared.twins import Alike, alike
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
@@ -69,9 +68,8 @@ class ControlFlow(Struct, frozen=True):
     ``spin``: for each backward branch that closes a spin loop (see ``control_flow``), the header of that loop.
     ``silent``: atomics in these loops that count as writes only where they change what they read.
     ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
-    ``twins``: stores that are made whichever way a branch or their own guard goes (see ``program.twins``).
-    ``same``: for branches the registers that hold the same value at the join either way (see ``program.numbering``).
     ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
+    ``twins``, ``same``: under dep=value what is the same whichever way a branch goes (see ``Alike``).
     """
 
     join: dict[int, int]
@@ -80,13 +78,13 @@ class ControlFlow(Struct, frozen=True):
     spin: dict[int, int]
     silent: frozenset[int] = frozenset()
     leaving: frozenset[int] = frozenset()
-    twins: Mapping[int, int] = field(default_factory=dict)
     skipping: frozenset[int] = frozenset()
+    twins: Mapping[int, int] = field(default_factory=dict)
     same: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
-    def decided(self, pc: int, values: bool) -> frozenset[str]:
-        """The registers that depend from the join on on the way taken at ``pc``; ``values``: under dep=value."""
-        return self.assigned[pc] - self.same.get(pc, frozenset()) if values else self.assigned[pc]
+    def decided(self, pc: int) -> frozenset[str]:
+        """The registers that depend from the join on on the way taken at ``pc``."""
+        return self.assigned[pc] - self.same.get(pc, frozenset())
 
 
 def exits_matter(test: Test) -> bool:
@@ -95,9 +93,9 @@ def exits_matter(test: Test) -> bool:
     return not test.dialect and any(isinstance(op, BARRIERS) for thread in test.threads for op in thread.body)
 
 
-def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> ControlFlow:
+def control_flow(thread: Thread, silent: frozenset[int] = frozenset(), values: bool = False) -> ControlFlow:
     """The control flow of ``thread``; it raises nothing, whatever the branches look like. ``silent``: its atomics that
-    may be left out where they write back what they read (see ``program.silent``).
+    may be left out where they write back what they read (see ``program.silent``); ``values``: under dep=value.
 
     A pc from which the end can't be reached (a loop without exit, and what leads only there) counts as if it might
     fall through to the end, so that every pc has a post-dominator.
@@ -145,7 +143,7 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
     """
     body = thread.body
     if not any(isinstance(op, Branch | Exit) for op in body):
-        return ControlFlow({}, {}, frozenset(), {}, twins=twins(thread, graph_of(body), {}))
+        return ControlFlow({}, {}, frozenset(), {}, twins=alike(thread, graph_of(body), {}).twins if values else {})
     graph = graph_of(body)
     parent = post_dominators(graph)
     written = [frozenset(name for name, _ in definitions(op)) for op in body]
@@ -165,8 +163,8 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset()) -> Contro
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, backward, written, silent) if backward else {}
     quiet = silent if spin else frozenset()
-    found = frozenset(leaving), twins(thread, graph, join), frozenset(skipping), same_either_way(thread, graph, join)
-    return ControlFlow(join, assigned, backward, spin, quiet, *found)
+    ways = alike(thread, graph, join) if values else Alike({}, {})
+    return ControlFlow(join, assigned, backward, spin, quiet, frozenset(leaving), frozenset(skipping), *ways)
 
 
 def around(thread: Thread) -> list[tuple[int, ...]]:

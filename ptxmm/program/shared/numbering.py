@@ -8,7 +8,7 @@ own for each instruction, and so has what meets with another number where paths 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, NamedTuple, cast
 
 from ptxmm.program.graph import Graph, reach, strong_components
@@ -56,41 +56,11 @@ class Described(NamedTuple):
     guard: tuple[int, bool] | None
 
 
-def described(thread: Thread, graph: Graph, places: Collection[int]) -> dict[int, Described]:
-    """What the instructions at ``places`` do. Of two in one round of all loops that do the same it is told alike."""
-    numbering = _Numbering(thread, graph)
-    found: dict[int, Described] = {}
+class Numbering:
+    """The value numbering of a thread. ``described``: what its instructions at ``places`` do, told alike of two that do
+    the same in one round of all loops."""
 
-    def look(pc: int, numbers: _Numbers) -> None:
-        if pc in places:
-            found[pc] = numbering.described(thread.body[pc], numbers)
-
-    numbering.run(look)
-    return found
-
-
-def same_either_way(thread: Thread, graph: Graph, join: Mapping[int, int]) -> dict[int, frozenset[str]]:
-    """For each branch the registers that hold the same value at its ``join`` whichever way it goes.
-
-    Where control may come back to an instruction all numbers are new, so that a number stands for one value from the
-    branch to the join if there is no loop in between; with one nothing is found.
-    """
-    branches = [pc for pc in join if isinstance(thread.body[pc], Branch)]
-    if not branches:
-        return {}
-    numbering = _Numbering(thread, graph)
-    leaving, place = numbering.run(), numbering.place
-    found: dict[int, frozenset[str]] = {}
-    for pc in branches:
-        inside = reach(graph.after, graph.after[pc], join[pc])
-        if all(place[p] < place[after] for p in (pc, *inside) for after in graph.after[p] if after != join[pc]):
-            first, *others = [leaving[p] for p in graph.before[join[pc]] if p == pc or p in inside]
-            found[pc] = frozenset(n for n, number in first.items() if all(o[n] == number for o in others))
-    return found
-
-
-class _Numbering:
-    def __init__(self, thread: Thread, graph: Graph) -> None:
+    def __init__(self, thread: Thread, graph: Graph, places: Collection[int]) -> None:
         self.thread = thread
         self.graph = graph
         self.terms: dict[Hashable, int] = {}
@@ -99,16 +69,30 @@ class _Numbering:
         """Of predicates that are the same as, or the opposite of, another value: its number, and which of both."""
         self.place = [(component, pc) for pc, component in enumerate(strong_components(graph))]
         """An order in which only branches that lead back, as part of a loop, go against control."""
-
-    def run(self, look: Callable[[int, _Numbers], None] = lambda pc, numbers: None) -> dict[int, _Numbers]:
-        """The numbers after each instruction; where only the next one follows, which none but it comes before, they
-        are those after that one. ``look``: what to call with those before each."""
-        leaving: dict[int, _Numbers] = {}
+        self.leaving: dict[int, _Numbers] = {}
+        """The numbers after each instruction; where only the next one follows, which none but it comes before, those
+        after that one."""
+        self.described: dict[int, Described] = {}
         for _, pc in sorted(self.place[:-1]):
-            leaving[pc] = self.entering(pc, leaving)
-            look(pc, leaving[pc])
-            self.assign(pc, leaving[pc])
-        return leaving
+            numbers = self.leaving[pc] = self.entering(pc)
+            if pc in places:
+                self.described[pc] = self.description(thread.body[pc], numbers)
+            self.assign(pc, numbers)
+
+    def same_either_way(self, join: Mapping[int, int]) -> dict[int, frozenset[str]]:
+        """For each branch the registers that hold the same value at its ``join`` whichever way it goes.
+
+        Where control may come back to an instruction all numbers are new, so that a number stands for one value from
+        the branch to the join if there is no loop in between; with one nothing is found.
+        """
+        graph, place = self.graph, self.place
+        found: dict[int, frozenset[str]] = {}
+        for pc in (pc for pc in join if isinstance(self.thread.body[pc], Branch)):
+            inside = reach(graph.after, graph.after[pc], join[pc])
+            if all(place[p] < place[after] for p in (pc, *inside) for after in graph.after[p] if after != join[pc]):
+                first, *others = [self.leaving[p] for p in graph.before[join[pc]] if p == pc or p in inside]
+                found[pc] = frozenset(n for n, number in first.items() if all(o[n] == number for o in others))
+        return found
 
     def number(self, term: Hashable) -> int:
         return self.terms.setdefault(term, len(self.terms))
@@ -118,7 +102,7 @@ class _Numbering:
         self.constants[found] = value
         return found
 
-    def described(self, op: Op, numbers: _Numbers) -> Described:
+    def description(self, op: Op, numbers: _Numbers) -> Described:
         """What ``op`` does; two that write registers do the same only if these have the same names."""
         type_ = getattr(op, "type", None)
         bits = 64 if type_ is None else type_.bits * getattr(op, "packed", 1)
@@ -144,13 +128,13 @@ class _Numbering:
     def literal(self, number: int) -> tuple[int, bool]:
         return self.literals.get(number, (number, False))
 
-    def entering(self, pc: int, leaving: Mapping[int, _Numbers]) -> _Numbers:
+    def entering(self, pc: int) -> _Numbers:
         before = self.graph.before[pc]
         if not pc and not before:
             return {name: self.constant(self.thread.initial.get(name, 0)) for name in self.thread.registers}
         if not before or any(self.place[p] >= self.place[pc] for p in before):
             return {name: self.number((pc, name)) for name in self.thread.registers}
-        first, *others = [leaving[p] for p in before]
+        first, *others = [self.leaving[p] for p in before]
         if others:
             return {n: k if all(o[n] == k for o in others) else self.number((pc, n)) for n, k in first.items()}
         return first if self.graph.after[before[0]] == (pc,) else dict(first)

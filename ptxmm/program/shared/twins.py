@@ -3,15 +3,16 @@
 ``@p st X; @!p st X`` makes the store whatever p is, and so does a branch with the store on both of its arms. That it is
 made does not depend on what p depends on, and a compiler may put one store in the place of the two. So it is with an
 atomic and with an arrival at a barrier or an mbarrier. Two are the same if they have the same values as operands, in
-whatever registers, and guards are opposite if one of them holds of all values (see ``program.numbering``).
+whatever registers, and guards are opposite if one of them holds of all values (see ``numbering``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from ptxmm.program.graph import Graph
-from ptxmm.program.shared.numbering import Described, described
+from ptxmm.program.shared.numbering import Described, Numbering
 from ptxmm.program.test import Thread
 from ptxmm.ptx.ops import (
     COMPUTING,
@@ -32,20 +33,36 @@ _Made = Store | Atomic | Barrier | ClusterBarrier | WarpBarrier | MbarrierArrive
 """What others may see that it is made."""
 
 
-def twins(thread: Thread, graph: Graph, join: Mapping[int, int]) -> dict[int, int]:
-    """For the pc of each such instruction that of the branch whose way makes no difference; its own for its guard.
+class Alike(NamedTuple):
+    """What is the same whichever way a branch goes.
 
-    ``join``: where the ways of a branch meet again. Between the branch, or the first of two with opposite guards, and
-    the other there is nothing but what computes, reads or writes, and no other way to come in between the two.
+    ``twins``: for the pc of each instruction that is made either way that of the branch; its own for its guard.
+    ``same``: for each branch the registers that hold the same value at its join (see ``Numbering``).
     """
+
+    twins: Mapping[int, int]
+    same: Mapping[int, frozenset[str]]
+
+
+def alike(thread: Thread, graph: Graph, join: Mapping[int, int]) -> Alike:
+    """What is the same whichever way the branches of ``thread`` go; ``join``: where their ways meet again."""
     body = thread.body
     places = {pc for pc, op in enumerate(body) if isinstance(op, _Made)}
     if len(places) < 2 or not (join or sum(body[pc].guard is not None for pc in places) > 1):
-        return {}
-    known = described(thread, graph, places)
+        places = set()
+    if not places and not any(isinstance(body[pc], Branch) for pc in join):
+        return Alike({}, {})
+    numbering = Numbering(thread, graph, places)
+    return Alike(_twins(thread, join, numbering.described), numbering.same_either_way(join))
+
+
+def _twins(thread: Thread, join: Mapping[int, int], known: Mapping[int, Described]) -> dict[int, int]:
+    """Between the branch, or the first of two with opposite guards, and the other there is nothing but what computes,
+    reads or writes, and no other way to come in between the two."""
+    body = thread.body
     targets = {op.target for op in body if isinstance(op, Branch)}
     found: dict[int, int] = {}
-    for pc in sorted(places):
+    for pc in sorted(known):
         other = None if pc in found else _opposite(thread, pc, known, targets)
         if other is not None:
             found |= {pc: pc, other: other}
