@@ -20,7 +20,7 @@ from ptxmm import formats
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats import conditions, declarations, initializers, threads, tokens
 from ptxmm.formats.text import Text, open_text
-from ptxmm.program import source
+from ptxmm.program import condition, source
 from ptxmm.program.floats import is_real
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES
 from ptxmm.program.test import Placement
@@ -291,18 +291,18 @@ class Meaning:
 
     def disjunction(self, *items: Tree[Token], span: Span) -> object:
         found = tuple(map(self.of, items))
-        return found[0] if len(found) == 1 else source.RawDisjunction(found)
+        return found[0] if len(found) == 1 else condition.Disjunction(found)
 
     def conjunction(self, *items: Item, span: Span) -> object:
-        constants = {"true": source.RawConjunction(()), "false": source.RawDisjunction(())}
+        constants = {"true": condition.Conjunction(()), "false": condition.Disjunction(())}
         found: tuple[Any, ...] = tuple(constants[i] if isinstance(i, Token) else self.of(i) for i in items)
-        return found[0] if len(found) == 1 else source.RawConjunction(found)
+        return found[0] if len(found) == 1 else condition.Conjunction(found)
 
     def negation(self, _: Token, item: Item, span: Span) -> object:
-        return source.RawNegation(self.conjunction(item, span=span))  # type: ignore[arg-type]
+        return condition.Negation(self.conjunction(item, span=span))  # type: ignore[arg-type]
 
     def comparison(self, left: Tree[Token], operator: Token, right: Tree[Token], span: Span) -> object:
-        return source.RawComparison("==" if operator == "=" else str(operator), self.of(left), self.of(right))
+        return condition.Comparison("==" if operator == "=" else str(operator), self.of(left), self.of(right))
 
 
 def owner(thread: Token) -> str:
