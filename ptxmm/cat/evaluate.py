@@ -16,30 +16,48 @@ R = TypeVar("R")
 
 _BASE = -1
 _FIXPOINT = -2
-_Step = tuple[int, Any, int, int, int]
+_OPERATORS = (
+    "universe", "empty_set", "empty_relation", "set_union", "set_intersection", "set_difference", "union",
+    "intersection", "difference", "sequence", "restrict", "product", "identity", "inverse", "domain", "range", "plus",
+    "star", "optional",
+)  # fmt: skip
+"""The methods of an algebra that a node stands for."""
+_Step = tuple[int, int, int, int, int]
+"""How many operands, the number of the operator (of the node itself for a base or a fixpoint), and the operands."""
 
 
-class _Compiled:
-    """What evaluators of one model over one algebra share: a call for each node, and orders of evaluation.
+class _Plans:
+    """What all evaluators of one model share: a step for each node, and orders of evaluation.
 
     ``void``: the nodes that are empty in every execution, because the base sets ``absent`` are.
     """
 
-    __slots__ = ("affected", "model", "plans", "steps", "void")
+    __slots__ = ("_affected", "_found", "model", "steps", "void")
 
-    def __init__(self, model: Model, algebra: Algebra[Any, Any], absent: frozenset[str]) -> None:
+    def __init__(self, model: Model, absent: frozenset[str]) -> None:
         self.model = model
-        self.steps: list[_Step] = [_step(node, algebra) for node in model.nodes]
-        self.plans: dict[int, tuple[int, ...]] = {}
-        self.affected: dict[frozenset[str], tuple[int, ...]] = {}
+        self.steps = _steps(model)
         self.void = _void(model, absent) if absent else frozenset()
+        self._found: dict[int, tuple[int, ...]] = {}
+        self._affected: dict[frozenset[str], tuple[int, ...]] = {}
 
     def plan(self, node: Node) -> tuple[int, ...]:
         """The indices of the nodes that ``node`` needs, operands first, itself last."""
-        plan = self.plans.get(node.index)
+        plan = self._found.get(node.index)
         if plan is None:
-            plan = self.plans[node.index] = tuple(sorted(self._needed(node))) if self.void else _indices(node.reach)
+            plan = self._found[node.index] = tuple(sorted(self._needed(node))) if self.void else _indices(node.reach)
         return plan
+
+    def affected(self, changed: frozenset[str]) -> tuple[int, ...]:
+        """The indices of the nodes whose values depend on the base names ``changed``."""
+        found = self._affected.get(changed)
+        if found is None:
+            found = self._affected[changed] = tuple(
+                node.index
+                for node in self.model.nodes
+                if not node.open and node.depends & changed and node.index not in self.void
+            )
+        return found
 
     def _needed(self, node: Node) -> set[int]:
         found: set[int] = set()
@@ -56,7 +74,25 @@ class _Compiled:
         return found
 
 
-@lru_cache(maxsize=256)
+_plans = lru_cache(maxsize=64)(_Plans)
+"""Tests with the same kinds of events under the same model have the same."""
+
+
+@lru_cache(maxsize=64)
+def _steps(model: Model) -> tuple[_Step, ...]:
+    return tuple(map(_step, model.nodes))
+
+
+def _step(node: Node) -> _Step:
+    if node.operator == "base":
+        return _BASE, node.index, 0, 0, 0
+    if node.operator in ("fixpoint", "variable"):
+        return _FIXPOINT, node.index, 0, 0, 0
+    # The index -1 is a slot of the memo that always holds None.
+    a, b, c = ((*(-1 if o is None else o.index for o in node.operands), 0, 0, 0))[:3]
+    return len(node.operands), _OPERATORS.index(node.operator), a, b, c
+
+
 def _void(model: Model, absent: frozenset[str]) -> frozenset[int]:
     """The nodes that are empty where the base sets ``absent`` are."""
     found: set[int] = set()
@@ -84,16 +120,6 @@ def _void(model: Model, absent: frozenset[str]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _step(node: Node, algebra: Algebra[Any, Any]) -> _Step:
-    if node.operator == "base":
-        return _BASE, node, 0, 0, 0
-    if node.operator in ("fixpoint", "variable"):
-        return _FIXPOINT, node, 0, 0, 0
-    # The index -1 is a slot of the memo that always holds None.
-    a, b, c = ((*(-1 if o is None else o.index for o in node.operands), 0, 0, 0))[:3]
-    return len(node.operands), getattr(algebra, node.operator), a, b, c
-
-
 def _indices(bits: int) -> tuple[int, ...]:
     result = []
     while bits:
@@ -111,7 +137,7 @@ class Evaluator(Generic[S, R]):
     is not evaluated.
     """
 
-    __slots__ = ("_algebra", "_base", "_compiled", "_memo")
+    __slots__ = ("_algebra", "_base", "_calls", "_memo", "_plans")
 
     def __init__(
         self,
@@ -122,16 +148,17 @@ class Evaluator(Generic[S, R]):
     ) -> None:
         self._algebra = algebra
         self._base = base
-        self._compiled = _Compiled(model, algebra, absent)
+        self._calls: list[Any] = [getattr(algebra, operator) for operator in _OPERATORS]
+        self._plans = _plans(model, absent)
         self._memo: list[S | R | None] = [None] * (len(model.nodes) + 1)
-        for index in self._compiled.void:
+        for index in self._plans.void:
             is_set = model.nodes[index].is_set
             self._memo[index] = algebra.empty_set() if is_set else algebra.empty_relation()
 
     @property
     def model(self) -> Model:
         """The model."""
-        return self._compiled.model
+        return self._plans.model
 
     def changed(self, changed: Collection[str], base: Callable[[str], S | R | None]) -> Evaluator[S, R]:
         """An evaluator over ``base``, which differs from this one's in the base names ``changed`` only.
@@ -139,22 +166,11 @@ class Evaluator(Generic[S, R]):
         Values that do not depend on those names are kept. This evaluator stays usable.
         """
         result: Evaluator[S, R] = object.__new__(Evaluator)
-        result._algebra = self._algebra
+        result._algebra, result._calls, result._plans = self._algebra, self._calls, self._plans
         result._base = base
-        compiled = result._compiled = self._compiled
-        key = frozenset(changed)
-        affected = compiled.affected.get(key)
-        if affected is None:
-            affected = tuple(
-                node.index
-                for node in compiled.model.nodes
-                if not node.open and node.depends & key and node.index not in compiled.void
-            )
-            compiled.affected[key] = affected
-        memo = self._memo.copy()
-        for index in affected:
+        result._memo = memo = self._memo.copy()
+        for index in self._plans.affected(frozenset(changed)):
             memo[index] = None
-        result._memo = memo
         return result
 
     def value(self, item: str | Node) -> S | R:
@@ -163,38 +179,38 @@ class Evaluator(Generic[S, R]):
         Raises ``PtxmmError`` (kind ``model``) for a name that neither the model nor ``base`` knows.
         """
         if isinstance(item, str):
-            definition = self._compiled.model.definitions.get(item)
+            definition = self.model.definitions.get(item)
             if definition is None:
                 return self._named(item)
             item = definition
         value = self._memo[item.index]
-        return self._evaluate(self._compiled.plan(item), item.index) if value is None else value
+        return self._evaluate(self._plans.plan(item), item.index) if value is None else value
 
     def axioms(self, *, flags: bool = True) -> Iterator[tuple[Axiom, S | R]]:
         """Each check with the value it is about, in the order of the text; ``flags=False`` leaves flags out."""
-        for axiom in self._compiled.model.axioms:
+        for axiom in self.model.axioms:
             if flags or not axiom.flag:
                 yield axiom, self.value(axiom.body)
 
     def _evaluate(self, plan: tuple[int, ...], index: int) -> S | R:
         memo: list[Any] = self._memo
-        steps = self._compiled.steps
+        steps, calls = self._plans.steps, self._calls
         for i in plan:
             if memo[i] is not None:
                 continue
-            count, call, a, b, c = steps[i]
+            count, operator, a, b, c = steps[i]
             if count == 2:
-                memo[i] = call(memo[a], memo[b])
+                memo[i] = calls[operator](memo[a], memo[b])
             elif count == 1:
-                memo[i] = call(memo[a])
+                memo[i] = calls[operator](memo[a])
             elif count == 3:
-                memo[i] = call(memo[a], memo[b], memo[c])
+                memo[i] = calls[operator](memo[a], memo[b], memo[c])
             elif count == 0:
-                memo[i] = call()
+                memo[i] = calls[operator]()
             elif count == _BASE:
-                memo[i] = self._named(call.name)
+                memo[i] = self._named(self.model.nodes[i].name)
             else:
-                self._fixpoint(call)
+                self._fixpoint(self.model.nodes[i])
         return memo[index]  # type: ignore[no-any-return]
 
     def _named(self, name: str) -> S | R:
@@ -232,6 +248,6 @@ class Evaluator(Generic[S, R]):
                 break
         for i in inside:
             memo[i] = None
-        for other in self._compiled.model.nodes:
+        for other in self.model.nodes:
             if other.operator == "fixpoint" and other.operands[0] is node.operands[0]:
                 memo[other.index] = values[int(other.name)]
