@@ -23,7 +23,7 @@ from ptxmm.ptx.ops import Barrier, BarrierReduction, WarpExchange
 from tests import reference_barriers
 from tests.reference_axioms import Last, Reading, final_writes
 from tests.reference_dependencies import TooSlow
-from tests.reference_events import Cell, Path, Place, Run
+from tests.reference_events import Cell, Event, Path, Place
 from tests.reference_exchanges import resolved
 from tests.reference_expressions import Expr, Impossible, Leaf, const, is_const
 from tests.reference_expressions import evaluate as value_of
@@ -324,10 +324,12 @@ def unfinished(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) 
     deadline = time.monotonic() + seconds
     name, readings = read(model)
     walkers = [Walker(test, t, unroll, readings, 1) for t in range(len(test.threads))]
-    ended = [list(walker.paths()) for walker in walkers]
-    begun = [[path_of(run) for run in walker.begun] for walker in walkers]
-    cut = [[path_of(run) for run in walker.cut] for walker in walkers]
-    strays = [[path_of(run) for run in walker.strays] for walker in walkers]
+    runs = [list(walker.runs()) for walker in walkers]
+    ended = [list(filter(None, map(walker.ended, found))) for walker, found in zip(walkers, runs, strict=True)]
+    # what came so far, wherever something was made that others may see
+    begun = [[run.path() for run in found if not run.events or run.events[-1].kind != "R"] for found in runs]
+    cut = [[run.path() for run in walker.cut] for walker in walkers]
+    strays = [[run.path() for run in walker.strays] for walker in walkers]
     grids = {t.placement.grid for t in test.threads if not t.placement.host}
     meet = any(path.steps for paths in (*begun, *ended) for path in paths)
     meet = meet or any(isinstance(op, EXCHANGES) for thread in test.threads for op in thread.body)
@@ -348,11 +350,6 @@ def unfinished(test: Test, model: str, *, unroll: int = 3, seconds: float = 60) 
     return flags, undefined
 
 
-def path_of(run: Run) -> Path:
-    """A thread as far as it has come."""
-    return Path(run.events, run.constraints, run.registers, run.steps)
-
-
 def beginnings(
     test: Test, model: str, *, unroll: int = 3, seconds: float = 60
 ) -> Iterator[tuple[Frame, frozenset[str]]]:
@@ -360,10 +357,14 @@ def beginnings(
     thread stops before any of its instructions. It may never end, and need not be the beginning of one that does."""
     deadline = time.monotonic() + seconds
     name, readings = read(model)
-    threads = [
-        list({(p.events, p.constraints): p for p in Walker(test, t, unroll, readings, 1).beginnings()}.values())
-        for t in range(len(test.threads))
-    ]
+    threads = []
+    for t in range(len(test.threads)):
+        kept: dict[tuple[Event, ...], list[Path]] = {}
+        for begun in Walker(test, t, unroll, readings, 1).runs():
+            same = kept.setdefault(begun.events, [])  # only more is asked of it where it goes on without an event
+            if not any(begun.constraints[: len(path.constraints)] == path.constraints for path in same):
+                same.append(begun.path())
+        threads.append([path for same in kept.values() for path in same])
     for combination in itertools.product(*threads):
         for x, run in frames(test, name, readings, combination, ALL_DEPENDENCIES):
             for _, _, found, _ in consistent(x, readings["tear"] == "on", deadline, run):

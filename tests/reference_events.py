@@ -122,3 +122,7 @@ class Run(Struct, frozen=True):
     executed: tuple[tuple[ops.Op, tuple[Event, ...]], ...] = ()  # in threads with products
     left: frozenset[Leaf] = NOTHING  # the reads on which leaving the loops so far has depended
     missed: frozenset[Leaf] = NOTHING  # those on which coming to a barrier has
+
+    def path(self) -> Path:
+        """The thread as far as it has come."""
+        return Path(self.events, self.constraints, self.registers, self.steps)

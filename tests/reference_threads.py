@@ -75,39 +75,29 @@ class Walker:
         self.exits = any(isinstance(op, BARRIERS) for t in test.threads for op in t.body) and not test.dialect
         self.strays: list[Run] = []  # where an instruction has come next that has no meaning
         self.cut: list[Run] = []  # where a loop would be gone round once too often
-        self.begun: list[Run] = []  # what came so far, wherever something was made that others may see
 
-    def paths(self) -> Iterator[Path]:
-        """All paths to the end; none for executions that are cut at the unrolling bound or spin."""
+    def runs(self) -> Iterator[Run]:
+        """All that the thread comes to, also where it is cut or spins next: before each instruction, and the end."""
         start = {r: const(self.thread.initial.get(r, 0)) for r in self.thread.registers}
         stack = [Run(0, start, (), (), (), {}, {})]
         while stack:
             run = self.close_guards(stack.pop())
-            if not run.events or run.events[-1].kind != "R":
-                self.begun.append(run)
-            if run.pc >= len(self.thread.body):
-                exits = Event(self.index, "EX", ctrl=run.missed, left=run.left, step=len(run.events))
-                events = (*run.events, exits) if self.exits else run.events
-                yield Path(events, run.constraints, run.registers, run.steps, run.left)
-            else:
+            yield run
+            if run.pc < len(self.thread.body):
                 writes = sum(e.kind == "W" for e in run.events)
                 run = replace(run, writes_at={**run.writes_at, run.pc: writes})
                 stack.extend(self.allowed(run))
 
-    def beginnings(self) -> Iterator[Path]:
-        """All beginnings of paths, which end before any instruction: also of those that are cut, or spin."""
-        start = {r: const(self.thread.initial.get(r, 0)) for r in self.thread.registers}
-        stack = [Run(0, start, (), (), (), {}, {})]
-        yield Path((), (), start)
-        while stack:
-            run = self.close_guards(stack.pop())
-            if run.pc < len(self.thread.body):
-                writes = sum(e.kind == "W" for e in run.events)
-                run = replace(run, writes_at={**run.writes_at, run.pc: writes})
-                for after in self.allowed(run):
-                    stack.append(after)
-                    if len(after.events) > len(run.events):
-                        yield Path(after.events, after.constraints, after.registers, after.steps)
+    def paths(self) -> Iterator[Path]:
+        """All paths to the end; none for executions that are cut at the unrolling bound or spin."""
+        yield from filter(None, map(self.ended, self.runs()))
+
+    def ended(self, run: Run) -> Path | None:
+        """The path of a run, if it is at the end."""
+        if run.pc < len(self.thread.body):
+            return None
+        exits = Event(self.index, "EX", ctrl=run.missed, left=run.left, step=len(run.events))
+        return replace(run.path(), events=(*run.events, exits) if self.exits else run.events, left=run.left)
 
     def allowed(self, run: Run) -> Iterator[Run]:
         """The runs after one more instruction that do not misuse the registers of a product."""
