@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ptxmm.events.explicit.trace import Step
+from ptxmm.program.identity import EventId
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
 from ptxmm.ptx.ops import Type
 
@@ -19,7 +20,7 @@ def step(kind: str, number: int = 0, **fields: object) -> Step:
         fields.setdefault("place", B)
     if kind in ("mb.arrive", "mb.drop", "mb.increment") and not number:
         number = 1
-    return Step((0, 0, 0, 0), kind, number, **fields)  # type: ignore[arg-type]
+    return Step(EventId(0, 0), kind, number, **fields)  # type: ignore[arg-type]
 
 
 def arrive(number: int = 1, **fields: object) -> Step:
@@ -37,7 +38,7 @@ SYNC, ARRIVE, WAIT = step("bar.sync"), step("cluster.arrive"), step("cluster.wai
 
 def numbered(threads: Sequence[Sequence[Step]]) -> list[list[Step]]:
     """The steps with ids: step i of thread t is (t, i, 0, 0)."""
-    return [[replace(s, id=(t, i, 0, 0)) for i, s in enumerate(mine)] for t, mine in enumerate(threads)]
+    return [[replace(s, id=EventId(t, i)) for i, s in enumerate(mine)] for t, mine in enumerate(threads)]
 
 
 def make_test(placements: Sequence[Placement], mbarriers: dict[str, tuple[int, int] | None]) -> Test:

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from ptxmm.events.explicit.relations.scopes import Place
 from ptxmm.events.explicit.trace import Step
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 
 LIMIT = 2**20
 CHAINED = ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")

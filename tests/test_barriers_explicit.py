@@ -10,7 +10,8 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.barriers import EPOCH, Meeting, meetings
 from ptxmm.events.explicit.relations.scopes import places
 from ptxmm.events.explicit.trace import Step
-from ptxmm.program.test import EventId, Placement
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Placement
 from tests.barrier_steps import ARRIVE, SYNC, WAIT, B, C, arrive, make_test, numbered, step, wait
 from tests.support import calls
 
@@ -75,13 +76,13 @@ def test_a_token_holds_phase_and_pending_count() -> None:
     (m,) = meet([arrive(2)], [arrive()], b=(3, 0), observed=())
     assert sorted(m.tokens.values()) in ([1, 3], [2, 3])
     (m,) = meet([arrive(), arrive()], b=(1, 0))
-    assert m.tokens == {(0, 0, 0, 0): 1, (0, 1, 0, 0): EPOCH | 1}
+    assert m.tokens == {EventId(0, 0): 1, EventId(0, 1): EPOCH | 1}
 
 
 def test_tokens_can_be_given() -> None:
-    (m,) = meet([arrive(2)], [arrive()], b=(3, 0), tokens={(0, 0, 0, 0): 2, (1, 0, 0, 0): 3})
-    assert m.tokens == {(0, 0, 0, 0): 2, (1, 0, 0, 0): 3}
-    assert not meet([arrive(2)], [arrive()], b=(3, 0), tokens={(0, 0, 0, 0): 3, (1, 0, 0, 0): 3})
+    (m,) = meet([arrive(2)], [arrive()], b=(3, 0), tokens={EventId(0, 0): 2, EventId(1, 0): 3})
+    assert m.tokens == {EventId(0, 0): 2, EventId(1, 0): 3}
+    assert not meet([arrive(2)], [arrive()], b=(3, 0), tokens={EventId(0, 0): 3, EventId(1, 0): 3})
 
 
 def test_dropped_arrivals_are_not_expected_again() -> None:
@@ -134,13 +135,13 @@ def test_parity_alternates() -> None:
 
 def test_a_wait_by_parity_may_be_two_phases_late() -> None:
     found = meet([arrive(), arrive(), arrive()], [wait(1, parity=0)], b=(1, 0))
-    assert {m.phases[1, 0, 0, 0] for m in found} == {1, 3}
+    assert {m.phases[EventId(1, 0)] for m in found} == {1, 3}
 
 
 def test_a_false_wait_happens_before_the_phase_completes() -> None:
-    (m,) = meet([arrive()], [arrive(), wait(0, state=(1, 0, 0, 0))], b=(2, 0), observed=())
+    (m,) = meet([arrive()], [arrive(), wait(0, state=EventId(1, 0))], b=(2, 0), observed=())
     assert phases(m) == [[0], [0, 0]]
-    (m,) = meet([arrive()], [arrive(), wait(1, state=(1, 0, 0, 0))], b=(2, 0), observed=())
+    (m,) = meet([arrive()], [arrive(), wait(1, state=EventId(1, 0))], b=(2, 0), observed=())
     assert phases(m) == [[0], [0, 1]]
 
 
@@ -151,16 +152,16 @@ def test_a_choice_that_never_holds_is_no_execution() -> None:
 
 
 def test_a_wait_by_the_state_of_another_thread() -> None:
-    (m,) = meet([arrive()], [wait(state=(0, 0, 0, 0))], b=(1, 0))
+    (m,) = meet([arrive()], [wait(state=EventId(0, 0))], b=(1, 0))
     assert phases(m) == [[0], [1]]
     with pytest.raises(PtxmmError):
-        meet([wait(state=(3, 0, 0, 0))], b=(1, 0))
+        meet([wait(state=EventId(3, 0))], b=(1, 0))
 
 
 def test_a_wait_for_a_phase_long_past_is_undefined() -> None:
     found = meet([arrive(), arrive()], [wait()], b=(1, 0))
     text = "a wait for a phase of mbarrier b that is neither the current one nor the one before"
-    assert {(m.phases.get((1, 0, 0, 0)), m.misuse) for m in found} == {(1, None), (None, text)}
+    assert {(m.phases.get(EventId(1, 0)), m.misuse) for m in found} == {(1, None), (None, text)}
     assert reasons(meet([wait(0, state=EPOCH)], b=(1, 0))) == {text}
     assert reasons(meet([wait(1, state=EPOCH)], b=(1, 0))) == {text}
 
@@ -200,13 +201,13 @@ def test_a_second_init_needs_an_inval() -> None:
 
 def test_an_operation_may_fall_to_either_of_two_initialisations() -> None:
     found = meet([step("mb.init", 2), step("mb.inval"), step("mb.init", 2)], [arrive()])
-    assert {m.phases[1, 0, 0, 0] for m in found} == {EPOCH, 2 * EPOCH}
+    assert {m.phases[EventId(1, 0)] for m in found} == {EPOCH, 2 * EPOCH}
 
 
 @pytest.mark.parametrize("count", [0, 1 << 20, -1])
 def test_counts_out_of_range_are_undefined(count: int) -> None:
     assert reasons(meet([step("mb.init", count)])) == {f"mbarrier b is initialised with the count {count}"}
-    many = Step((0, 0, 0, 0), "mb.arrive", count, place=B)
+    many = Step(EventId(0, 0), "mb.arrive", count, place=B)
     assert reasons(meet([many], b=(1, 0))) == {f"{count} arrivals at once at mbarrier b"}
 
 
@@ -259,12 +260,12 @@ def test_asynchronous_arrivals_all_happen_in_the_end() -> None:
 
 def test_a_thread_held_up_does_not_issue() -> None:
     (m,) = meet([step("bar.sync", 1), floating("mb.arrive", 1)], [step("bar.sync", 2)], b=(1, 0))
-    assert m.reached == (1, 1) and m.completed == {B: 0} and (0, 1, 0, 0) not in m.phases
+    assert m.reached == (1, 1) and m.completed == {B: 0} and EventId(0, 1) not in m.phases
 
 
 def test_asynchronous_arrivals_overtake_each_other() -> None:
     found = meet([floating("mb.arrive", 1), floating("mb.arrive", 1)], b=(1, 0))
-    assert {(m.phases[0, 0, 0, 0], m.phases[0, 1, 0, 0]) for m in found} == {(0, 1), (1, 0)}
+    assert {(m.phases[EventId(0, 0)], m.phases[EventId(0, 1)]) for m in found} == {(0, 1), (1, 0)}
 
 
 def test_copy_async_arrive_counts_itself() -> None:
@@ -283,7 +284,7 @@ def test_an_asynchronous_arrival_may_be_undefined() -> None:
         "an operation on mbarrier b, which is not initialised"
     }
     (m,) = meet([floating("mb.arrive", 1), step("mb.init", 1)])
-    assert m.misuse is None and m.phases[0, 0, 0, 0] == EPOCH
+    assert m.misuse is None and m.phases[EventId(0, 0)] == EPOCH
 
 
 # Cluster barriers.
@@ -306,7 +307,7 @@ def test_an_arrival_does_not_wait_but_a_wait_does() -> None:
     (m,) = meet([ARRIVE, SYNC, WAIT], [SYNC, ARRIVE, WAIT])
     assert not m.waiting
     (m,) = meet([ARRIVE, WAIT, SYNC], [SYNC, ARRIVE, WAIT])
-    assert m.waiting == {0, 1} and m.reached == (2, 1) and (0, 1, 0, 0) not in m.phases
+    assert m.waiting == {0, 1} and m.reached == (2, 1) and EventId(0, 1) not in m.phases
 
 
 def test_exited_threads_are_not_waited_for() -> None:
@@ -422,7 +423,7 @@ def test_given_phases_leave_only_what_has_them() -> None:
         assert same == m
     wrong: dict[EventId, int | None] = dict.fromkeys(found[0].phases, 0)
     assert not meet(*threads, b=(1, 0), fixed=wrong)
-    assert not meet([wait(0, state=EPOCH)], b=(1, 0), fixed={(0, 0, 0, 0): 0})
+    assert not meet([wait(0, state=EPOCH)], b=(1, 0), fixed={EventId(0, 0): 0})
 
 
 def test_phases_do_not_matter_where_nobody_waits() -> None:

@@ -10,7 +10,8 @@ import pytest
 from ptxmm.events.explicit.barriers import EPOCH, Meeting, meetings
 from ptxmm.events.explicit.relations.scopes import Place, places
 from ptxmm.events.explicit.trace import Step
-from ptxmm.program.test import EventId, Placement
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Placement
 from tests.barrier_steps import B, C, make_test, numbered, step, wait
 from tests.brute_barriers import CHAINED, Chain, Ending, Object, Program, chain
 
@@ -42,7 +43,7 @@ def tame_step(rng: random.Random, kinds: Sequence[str], mine: Sequence[Step], th
         return step(kind, place=place, asynchronous=kind == "mb.arrive" and rng.random() < 0.2)
     own = [i for i, s in enumerate(mine) if s.kind in ("mb.arrive", "mb.drop") and s.place == place]
     if own and rng.random() < 0.6:
-        return wait(rng.choice((0, 1, 1)), state=(thread, own[-1], 0, 0), place=place)
+        return wait(rng.choice((0, 1, 1)), state=EventId(thread, own[-1]), place=place)
     return wait(rng.choice((0, 1, 1)), parity=rng.choice((0, 0, 0, 1)), place=place)
 
 
@@ -100,7 +101,7 @@ def check_random(seed: int) -> None:
         for i in range(rng.randint(0, 4 if len(placement) == 2 else 3)):
             mine.append(tame_step(rng, kinds, mine, t) if tame else random_step(rng, kinds, arrivals))
             if mine[-1].kind in ("mb.arrive", "mb.drop"):
-                arrivals.append((t, i, 0, 0))
+                arrivals.append(EventId(t, i))
         threads.append(mine)
     counts: dict[str, tuple[int, int] | None]
     counts = {"b": rng.choice(((1, 0), (2, 0), (2, 0), (3, 0), (0, 8), (1, 8), None)), "c": rng.choice(((2, 0), None))}

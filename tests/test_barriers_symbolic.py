@@ -11,6 +11,7 @@ from ptxmm.errors import Span
 from ptxmm.events.symbolic.barriers.scenarios import Scenario, matches, scenarios
 from ptxmm.events.symbolic.event import SyncEvent, ThreadEvents
 from ptxmm.events.symbolic.values.domain import Domain, only
+from ptxmm.program.identity import EventId
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
 from ptxmm.ptx.ops import Exit, Source, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
@@ -66,7 +67,7 @@ def state(of: int, on: str = "m") -> Do:
 
 def event(thread: int, index: int, do: Do, formulas: Formulas, presence: Formula = TRUE) -> SyncEvent:
     """The event of a step; the outcome of a wait is open."""
-    made = SyncEvent((thread, index, 0, 0), do.kind, PLAIN, presence, 100 * thread + index)
+    made = SyncEvent(EventId(thread, index), do.kind, PLAIN, presence, 100 * thread + index)
     made.no_complete, made.asynchronous, made.counted = do.no_complete, do.flies, do.counted
     if do.kind.startswith("bar."):
         made.barrier = only(int(do.on))
@@ -82,7 +83,7 @@ def event(thread: int, index: int, do: Do, formulas: Formulas, presence: Formula
         made.outcome = formulas.variable()
         made.parity = None if do.parity is None else only(do.parity)
         made.state = None if do.value is None else only(do.value)
-        made.state_of = None if do.of is None else (thread, do.of, 0, 0)
+        made.state_of = None if do.of is None else EventId(thread, do.of)
     return made
 
 
@@ -147,7 +148,7 @@ def only_one(*threads: list[Do], **more: object) -> Scenario:
 
 
 def short(scenario: Scenario) -> dict[tuple[int, int], int | None]:
-    return {(id_[0], id_[1]): phase for id_, phase in scenario.phases}
+    return {(id_.thread, id_.instruction): phase for id_, phase in scenario.phases}
 
 
 def outcomes(found: list[Scenario]) -> set[tuple[bool | None, ...]]:
@@ -184,9 +185,9 @@ def test_initialised_by_the_program() -> None:
 def test_tokens_have_the_phase_and_the_pending_count() -> None:
     steps = [arrive(token=True), arrive(number=2, token=True), arrive(token=True)]
     assert dict(only_one(steps, m=(3, 0)).tokens) == {
-        (0, 0, 0, 0): 3,
-        (0, 1, 0, 0): 2,
-        (0, 2, 0, 0): EPOCH | 3,
+        EventId(0, 0): 3,
+        EventId(0, 1): 2,
+        EventId(0, 2): EPOCH | 3,
     }
 
 
@@ -259,7 +260,7 @@ def test_bounds_of_counts_and_bytes() -> None:
 
 def test_which_arrival_came_right_before() -> None:
     found = run([arrive(), parity(0)], [arrive()], m=(2, 0), ordered=True)
-    a, b, w = (0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0)
+    a, b, w = EventId(0, 0), EventId(1, 0), EventId(0, 1)
     assert {(s.next, s.order) for s in found} == {
         (((a, b),), (a, w, b)),  # the wait found the phase incomplete
         (((a, b), (b, w)), (a, b, w)),
@@ -270,7 +271,7 @@ def test_which_arrival_came_right_before() -> None:
 def test_an_initialisation_begins_a_new_order() -> None:
     steps = [arrive(), mb("inval"), mb("init", number=1), arrive(), parity(0)]
     found = only_one(steps, m=(1, 0), ordered=True)
-    assert found.next == (((0, 3, 0, 0), (0, 4, 0, 0)),) and [i[1] for i in found.order] == [0, 1, 2, 3, 4]
+    assert found.next == ((EventId(0, 3), EventId(0, 4)),) and [i.instruction for i in found.order] == [0, 1, 2, 3, 4]
 
 
 # ---- waits -----------------------------------------------------------------------------------------------------------
@@ -373,7 +374,7 @@ def test_asynchronous_arrivals_go_on_while_their_thread_waits() -> None:
     )
     assert outcomes(found) == {(False,), (True,)}
     stuck = only_one([fly, bar("sync", 0, 64)], m=(1, 0))
-    assert stuck.stuck == {(0, 1, 0, 0)} and stuck.completed == ((("m", 0), 1),)
+    assert stuck.stuck == {EventId(0, 1)} and stuck.completed == ((("m", 0), 1),)
 
 
 def test_an_asynchronous_arrival_may_come_after_the_initialisation_by_its_own_thread() -> None:
@@ -385,8 +386,8 @@ def test_an_asynchronous_arrival_may_come_after_the_initialisation_by_its_own_th
 def test_an_asynchronous_arrival_too_many() -> None:
     found = run([arrive(flies=True), bar("sync", 0, 64), arrive("n")], m=(0, 8), n=(1, 0))
     assert all(s.undefined and "expects" in s.undefined for s in found)
-    assert {s.stuck for s in found} == {frozenset({(0, 1, 0, 0)})}
-    assert {frozenset(a.id for a in s.arrivals) for s in found} == {frozenset({(0, 0, 0, 0), (0, 1, 0, 0)})}
+    assert {s.stuck for s in found} == {frozenset({EventId(0, 1)})}
+    assert {frozenset(a.id for a in s.arrivals) for s in found} == {frozenset({EventId(0, 0), EventId(0, 1)})}
 
 
 # ---- barriers of clusters --------------------------------------------------------------------------------------------
@@ -406,10 +407,10 @@ def test_cluster_barrier_across_ctas() -> None:
 
 def test_cluster_barrier_waits_for_those_that_have_not_exited() -> None:
     assert not only_one([ARRIVE, WAIT], []).stuck
-    assert only_one([ARRIVE, WAIT], [bar("sync", 0, 64)]).stuck == {(0, 1, 0, 0), (1, 0, 0, 0)}
+    assert only_one([ARRIVE, WAIT], [bar("sync", 0, 64)]).stuck == {EventId(0, 1), EventId(1, 0)}
     assert only_one([ARRIVE, WAIT, ARRIVE, WAIT], [ARRIVE]).stuck == frozenset()
     blocked = only_one([ARRIVE, WAIT, ARRIVE, WAIT], [ARRIVE, WAIT, bar("sync", 0, 64), ARRIVE])
-    assert blocked.stuck == {(0, 3, 0, 0), (1, 2, 0, 0)}
+    assert blocked.stuck == {EventId(0, 3), EventId(1, 2)}
 
 
 def test_cluster_barrier_misuse() -> None:
@@ -423,7 +424,7 @@ def test_a_misuse_that_is_certain_ends_the_run_where_the_others_can_go() -> None
     (found,) = run([WAIT], [arrive(), arrive(), bar("sync", 0, 96), arrive()], m=(1, 0))
     assert (
         found.undefined
-        and found.stuck == {(0, 0, 0, 0), (1, 2, 0, 0)}
+        and found.stuck == {EventId(0, 0), EventId(1, 2)}
         and short(found) == {(1, 0): 0, (1, 1): 1, (1, 2): 0}
     )
 
@@ -451,7 +452,7 @@ def test_warp_barrier_of_one_lane_and_of_exited_ones() -> None:
 
 def test_warp_barrier_masks_must_agree() -> None:
     assert only_one([warp(3)], [warp(2)], places=LANES).stuck == frozenset()  # lane 1 goes on and exits
-    assert only_one([warp(3)], [warp(7), warp(3)], places=[*LANES]).stuck == {(0, 0, 0, 0), (1, 0, 0, 0)}
+    assert only_one([warp(3)], [warp(7), warp(3)], places=[*LANES]).stuck == {EventId(0, 0), EventId(1, 0)}
 
 
 def test_warp_barrier_misuse() -> None:

@@ -12,7 +12,7 @@ from ptxmm.events.symbolic.build import build
 from ptxmm.events.symbolic.machine import Reading
 from ptxmm.events.symbolic.relations.structure import aord
 from ptxmm.formats.litmus import parse
-from ptxmm.program.test import DESTINATION, TENSORMAP
+from ptxmm.program.identity import TENSORMAP
 from ptxmm.relations.formula import TRUE
 from tests.test_barriers_symbolic import bar, misuse, only_one, parity
 
@@ -141,9 +141,9 @@ def test_the_read_of_a_tensor_map_comes_first_in_its_copy(copy: str) -> None:
     program = build(test, (), Reading(unroll=3, tear=False, simplify=True), Limits().check)
     events = {e.number: e for e in program.events}
     pairs = {(a, b) for a, b, when in aord(program) if when == TRUE}
-    (map_read,) = (n for n, e in events.items() if e.kind == "R" and e.id[3] == TENSORMAP)
+    (map_read,) = (n for n, e in events.items() if e.kind == "R" and e.id.operand == TENSORMAP)
     accesses = {n for n, e in events.items() if e.kind in ("R", "W") and n != map_read}
-    sources = {n for n in accesses if events[n].kind == "R" and events[n].id[3] < DESTINATION}
+    sources = {n for n in accesses if events[n].kind == "R" and events[n].id.operand == 0}
     writes = {n for n in accesses if events[n].kind == "W"}
     fences = {n for n, e in events.items() if e.kind == "PF"}
     assert sources and writes and len(fences) == 2

@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
-from ptxmm.program.test import EventId, Placement
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Placement
 from tests.test_barriers_symbolic import ARRIVE, EPOCH, WAIT, Do, arrive, bar, mb, parity, run, state
 
 Result = tuple[object, ...]
@@ -241,7 +242,7 @@ def of_scenario(scenario: Scenario) -> Result:
     """A scenario in the words of the search."""
 
     def short_id(id_: EventId) -> tuple[int, int]:
-        return id_[0], id_[1]
+        return id_.thread, id_.instruction
 
     stamps: frozenset[tuple[object, ...]] = frozenset((short_id(i), phase) for i, phase in scenario.phases)
     stamps |= {(short_id(a), short_id(b)) for a, b in scenario.next}
@@ -292,7 +293,7 @@ def respects(threads: list[list[Do]], scenario: Scenario) -> bool:
     pairs: set[tuple[EventId, EventId]] = set()
     last: dict[str, EventId] = {}
     for id_ in scenario.order:
-        do = threads[id_[0]][id_[1]]
+        do = threads[id_.thread][id_.instruction]
         outcome = next((a.outcome for a in scenario.arrivals if a.id == id_ and a.kind == do.kind), None)
         arrives = do.kind in ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")
         if do.on in last and (arrives or outcome):

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ptxmm.engines.explicit.witness import Unconfirmed, confirm
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
+from ptxmm.program.identity import EventId
 from tests.random_exchanges import text as random_text
 from tests.reference import everything
 from tests.support import ENGINES as BOTH
@@ -165,7 +166,7 @@ def test_a_confirmed_value_is_that_of_the_exchange() -> None:
     model, what = model_named("ptx-8.5"), everything(test)
     (found,) = run("enumerate", test, model, what, Limits()).found
     assert confirm(test, model, what, found.witness).registers[0, "v"] == 0
-    wrong = {**found.witness.values, (0, 1, 0, 0): 5}
+    wrong = {**found.witness.values, EventId(0, 1): 5}
     with pytest.raises(Unconfirmed):
         confirm(test, model, what, replace(found.witness, values=wrong))
 

@@ -14,7 +14,7 @@ from ptxmm.events.explicit.relations.barriers import phase_relations
 from ptxmm.events.explicit.relations.base import get
 from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.trace import Trace
-from ptxmm.program.test import DESTINATION, TENSORMAP, EventId
+from ptxmm.program.identity import TENSORMAP, EventId
 from tests.support import parse_one
 
 Key = tuple[EventId, str]
@@ -71,9 +71,9 @@ def keys(found: Layout) -> list[Key]:
     return [(e.id, e.kind) for e in found.events[: found.initial_first]]
 
 
-def at(pc: int, part: int = 0, thread: int = 0) -> EventId:
+def at(pc: int, offset: int = 0, operand: int = 0, thread: int = 0) -> EventId:
     """An event of the first round."""
-    return (thread, pc, 0, part)
+    return EventId(thread, pc, 0, operand, offset)
 
 
 HERE = "cta 0, cluster 0"
@@ -127,9 +127,9 @@ def test_a_bulk_copy_and_its_group() -> None:
         f"{HERE}: cp.async.bulk.global.shared::cta.bulk_group [g], [s], 16; cp.async.bulk.commit_group; "
         "cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0; ld.global.u32 r0, [g]"
     )
-    iss, done_read, done = (at(0), "ISS"), (at(0), "PF"), (at(0, 1), "PF")
+    iss, done_read, done = (at(0), "ISS"), (at(0), "PF"), (at(0, operand=1), "PF")
     reads = [(at(0), "R")]
-    writes = [(at(0, DESTINATION + p), "W") for p in (0, 4)]  # the load makes a border
+    writes = [(at(0, p, 1), "W") for p in (0, 4)]  # the load makes a border
     waits = (at(2), "AW"), (at(3), "AW")
     assert keys(found) == [iss, *reads, *writes, done_read, done, *waits, (at(4), "R")]
     assert sets(found, reads[0]) == {"R", "M", "ASY", "WEAK"} and sets(found, iss) == {"ISS"}
@@ -147,7 +147,7 @@ def test_a_bulk_copy_and_its_group() -> None:
 def test_a_wait_completes_all_groups_but_the_latest() -> None:
     copy = "cp.async.ca.shared::cta.global [s], [g], 4; cp.async.commit_group"
     found = layout(f"{HERE}: {copy}; {copy}; cp.async.wait_group 1; {copy.split(';')[0]}; cp.async.wait_all")
-    writes = [(at(pc, DESTINATION), "W") for pc in (0, 2, 5)]
+    writes = [(at(pc, operand=1), "W") for pc in (0, 2, 5)]
     assert pairs(found, "acomp") == {(writes[0], (at(4), "AW")), *((w, (at(6), "AW")) for w in writes)}
     assert sets(found, writes[0]) == {"W", "M", "GEN", "WEAK"}
 
@@ -163,7 +163,7 @@ def test_cp_async_arrival_is_after_all_earlier_copies() -> None:
     ((trace,),) = paths(code)
     found = layout(code)
     arrival = (at(1), "MBA")
-    assert ((at(0, DESTINATION), "W"), arrival) in pairs(found, "aord")
+    assert ((at(0, operand=1), "W"), arrival) in pairs(found, "aord")
     assert sets(found, arrival) == {"MBA", "GEN", "STRONG", "REL", "CTA"}
     assert arrival not in {x for pair in pairs(found, "po") for x in pair}
     assert [(s.kind, s.asynchronous) for s in trace.steps] == [("mb.increment", False), ("mb.arrive", True)]
@@ -177,9 +177,9 @@ def test_multicast_writes_and_completes_in_each_cta() -> None:
         objects=BOTH,
     )
     written = [e for e in found.events if e.kind == "W" and e.op is not None]
-    assert {e.id[3] // DESTINATION for e in written} == {1, 2} and len({e.cell for e in written}) == 3
+    assert {e.id.operand for e in written} == {1, 2} and len({e.cell for e in written}) == 3
     arrivals = [(e.id, e.kind) for e in found.events if e.kind == "MBA"]
-    assert [id_[3] for id_, _ in arrivals] == [0, DESTINATION]
+    assert [id_.operand for id_, _ in arrivals] == [0, 1]
     # Each counts as performed in the CTA of its mbarrier, so .cta of a thread there includes it.
     assert {found.places[found.numbers[a]].cta for a in arrivals} == {p.cta for p in found.scene.places}
     assert all("MBX" in sets(found, a) for a in arrivals)
@@ -224,12 +224,14 @@ def test_the_tensor_map_is_read_and_covered_by_its_fence() -> None:
         f"{HERE}: fence.proxy.tensormap::generic.acquire.gpu [tm], 128; cp.async.bulk.tensor.1d.shared::cluster.global"
         ".mbarrier::complete_tx::bytes [s], [tm, {0}], [b]"
     )
-    fence, read = (at(0), "F"), (at(1, TENSORMAP), "R")
+    fence, read = (at(0), "F"), (at(1, operand=TENSORMAP), "R")
     assert pairs(found, "tmcov") == {(fence, read)}
     assert sets(found, fence) == {"F", "GEN", "STRONG", "GPU", "TMACQ"} and "TMP" in sets(found, read)
-    copied = [(i, kind) for i, kind in keys(found) if i[1] == 1 and kind in ("R", "W") and i != read[0]]
+    copied = [(i, kind) for i, kind in keys(found) if i.instruction == 1 and kind in ("R", "W") and i != read[0]]
     assert {kind for _, kind in copied} == {"R", "W"}
-    assert {(read, (at(1), "PF")), (read, (at(1, 1), "PF")), *((read, c) for c in copied)} <= pairs(found, "aord")
+    assert {(read, (at(1), "PF")), (read, (at(1, operand=1), "PF")), *((read, c) for c in copied)} <= pairs(
+        found, "aord"
+    )
     assert not {(c, read) for c in copied} & pairs(found, "aord")
 
 
@@ -305,7 +307,7 @@ def test_tensor_maps_are_replaced_and_copied() -> None:
         ".shared::cta.tensormap::generic.release.gpu.sync.aligned [tm], [t], 128",
         objects=OBJECTS + " .shared .align 128 .b8 t[128] @ cta 0, cluster 0 = {0};\n",
     )
-    chain = [(at(0), "R"), (at(0), "W"), (at(1), "R"), (at(1, DESTINATION), "W"), (at(1), "F")]
+    chain = [(at(0), "R"), (at(0), "W"), (at(1), "R"), (at(1, operand=1), "W"), (at(1), "F")]
     assert keys(found) == chain
     assert pairs(found, "po") == {(a, b) for i, a in enumerate(chain) for b in chain[i + 1 :]}
     assert sets(found, chain[4]) == {"F", "GEN", "STRONG", "GPU", "TMREL"} and not pairs(found, "rmw")
@@ -364,11 +366,11 @@ def test_grids_follow_each_other() -> None:
         "grid 2 overlap, cta 0: griddepcontrol.wait; ld.global.u32 r0, [x]",
         objects=objects,
     )
-    ends = {t: ((t, n, 0, 0), "API") for t, n in ((0, 1), (1, 1), (2, 2))}
-    starts = {t: ((t, -1, 0, 0), "API") for t in range(3)}
-    wait = ((2, 0, 0, 0), "API")
+    ends = {t: (EventId(t, n), "API") for t, n in ((0, 1), (1, 1), (2, 2))}
+    starts = {t: (EventId(t, -1), "API") for t in range(3)}
+    wait = (EventId(2, 0), "API")
     assert pairs(found, "api") == {(ends[0], starts[1]), (ends[0], wait), (ends[1], wait)}
-    assert (starts[0], ((0, 0, 0, 0), "W")) in pairs(found, "po") and sets(found, wait) == {"API"}
+    assert (starts[0], (EventId(0, 0), "W")) in pairs(found, "po") and sets(found, wait) == {"API"}
 
 
 def test_in_flight_copies_are_complete_at_the_end_of_their_grid() -> None:
@@ -377,7 +379,7 @@ def test_in_flight_copies_are_complete_at_the_end_of_their_grid() -> None:
         "grid 1, cta 0: ld.global.u32 r0, [g]",
         objects=OBJECTS.replace("@ cta", "@ grid 0, cta"),
     )
-    end = ((0, 1, 0, 0), "API")
+    end = (EventId(0, 1), "API")
     inside = {k for k in keys(found) if k[0][:2] == (0, 0) and k[1] != "ISS"}
     assert {a for a, b in pairs(found, "acomp") if b == end} == inside
 

@@ -13,6 +13,7 @@ from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.trace import Trace
 from ptxmm.events.explicit.values.arithmetic import compute, convert
 from ptxmm.events.explicit.values.expressions import Expressions
+from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Type
 from tests.support import parse_one
@@ -198,20 +199,20 @@ def test_addresses_fork_over_the_values_memory_may_hold() -> None:
 def test_loops_are_cut_and_spin_loops_keep_their_last_two_rounds() -> None:
     _, found = only(thread("L:", "ld.u32 r0, [x]", "setp.eq.u32 p, r0, 0", "@p bra L", "st.u32 [y], 1"))
     assert sorted((t.end, len(t.reads)) for t in found) == [("end", 1), ("end", 2), ("spin", 2)]
-    assert {t.events[-1].id for t in found if t.end == "end"} == {(0, 3, 0, 0)}  # behind the loop rounds do not count
+    assert {t.events[-1].id for t in found if t.end == "end"} == {EventId(0, 3)}  # behind the loop rounds do not count
     _, found = only(thread("L:", "ld.u32 r0, [x]", "st.u32 [y], 1", "setp.eq.u32 p, r0, 0", "@p bra L"))
     assert sorted((t.end, len(t.reads)) for t in found) == [("cut", 4), *(("end", n) for n in (1, 2, 3, 4))]
-    assert found[-1].events[0].id == (0, 0, 0, 0)
+    assert found[-1].events[0].id == EventId(0, 0)
 
 
 def test_a_run_with_values_is_an_interpreter() -> None:
     test = parse_one(thread("ld.u32 r0, [x]", "mul.lo.u32 r1, r0, 3", "atom.add.u32 r2, [y], r1", "st.u32 [x], r2"))
     program = programs(test)[0]
-    trace = run(program, values={(0, 0, 0, 0): 5, (0, 2, 0, 0): 100})
+    trace = run(program, values={EventId(0, 0): 5, EventId(0, 2): 100})
     assert {n: v.value for n, v in trace.registers.items()} == {"r0": 5, "r1": 15, "r2": 100}
     assert [e.value.value for e in trace.events if e.kind == "W" and e.value is not None] == [115, 100]
     with pytest.raises(Missing):
-        run(program, values={(0, 0, 0, 0): 5})
+        run(program, values={EventId(0, 0): 5})
 
 
 def test_cells_are_the_coarsest_parts_of_all_accesses() -> None:
@@ -254,12 +255,12 @@ def columns(*threads: str, head: str = "P{} @ cta 0", dialect: bool = False) -> 
 
 def test_phases_count_generations() -> None:
     (m,) = meet(columns("bar.sync 0; bar.sync 0", "bar.sync 0; bar.sync 0"))
-    assert m.phases == {(0, 0, 0, 0): 0, (0, 1, 0, 0): 1, (1, 0, 0, 0): 0, (1, 1, 0, 0): 1} and not m.waiting
+    assert m.phases == {EventId(0, 0): 0, EventId(0, 1): 1, EventId(1, 0): 0, EventId(1, 1): 1} and not m.waiting
 
 
 def test_a_barrier_does_not_wait_for_exited_threads() -> None:
     (m,) = meet(columns("bar.sync 0; bar.sync 0", "bar.sync 0"))
-    assert not m.waiting and m.phases[0, 1, 0, 0] == 1
+    assert not m.waiting and m.phases[EventId(0, 1)] == 1
 
 
 def test_a_barrier_with_a_count_waits_for_exited_threads() -> None:
@@ -274,7 +275,7 @@ def test_different_barriers_deadlock() -> None:
 
 def test_every_pair_of_arrivals_may_form_a_phase() -> None:
     found = meet(columns("bar.sync 0, 64", "bar.sync 0, 64", "bar.sync 0, 64; bar.sync 0, 64"))
-    phases = {(*(m.phases[t, 0, 0, 0] for t in range(3)), m.phases.get((2, 1, 0, 0)), *m.waiting) for m in found}
+    phases = {(*(m.phases[EventId(t, 0)] for t in range(3)), m.phases.get(EventId(2, 1)), *m.waiting) for m in found}
     assert phases == {(0, 1, 0, 1), (1, 0, 0, 1), (0, 0, 1, None, 2)}
 
 

@@ -12,7 +12,8 @@ from ptxmm.engines.explicit.enumerate import search
 from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed, confirm
 from ptxmm.engines.result import Found, Limits, Source, Witness
 from ptxmm.program.condition import State
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 from tests.reference import everything
 from tests.support import model_named, parse_one
 
@@ -34,9 +35,9 @@ BAR = """PTX BAR
 exists (P1:r0 == 1)
 """
 
-W1, W2, W3 = (0, 0, 0, 0), (0, 1, 0, 0), (0, 3, 0, 0)
-F0, F1 = (0, 2, 0, 0), (1, 2, 0, 0)
-R0, R1 = (1, 0, 0, 0), (1, 1, 0, 0)
+W1, W2, W3 = EventId(0, 0), EventId(0, 1), EventId(0, 3)
+F0, F1 = EventId(0, 2), EventId(1, 2)
+R0, R1 = EventId(1, 0), EventId(1, 1)
 
 
 def found(test: Test, accept: Callable[[State], bool]) -> Found:
@@ -69,7 +70,7 @@ FALSE: dict[str, tuple[Callable[[Witness], Witness], str]] = {
     "a value that no source holds": (
         lambda w: replace(w, values={**w.values, R1: 7}), "returns another value than its sources hold"),
     "a source that does not exist": (
-        lambda w: replace(w, reads={**w.reads, R1: x_from((0, 9, 0, 0))}), "there is no write"),
+        lambda w: replace(w, reads={**w.reads, R1: x_from(EventId(0, 9))}), "there is no write"),
     "a source of other bytes": (
         lambda w: replace(w, reads={**w.reads, R1: x_from(W2)}), "there is no write"),
     "bytes left out": (
@@ -83,7 +84,7 @@ FALSE: dict[str, tuple[Callable[[Witness], Witness], str]] = {
     "a read without a value": (
         lambda w: replace(w, values={R0: 1}), "has no value"),
     "a value without a read": (
-        lambda w: replace(w, values={**w.values, (1, 7, 0, 0): 1}), "that is not executed has a value"),
+        lambda w: replace(w, values={**w.values, EventId(1, 7): 1}), "that is not executed has a value"),
     "a read without sources": (
         lambda w: replace(w, reads={R0: w.reads[R0]}), "the reads with sources are not those executed"),
     "a forbidden value": (
@@ -132,11 +133,11 @@ def test_phases_must_be_possible() -> None:
     good = found(test, lambda s: True)
     model, what = model_named("ptx-7.5"), everything(test)
     assert confirm(test, model, what, good.witness) == good.state
-    first, second = (0, 1, 0, 0), (1, 0, 0, 0)
+    first, second = EventId(0, 1), EventId(1, 0)
     for phases in ({first: 0, second: 1}, {first: 1, second: 1}, {first: None, second: None}):
         with pytest.raises(Unconfirmed, match="the barriers can't form these phases"):
             confirm(test, model, what, replace(good.witness, phases=phases))
-    stale = replace(good.witness, values={(1, 1, 0, 0): 0}, reads={(1, 1, 0, 0): x_from(None)})
+    stale = replace(good.witness, values={EventId(1, 1): 0}, reads={EventId(1, 1): x_from(None)})
     with pytest.raises(Unconfirmed, match="axiom Causality"):
         confirm(test, model, what, stale)
 
@@ -147,9 +148,9 @@ def test_a_value_is_not_made_of_itself() -> None:
         " ld.global.u32 r0, [x] | ld.global.u32 r0, [y] ;\n st.global.u32 [y], r0 | st.global.u32 [x], r0 ;\n"
         "exists (P0:r0 == 42)\n"
     )
-    reads = {(0, 0, 0, 0): x_from((1, 1, 0, 0)), (1, 0, 0, 0): (Source("y", 0, 4, (0, 1, 0, 0)),)}
-    last = (Source("x", 0, 4, (1, 1, 0, 0)), Source("y", 0, 4, (0, 1, 0, 0)))
-    bogus = Witness({(0, 0, 0, 0): 42, (1, 0, 0, 0): 42}, reads, frozenset(), frozenset(), {}, last)
+    reads = {EventId(0, 0): x_from(EventId(1, 1)), EventId(1, 0): (Source("y", 0, 4, EventId(0, 1)),)}
+    last = (Source("x", 0, 4, EventId(1, 1)), Source("y", 0, 4, EventId(0, 1)))
+    bogus = Witness({EventId(0, 0): 42, EventId(1, 0): 42}, reads, frozenset(), frozenset(), {}, last)
     with pytest.raises(Unconfirmed, match="a value is made of itself"):
         confirm(test, model_named("ptx-7.5"), everything(test), bogus)
 
@@ -199,12 +200,12 @@ def test_sizes_mix() -> None:
     (only,) = search(test, model, what, Limits()).found
     assert only.state.registers[1, "r0"] == 0x0901 and only.state.memory["x", 0] == 0x08070901
     assert confirm(test, model, what, only.witness) == only.state
-    wide, byte, half = (0, 0, 0, 0), (0, 1, 0, 0), (0, 2, 0, 0)
+    wide, byte, half = EventId(0, 0), EventId(0, 1), EventId(0, 2)
     assert only.witness.co == {(wide, byte), (wide, half)}
     with pytest.raises(Unconfirmed, match="writes that do not overlap"):
         confirm(test, model, what, replace(only.witness, co=only.witness.co | {(byte, half)}))
     with pytest.raises(Unconfirmed, match="no write"):
-        reads = {**only.witness.reads, (1, 1, 0, 0): (Source("x", 0, 1, wide), Source("x", 1, 1, half))}
+        reads = {**only.witness.reads, EventId(1, 1): (Source("x", 0, 1, wide), Source("x", 1, 1, half))}
         confirm(test, model, what, replace(only.witness, reads=reads))
     stale = tuple(Source("x", s.offset, s.size, wide) for s in only.witness.last)
     with pytest.raises(Unconfirmed, match="not maximal"):
@@ -228,7 +229,7 @@ def test_mbarriers_are_run_again() -> None:
     assert {(f.state.registers[0, "t"], f.state.registers[0, "p"]) for f in finals} == {(2, 0), (2, 1), (1, 1)}
     assert all(f.state.memory["b", 0] == 1 and confirm(test, model, what, f.witness) == f.state for f in finals)
     late = next(f.witness for f in finals if f.state.registers[0, "t"] == 1)
-    arrive, wait = (0, 0, 0, 0), (0, 1, 0, 0)
+    arrive, wait = EventId(0, 0), EventId(0, 1)
     with pytest.raises(Unconfirmed, match="can't form these phases"):
         confirm(test, model, what, replace(late, values={**late.values, wait: 0}))
     with pytest.raises(Unconfirmed, match="can't form these phases"):
@@ -256,7 +257,7 @@ def test_the_order_at_mbarriers_is_checked() -> None:
     stale = {"p": 1, "r0": 0}
     finals = search(test, model, what, Limits()).found
     one = next(f for f in finals if all(f.state.registers[2, n] == v for n, v in stale.items()))
-    first, second, wait = (0, 1, 0, 0), (1, 0, 0, 0), (2, 0, 0, 0)
+    first, second, wait = EventId(0, 1), EventId(1, 0), EventId(2, 0)
     assert one.witness.order == (first, second, wait) and confirm(test, model, what, one.witness) == one.state
     for order, reason in (
         ((second, first, wait), "does not hold"),

@@ -9,6 +9,7 @@ from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
 from ptxmm.events.explicit.relations.execution import Layout
 from ptxmm.program.floats import real_text
+from ptxmm.program.identity import Instance
 from ptxmm.program.shared.windows import in_window
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import unknown_bytes
@@ -49,7 +50,7 @@ def place(test: Test, layout: Layout, number: int) -> str:
     """The instruction of an event, as ``P1:12``; ``initial`` for an initial write."""
     if number >= layout.initial_first:
         return INITIAL
-    thread, index = layout.events[number].id[:2]
+    thread, index = layout.events[number].id.site
     return instruction(test, thread, index).place
 
 
@@ -71,19 +72,18 @@ def execution(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
     rf = rebuilt.base("rf") or 0
     threads = []
     for number, thread in enumerate(test.threads):
-        steps: dict[tuple[int, int], list[Access]] = {}
+        steps: dict[Instance, list[Access]] = {}
         first, end = layout.spans[number]
         for i in range(first, end):
             event = layout.events[i]
-            if not 0 <= event.id[1] < len(thread.body):
+            if not 0 <= event.id.instruction < len(thread.body):
                 continue
-            accesses = steps.setdefault((event.id[1], event.id[2]), [])
+            accesses = steps.setdefault(event.id.instance, [])
             if event.kind in ("R", "W") and event.cell is not None:
                 accesses.append(_access(test, witness, rebuilt, rf, i))
         if number in rebuilt.meeting.waiting:  # what it waits at, or misuses
-            _, index, turn, _ = rebuilt.traces[number].steps[rebuilt.meeting.reached[number] - 1].id
-            steps.setdefault((index, turn), [])
-        made = tuple(Step(instruction(test, number, index), r, tuple(a)) for (index, r), a in steps.items())
+            steps.setdefault(rebuilt.traces[number].steps[rebuilt.meeting.reached[number] - 1].id.instance, [])
+        made = tuple(Step(instruction(test, number, i.instruction), i.round, tuple(a)) for i, a in steps.items())
         threads.append((thread.name, made))
     return Execution(tuple(threads), tuple(_coherence(test, rebuilt)), tuple(_fences(test, rebuilt)))
 

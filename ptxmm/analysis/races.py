@@ -218,7 +218,7 @@ def _race(test: Test, axiom: Axiom, pair: SitePair, witness: Witness, confirmer:
     for a, b in layout.algebra.pairs(rebuilt.evaluator.value(axiom.body)):
         if max(a, b) >= layout.initial_first or not {layout.events[e].kind for e in (a, b)} <= {"R", "W"}:
             continue
-        x, y = layout.events[a].id[:2], layout.events[b].id[:2]
+        x, y = layout.events[a].id.site, layout.events[b].id.site
         if (min(x, y), max(x, y)) == pair:
             if x > y:
                 a, b = b, a
@@ -254,7 +254,7 @@ def conditions(test: Test, rebuilt: Rebuilt, a: int, b: int) -> Iterator[Conditi
         for x, y in ((a, b), (b, a)):
             scope = scope_of(layout.events[x])
             if scope is not None and get(layout, "STRONG") >> x & 1 and not algebra.has(inscope, x, y):
-                name, thread = _name(test, rebuilt, x), test.threads[layout.events[y].id[0]].name
+                name, thread = _name(test, rebuilt, x), test.threads[layout.events[y].id.thread].name
                 yield Condition("scope", "8.7 (1)", f"the scope .{scope} of {name} does not include {thread}")
     if not _holds(rebuilt, "same-proxy", a, b):
         one, two = (_proxy(rebuilt, e) for e in (a, b))
@@ -286,7 +286,7 @@ def _proxy(rebuilt: Rebuilt, number: int) -> str:
 
 
 def _name(test: Test, rebuilt: Rebuilt, number: int) -> str:
-    return instruction(test, *rebuilt.layout.events[number].id[:2]).place
+    return instruction(test, *rebuilt.layout.events[number].id.site).place
 
 
 def _bytes(key: str, offset: int, size: int) -> str:

@@ -16,7 +16,7 @@ from ptxmm.analysis.observe import observed
 from ptxmm.analysis.result import Note, Status
 from ptxmm.analysis.search import final_states, values
 from ptxmm.cat import Model
-from ptxmm.engines.result import EventId, Limits, Observed, Witness
+from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.generate.names import canonical_name
 from ptxmm.generate.problem import Candidate, Orders, Separation
@@ -34,6 +34,7 @@ from ptxmm.program.condition import (
     RegisterTerm,
     State,
 )
+from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
 
 MOST = 8
@@ -320,6 +321,6 @@ def orders_of(skeleton: Skeleton, witness: Witness) -> Orders:
     first = list(accumulate(map(len, skeleton.threads), initial=0))
 
     def numbered(pairs: Iterable[tuple[EventId, EventId]]) -> frozenset[tuple[int, int]]:
-        return frozenset((first[a[0]] + a[1], first[b[0]] + b[1]) for a, b in pairs)
+        return frozenset((first[a.thread] + a.instruction, first[b.thread] + b.instruction) for a, b in pairs)
 
     return numbered(witness.co), numbered(witness.fence_sc)

@@ -100,7 +100,7 @@ def _named(test: Test, model: Model, name: str, rebuilt: Rebuilt) -> Iterator[No
         else list(layout.algebra.pairs(value))
     )
     words = dict.fromkeys(
-        " and ".join(str(instruction(test, *layout.events[e].id[:2])) for e in sorted(events))
+        " and ".join(str(instruction(test, *layout.events[e].id.site)) for e in sorted(events))
         for events in found
         if max(events) < layout.initial_first
     )

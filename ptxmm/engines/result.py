@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ptxmm.errors import Timeout
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 
 
 class Limits(Struct, frozen=True):
@@ -105,4 +105,4 @@ class Search(Struct):
     flags: set[str] = field(default_factory=set)
 
 
-__all__ = ["EventId", "Found", "Limits", "Observed", "Search", "Source", "Witness"]
+__all__ = ["Found", "Limits", "Observed", "Search", "Source", "Witness"]

@@ -15,6 +15,7 @@ from ptxmm.events.symbolic.relations.tags import tags_of
 from ptxmm.generate.realize import instruction, realize
 from ptxmm.generate.skeleton import Skeleton, Slot
 from ptxmm.generate.vocabulary import Form, Vocabulary
+from ptxmm.program.identity import EventId
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 from ptxmm.relations.symbolic import SymbolicAlgebra
 
@@ -289,4 +290,4 @@ def _tags(form: Form, words: Vocabulary) -> tuple[tuple[str, frozenset[str]], ..
     test = realize(Skeleton(((slot,),), ((0,) * len(words.levels),)), words, "")
     op = instruction(slot, 1, "r0")
     kinds = [k for k, has in (("R", form.reads), ("W", form.writes)) if has] or ["AF" if form.kind == "alias" else "F"]
-    return tuple((kind[-1], frozenset(tags_of(test, Event(0, kind, 0, (0, 0, 0, 0), TRUE, op)))) for kind in kinds)
+    return tuple((kind[-1], frozenset(tags_of(test, Event(0, kind, 0, EventId(0, 0), TRUE, op)))) for kind in kinds)

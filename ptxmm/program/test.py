@@ -9,20 +9,6 @@ from msgspec import Struct, field
 from ptxmm.program.condition import Condition, Proposition, Term, terms
 from ptxmm.ptx.ops import Op, Type
 
-EventId = tuple[int, int, int, int]
-"""An event: (thread index, index of the instruction in the body, round, part). With its kind it is unique.
-
-The round is how often the thread has taken the backward branches around the instruction (``control.around``) before.
-The part tells the accesses of one instruction apart: the offset in bytes from its address; for the destination side of
-an asynchronous copy ``(1 + k) * DESTINATION`` plus the offset, where k counts its destinations (multicast), and
-``TENSORMAP`` for its read of a tensor map; for location k of a multimem address ``k * DESTINATION`` plus the offset.
-All else is part 0; of the implicit proxy fences of a bulk copy the one
-after its reads is 0 and the one after its writes is 1. The read and the write of one atomic access share the id. The
-start of a thread is at index -1, its end at the length of its body."""
-
-DESTINATION = 1 << 24
-TENSORMAP = 1 << 40
-
 
 class Placement(Struct, frozen=True):
     """The place of a thread, as written. ``warp``, ``cta`` and ``cluster`` are None where left out.

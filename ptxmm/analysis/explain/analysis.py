@@ -298,10 +298,12 @@ def _settled(
 
 def _sites(test: Test, excluded: Iterable[frozenset[NamedFact]]) -> set[Site]:
     """The instructions that facts are about."""
-    sites = set()
+    sites: set[Site] = set()
     for facts in excluded:
         for _, first, second, _ in facts:
             for name in (first, second):
-                if name is not None and len(name) == 2 and 0 <= name[0][1] < len(test.threads[name[0][0]].body):
-                    sites.add(name[0][:2])
+                if name is not None and len(name) == 2:
+                    thread, pc = name[0].site
+                    if 0 <= pc < len(test.threads[thread].body):
+                        sites.add(name[0].site)
     return sites

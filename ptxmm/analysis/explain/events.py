@@ -101,7 +101,7 @@ class Views(Struct):
             action = _fence(event.op)
         if event.asynchronous and action:
             action += ", asynchronously"
-        thread, index, round_ = event.id[:3]
+        thread, index, round_ = event.id.instance
         if event.op is None:
             name = self.test.threads[thread].name
             return EventView(None, f"the {'start' if index < 0 else 'end'} of {name}")

@@ -18,7 +18,8 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.relations.execution import Layout
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.program.condition import Proposition
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import ProxyFence
 
 EventName = tuple[EventId, str] | Cell
@@ -241,7 +242,7 @@ def _number(layout: Layout, name: EventName) -> int | None:
 def _symbolic(test: Test, name: EventName) -> EventName:
     """The name that the symbolic side has for an event: it calls fences of proxies by their own kinds."""
     if len(name) == 2 and name[1] == "F":
-        op = test.threads[name[0][0]].body[name[0][1]]
+        op = test.threads[name[0].thread].body[name[0].instruction]
         if isinstance(op, ProxyFence):
             return name[0], "AF" if op.kind == "alias" else "PF"
     return name

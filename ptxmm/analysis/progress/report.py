@@ -52,7 +52,7 @@ def _instruction(test: Test, hang: Hang, number: int) -> Instruction | None:
     """The instruction of the event ``number``; None for an initial write."""
     if number >= hang.layout.initial_first:
         return None
-    t, pc = hang.layout.events[number].id[:2]
+    t, pc = hang.layout.events[number].id.site
     return instruction(test, t, _origin(test, hang, t, pc))
 
 
@@ -68,7 +68,7 @@ def _next(test: Test, hang: Hang, t: int) -> Instruction | None:
         identity = events[path.length].id
     else:
         return None
-    pc = _origin(test, hang, t, identity[1]) if identity[1] >= 0 else 0
+    pc = _origin(test, hang, t, identity.instruction) if identity.instruction >= 0 else 0
     return instruction(test, t, pc) if 0 <= pc < len(test.threads[t].body) else None
 
 
@@ -80,10 +80,10 @@ def _steps(test: Test, hang: Hang, t: int) -> Iterator[Step]:
     pcs: dict[tuple[int, int], int] = {}
     for number in range(first, end):
         event = layout.events[number]
-        pc = _origin(test, hang, t, event.id[1]) if event.id[1] >= 0 else -1
-        if pc < 0 or (spin is not None and event.id[1] in spin.first and hang.states[t] == "spins"):
+        pc = _origin(test, hang, t, event.id.instruction) if event.id.instruction >= 0 else -1
+        if pc < 0 or (spin is not None and event.id.instruction in spin.first and hang.states[t] == "spins"):
             continue
-        key = event.id[1], event.id[2]
+        key = event.id.instruction, event.id.round
         pcs[key] = pc
         accesses = found.setdefault(key, [])
         if event.kind in ("R", "W") and event.cell is not None:
@@ -106,7 +106,7 @@ def _reads(test: Test, hang: Hang, t: int) -> Iterator[Seen]:
     first, end = layout.spans[t]
     for number in range(first, end):
         event = layout.events[number]
-        if event.kind != "R" or event.id[1] not in spin.second or event.cell is None:
+        if event.kind != "R" or event.id.instruction not in spin.second or event.cell is None:
             continue
         found = _instruction(test, hang, number)
         assert found is not None
@@ -133,8 +133,8 @@ def _silent(hang: Hang, w: int) -> int | None:
     event = hang.layout.events[w]
     if w >= hang.layout.initial_first:
         return None
-    spin = hang.runs[event.id[0]].spin
-    if spin is None or not (event.id[1] in spin.first or event.id[1] in spin.second):
+    spin = hang.runs[event.id.thread].spin
+    if spin is None or not spin.rounds(event.id.instruction):
         return None
     return hang.layout.numbers.get((event.id, "R"))
 
@@ -151,7 +151,7 @@ def _reasons(test: Test, hang: Hang, read: int) -> Iterator[str]:
         event = layout.events[w]
         if event.kind != "W" or event.cell is None or not _overlap(event.cell, cell):
             continue
-        t, pc = event.id[:2]
+        t, pc = event.id.site
         executed.add((t, _origin(test, hang, t, pc)))
         found = _instruction(test, hang, w)
         if w in missed:
@@ -191,14 +191,14 @@ def _waits(test: Test, hang: Hang, t: int) -> Iterator[Seen]:
     run = hang.runs[t]
     assert run.spin is not None
     for step in run.trace.steps:
-        if step.id[1] not in run.spin.second or step.place is None or step.number:
+        if step.id.instruction not in run.spin.second or step.place is None or step.number:
             continue
         key, offset = step.place
         cell = (key, offset, 8)
-        pc = _origin(test, hang, t, step.id[1])
+        pc = _origin(test, hang, t, step.id.instruction)
         phase = hang.meeting.phases.get(step.id) or 0
         executed = {
-            (e.id[0], _origin(test, hang, e.id[0], e.id[1]))
+            (e.id.thread, _origin(test, hang, e.id.thread, e.id.instruction))
             for e in hang.layout.events[: hang.layout.initial_first]
             if e.kind == "MBA" and e.mbarrier == step.place
         }

@@ -16,8 +16,8 @@ from ptxmm.events.explicit.relations.base import makes_values
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom, initial_value
 from ptxmm.events.explicit.trace import Cell, Position, Trace
 from ptxmm.events.explicit.values.node import Node, evaluate, leaves_of
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.tensors import field_start
-from ptxmm.program.test import EventId
 
 
 class Path(Struct, frozen=True):

@@ -35,9 +35,10 @@ from ptxmm.events.explicit.trace import Cell, Trace
 from ptxmm.events.explicit.values.node import evaluate as evaluate_expression
 from ptxmm.events.explicit.values.node import leaves_of
 from ptxmm.program.condition import Proposition, RegisterTerm, State, evaluate, terms
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.launches import held
 from ptxmm.program.shared.stopped import known_filter
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.test import Test
 
 _SHORTCUT = 256
 """The largest number of possible final states of one reads-from that are compared with those known."""

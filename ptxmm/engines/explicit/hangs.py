@@ -36,10 +36,11 @@ from ptxmm.events.explicit.relations.base import WITNESS, base_of
 from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.trace import Event, Trace
 from ptxmm.events.explicit.values.node import leaves_of
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.control import BARRIERS
 from ptxmm.program.shared.convergence import sites
 from ptxmm.program.shared.spinning import loops, plain, spinning
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Atomic, CtaRank, Mapa, Source, WarpExchange
 
 Visibility = Literal["strong", "all"]
@@ -350,9 +351,9 @@ def _alike(test: Test) -> list[list[int]]:
 def _written(t: int, event: Event) -> Iterator[tuple[int, int, str, int, int]]:
     """Where an event of thread ``t`` writes or arrives."""
     if event.kind == "W" and event.cell is not None:
-        yield (t, event.id[1], *event.cell)
+        yield (t, event.id.instruction, *event.cell)
     elif event.kind == "MBA" and event.mbarrier is not None:
-        yield (t, event.id[1], *event.mbarrier, _MBARRIER_BYTES)
+        yield (t, event.id.instruction, *event.mbarrier, _MBARRIER_BYTES)
 
 
 def _may_write(ops: Iterator[object]) -> bool:

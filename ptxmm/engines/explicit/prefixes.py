@@ -32,9 +32,9 @@ class Run(Struct, frozen=True):
         if spin is None or trace.registers[SPINS].value != 1 or trace.outside is not None:
             return False
         for step in trace.steps:
-            if (step.id[1] in spin.first or step.id[1] in spin.second) and step.kind != "mb.wait":
+            if spin.rounds(step.id.instruction) and step.kind != "mb.wait":
                 return False
-        if any(x.id[1] in spin.first or x.id[1] in spin.second for x in trace.exchanges):
+        if any(spin.rounds(x.id.instruction) for x in trace.exchanges):
             return False
         first, second = self.rounds()
         reads = {e.id for e in first if e.kind == "R"}
@@ -46,8 +46,8 @@ class Run(Struct, frozen=True):
         if self.spin is None:
             return [], []
         events = self.trace.events[: self.length]
-        first = [e for e in events if e.id[1] in self.spin.first]
-        return first, [e for e in events if e.id[1] in self.spin.second]
+        first = [e for e in events if e.id.instruction in self.spin.first]
+        return first, [e for e in events if e.id.instruction in self.spin.second]
 
     @property
     def looks(self) -> bool:
@@ -57,7 +57,7 @@ class Run(Struct, frozen=True):
     def place(self, event: Event) -> tuple[object, ...]:
         """What an event of one round has in common with that of the other round."""
         assert self.spin is not None
-        return self.spin.origin[event.id[1]], event.id[2], event.id[3], event.kind, event.cell, event.mbarrier
+        return self.spin.original(event.id), event.kind, event.cell, event.mbarrier
 
     def beginning(self, length: int, passed: int) -> tuple[object, ...]:
         """What tells the executed beginnings of two runs of a thread apart."""
@@ -88,11 +88,11 @@ def idles(run: Run, found: Sequence[Loop]) -> bool:
             continue
         quiet: dict[int, bool] = {}
         for event in run.trace.events:
-            pc = event.id[1]
+            pc = event.id.instruction
             if run.spin is not None and event.op is not None:  # not the start or the end of the thread
                 pc = -1 if pc in run.spin.first or pc in run.spin.second else run.spin.origin[pc]
             if pc in loop.body and event.kind != "MBP":
-                quiet[event.id[2]] = quiet.get(event.id[2], True) and event.kind in ("R", "F")
+                quiet[event.id.round] = quiet.get(event.id.round, True) and event.kind in ("R", "F")
         spins_here = run.spin is not None and run.spin.loop == loop
         rounds = sorted(quiet) if spins_here or run.state == "cut" else sorted(quiet)[:-1]
         if any(quiet[number] for number in rounds):
@@ -118,7 +118,7 @@ def whole(trace: Trace, state: State, spin: Spinning | None = None) -> Run:
 
 def _is_end(event: Event) -> bool:
     """Whether ``event`` is the end of its thread: its exit, or that in API synchronization."""
-    return event.kind in ("API", "EX") and event.op is None and event.id[1] >= 0
+    return event.kind in ("API", "EX") and event.op is None and event.id.instruction >= 0
 
 
 def held(test: Test, thread: int, run: Run) -> Iterator[Run]:
@@ -139,7 +139,7 @@ def stops(runs: Sequence[Run], never: bool) -> Iterator[Run]:
             lengths += [
                 i
                 for i in range(1, len(events))
-                if events[i - 1].kind not in _UNNOTICED and events[i - 1].id[:3] != events[i].id[:3]
+                if events[i - 1].kind not in _UNNOTICED and events[i - 1].id.instance != events[i].id.instance
             ]
         for length in lengths:
             steps = _steps(run.trace, length)
@@ -154,7 +154,7 @@ def awaited(event: Event, threads: Sequence[Thread], thread: int, direct: bool) 
     others, all those of earlier grids; before ``griddepcontrol.wait`` those of the grid before its own (``direct``), or
     all of them too (9.7.14.13)."""
     waits = event.kind == "API" and event.op is not None
-    if not waits and (event.kind != "API" or event.id[1] != -1 or threads[thread].placement.overlap):
+    if not waits and (event.kind != "API" or event.id.instruction != -1 or threads[thread].placement.overlap):
         return []
     found = _earlier(threads, thread)
     last = max((threads[u].placement.grid for u in found), default=0)

@@ -10,8 +10,8 @@ from ptxmm.engines.fairness import State
 from ptxmm.events.explicit.barriers import EPOCH, Meeting
 from ptxmm.events.explicit.relations.execution import Layout
 from ptxmm.events.explicit.trace import Cell
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.spinning import Loop, loops
-from ptxmm.program.test import EventId
 
 _Bytes = tuple[Cell, int, int]
 """A part of a read: the cell it is in, its first byte, and how many bytes it has."""
@@ -116,7 +116,7 @@ class Steady:
         for run in self._runs:
             assert run.spin is not None
             for step in run.trace.steps:
-                if step.id[1] not in run.spin.first and step.id[1] not in run.spin.second:
+                if step.id.instruction not in run.spin.first and step.id.instruction not in run.spin.second:
                     continue
                 phase = meeting.phases.get(step.id)
                 if phase is None or step.place is None or phase % EPOCH != meeting.completed.get(step.place, 0):
@@ -140,7 +140,7 @@ class Steady:
         for run, loop in self._cut:
             rounds: dict[int, bool] = {}
             for event in run.trace.events:
-                if event.id[1] not in loop.body or event.kind == "MBP":
+                if event.id.instruction not in loop.body or event.kind == "MBP":
                     continue
                 silent = event.kind in ("R", "F")
                 if event.kind == "W":
@@ -152,7 +152,7 @@ class Steady:
                         and values[w] == values[r]
                         and self._uniform(w)
                     )
-                rounds[event.id[2]] = rounds.get(event.id[2], True) and silent
+                rounds[event.id.round] = rounds.get(event.id.round, True) and silent
             if any(rounds.values()):
                 return True
         return False

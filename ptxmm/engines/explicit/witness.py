@@ -30,7 +30,8 @@ from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom, Scene, 
 from ptxmm.events.explicit.together import exchanged_as_given, run_together
 from ptxmm.events.explicit.trace import Cell, Trace
 from ptxmm.program.condition import State, evaluate
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 
 # Far beyond any bound of a search, so that only a bogus witness meets it.
 _UNROLL = 1 << 16

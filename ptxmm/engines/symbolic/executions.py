@@ -10,7 +10,8 @@ from ptxmm.cat.ir import Model, Node
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.problem import Problem
 from ptxmm.program.condition import Proposition, terms
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 from ptxmm.relations.formula import FALSE, Formula
 from ptxmm.relations.symbolic import Relation
 

@@ -16,9 +16,10 @@ from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.engines.symbolic.problem import Problem
 from ptxmm.program.condition import RegisterTerm
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.convergence import gathers
 from ptxmm.program.shared.spinning import SPINS, Spinning, loops, plain, spinning
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import FAMILIES, Atomic, Type
 from ptxmm.relations.formula import Formula
 from ptxmm.relations.symbolic import Relation
@@ -98,18 +99,18 @@ class _Rounds:
         for t, spin in enumerate(spins):
             if spin is None:
                 continue
-            mine = [e for e in events if e.thread == t and (e.id[1] in spin.first or e.id[1] in spin.second)]
+            mine = [e for e in events if e.thread == t and spin.rounds(e.id.instruction)]
             self.reads += [e.number for e in mine if e.kind == "R"]
             self.writes += [(e.number, r) for e in mine if e.kind == "W" for r in by_id.get((e.id, "R"), ())]
-            self.fences += [(e.number, t, e.id[1] in spin.second) for e in mine if e.kind == "F"]
+            self.fences += [(e.number, t, e.id.instruction in spin.second) for e in mine if e.kind == "F"]
             self.pairs += [
                 (a.number, b.number)
                 for a in mine
                 for b in mine
                 if a.kind == b.kind == "R"
-                and a.id[1] in spin.first
-                and b.id[1] in spin.second
-                and (spin.origin[a.id[1]], a.id[2:]) == (spin.origin[b.id[1]], b.id[2:])
+                and a.id.instruction in spin.first
+                and b.id.instruction in spin.second
+                and spin.original(a.id) == spin.original(b.id)
             ]
 
     def conditions(self) -> Iterator[Formula]:

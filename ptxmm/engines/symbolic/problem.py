@@ -39,8 +39,9 @@ from ptxmm.program.condition import (
     holds,
     terms,
 )
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.stopped import known_filter
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import MbarrierArrive, MbarrierWait
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
 from ptxmm.relations.formula import TRUE, Formula
@@ -183,7 +184,7 @@ class Problem:
 
     def _returns(self, identity: EventId) -> bool:
         """Whether an instruction is a wait at an mbarrier, or an arrival whose state a register takes."""
-        op = self.test.threads[identity[0]].body[identity[1]]
+        op = self.test.threads[identity.thread].body[identity.instruction]
         return isinstance(op, MbarrierWait) or (isinstance(op, MbarrierArrive) and op.dst is not None)
 
     def _mutual_fences(self) -> Relation:
@@ -219,7 +220,7 @@ class Problem:
         first: dict[tuple[int, EventId], int] = {}
         for event in self.program.events:
             if event.kind == "W":
-                first.setdefault((event.thread, (0, *event.id[1:])), event.number)
+                first.setdefault((event.thread, event.id._replace(thread=0)), event.number)
         for group in interchangeable(self.test, seen):
             shared = [k for t, k in first if t == group[0] and all((u, k) in first for u in group)]
             if not shared:
@@ -260,7 +261,7 @@ class Problem:
                 phases.update(scenario.phases)
                 values.update(scenario.tokens)
                 values.update((s.id, int(s.outcome)) for s in scenario.arrivals if s.outcome is not None)
-                deadlocked |= {i[0] for i in scenario.stuck}
+                deadlocked |= {i.thread for i in scenario.stuck}
                 misuse = misuse or scenario.undefined is not None
                 if scenario.undefined is not None:  # whatever a misused operation returns
                     values.update((i, 0) for i in scenario.stuck if self._returns(i) and i not in values)

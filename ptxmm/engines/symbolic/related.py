@@ -73,7 +73,7 @@ def _by_site(problem: Problem, node: Node, limits: Limits) -> tuple[dict[SitePai
             others = True
             continue
         limits.check()
-        x, y = program.events[a].id[:2], program.events[b].id[:2]
+        x, y = program.events[a].id.site, program.events[b].id.site
         executed = [when, program.presence[a], program.presence[b]]
         found.setdefault((min(x, y), max(x, y)), []).append(problem.formulas.all(executed))
     return found, others

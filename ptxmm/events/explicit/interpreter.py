@@ -18,13 +18,14 @@ from ptxmm.events.explicit.relations.scopes import places
 from ptxmm.events.explicit.trace import Event, Trace
 from ptxmm.events.explicit.values import compute
 from ptxmm.events.explicit.values.node import Node, Undecidable
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import BARRIERS, SPINS, around, control_flow, exits_matter
 from ptxmm.program.shared.convergence import gathers, sites
 from ptxmm.program.shared.idempotent import silent
 from ptxmm.program.shared.mbarriers import opaque
 from ptxmm.program.shared.refusals import UNDECIDABLE, refused
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.test import Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
 
@@ -142,23 +143,23 @@ def _run(machine: Machine) -> None:
 
 def _undo(machine: Machine) -> None:
     """Take out what the instruction has done so far at which the run ends, but that the thread has come to it."""
-    here, trace = machine.identity()[:3], machine.trace
-    trace.events = [e for e in trace.events if e.id[:3] != here]
-    trace.steps = [s for s in trace.steps if s.id[:3] != here or s.operation == "aligned"]
-    trace.tokens = {i: number for i, number in trace.tokens.items() if i[:3] != here}
-    trace.waits = {i: result for i, result in trace.waits.items() if i[:3] != here}
+    here, trace = machine.identity().instance, machine.trace
+    trace.events = [e for e in trace.events if e.id.instance != here]
+    trace.steps = [s for s in trace.steps if s.id.instance != here or s.operation == "aligned"]
+    trace.tokens = {i: number for i, number in trace.tokens.items() if i.instance != here}
+    trace.waits = {i: result for i, result in trace.waits.items() if i.instance != here}
 
 
 def _boundary(machine: Machine, pc: int, completes: tuple[int, ...]) -> None:
     """The start or the end of the thread, as an event of CUDA API synchronization."""
-    identity = (machine.trace.thread, pc, 0, 0)
+    identity = EventId(machine.trace.thread, pc)
     event = Event(identity, "API", None, left=machine.left, turn=machine.step_count, completes=completes)
     machine.trace.events.append(event)
 
 
 def _exit(machine: Machine) -> None:
     """The exit of the thread, which barriers that it has not come to may wait for."""
-    identity = (machine.trace.thread, len(machine.thread.body), 0, 0)
+    identity = EventId(machine.trace.thread, len(machine.thread.body))
     exits = Event(identity, "EX", None, ctrl=machine.missed, left=machine.left, turn=machine.step_count)
     machine.trace.events.append(exits)
 

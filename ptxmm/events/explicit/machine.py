@@ -15,12 +15,13 @@ from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.trace import Cell, Event, Exchange, Step, Trace
 from ptxmm.events.explicit.values.expressions import Expressions
 from ptxmm.events.explicit.values.node import Node
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import ControlFlow
 from ptxmm.program.shared.legality import Role, refusal, rule
 from ptxmm.program.shared.refusals import refused
 from ptxmm.program.shared.windows import described, entered, named, outside
-from ptxmm.program.test import EventId, MemoryObject, Test
+from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx.ops import Address, Op, Operand, Reg, Sym, Type
 
 PRED = Type("pred", 1)
@@ -296,20 +297,21 @@ class Machine:
         """The instruction that is being executed."""
         return self.thread.body[self.pc]
 
-    def identity(self, part: int = 0) -> EventId:
+    def identity(self, offset: int = 0, operand: int = 0) -> EventId:
         """The id of an event of the instruction that is being executed."""
-        return self.trace.thread, self.pc, self.round, part
+        return EventId(self.trace.thread, self.pc, self.round, operand, offset)
 
-    def add(self, kind: str, part: int = 0, **fields: Any) -> Event:
+    def add(self, kind: str, offset: int = 0, operand: int = 0, **fields: Any) -> Event:
         """Add an event of the instruction that is being executed."""
         ctrl = fields.pop("ctrl", self.control)
-        event = Event(self.identity(part), kind, self.op, ctrl=ctrl, left=self.left, turn=self.step_count, **fields)
+        identity = self.identity(offset, operand)
+        event = Event(identity, kind, self.op, ctrl=ctrl, left=self.left, turn=self.step_count, **fields)
         self.trace.events.append(event)
         return event
 
-    def step(self, kind: str, part: int = 0, **fields: Any) -> None:
+    def step(self, kind: str, operand: int = 0, **fields: Any) -> None:
         """Add a step of the instruction that is being executed, before its events."""
-        self.trace.steps.append(Step(self.identity(part), kind, event=len(self.trace.events), **fields))
+        self.trace.steps.append(Step(self.identity(0, operand), kind, event=len(self.trace.events), **fields))
 
     def undefined(self, reason: str) -> None:
         """Note that the instruction that is being executed has no meaning; the path goes on without its effect."""
@@ -377,24 +379,31 @@ class Machine:
             return None
         return spot
 
-    def read(self, cells: tuple[Cell, Cell] | None, addr: int, part: int = 0, **fields: Any) -> Node:
+    def read(
+        self, cells: tuple[Cell, Cell] | None, addr: int, offset: int = 0, operand: int = 0, **fields: Any
+    ) -> Node:
         """Add a read, which returns a leaf; outside every object there is no event, and 0 is returned."""
         if cells is None and (self.given.prune or not addr):
             return self.expressions.constant(0)
         number = len(self.trace.reads)
         bits = 8 * cells[0][2] if cells is not None else 64
-        leaf = self.expressions.leaf(number, self._value(self.identity(part)), bits)
+        identity = self.identity(offset, operand)
+        leaf = self.expressions.leaf(number, self._value(identity), bits)
         if cells is not None:
-            event = self.add("R", part, cell=cells[0], place=cells[1], value=leaf, leaf=number, addr=addr, **fields)
+            fields |= {"cell": cells[0], "place": cells[1], "value": leaf, "leaf": number, "addr": addr}
+            event = self.add("R", offset, operand, **fields)
         else:
-            event = Event(self.identity(part), "R", self.op, value=leaf, leaf=number, addr=addr)
+            event = Event(identity, "R", self.op, value=leaf, leaf=number, addr=addr)
         self.trace.reads.append(event)
         return leaf
 
-    def write(self, cells: tuple[Cell, Cell], value: Node, addr: int, part: int = 0, **fields: Any) -> Event:
+    def write(
+        self, cells: tuple[Cell, Cell], value: Node, addr: int, offset: int = 0, operand: int = 0, **fields: Any
+    ) -> Event:
         """Add a write."""
         value = self.expressions.settled(value)
-        return self.add("W", part, cell=cells[0], place=cells[1], value=value, addr=addr, data=value.reads, **fields)
+        fields |= {"cell": cells[0], "place": cells[1], "value": value, "addr": addr, "data": value.reads}
+        return self.add("W", offset, operand, **fields)
 
     def token(self, event: Event) -> Node:
         """What the arrival ``event`` returns: a state that the simulation of barriers gives."""

@@ -8,7 +8,7 @@ from ptxmm.events.explicit.barriers.exchanges import Link, resolve
 from ptxmm.events.explicit.interpreter import Program, run
 from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.trace import Exchange, Trace
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import BarrierReduction, Imm
 
 Exchanged = dict[EventId, tuple[int, int]]
@@ -96,9 +96,9 @@ def _comes(program: Program, trace: Trace, this: Exchange, phases: Mapping[Event
     """Whether a thread may still come to the reduction ``this``: it has an event of its phase ahead."""
     done = {s.id for s in trace.steps}
     for event, phase in phases.items():
-        if event[0] != program.thread or event in done or phase != phases.get(this.id):
+        if event.thread != program.thread or event in done or phase != phases.get(this.id):
             continue
-        op = program.test.threads[event[0]].body[event[1]]
+        op = program.test.threads[event.thread].body[event.instruction]
         if isinstance(op, BarrierReduction) and (not isinstance(op.barrier, Imm) or op.barrier.value == this.key[1]):
             return True
     return False

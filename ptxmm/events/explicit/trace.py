@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from ptxmm.events.explicit.values.node import Node
-from ptxmm.program.test import TENSORMAP, EventId
+from ptxmm.program.identity import TENSORMAP, EventId
 from ptxmm.ptx.ops import Op, TensormapCopyFence, TensormapReplace, Type
 
 Cell = tuple[str, int, int]
@@ -56,7 +56,7 @@ class Event(Struct):
     @property
     def opaque(self) -> bool:
         """Whether this is a read of a tensor map by a copy."""
-        return self.kind == "R" and self.id[3] == TENSORMAP
+        return self.kind == "R" and self.id.operand == TENSORMAP
 
     @property
     def reads_map(self) -> bool:

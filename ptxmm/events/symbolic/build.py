@@ -22,12 +22,13 @@ from ptxmm.events.symbolic.refusals import refuse_noncoherent_loads
 from ptxmm.events.symbolic.threads import outline, run
 from ptxmm.events.symbolic.values.possible import Possible, rounds
 from ptxmm.program.condition import RegisterTerm, Term
+from ptxmm.program.identity import TENSORMAP, EventId
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.idempotent import silent
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.tensors import field_start
 from ptxmm.program.shared.undetermined import Place, readable
-from ptxmm.program.test import TENSORMAP, EventId, Test
+from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.ptx.ops import Atomic, Branch, Op, TensormapCopyFence, TensormapReplace, WmmaLoad
 from ptxmm.relations.formula import FALSE, TRUE
@@ -226,7 +227,7 @@ def _inside_reads(machine: Machine, key: str, points: set[int], seen: set[Place]
 def _reads_map(event: Event) -> bool:
     """Whether ``event`` reads a tensor map, whose fields are not torn."""
     return event.kind == "R" and (
-        isinstance(event.op, TensormapReplace | TensormapCopyFence) or event.id[3] == TENSORMAP
+        isinstance(event.op, TensormapReplace | TensormapCopyFence) or event.id.operand == TENSORMAP
     )
 
 

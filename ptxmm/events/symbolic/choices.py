@@ -17,7 +17,7 @@ from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.relations.coherence import coherence, exactly_one
 from ptxmm.events.symbolic.relations.scopes import in_scope
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import Fence
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -64,7 +64,7 @@ def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None
             program.undefined.append((selector, scenario.undefined))
     misuse = [s for scenario, s in program.scenarios if scenario.undefined is not None]
     for index, thread in enumerate(threads):
-        waits = [s for scenario, s in program.scenarios if any(i[0] == index for i in scenario.stuck)]
+        waits = [s for scenario, s in program.scenarios if any(i.thread == index for i in scenario.stuck)]
         program.constraints.append(formulas.any([thread.completed, thread.cut, thread.spun, *waits, *misuse]))
         for event in thread.barriers:
             if event.tokens is not None and len(event.tokens) > 1:
@@ -92,7 +92,7 @@ def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formul
                     parts.append(formulas.either(-when, event.tokens.get(tokens[event.id], FALSE)))
             happens[key] = formulas.either(happens.get(key, FALSE), when)
     parts += [when if key in arrivals else -when for key, when in happens.items()]
-    waiting = {id_[0] for id_ in scenario.stuck}
+    waiting = {id_.thread for id_ in scenario.stuck}
     for index in scenario.threads - waiting:
         thread = program.threads[index]
         lost = formulas.both(-thread.completed, -thread.cut)

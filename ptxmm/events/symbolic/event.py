@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value
-from ptxmm.program.test import EventId, MemoryObject
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Op
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ptxmm.events.symbolic.event import Event, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, compute, merge, only
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.legality import Role, refusal, rule
 from ptxmm.program.shared.windows import described, entered, named, outside
-from ptxmm.program.test import EventId, MemoryObject, Thread
+from ptxmm.program.test import MemoryObject, Thread
 from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Sym, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 

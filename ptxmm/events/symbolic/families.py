@@ -13,7 +13,7 @@ from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.matrices import mma, tensorcore, wmma
 from ptxmm.events.symbolic.values.domain import Reads
 from ptxmm.events.symbolic.values.undetermined import discard
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import (
     AsyncStore,
     AsyncWait,

@@ -11,10 +11,11 @@ from msgspec import Struct, field
 from ptxmm.events.symbolic.barriers.state import members
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.values.domain import Domain, Expressions, Reads, Value, only
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.control import exits_matter
 from ptxmm.program.shared.convergence import sites
 from ptxmm.program.shared.mbarriers import opaque
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import GridControl, Wgmma
 from ptxmm.relations.formula import FALSE, Formula, Formulas
 

@@ -91,8 +91,12 @@ class Program(Struct):
         grids = {t: p.grid for t, p in enumerate(x.placement for x in self.test.threads) if _before(p, mine)}
         parts = []
         for event in self.events:
-            waits = 0 <= event.id[1] < len(self.test.threads[thread].body)
-            if event.kind == "API" and event.thread == thread and (waits or (event.id[1] < 0 and not mine.overlap)):
+            waits = 0 <= event.id.instruction < len(self.test.threads[thread].body)
+            if (
+                event.kind == "API"
+                and event.thread == thread
+                and (waits or (event.id.instruction < 0 and not mine.overlap))
+            ):
                 last = max(grids.values(), default=0) if waits and self.direct else 0
                 ended = self.formulas.all([self.threads[t].completed for t, grid in grids.items() if grid >= last])
                 parts.append(self.formulas.either(-event.presence, ended))

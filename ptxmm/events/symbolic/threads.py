@@ -18,11 +18,12 @@ from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, Products, State
 from ptxmm.events.symbolic.values.domain import Reads, Value, merge, only
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.shared.convergence import gathers
 from ptxmm.program.shared.products import registers
 from ptxmm.program.shared.refusals import placed
-from ptxmm.program.test import EventId, Thread
+from ptxmm.program.test import Thread
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -105,7 +106,7 @@ class _Run:
             waiting[node].append(state)
 
         if self.machine.api:
-            self.executor.event("API", _BOUNDARY, (self.index, -1, 0, 0), TRUE, {})
+            self.executor.event("API", _BOUNDARY, EventId(self.index, -1), TRUE, {})
         arrive(0, (0,) * (len(self.backward) + len(self.spins)), State(TRUE, registers))
         while queue:
             self.machine.check()
@@ -133,7 +134,7 @@ class _Run:
         completed = self.formulas.any([s.guard for s in self.ends])
         self.executor.left = self._under([(s.guard, s.left) for s in self.ends])
         if self.machine.exits and completed != FALSE:
-            here = (self.index, len(self.thread.body), 0, 0)
+            here = EventId(self.index, len(self.thread.body))
             missed = self._under([(s.guard, s.missed) for s in self.ends])
             self.executor.event("EX", _BOUNDARY, here, completed, missed)
         if self.machine.api and completed != FALSE:
@@ -150,7 +151,7 @@ class _Run:
     def _end(self, presence: Formula) -> None:
         """The end of the thread, after all that its asynchronous operations do."""
         performed = [e.number for e in self.machine.events if e.thread == self.index and e.asynchronous]
-        event = self.executor.event("API", _BOUNDARY, (self.index, len(self.thread.body), 0, 0), presence, {})
+        event = self.executor.event("API", _BOUNDARY, EventId(self.index, len(self.thread.body)), presence, {})
         event.after = performed
 
     def _node(self, pc: int, counts: tuple[int, ...]) -> _Node:
@@ -257,7 +258,7 @@ class _Run:
             known = self.machine.expressions.value_of(predicate.expression) is not None
             reads = {} if known else predicate.reads
             condition = self.machine.either_way(condition, reads)
-        here: EventId = (self.index, pc, self._round(pc, counts), 0)
+        here = EventId(self.index, pc, self._round(pc, counts))
         self.executor.left = state.left
         self.executor.twin = self.flow.twins.get(pc)
         if self.executor.twin == pc:

@@ -43,14 +43,14 @@ class Alternatives(Struct, frozen=True):
 
     def of(self, event: Event) -> Iterator[tuple[Event, Formula]] | None:
         """``event`` in every form in which there is one, and when it has it; None where it does not vary."""
-        forms = self.forms.get((event.id[0], event.id[1]))
+        forms = self.forms.get(event.id.site)
         if forms is None:
             return None
         return ((replace(event, op=op), when) for op, when in forms if op is not None)
 
     def there(self, event: Event, formulas: Formulas) -> Formula:
         """When there is an instruction at all in the place of that of ``event``."""
-        forms = self.forms.get((event.id[0], event.id[1]), ())
+        forms = self.forms.get(event.id.site, ())
         return formulas.any([when for op, when in forms if op is not None]) if forms else TRUE
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.program.graph import dominates, dominators, graph_of, live, natural_loop, reach
+from ptxmm.program.identity import EventId
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
 from ptxmm.ptx.ops import (
@@ -74,6 +75,14 @@ class Spinning(Struct, frozen=True):
     first: range
     second: range
     origin: tuple[int, ...]
+
+    def rounds(self, pc: int) -> bool:
+        """Whether ``pc`` is in one of the two rounds."""
+        return pc in self.first or pc in self.second
+
+    def original(self, event: EventId) -> EventId:
+        """``event`` as one of the original thread: the same for both rounds."""
+        return event._replace(instruction=self.origin[event.instruction])
 
 
 def plain(thread: Thread) -> Thread:

@@ -8,7 +8,6 @@ from ptxmm.events.explicit.accesses.elements import part_of
 from ptxmm.events.explicit.machine import Machine, Spot
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.events.explicit.values.node import Node
-from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import Element, Multimem, Type, access_bytes, elements
 
 
@@ -37,7 +36,7 @@ def _load(machine: Machine, op: Multimem, spot: Spot | None, addr: int) -> None:
         for number in range(1 if spot is None else len(spot.item.replicas)):
             pieces: list[tuple[Node, int, int, int]] = []
             for offset, size, cells in _pieces(machine, op, element, spot, number):
-                leaf = machine.read(cells, addr, _part(number, offset), lane=lane)
+                leaf = machine.read(cells, addr, offset, number, lane=lane)
                 pieces.append((leaf, 0, 8 * size, 8 * (offset - element.offset)))
                 lane += 1
             value = pieces[0][0] if len(pieces) == 1 else machine.expressions.fields(pieces)
@@ -59,7 +58,7 @@ def _store(machine: Machine, op: Multimem, spot: Spot, addr: int) -> None:
             for offset, size, cells in _pieces(machine, op, element, spot, number):
                 assert cells is not None
                 value = part_of(machine, stored, _register(op), element.shift + 8 * (offset - element.offset), size)
-                machine.write(cells, value, addr, _part(number, offset), lane=lane)
+                machine.write(cells, value, addr, offset, number, lane=lane)
                 lane += 1
 
 
@@ -71,16 +70,12 @@ def _reduce(machine: Machine, op: Multimem, spot: Spot, addr: int) -> None:
         stored = machine.stored(op.values[element.item], _register(op))
         operand = part_of(machine, stored, _register(op), element.shift, element.type.bytes)
         for number in range(len(spot.item.replicas)):
-            cells, part = spot.replica(number, element.offset, element.type.bytes), _part(number, element.offset)
-            old = machine.read(cells, addr, part, lane=lane)
+            cells = spot.replica(number, element.offset, element.type.bytes)
+            old = machine.read(cells, addr, element.offset, number, lane=lane)
             new = machine.expressions.operation(op.op, element.type, old, operand)
-            machine.write(cells, new, addr, part, lane=lane, stage=1)
+            machine.write(cells, new, addr, element.offset, number, lane=lane, stage=1)
             lane += 1
     machine.last_write = machine.step_count
-
-
-def _part(number: int, offset: int) -> int:
-    return number * DESTINATION + offset
 
 
 def _register(op: Multimem) -> Type:

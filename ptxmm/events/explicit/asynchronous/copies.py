@@ -7,6 +7,7 @@ An operation with an operand that has no meaning accesses nothing, and has no im
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -18,7 +19,6 @@ from ptxmm.events.explicit.values.compute import in_cta
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.groups import same_group
 from ptxmm.program.shared.legality import apart
-from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import (
     AsyncCommit,
     AsyncStore,
@@ -68,10 +68,9 @@ def read_source(this: Pending, spot: Spot | None, size: int, addr: int, begin: i
     for first, length in this.machine.program.chunks.of(spot.item.physical, spot.offset, size):
         offset, position = first - spot.offset, this.next
         cells = spot.cells(offset, length)
-        part = begin + offset
-        node = this.machine.read(cells, addr, part, asynchronous=True, issuer=this.issuer, after=after)
+        node = this.machine.read(cells, addr, begin + offset, asynchronous=True, issuer=this.issuer, after=after)
         this.reads.append(position)
-        found.append((part, length, node))
+        found.append((begin + offset, length, node))
     return found
 
 
@@ -87,38 +86,37 @@ def bytes_of(machine: Machine, sources: Sources, first: int, size: int) -> Node:
     return machine.expressions.fields(parts) if parts else machine.expressions.constant(0)
 
 
-def write_bytes(this: Pending, spot: Spot, base: int, offset: int, size: int, value: Node, addr: int) -> None:
-    """Write ``size`` bytes ``offset`` bytes into a destination, after all reads so far; ``base``: its first part."""
+def write_bytes(
+    this: Pending, spot: Spot, operand: int, offset: int, size: int, value: Node, addr: int, begin: int = 0
+) -> None:
+    """Write ``size`` bytes ``offset`` bytes after ``spot``, after all reads so far; ``begin``: where ``spot`` is in the
+    destination, which is the ``operand``."""
     position = this.next
-    part = base + offset
-    after = (*this.maps, *this.reads)
-    this.machine.write(spot.cells(offset, size), value, addr, part, asynchronous=True, issuer=this.issuer, after=after)
+    fields = {"asynchronous": True, "issuer": this.issuer, "after": (*this.maps, *this.reads)}
+    this.machine.write(spot.cells(offset, size), value, addr, begin + offset, operand, **fields)
     this.writes.append(position)
 
 
 def _reduce(
-    this: Pending, spot: Spot, base: int, op: str, type_: Type, values: Sequence[tuple[int, Node]], addr: int
+    this: Pending, spot: Spot, operand: int, op: str, type_: Type, values: Sequence[tuple[int, Node]], addr: int
 ) -> None:
     """Read and write each element of a reduction; ``values``: offset and operand of each."""
     expressions = this.machine.expressions
     old = []
     for offset, _ in values:
-        part = base + offset
         this.reads.append(this.next)
-        cells = spot.cells(offset, type_.bytes)
-        after = tuple(this.maps)
-        old.append(this.machine.read(cells, addr, part, asynchronous=True, issuer=this.issuer, after=after))
+        fields: dict[str, Any] = {"asynchronous": True, "issuer": this.issuer, "after": tuple(this.maps)}
+        old.append(this.machine.read(spot.cells(offset, type_.bytes), addr, offset, operand, **fields))
     for (offset, value), before in zip(values, old, strict=True):
         new = expressions.operation(op, type_, before, value)
-        write_bytes(this, spot, base, offset, type_.bytes, new, addr)
+        write_bytes(this, spot, operand, offset, type_.bytes, new, addr)
 
 
 def complete(this: Pending, k: int, here: tuple[str, int], size: int, after: Iterable[int], addr: int) -> None:
     """The complete_tx of destination ``k``; ``addr``: what the places and sizes of the operation depend on."""
-    part = k * DESTINATION
-    this.machine.step("mb.complete", part, place=here, number=size, asynchronous=True)
-    fields = {"asynchronous": True, "issuer": this.issuer, "after": tuple(after), "addr": addr}
-    this.machine.add("MBA", part, mbarrier=here, **fields)
+    this.machine.step("mb.complete", k, place=here, number=size, asynchronous=True)
+    fields: dict[str, Any] = {"asynchronous": True, "issuer": this.issuer, "after": tuple(after), "addr": addr}
+    this.machine.add("MBA", operand=k, mbarrier=here, **fields)
 
 
 # cp.async and its groups.
@@ -146,7 +144,7 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
     else:
         sources = read_source(this, src, size, src_addr | sizes)
         _check_group(machine, dst.cells(0, op.size)[0])
-        copy_to(this, dst, DESTINATION, sources, op.size, dst_addr | sizes)
+        copy_to(this, dst, 1, sources, op.size, dst_addr | sizes)
     machine.alone.setdefault("cp.async", []).append(Copy(tuple(this.writes), tuple(this.writes)))
 
 
@@ -164,12 +162,13 @@ def _check_group(machine: Machine, cell: Cell) -> None:
                 return
 
 
-def copy_to(this: Pending, dst: Spot, base: int, sources: Sources, size: int, addr: int, begin: int = 0) -> None:
-    """Write ``size`` bytes of ``sources``, from ``begin`` on, to ``dst``, one write for each chunk."""
+def copy_to(this: Pending, dst: Spot, operand: int, sources: Sources, size: int, addr: int, begin: int = 0) -> None:
+    """Write ``size`` bytes of ``sources``, from ``begin`` on, to ``dst``, one write for each chunk; ``operand`` as in
+    ``EventId``."""
     for first, length in this.machine.program.chunks.of(dst.item.physical, dst.offset, size) if size else ():
         offset = first - dst.offset
         value = bytes_of(this.machine, sources, begin + offset, length)
-        write_bytes(this, dst, base + begin, offset, length, value, addr)
+        write_bytes(this, dst, operand, offset, length, value, addr, begin)
 
 
 def copy_async_arrive(machine: Machine, op: CopyAsyncArrive) -> None:
@@ -242,17 +241,16 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     sources = read_source(this, src, size, src_addr | sizes) if whole else []
     if not whole:
         machine.lose()
-    for k, target in enumerate(targets if whole else ()):
-        base = (1 + k) * DESTINATION
+    for operand, target in enumerate(targets if whole else (), 1):
         assert target.spot is not None
         if op.reduction is None:
-            copy_to(this, target.spot, base, sources, size, dst_addr | sizes | masks)
+            copy_to(this, target.spot, operand, sources, size, dst_addr | sizes | masks)
         else:
             type_ = op.type
             assert type_ is not None
             name = "add.ftz" if op.reduction == "add" and type_.name == "f32" else op.reduction
             values = [(i, bytes_of(machine, sources, i, type_.bytes)) for i in range(0, size, type_.bytes)]
-            _reduce(this, target.spot, base, name, type_, values, dst_addr | sizes)
+            _reduce(this, target.spot, operand, name, type_, values, dst_addr | sizes)
     finish(this, op, size, targets, sizes | src_addr | dst_addr | barriers | masks, whole)
 
 
@@ -275,8 +273,8 @@ def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target], ad
         return
     reads, everything = (*this.maps, *this.reads), (*this.maps, *this.reads, *this.writes)
     read_done, done = this.next, this.next + 1
-    for part, before in enumerate((reads, everything)):
-        machine.add("PF", part, asynchronous=True, issuer=this.issuer, after=before, covers=before)
+    for operand, before in enumerate((reads, everything)):
+        machine.add("PF", operand=operand, asynchronous=True, issuer=this.issuer, after=before, covers=before)
     if op.mbarrier is None:
         machine.alone.setdefault("bulk", []).append(Copy((read_done,), (done,)))
     for k, target in enumerate(targets):

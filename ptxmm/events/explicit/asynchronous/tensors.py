@@ -14,9 +14,9 @@ from ptxmm.events.explicit.asynchronous.copies import UNIT, Pending, Sources
 from ptxmm.events.explicit.barriers.synchronization import MAP_ALIGNMENT, place
 from ptxmm.events.explicit.machine import Machine, Spot
 from ptxmm.events.explicit.values.node import Node
+from ptxmm.program.identity import TENSORMAP
 from ptxmm.program.shared.legality import Role
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES, Tensor, decode, field_place
-from ptxmm.program.test import DESTINATION, TENSORMAP
 from ptxmm.ptx.ops import BulkCopy, TensormapCopyFence, TensormapReplace, Type
 
 _S32 = Type("s", 32)
@@ -85,10 +85,9 @@ def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
         sources: Sources = []
         for run, far in places:
             sources += copies.read_source(this, far, run.size, addr, run.begin)
-        for k, target in enumerate(targets):
+        for number, target in enumerate(targets, 1):
             assert target.spot is not None
-            base = (1 + k) * DESTINATION
-            copies.copy_to(this, target.spot, base, sources, tensor.size, addr | near_addr | masks)
+            copies.copy_to(this, target.spot, number, sources, tensor.size, addr | near_addr | masks)
     copies.finish(this, op, tensor.size, targets, addr | near_addr | barriers | masks, whole)
 
 
@@ -97,7 +96,7 @@ def _described(this: Pending, op: BulkCopy, spot: Spot, addr: int) -> tuple[Tens
     machine = this.machine
     this.maps.append(this.next)
     cells = spot.cells(0, TENSORMAP_BYTES)
-    content = machine.read(cells, addr, TENSORMAP, asynchronous=True, issuer=this.issuer)
+    content = machine.read(cells, addr, operand=TENSORMAP, asynchronous=True, issuer=this.issuer)
     found = decode(machine.decide(content, None, "content of this tensor map"), len(op.coordinates), op.reduction)
     if isinstance(found, str):
         machine.undefined(found)
@@ -146,22 +145,20 @@ def _store(
     sources = copies.read_source(this, local, tensor.size, far_addr | near_addr)
     if op.reduction is None:
         for run, far in places:
-            copies.copy_to(this, far, DESTINATION, sources, run.size, far_addr, run.begin)
+            copies.copy_to(this, far, 1, sources, run.size, far_addr, run.begin)
         return
     name = "add.ftz" if op.reduction == "add" and tensor.type.name == "f32" else op.reduction
     width = tensor.type.bytes
     elements = [(run, far, offset) for run, far in places for offset in range(0, run.size, width)]
-    after = tuple(this.maps)
+    fields = {"asynchronous": True, "issuer": this.issuer, "after": tuple(this.maps)}
     held: list[Node] = []
     for run, far, offset in elements:
-        part = DESTINATION + run.begin + offset
         this.reads.append(this.next)
-        cells = far.cells(offset, width)
-        held.append(machine.read(cells, far_addr, part, asynchronous=True, issuer=this.issuer, after=after))
+        held.append(machine.read(far.cells(offset, width), far_addr, run.begin + offset, 1, **fields))
     for (run, far, offset), old in zip(elements, held, strict=True):
         value = copies.bytes_of(machine, sources, run.begin + offset, width)
         new = machine.expressions.operation(name, tensor.type, old, value)
-        copies.write_bytes(this, far, DESTINATION + run.begin, offset, width, new, far_addr)
+        copies.write_bytes(this, far, 1, offset, width, new, far_addr, run.begin)
 
 
 # Tensor maps.
@@ -194,5 +191,5 @@ def tensormap_copy_fence(machine: Machine, op: TensormapCopyFence) -> None:
         machine.lose()
     else:
         value = machine.read(src.cells(0, TENSORMAP_BYTES), src_addr)
-        machine.write(dst.cells(0, TENSORMAP_BYTES), value, dst_addr, DESTINATION, stage=1)
+        machine.write(dst.cells(0, TENSORMAP_BYTES), value, dst_addr, operand=1, stage=1)
     machine.add("F", stage=2)

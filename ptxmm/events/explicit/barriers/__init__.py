@@ -12,7 +12,8 @@ from ptxmm.events.explicit.barriers.mbarrier import EPOCH
 from ptxmm.events.explicit.barriers.meeting import Meeting
 from ptxmm.events.explicit.relations.scopes import Place
 from ptxmm.events.explicit.trace import Event, Step
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Barrier
 
 __all__ = ("EPOCH", "Meeting", "meetings")

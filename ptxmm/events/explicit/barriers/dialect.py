@@ -8,7 +8,8 @@ from itertools import combinations, product
 from ptxmm.events.explicit.barriers.meeting import Meeting
 from ptxmm.events.explicit.relations.scopes import Place
 from ptxmm.events.explicit.trace import Step
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Barrier, Imm
 
 _Group = tuple[tuple[object, ...], int | None, int]

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ptxmm.events.explicit.trace import Exchange, Trace
 from ptxmm.events.explicit.values.arithmetic import compute
 from ptxmm.events.explicit.values.node import Node
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 
 Links = Mapping[tuple[int, int], "Link"]
 """What each result stands for, by thread and number of its leaf."""

@@ -19,7 +19,7 @@ from ptxmm.events.explicit.barriers.transitions import (
     State,
     uninitialised,
 )
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 
 
 class Wanted(Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 
 
 class Meeting(Struct, frozen=True):

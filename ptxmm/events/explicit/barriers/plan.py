@@ -14,8 +14,9 @@ from msgspec import Struct
 from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.relations.scopes import Place
 from ptxmm.events.explicit.trace import Step
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.convergence import others, wide
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import MbarrierArrive
 
 _Key = tuple[str, tuple[object, ...], int]
@@ -149,7 +150,7 @@ def plan(
     kinds = {kind: [b for key, b in keys.items() if key[0].split()[0] == kind] for kind in ("bar", "mb", "warp")}
     shared = [g for b, g in enumerate(groups) if b not in kinds["mb"]]
     aligned = tuple(tuple(s for s in slots if s.thread == t and s.step.aligned) for t in range(len(steps)))
-    wide_ = tuple(tuple(s for s in mine if wide(test, t, s.step.id[1])) for t, mine in enumerate(aligned))
+    wide_ = tuple(tuple(s for s in mine if wide(test, t, s.step.id.instruction)) for t, mine in enumerate(aligned))
     return Plan(
         keys=tuple(keys),
         slots=tuple(slots),
@@ -214,8 +215,8 @@ def _lanes(mates: Sequence[int], slots: Sequence[Slot], barrier: int) -> int:
 
 def _returns(test: Test, event: EventId) -> bool:
     """Whether an arrival returns a token to a register, as far as its instruction is known."""
-    body = test.threads[event[0]].body
-    op = body[event[1]] if event[1] < len(body) else None
+    body = test.threads[event.thread].body
+    op = body[event.instruction] if event.instruction < len(body) else None
     return op is None or (isinstance(op, MbarrierArrive) and op.dst is not None)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxmm.events.explicit.machine import ADDRESS, U32, Machine
 from ptxmm.events.explicit.values.node import Node
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import (
     Address,
     Barrier,

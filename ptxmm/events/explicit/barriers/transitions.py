@@ -213,7 +213,7 @@ class Simulation:
                 mates = [t for t in range(len(steps)) if t != slot.thread and together[slot.thread] >> t & 1]
                 other = self._elsewhere(state, slot, steps, mates, later)
                 if other is not None:
-                    return divergent(self.test, slot.thread, slot.step.id[1], other)
+                    return divergent(self.test, slot.thread, slot.step.id.instruction, other)
         return None
 
     def _elsewhere(

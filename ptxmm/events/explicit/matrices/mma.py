@@ -18,12 +18,10 @@ from ptxmm.events.explicit.accesses.elements import part_of
 from ptxmm.events.explicit.machine import ADDRESS, Copy, Machine, Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
-from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, LoadMatrix, Operand, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
 
 _ALIGNMENT = 16
-_PROXY_FENCE = 1
-"""The part of the implicit proxy fence: like that of a bulk copy after its last access."""
+
 
 _ELEMENT, _FRAGMENT, _ROW = 16, Type("b", 32), Type("b", 8 * MATRIX_ROW_BYTES)
 
@@ -93,12 +91,10 @@ def wgmma(machine: Machine, op: Wgmma) -> None:
     first = machine.expressions.constant(0), 0
     if all(spot is not None for spot, _ in matrices):
         found = [
-            _read(machine, spot, addr, k * DESTINATION, issuers, reads)
-            for k, (spot, addr) in enumerate(matrices)
-            if spot is not None
+            _read(machine, spot, addr, k, issuers, reads) for k, (spot, addr) in enumerate(matrices) if spot is not None
         ]
         first, done = found[0], len(machine.trace.events)
-        machine.add("PF", _PROXY_FENCE, asynchronous=True, issuers=issuers, after=tuple(reads), covers=tuple(reads))
+        machine.add("PF", operand=1, asynchronous=True, issuers=issuers, after=tuple(reads), covers=tuple(reads))
         machine.alone.setdefault("wgmma", []).append(Copy((done,), (done,)))
         if machine.products is not None:
             machine.products.start(op, done)
@@ -121,7 +117,7 @@ def _matrix(machine: Machine, descriptor: Operand) -> tuple[Spot | None, int]:
 
 
 def _read(
-    machine: Machine, spot: Spot, addr: int, base: int, issuers: tuple[int, ...], reads: list[int]
+    machine: Machine, spot: Spot, addr: int, operand: int, issuers: tuple[int, ...], reads: list[int]
 ) -> tuple[Node, int]:
     """Read the bytes from ``spot`` to the end of its object, one read for each chunk.
 
@@ -131,7 +127,7 @@ def _read(
     for position, size in machine.program.chunks.of(spot.item.physical, spot.offset, spot.item.size - spot.offset):
         offset = position - spot.offset
         at = len(machine.trace.events)
-        value = machine.read(spot.cells(offset, size), addr, base + offset, asynchronous=True, issuers=issuers)
+        value = machine.read(spot.cells(offset, size), addr, offset, operand, asynchronous=True, issuers=issuers)
         first = first if offset else (value, size)
         reads.append(at)
     return first

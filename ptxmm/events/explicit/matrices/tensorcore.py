@@ -13,7 +13,6 @@ from ptxmm.events.explicit.asynchronous.copies import Sources, bytes_of
 from ptxmm.events.explicit.barriers.synchronization import place
 from ptxmm.events.explicit.machine import ADDRESS, Machine, Spot
 from ptxmm.events.explicit.values.node import Node
-from ptxmm.program.test import DESTINATION
 from ptxmm.ptx.ops import (
     COLUMN_BYTES,
     Address,
@@ -31,7 +30,7 @@ from ptxmm.ptx.ops import (
 
 _COLUMN = Type("b", 8 * COLUMN_BYTES)
 _ALIGNMENT = 16
-_PROXY_FENCE = 1
+
 _TRACKED = {"ld": TensorLoad, "st": TensorStore}
 
 
@@ -92,14 +91,14 @@ def _source(machine: Machine, descriptor: Operand, size: int | None) -> tuple[Sp
 
 
 def _read(
-    machine: Machine, spot: Spot, size: int, addr: int, base: int, common: dict[str, Any], reads: list[int]
+    machine: Machine, spot: Spot, size: int, addr: int, operand: int, common: dict[str, Any], reads: list[int]
 ) -> Sources:
     """Read ``size`` bytes of shared memory, chunk by chunk; ``reads`` gets the positions."""
     found: Sources = []
     for first, length in machine.program.chunks.of(spot.item.physical, spot.offset, size):
         offset = first - spot.offset
         reads.append(len(machine.trace.events))
-        node = machine.read(spot.cells(offset, length), addr, base + offset, **common)
+        node = machine.read(spot.cells(offset, length), addr, offset, operand, **common)
         found.append((offset, length, node))
     return found
 
@@ -107,7 +106,7 @@ def _read(
 def _proxy_fence(machine: Machine, common: dict[str, Any], reads: list[int]) -> None:
     """The implicit fence at the end of an operation that reads shared memory."""
     after = (*common["after"], *reads)
-    machine.add("PF", _PROXY_FENCE, **(common | {"after": after, "covers": tuple(reads)}))
+    machine.add("PF", operand=1, **(common | {"after": after, "covers": tuple(reads)}))
 
 
 def tensor_copy(machine: Machine, op: TensorCopy) -> None:
@@ -126,7 +125,7 @@ def tensor_copy(machine: Machine, op: TensorCopy) -> None:
     later = common | {"after": (*common["after"], *reads)}
     for offset in range(0, op.size, COLUMN_BYTES):
         value = bytes_of(machine, parts, offset, COLUMN_BYTES)
-        machine.write(spot.cells(offset, COLUMN_BYTES), value, addr, DESTINATION + offset, **later)
+        machine.write(spot.cells(offset, COLUMN_BYTES), value, addr, offset, 1, **later)
 
 
 def tensor_product(machine: Machine, op: TensorProduct) -> None:
@@ -141,7 +140,7 @@ def tensor_product(machine: Machine, op: TensorProduct) -> None:
         if source is not None:
             size = source.item.size - source.offset
             fields = common | {"issuers": issuers}
-            parts = _read(machine, source, size, addresses, k * DESTINATION, fields, reads)
+            parts = _read(machine, source, size, addresses, k, fields, reads)
             values.append(bytes_of(machine, parts, 0, COLUMN_BYTES))
     _proxy_fence(machine, common | {"issuers": issuers}, reads)
     before = list(reads)
@@ -149,13 +148,13 @@ def tensor_product(machine: Machine, op: TensorProduct) -> None:
         inside, where = machine.address(op.a, COLUMN_BYTES, alignment=COLUMN_BYTES)
         if inside is not None:
             before.append(len(machine.trace.events))
-            values.insert(0, machine.read(inside.cells(0, COLUMN_BYTES), where, DESTINATION, **common))
+            values.insert(0, machine.read(inside.cells(0, COLUMN_BYTES), where, operand=1, **common))
     if spot is None:
         machine.lose()
         return
     value = values[0] if values else machine.expressions.constant(0)
     later = common | {"after": (*common["after"], *before)}
-    machine.write(spot.cells(0, COLUMN_BYTES), value, addr, 2 * DESTINATION, **later)
+    machine.write(spot.cells(0, COLUMN_BYTES), value, addr, operand=2, **later)
 
 
 def tensor_commit(machine: Machine, op: TensorCommit) -> None:

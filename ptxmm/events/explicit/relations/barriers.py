@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ptxmm.events.explicit.barriers.mbarrier import EPOCH
 from ptxmm.events.explicit.relations.execution import Layout
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import Barrier, BarrierReduction, CopyAsyncArrive, MbarrierArrive, TensorCommit, WarpBarrier
 
 PHASES = frozenset((
@@ -90,7 +90,7 @@ def _exits(layout: Layout, arrivals: Sequence[int]) -> list[int]:
         warps = {places[t].warp for t in arrived}
         group = {t for t, place in enumerate(places) if place.warp in warps}
     threads = layout.scene.test.threads
-    exits = (layout.numbers.get(((t, len(threads[t].body), 0, 0), "EX")) for t in sorted(group - arrived))
+    exits = (layout.numbers.get((EventId(t, len(threads[t].body)), "EX")) for t in sorted(group - arrived))
     return [number for number in exits if number is not None]
 
 

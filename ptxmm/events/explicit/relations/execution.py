@@ -12,7 +12,8 @@ from ptxmm.events.explicit.barriers.exchanges import Links
 from ptxmm.events.explicit.relations.scopes import Place, owner_place, places
 from ptxmm.events.explicit.relations.tags import SETS, tags
 from ptxmm.events.explicit.trace import Cell, Event
-from ptxmm.program.test import EventId, MemoryObject, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx.ops import AsyncStore, BulkCopy
 from ptxmm.relations.concrete import Concrete
 
@@ -110,7 +111,7 @@ class Layout:
         self.open = open_
         self.links: Links = links or {}
         self.events: list[Event] = [e for events in threads for e in events]
-        self.thread_of = [e.id[0] for e in self.events]
+        self.thread_of = [e.id.thread for e in self.events]
         self.spans: list[tuple[int, int]] = []
         self.leaves: list[list[int]] = []
         self.tokens: list[tuple[int, int, EventId]] = []
@@ -126,7 +127,7 @@ class Layout:
                 f"an execution has {first + len(self.cells)} events; at most {MOST_EVENTS} are supported",
                 kind="unsupported",
             )
-        self.events += [Event((-1, i, 0, 0), "W", None, cell, cell) for i, cell in enumerate(self.cells)]
+        self.events += [Event(EventId(-1, i), "W", None, cell, cell) for i, cell in enumerate(self.cells)]
         self.algebra = Concrete(len(self.events))
         self.numbers: dict[tuple[EventId, str], int] = {(e.id, e.kind): i for i, e in enumerate(self.events)}
         self.reads = [i for i, e in enumerate(self.events) if e.kind == "R"]
@@ -160,7 +161,7 @@ class Layout:
 
     def _place(self, event: Event) -> Place:
         """The completion of a copy counts as performed by the CTA that owns the mbarrier (decision A32)."""
-        thread = event.id[0]
+        thread = event.id.thread
         if event.kind == "MBA" and event.mbarrier is not None and isinstance(event.op, BulkCopy | AsyncStore):
             return self.scene.place_of_owner(self.scene.test.objects[event.mbarrier[0]], thread)
         return self.scene.places[thread]
@@ -206,7 +207,7 @@ class Layout:
             bit = 1 << i
             for tag in tags(event):
                 sets[tag] |= bit
-            if i < self.initial_first and self.scene.test.threads[event.id[0]].placement.host:
+            if i < self.initial_first and self.scene.test.threads[event.id.thread].placement.host:
                 sets["HOST"] |= bit
             if event.mbarrier is not None and event.kind != "MBI" and not _initialised(objects, event.mbarrier):
                 sets["MBX"] |= bit

@@ -8,6 +8,7 @@ from ptxmm.events.explicit.relations.execution import Layout
 from ptxmm.events.explicit.relations.scopes import Place
 from ptxmm.events.explicit.relations.tags import scope_of
 from ptxmm.events.explicit.trace import Cell, Event
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import (
     AsyncStore,
     Atomic,
@@ -220,8 +221,8 @@ def _asynchronous_in(layout: Layout, fence: Event, space: str | None) -> int:
             continue
         covered = space is None or item.space == space.partition("::")[0]
         if covered and space == "shared::cta":
-            owner = layout.scene.place_of_owner(item, event.id[0])
-            covered = owner.cta == layout.scene.places[fence.id[0]].cta
+            owner = layout.scene.place_of_owner(item, event.id.thread)
+            covered = owner.cta == layout.scene.places[fence.id.thread].cta
         if covered:
             found |= 1 << i
     return found
@@ -245,12 +246,12 @@ def _rcov(layout: Layout) -> list[int]:
         op = fence.op
         if not isinstance(op, Fence | GenericToAsyncFence) or op.restrict is None:
             continue
-        here = layout.scene.places[fence.id[0]].cta
+        here = layout.scene.places[fence.id.thread].cta
         for j, event in enumerate(layout.events[: layout.initial_first]):
             place = event.cell if event.mbarrier is None else event.mbarrier
             if place is None or objects[place[0]].space != "shared":
                 continue
-            owner = layout.scene.place_of_owner(objects[place[0]], event.id[0])
+            owner = layout.scene.place_of_owner(objects[place[0]], event.id.thread)
             if op.restrict == "shared::cluster" or owner.cta == here:
                 rows[i] |= 1 << j
     return rows
@@ -308,16 +309,16 @@ def _lives(layout: Layout) -> list[int]:
     inside: dict[object, int] = {}
     alive = {places[t].cta for t in layout.open}
     for j, event in enumerate(layout.events[: layout.initial_first]):
-        cta = places[event.id[0]].cta
+        cta = places[event.id.thread].cta
         if not event.asynchronous and cta not in alive:
             inside[cta] = inside.get(cta, 0) | 1 << j
     for i, event in enumerate(layout.events[: layout.initial_first] if test.claims is not None else ()):
         place = event.cell if event.mbarrier is None else event.mbarrier
         if place is None or test.objects[place[0]].space != "shared":
             continue
-        owner = layout.scene.place_of_owner(test.objects[place[0]], event.id[0]).cta
+        owner = layout.scene.place_of_owner(test.objects[place[0]], event.id.thread).cta
         copied = event.asynchronous and isinstance(event.op, BulkCopy)
-        if copied or owner != places[event.id[0]].cta:
+        if copied or owner != places[event.id.thread].cta:
             rows[i] = inside.get(owner, 0)
     return rows
 
@@ -330,7 +331,7 @@ def _api_indirect(layout: Layout) -> list[int]:
     for i, row in enumerate(rows):
         rows[i] = 0
         for wait in waits if row else ():
-            first, last = places[layout.events[i].id[0]], places[wait.id[0]]
+            first, last = places[layout.events[i].id.thread], places[wait.id.thread]
             if any(p.gpu == last.gpu and not p.host and first.grid < p.grid < last.grid for p in places):
                 rows[i] |= row & 1 << layout.numbers[wait.id, "API"]
     return rows
@@ -343,12 +344,12 @@ def _trigger(layout: Layout) -> list[int]:
     launches: dict[int, int] = {}
     for i, event in enumerate(layout.events[: layout.initial_first]):
         if event.kind == "GD":
-            launches.setdefault(event.id[0], i)
+            launches.setdefault(event.id.thread, i)
     for t, i in launches.items():
         later = {p.grid for p in places if not p.host and p.gpu == places[t].gpu and p.grid > places[t].grid}
         for u, place in enumerate(places):
             if place.overlap and not place.host and place.gpu == places[t].gpu and place.grid == min(later, default=-1):
-                rows[i] |= 1 << layout.numbers[(u, -1, 0, 0), "API"]
+                rows[i] |= 1 << layout.numbers[EventId(u, -1), "API"]
     return rows
 
 
@@ -357,14 +358,14 @@ def _api(layout: Layout) -> list[int]:
     rows = [0] * len(layout.events)
     threads = layout.scene.test.threads
     for i, event in enumerate(layout.events):
-        if event.kind != "API" or event.id[1] != len(threads[event.id[0]].body):
+        if event.kind != "API" or event.id.instruction != len(threads[event.id.thread].body):
             continue
-        mine = threads[event.id[0]].placement
+        mine = threads[event.id.thread].placement
         for j, other in enumerate(layout.events):
             if other.kind != "API" or mine.host:
                 continue
-            theirs = threads[other.id[0]].placement
-            starts = other.id[1] == -1 and not theirs.overlap
+            theirs = threads[other.id.thread].placement
+            starts = other.id.instruction == -1 and not theirs.overlap
             later = not theirs.host and theirs.gpu == mine.gpu and mine.grid < theirs.grid
             if later and (starts or other.op is not None):
                 rows[i] |= 1 << j

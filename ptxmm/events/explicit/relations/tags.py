@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxmm.events.explicit.trace import Event
-from ptxmm.program.test import DESTINATION, TENSORMAP
+from ptxmm.program.identity import TENSORMAP
 from ptxmm.ptx.ops import (
     Address,
     AsyncStore,
@@ -78,7 +78,7 @@ def scope_of(event: Event) -> str | None:
 def _reduces(event: Event) -> bool:
     """Whether ``event`` is half of an element of a bulk reduction: an access of its destination."""
     op = event.op
-    return isinstance(op, BulkCopy) and op.reduction is not None and DESTINATION <= event.id[3] < TENSORMAP
+    return isinstance(op, BulkCopy) and op.reduction is not None and 0 < event.id.operand < TENSORMAP
 
 
 def tags(event: Event) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def _own(event: Event) -> tuple[str, ...]:
     if kind in ("ISS", "AW", "API", "EX"):
         return (kind,)
     if kind == "PF":
-        return ("F", "PF", "PFR") if event.id[3] == 0 else ("F", "PF")
+        return ("F", "PF", "PFR") if event.id.operand == 0 else ("F", "PF")
     if kind == "MBI":
         return ("MBI", "GEN")
     if op is None:
@@ -139,7 +139,7 @@ def _access(event: Event) -> tuple[str, ...]:
     if isinstance(op, TensorLoad | TensorStore | TensorCopy | TensorProduct):
         return (kind, "M", *_tensor(event), "WEAK")
     if isinstance(op, BulkCopy):
-        if event.id[3] == TENSORMAP:
+        if event.id.operand == TENSORMAP:
             return (kind, "M", "TMP", "WEAK")
         return (kind, "M", "ASY", *(_reduction(kind) if _reduces(event) else ("WEAK",)))
     if isinstance(op, Wgmma):
@@ -155,7 +155,7 @@ def _tensor(event: Event) -> tuple[str, ...]:
     if isinstance(op, TensorCopy):
         return ("GEN", "TEN", "TCC") if event.kind == "W" else ("ASY",)
     if isinstance(op, TensorProduct):
-        inside = event.kind == "W" or (isinstance(op.a, Address) and event.id[3] == DESTINATION)
+        inside = event.kind == "W" or (isinstance(op.a, Address) and event.id.operand == 1)
         return ("GEN", "TEN", "TCM") if inside else ("ASY",)
     return ("GEN", "TEN")
 

@@ -12,7 +12,7 @@ from ptxmm.events.symbolic.executor import Executor, Located, place_at
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, extend, merge, only, update
 from ptxmm.events.symbolic.values.floats import compute_float, is_float
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import Atomic, Element, Load, Op, Operand, Store, Type, access_bytes, elements
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -141,7 +141,7 @@ def store(run: Executor, common: Access, element: Element, value: Value, divided
         for places in columns:
             presence = run.formulas.both(common.inside, _when(run, places, len(ways) == 1))
             if presence != FALSE:
-                id_ = (*common.here[:3], element.offset + shift // 8)
+                id_ = common.here.at(element.offset + shift // 8)
                 event = run.event("W", common.op, id_, presence, common.control)
                 size = places[0].size
                 part = value if len(columns) == 1 else run.field(value, shift, 8 * size)
@@ -180,7 +180,7 @@ def load(run: Executor, common: Access, element: Element, divided: bool) -> Valu
         when = _when(run, columns[0], len(ways) == 1)
         for places in columns:
             presence = run.formulas.both(common.inside, when)
-            id_ = (*common.here[:3], element.offset + shift // 8)
+            id_ = common.here.at(element.offset + shift // 8)
             wrong = common.wrong if len(ways) == 1 else FALSE
             _, value = read(run, common.op, id_, places, presence, wrong, common.address, common.control)
             whole = value if whole is None else run.join(whole, value, shift)
@@ -194,7 +194,7 @@ def load(run: Executor, common: Access, element: Element, divided: bool) -> Valu
 
 def _atomic(run: Executor, common: Access, op: Atomic, element: Element, state: State) -> Value:
     places = [place_at(when, item, start + element.offset, element.type.bytes) for when, item, start in common.where]
-    id_ = (*common.here[:3], element.offset)
+    id_ = common.here.at(element.offset)
     event, old = read(run, op, id_, places, common.inside, common.wrong, common.address, common.control)
     values = [_operand(run, state, o, op.type, element, op.packed) for o in op.operands[element.item]]
     presence, control = event.presence, common.control
@@ -212,7 +212,7 @@ def _atomic(run: Executor, common: Access, op: Atomic, element: Element, state: 
         written = new
     else:
         written = updated(run, op.op, element.type, common.where, old, values[0])
-        if common.here[1] in run.silent:
+        if common.here.instruction in run.silent:
             same = apply(run.formulas, lambda a, b: int(a == b), old.domain, written.domain).get(1, FALSE)
             same = run.machine.either_way(same, {**old.reads, **written.reads})
             run.wrote(state, run.formulas.both(presence, -same))

@@ -12,7 +12,8 @@ from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value
 from ptxmm.events.symbolic.values.floats import compute_float, is_float
-from ptxmm.program.test import DESTINATION, EventId, MemoryObject
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Element, Multimem, Type, access_bytes, elements
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -30,8 +31,7 @@ class _At(Struct, frozen=True):
 
     def id(self, replica: int, offset: int) -> EventId:
         """The id of the access ``offset`` bytes after the address, of one location."""
-        thread, pc, round_, _ = self.here
-        return thread, pc, round_, replica * DESTINATION + offset
+        return self.here.at(offset, replica)
 
 
 def multimem(

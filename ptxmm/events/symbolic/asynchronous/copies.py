@@ -25,9 +25,10 @@ from ptxmm.events.symbolic.executor import AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value, only
 from ptxmm.events.symbolic.values.mapping import RANKS, mapped
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.groups import same_group
 from ptxmm.program.shared.legality import apart
-from ptxmm.program.test import DESTINATION, EventId, MemoryObject
+from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Element, Imm, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -92,7 +93,7 @@ def copy_async_arrive(
     if not op.noinc:
         step = run.sync(SyncEvent(here, "mb.increment", op, presence, run.machine.new_step(), place=place))
         presence = run.passes(state, step)
-    event = member(run, issued, "MBA", 0, presence)
+    event = member(run, issued, "MBA", presence)
     event.mbarriers, event.address = place, address.reads
     event.after = [
         e
@@ -140,8 +141,8 @@ def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence
         for k, found in enumerate(to):
             if found is not None:
                 _deliver(run, op, issued, k, *found, length, parts, held, writing, op.type)
-        for part in (0, 1):
-            member(run, issued, "PF", part, held)
+        for operand in (0, 1):
+            member(run, issued, "PF", held, operand=operand)
     run.wrote(state, presence)
     enqueue(state, issued)
 
@@ -209,9 +210,8 @@ def _deliver(
         return
     assert type_ is not None
     for start in range(0, size, type_.bytes):
-        operand = bytes_of(run, parts, start, type_.bytes)
-        part = (1 + k) * DESTINATION + start
-        reduce_element(run, issued, op.reduction, type_, part, item, offset + start, operand, presence, address)
+        operand, id_ = bytes_of(run, parts, start, type_.bytes), issued.here.at(start, 1 + k)
+        reduce_element(run, issued, op.reduction, type_, id_, item, offset + start, operand, presence, address)
 
 
 # -- asynchronous stores --
@@ -239,16 +239,15 @@ def async_store(run: Executor, op: AsyncStore, here: EventId, state: State, pres
         item, offset = to
         for start, _, value in parts:
             if op.reduction is not None:
-                reduce_element(
-                    run, issued, op.reduction, op.type, start, item, offset + start, value, held, target.reads
-                )
+                id_ = here.at(start)
+                reduce_element(run, issued, op.reduction, op.type, id_, item, offset + start, value, held, target.reads)
                 continue
             element = Element(start, op.type, 0, 0)
             columns = pieces(run, [(TRUE, item, offset)], start, element.type.bytes, len(values) > 1)[0]
             for places in columns:
                 place = places[0]
                 inner = place.offset - offset - start
-                event = member(run, issued, "W", place.offset - offset, held)
+                event = member(run, issued, "W", held, place.offset - offset)
                 piece = run.field(value, 8 * inner, 8 * place.size)
                 event.places, event.value = places, piece.domain
                 event.address, event.data = target.reads, piece.reads

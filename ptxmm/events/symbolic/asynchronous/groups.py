@@ -16,8 +16,9 @@ from ptxmm.events.symbolic.event import Event, Operation, SyncEvent
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, only
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.legality import Role
-from ptxmm.program.test import DESTINATION, EventId, MemoryObject
+from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Op, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -47,8 +48,9 @@ def issue(run: Executor, op: Op, kind: str, here: EventId, presence: Formula, co
     return Issued(op, here, presence, control, number, operation, {})
 
 
-def member(run: Executor, issued: Issued, kind: str, part: int, presence: Formula) -> Event:
-    event = run.event(kind, issued.op, (*issued.here[:3], part), presence, issued.control)
+def member(run: Executor, issued: Issued, kind: str, presence: Formula, offset: int = 0, operand: int = 0) -> Event:
+    """An event of the operation; ``offset`` and ``operand`` as in ``EventId``."""
+    event = run.event(kind, issued.op, issued.here.at(offset, operand), presence, issued.control)
     join(issued, event)
     return event
 
@@ -95,16 +97,17 @@ def read_source(
     size: int,
     presence: Formula,
     address: Reads,
-    part: int = 0,
+    begin: int = 0,
+    operand: int = 0,
 ) -> list[Part]:
     """Read ``size`` bytes at ``offset`` of ``item``, divided as the other accesses of the test divide them.
 
-    ``part``: that of the id of the first byte.
+    They are those of the ``operand`` from ``begin`` on.
     """
     parts: list[Part] = []
     for start, length in run.machine.chunks(item.physical, offset, size) if size else ():
         ((places,),) = pieces(run, [(TRUE, item, start)], 0, length, False)
-        id_ = (*issued.here[:3], part + start - offset)
+        id_ = issued.here.at(begin + start - offset, operand)
         event, value = read(run, issued.op, id_, places, presence, FALSE, address, issued.control)
         join(issued, event)
         parts.append((start - offset, length, value))
@@ -146,7 +149,7 @@ def write_part(
         position = begin + start - offset
         value = bytes_of(run, parts, position, length)
         ((places,),) = pieces(run, [(TRUE, item, start)], 0, length, False)
-        event = member(run, issued, "W", (1 + k) * DESTINATION + position, presence)
+        event = member(run, issued, "W", presence, position, 1 + k)
         event.places, event.value, event.address, event.data = places, value.domain, address, value.reads
 
 
@@ -155,7 +158,7 @@ def reduce_element(
     issued: Issued,
     op: str,
     type_: Type,
-    part: int,
+    id_: EventId,
     item: MemoryObject,
     offset: int,
     operand: Value,
@@ -165,11 +168,11 @@ def reduce_element(
     """Read and write one element of the destination of a reduction."""
     where = [(TRUE, item, offset)]
     ((places,),) = pieces(run, where, 0, type_.bytes, False)
-    id_ = (*issued.here[:3], part)
     event, old = read(run, issued.op, id_, places, presence, FALSE, address, issued.control)
     join(issued, event)
     new = updated(run, op, type_, where, old, operand)
-    write = member(run, issued, "W", part, presence)
+    write = run.event("W", issued.op, id_, presence, issued.control)
+    join(issued, write)
     write.places, write.value, write.address, write.data = places, new.domain, address, new.reads
 
 
@@ -178,7 +181,7 @@ def complete_tx(
 ) -> None:
     """``complete_tx`` of ``size`` bytes on the mbarrier at ``offset`` of ``item``; ``address``: what the places and the
     size of the operation depend on."""
-    event = member(run, issued, "MBA", k * DESTINATION, presence)
+    event = member(run, issued, "MBA", presence, operand=k)
     event.mbarriers, event.address = {(item.physical, offset): TRUE}, address
     event.home = item.owner
     step = SyncEvent(event.id, "mb.complete", issued.op, presence, run.machine.new_step(), amount=only(size))
@@ -198,14 +201,14 @@ def commit(op: AsyncCommit, state: State) -> None:
 def wait(run: Executor, op: AsyncWait, here: EventId, state: State, presence: Formula, control: Reads) -> None:
     """``wait_group`` and ``wait_all``: an event after what completes the groups that it waits for."""
     done = waited(op, state)
-    kind, part = ("W", None) if op.kind == "cp.async" else ("PF", 0 if op.read else 1)
+    kind, operand = ("W", None) if op.kind == "cp.async" else ("PF", 0 if op.read else 1)
     event = run.event("AW", op, here, presence, control)
     events = run.machine.events
     event.after = [
         e
         for n in done
         for e in run.machine.operations[n].events
-        if events[e].kind == kind and part in (None, events[e].id[3])
+        if events[e].kind == kind and operand in (None, events[e].id.operand)
     ]
 
 

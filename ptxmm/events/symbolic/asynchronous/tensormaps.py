@@ -7,8 +7,8 @@ from ptxmm.events.symbolic.event import Place
 from ptxmm.events.symbolic.executor import Executor, Located, place_at
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.tensors import field_place
-from ptxmm.program.test import DESTINATION, EventId
 from ptxmm.ptx.ops import TensormapCopyFence, TensormapFence, TensormapReplace
 from ptxmm.relations.formula import FALSE, Formula
 
@@ -59,7 +59,7 @@ def copy_fence(
     inside = run.formulas.all([presence, -wrong, -stray])
     _, value = read(run, op, here, _places(frm), inside, run.formulas.either(wrong, stray), source.reads, control)
     if inside != FALSE:
-        write = run.event("W", op, (*here[:3], DESTINATION), inside, control)
+        write = run.event("W", op, here.at(0, 1), inside, control)
         write.places, write.value, write.stage = _places(to), value.domain, 1
         write.address, write.data = target.reads, value.reads
         run.wrote(state, inside)

@@ -28,9 +28,10 @@ from ptxmm.events.symbolic.asynchronous.groups import (
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value, signed
+from ptxmm.program.identity import TENSORMAP, EventId
 from ptxmm.program.shared.legality import Role
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES, Tensor, decode
-from ptxmm.program.test import DESTINATION, TENSORMAP, EventId, MemoryObject
+from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Address, BulkCopy, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -51,7 +52,7 @@ def tensor_copy(
     for when, item, offset in where:
         held = run.formulas.all([presence, when, -wrong])
         ((places,),) = pieces(run, [(TRUE, item, offset)], 0, TENSORMAP_BYTES, False)
-        id_ = (*issued.here[:3], TENSORMAP)
+        id_ = issued.here.at(0, TENSORMAP)
         event, content = read(run, op, id_, places, held, FALSE, base.reads, issued.control)
         join(issued, event)
         _described(run, op, issued, state, held, content, coordinates, reads_of(run, base, content, *coordinates))
@@ -106,8 +107,8 @@ def _described(
             parts = read_source(run, issued, *known[0], tensor.size, held, both)
             for row in rows:
                 _write_row(run, op, issued, tensor.type, row, parts, held, reads)
-        for part in (0, 1):
-            member(run, issued, "PF", part, held)
+        for operand in (0, 1):
+            member(run, issued, "PF", held, operand=operand)
 
 
 def _rows(run: Executor, op: BulkCopy, tensor: Tensor, start: list[int], presence: Formula) -> list[Row] | None:
@@ -158,9 +159,8 @@ def _write_row(
         write_part(run, issued, 0, item, offset, size, parts, presence, address, begin)
         return
     for start in range(0, size, type_.bytes):
-        operand = bytes_of(run, parts, begin + start, type_.bytes)
-        part = DESTINATION + begin + start
-        reduce_element(run, issued, op.reduction, type_, part, item, offset + start, operand, presence, address)
+        operand, id_ = bytes_of(run, parts, begin + start, type_.bytes), issued.here.at(begin + start, 1)
+        reduce_element(run, issued, op.reduction, type_, id_, item, offset + start, operand, presence, address)
 
 
 __all__ = ["tensor_copy"]

@@ -10,7 +10,8 @@ from msgspec import Struct
 from ptxmm.events.symbolic.barriers.paths import Arrival, arrivals
 from ptxmm.events.symbolic.barriers.state import Key, Members
 from ptxmm.events.symbolic.event import ThreadEvents
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Barrier, Imm
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 

@@ -57,7 +57,7 @@ class Exchanges:
         for arrival in scenario.arrivals:
             phase = phases.get(arrival.id)
             if phase is not None and (arrival.id, arrival.kind) in self.steps:
-                groups.setdefault((self.shared.object_of(arrival.id[0], arrival), phase), set()).add(arrival)
+                groups.setdefault((self.shared.object_of(arrival.id.thread, arrival), phase), set()).add(arrival)
         for found in groups.values():
             group = frozenset(found)
             for arrival in group:
@@ -73,7 +73,7 @@ class Exchanges:
         return [(e, f) for e in events if (f := matches(self.formulas, e, arrival)) != FALSE]
 
     def _of(self, arrival: Arrival, group: Collection[Arrival]) -> Iterator[Returned]:
-        by_thread = {a.id[0]: a for a in group}
+        by_thread = {a.id.thread: a for a in group}
         givers = self._givers(arrival, by_thread)
         if givers is None:
             return
@@ -92,8 +92,8 @@ class Exchanges:
         """The threads whose sources occur in what ``arrival`` returns; None if one of them is not there."""
         if not arrival.operation.startswith("shfl."):
             return sorted(group)
-        lanes = self.shared.lanes(arrival.id[0])
-        source, _ = source_lane(arrival.operation.split(".")[1], lanes.index(arrival.id[0]), *arrival.operands)
+        lanes = self.shared.lanes(arrival.id.thread)
+        source, _ = source_lane(arrival.operation.split(".")[1], lanes.index(arrival.id.thread), *arrival.operands)
         if source >= len(lanes) or lanes[source] not in group:
             return None
         return [lanes[source]]
@@ -111,14 +111,14 @@ class Exchanges:
                 typ = Type(type_[0], 32)
                 return self._fold(lambda a, b: compute(mode, typ, [a, b]), domains)
             case "match", _:
-                return self._match(mode, arrival.id[0], sources)
+                return self._match(mode, arrival.id.thread, sources)
             case "vote", "all":
                 return self._fold(lambda a, b: a & b, domains)
             case "vote", "any":
                 return self._fold(lambda a, b: a | b, domains)
             case "vote", "uni":
                 return self._map(lambda v: int(v != _MIXED), self._fold(_agreed, domains))
-        bits = self._lane_bits(arrival.id[0], sources)
+        bits = self._lane_bits(arrival.id.thread, sources)
         return self._fold(lambda a, b: a | b, [self._scaled(d, bits[t]) for t, d in sources.items()])
 
     def _reduced(self, name: str, sources: dict[int, Domain]) -> Domain:

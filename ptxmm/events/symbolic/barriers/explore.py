@@ -19,8 +19,8 @@ from ptxmm.events.symbolic.barriers.mbarrier import EPOCH, Counts, Done, perform
 from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object
 from ptxmm.events.symbolic.barriers.state import Barrier, Item, Key, Log, Members, State
 from ptxmm.events.symbolic.event import Mbarrier
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.convergence import divergent as not_together
-from ptxmm.program.test import EventId
 
 Facts = dict[int, tuple[int, tuple[EventId, ...]]]
 """The facts of each run, with the loose facts and the order of one run that has them; facts are bits."""
@@ -213,7 +213,7 @@ class _Runs:
                 return _Wrong(why, True)
             other = divergent(self.shared, state, thread, step)
             if other is not None:
-                return _Wrong(not_together(self.shared.test, thread, step.id[1], other), True)
+                return _Wrong(not_together(self.shared.test, thread, step.id.instruction, other), True)
             why = cta_misuse(self.shared, state, thread, step) if step.kind.startswith("bar.") else None
             return None if why is None else _Wrong(why, False)
         why = unsound(step)
@@ -345,8 +345,8 @@ class _Runs:
                 if going_on or moved != state:
                     stack.append((moved, going_on, log, None, False))
                     continue
-            if any(t[0] not in state.nodes[t[0][0]].refers for t in state.tokens):
-                kept = frozenset(t for t in state.tokens if t[0] in state.nodes[t[0][0]].refers)
+            kept = frozenset(t for t in state.tokens if t[0] in state.nodes[t[0].thread].refers)
+            if kept != state.tokens:
                 state = state.moved(state.nodes, state.flying, state.places, kept)
             yield state, log
 

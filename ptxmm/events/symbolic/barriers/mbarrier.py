@@ -6,7 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.paths import Arrival
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 
 MOST = (1 << 20) - 1
 """The greatest count of arrivals and of bytes (9.7.14.15.2)."""

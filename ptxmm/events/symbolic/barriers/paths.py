@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ptxmm.events.symbolic.event import Mbarrier, SyncEvent, ThreadEvents
 from ptxmm.events.symbolic.values.domain import Domain
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
 DEPTH = 6

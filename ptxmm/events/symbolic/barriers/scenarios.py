@@ -15,7 +15,8 @@ from ptxmm.events.symbolic.barriers.mbarrier import Counts, initial_counts
 from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object, matches, paths
 from ptxmm.events.symbolic.barriers.state import Item, Members, cta_key, members
 from ptxmm.events.symbolic.event import Mbarrier, ThreadEvents
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 from ptxmm.relations.formula import FALSE, Formulas
 
 

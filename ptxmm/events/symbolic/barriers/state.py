@@ -6,8 +6,9 @@ from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.mbarrier import Counts
 from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.convergence import others
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.test import Test
 
 Key = tuple[object, ...]
 """A CTA, a warp or a cluster; or a barrier, as ``phases_paths.Object``."""

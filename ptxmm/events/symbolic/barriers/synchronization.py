@@ -6,7 +6,7 @@ from ptxmm.events.symbolic.event import Event, Mbarrier, SyncEvent
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, merge, only
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import (
     Address,
@@ -38,7 +38,7 @@ def barrier(run: Executor, op: Barrier, here: EventId, state: State, presence: F
     kind = "bar.sync" if op.kind == "sync" else "bar.arrive"
     number = run.machine.new_step()
     step = run.sync(SyncEvent(here, kind, op, presence, number, identifier.domain, _of(count), op.instance))
-    step.aligned = run.aligned.get(here[1])
+    step.aligned = run.aligned.get(here.instruction)
     presence = run.passes(state, step)
     if op.kind == "sync":
         run.event("BW", op, here, presence, control)
@@ -82,7 +82,7 @@ def barrier_reduction(
     _arrives(run, op, here, presence, control, identifier, count)
     step = SyncEvent(here, "bar.red", op, presence, run.machine.new_step(), identifier.domain, _of(count))
     step.operation, step.source = op.op, source
-    step.aligned = run.aligned.get(here[1])
+    step.aligned = run.aligned.get(here.instruction)
     result = run.exchanged(step, [], run.width(op.dst.name))
     run.event("BW", op, here, run.passes(state, run.sync(step)), control)
     run.assign(state, op.dst.name, result, condition, op)
@@ -103,7 +103,7 @@ def cluster_barrier(
 ) -> None:
     """``barrier.cluster.arrive``, which goes on, or ``.wait``."""
     step = run.sync(SyncEvent(here, f"cluster.{op.kind}", op, presence, run.machine.new_step()))
-    step.aligned = run.aligned.get(here[1])
+    step.aligned = run.aligned.get(here.instruction)
     passes = run.passes(state, step)
     if op.kind == "arrive":
         run.event("CA", op, here, presence, control)
@@ -115,7 +115,7 @@ def gather(run: Executor, op: Op, here: EventId, state: State, presence: Formula
     """An ``.aligned`` instruction that is no barrier: its thread waits until all of the warp execute it."""
     everyone = run.constant((1 << len(run.machine.members.lanes(run.index))) - 1)
     step = SyncEvent(here, "warp.exchange", op, presence, run.machine.new_step(), mask=everyone.domain)
-    step.operation, step.aligned = "aligned", run.aligned[here[1]]
+    step.operation, step.aligned = "aligned", run.aligned[here.instruction]
     run.passes(state, run.sync(step))
 
 

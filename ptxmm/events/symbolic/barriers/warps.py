@@ -11,7 +11,7 @@ from ptxmm.events.symbolic.event import SyncEvent
 from ptxmm.events.symbolic.executor import AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Value
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import Imm, WarpExchange
 from ptxmm.relations.formula import Formula
 

@@ -19,8 +19,8 @@ from ptxmm.events.symbolic.event import Operation
 from ptxmm.events.symbolic.executor import ADDRESS, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
-from ptxmm.program.test import DESTINATION, EventId
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, Element, LoadMatrix, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -128,11 +128,11 @@ def wgmma(
         for k, (place, descriptor) in enumerate(zip(found, descriptors, strict=True)):
             assert place is not None
             item, offset = place
-            base = k * DESTINATION
-            parts = read_source(run, issued, item, offset, item.size - offset, held, descriptor.reads, base)
+            size = item.size - offset
+            parts = read_source(run, issued, item, offset, size, held, descriptor.reads, operand=k)
             if k == 0:
                 arms.append((when, parts[0][2]))
-        member(run, issued, "PF", 1, held)
+        member(run, issued, "PF", held, operand=1)
     if outside or not arms:
         arms.append((run.formulas.any(outside) if outside else TRUE, run.constant(0)))
     value = run.one_of(arms)

@@ -26,7 +26,7 @@ from ptxmm.events.symbolic.event import SyncEvent
 from ptxmm.events.symbolic.executor import ADDRESS, Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value, only
-from ptxmm.program.test import DESTINATION, EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import (
     COLUMN_BYTES,
     Address,
@@ -90,25 +90,23 @@ def _there(run: Executor, issued: Issued, at: int, columns: int) -> bool:
     return locate(run, issued.op, at, size, issued.presence, alignment=COLUMN_BYTES) is not None
 
 
-def _write(run: Executor, issued: Issued, at: int, part: int, value: Value) -> None:
-    """Write the column at the address ``at``."""
+def _write(run: Executor, issued: Issued, at: int, value: Value, offset: int = 0, operand: int = 0) -> None:
+    """Write the column at the address ``at``, which is ``offset`` bytes after the ``operand``."""
     found = locate(run, issued.op, at, COLUMN_BYTES, issued.presence)
     if found is None:
         return
-    item, offset = found
-    ((places,),) = pieces(run, [(TRUE, item, offset)], 0, COLUMN_BYTES, False)
-    event = member(run, issued, "W", part, issued.presence)
+    ((places,),) = pieces(run, [(TRUE, *found)], 0, COLUMN_BYTES, False)
+    event = member(run, issued, "W", issued.presence, offset, operand)
     event.places, event.value, event.data = places, value.domain, value.reads
 
 
-def _read(run: Executor, issued: Issued, at: int, part: int) -> Value:
-    """Read the column at the address ``at``."""
+def _read(run: Executor, issued: Issued, at: int, offset: int = 0, operand: int = 0) -> Value:
+    """Read the column at the address ``at``, which is ``offset`` bytes after the ``operand``."""
     found = locate(run, issued.op, at, COLUMN_BYTES, issued.presence)
     if found is None:
         return run.constant(0)
-    item, offset = found
-    ((places,),) = pieces(run, [(TRUE, item, offset)], 0, COLUMN_BYTES, False)
-    id_ = (*issued.here[:3], part)
+    ((places,),) = pieces(run, [(TRUE, *found)], 0, COLUMN_BYTES, False)
+    id_ = issued.here.at(offset, operand)
     event, value = read(run, issued.op, id_, places, issued.presence, FALSE, {}, issued.control)
     join(issued, event)
     return value
@@ -125,14 +123,14 @@ def _load(run: Executor, op: TensorLoad, issued: Issued, state: State, condition
 def _store(run: Executor, op: TensorStore, issued: Issued, state: State) -> None:
     at = _column(run, op.address, state)
     for i, operand in enumerate(op.values if _there(run, issued, at, len(op.values)) else ()):
-        _write(run, issued, at + COLUMN_BYTES * i, COLUMN_BYTES * i, run.operand(state, operand, B32))
+        _write(run, issued, at + COLUMN_BYTES * i, run.operand(state, operand, B32), COLUMN_BYTES * i)
 
 
 def _matrix(
-    run: Executor, issued: Issued, state: State, descriptor: Operand, size: int | None, base: int
+    run: Executor, issued: Issued, state: State, descriptor: Operand, size: int | None, operand: int = 0
 ) -> list[tuple[Formula, list[Part]]]:
-    """Read a matrix of shared memory, to the end of its object where it has no ``size``; for each place what it is:
-    nothing, outside every object."""
+    """Read a matrix of shared memory, the ``operand``, to the end of its object where it has no ``size``; for each
+    place what it is: nothing, outside every object."""
     value = run.described(run.operand(state, descriptor, ADDRESS))
     found: list[tuple[Formula, list[Part]]] = []
     for when, (number,) in combinations_of(run, [value]):
@@ -145,7 +143,8 @@ def _matrix(
         else:
             item, offset = where
             length = item.size - offset if size is None else size
-            found.append((when, read_source(run, issued, item, offset, length, held, value.reads, base)))
+            parts = read_source(run, issued, item, offset, length, held, value.reads, operand=operand)
+            found.append((when, parts))
     return found
 
 
@@ -157,28 +156,28 @@ def _of(run: Executor, matrix: list[tuple[Formula, list[Part]]], offset: int) ->
 
 def _copy(run: Executor, op: TensorCopy, issued: Issued, state: State) -> None:
     at = _column(run, op.dst, state)
-    matrix = _matrix(run, issued, state, op.src, op.size, 0)
-    member(run, issued, "PF", 1, issued.presence)
+    matrix = _matrix(run, issued, state, op.src, op.size)
+    member(run, issued, "PF", issued.presence, operand=1)
     for offset in range(0, op.size if _there(run, issued, at, op.size // COLUMN_BYTES) else 0, COLUMN_BYTES):
-        _write(run, issued, at + offset, DESTINATION + offset, _of(run, matrix, offset))
+        _write(run, issued, at + offset, _of(run, matrix, offset), offset, 1)
 
 
 def _product(run: Executor, op: TensorProduct, issued: Issued, state: State) -> None:
     at = _column(run, op.dst, state)
-    matrix = _matrix(run, issued, state, op.b, None, 0)
+    matrix = _matrix(run, issued, state, op.b, None)
     value = _of(run, matrix, 0)
     if isinstance(op.a, Address):
         column = _column(run, op.a, state)
-        value = _read(run, issued, column, DESTINATION)
+        value = _read(run, issued, column, operand=1)
     else:
-        _matrix(run, issued, state, op.a, None, DESTINATION)
-    member(run, issued, "PF", 1, issued.presence)
-    _write(run, issued, at, 2 * DESTINATION, value)
+        _matrix(run, issued, state, op.a, None, 1)
+    member(run, issued, "PF", issued.presence, operand=1)
+    _write(run, issued, at, value, operand=2)
 
 
 def _commit(run: Executor, op: TensorCommit, issued: Issued, state: State) -> None:
     place, presence, address = mbarriers(run, op, state, op.address, issued.presence, op.space)
-    event = member(run, issued, "MBA", 0, presence)
+    event = member(run, issued, "MBA", presence)
     event.mbarriers, event.address = place, reads_of(run, address)
     step = SyncEvent(issued.here, "mb.arrive", op, presence, run.machine.new_step(), count=only(1), place=place)
     step.asynchronous = True

@@ -14,7 +14,8 @@ from ptxmm.events.symbolic.executor import AMOUNT, Executor, Located, place_at
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value, only
 from ptxmm.events.symbolic.values.undetermined import write_at
-from ptxmm.program.test import EventId, MemoryObject
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Operand, Type, Wmma, WmmaLoad, WmmaStore
 from ptxmm.relations.formula import FALSE, Formula
 
@@ -34,7 +35,7 @@ def load(
     for when, item, begin, stride in places:
         for offset, size in _accesses(run, op, item, begin, stride):
             at = [place_at(when, item, begin + offset, size)]
-            id_ = (*here[:3], offset)
+            id_ = here.at(offset)
             _, value = read(run, op, id_, at, run.formulas.both(presence, when), FALSE, found, control)
             reads = run.machine.union(reads, value.reads)
     part = Value(only(0), run.machine.expressions.leaf(32, "fragment", here), reads)
@@ -51,7 +52,7 @@ def store(run: Executor, op: WmmaStore, here: EventId, state: State, presence: F
         held = run.formulas.both(presence, when)
         for offset, size in _accesses(run, op, item, begin, stride):
             at = place_at(when, item, begin + offset, size)
-            write_at(run, op, op.content, (*here[:3], offset), [at], held, found, data, control)
+            write_at(run, op, op.content, here.at(offset), [at], held, found, data, control)
         run.wrote(state, held)
 
 

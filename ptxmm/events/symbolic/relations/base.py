@@ -167,7 +167,7 @@ class Base:
         rows = [0] * self.algebra.size
         seen: dict[int, int] = {}
         ordered = [e for e in reversed(self.program.events) if not e.asynchronous]
-        for _, parts in groupby(ordered, key=lambda e: e.id[:3]):
+        for _, parts in groupby(ordered, key=lambda e: e.id.instance):
             group = list(parts)  # the last part first
             after = seen.get(group[0].thread, 0)
             everything = after

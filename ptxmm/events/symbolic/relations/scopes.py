@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.scenarios import cta_key
 from ptxmm.events.symbolic.event import Event
-from ptxmm.program.test import DESTINATION, TENSORMAP, Test
+from ptxmm.program.identity import TENSORMAP
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import (
     AsyncStore,
     Atomic,
@@ -35,7 +36,7 @@ def scope_of(event: Event) -> str | None:
                 return op.scope
             if isinstance(op, AsyncStore) and op.reduction is not None:
                 return "cluster"
-            if isinstance(op, BulkCopy) and op.reduction is not None and DESTINATION <= event.id[3] < TENSORMAP:
+            if isinstance(op, BulkCopy) and op.reduction is not None and 0 < event.id.operand < TENSORMAP:
                 return "gpu"
         case "F":
             if isinstance(op, Fence | TensormapFence | TensormapCopyFence):

@@ -15,7 +15,8 @@ from ptxmm.events.symbolic.event import Event, Mbarrier, Operation
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.relations.tags import in_tensor_memory
 from ptxmm.events.symbolic.variants import NONE, Alternatives
-from ptxmm.program.test import TENSORMAP, Test
+from ptxmm.program.identity import TENSORMAP
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import (
     AsyncStore,
     Atomic,
@@ -71,7 +72,7 @@ def _by_phase(program: Program, steps: tuple[str, ...], arrive: str, wait: str) 
 
 def _barrier(test: Test, step: Arrival) -> object:
     """The barrier that a step is at."""
-    thread = step.id[0]
+    thread = step.id.thread
     cta, place = cta_key(test, thread), test.threads[thread].placement
     if step.kind.startswith("bar."):
         return cta, step.instance, step.barrier
@@ -111,7 +112,7 @@ def exitphase(program: Program) -> Iterator[Item]:
             if phase is not None and step.kind in _MEETING:
                 groups.setdefault((step.kind.partition(".")[0], _barrier(program.test, step), phase), []).append(step)
         for steps in groups.values():
-            gone = _awaited(shared, steps).difference(step.id[0] for step in steps)
+            gone = _awaited(shared, steps).difference(step.id.thread for step in steps)
             for t, step in product(sorted(gone), steps):
                 if t in exits:
                     yield from ((exits[t].number, wait.number, selector) for wait in waits.get(step.id, ()))
@@ -123,14 +124,14 @@ _MEETING = ("bar.sync", "bar.arrive", "bar.red", "warp.sync", "cluster.arrive", 
 def _awaited(shared: Members, steps: list[Arrival]) -> set[int]:
     """The threads that a phase of a barrier waits for unless they have exited; ``steps``: what they do in it."""
     first = steps[0]
-    mine = first.id[0]
+    mine = first.id.thread
     if first.kind == "warp.sync":
         return {t for lane, t in enumerate(shared.lanes(mine)) if (first.mask or 0) >> lane & 1}
     if first.kind.startswith("cluster."):
         return {t for t, cluster in enumerate(shared.clusters) if cluster == shared.clusters[mine]}
     if first.count is None:
         return {t for t, cta in enumerate(shared.ctas) if cta == shared.ctas[mine]}
-    return {t for step in steps for t in shared.lanes(step.id[0])}
+    return {t for step in steps for t in shared.lanes(step.id.thread)}
 
 
 def mbphase(program: Program) -> Iterator[Item]:
@@ -313,10 +314,10 @@ def aord(program: Program) -> Iterator[Item]:
     for operation, events in _operations(program):
         reads = [e for e in events if e.kind == "R"]
         writes = [e for e in events if e.kind == "W"]
-        fences = {part: [e for e in events if e.kind == "PF" and e.id[3] == part] for part in (0, 1)}
+        fences = {part: [e for e in events if e.kind == "PF" and e.id.operand == part] for part in (0, 1)}
         completions = [e for e in events if e.kind == "MBA"]
-        maps = [e for e in reads if e.id[3] == TENSORMAP]
-        rest = [e for e in reads if e.id[3] != TENSORMAP]
+        maps = [e for e in reads if e.id.operand == TENSORMAP]
+        rest = [e for e in reads if e.id.operand != TENSORMAP]
         steps = [(maps, rest), (reads, writes), (reads, fences[0]), (reads, fences[1]), (writes, fences[1])]
         steps.append((fences[1] if operation.kind == "bulk" else writes, completions))
         for before, after in steps:
@@ -358,12 +359,12 @@ def _fences(program: Program, fence: Event, access: Event) -> Formula:
     op = fence.op
     if not isinstance(op, ProxyFence):  # the implicit one of a copy
         same = fence.operation == access.operation
-        return TRUE if same and (fence.id[3] == 1 or access.kind == "R") else FALSE
+        return TRUE if same and (fence.id.operand == 1 or access.kind == "R") else FALSE
     if op.kind != "async":
         return TRUE if isinstance(access.op, Load | Store | Atomic) and access.op.proxy == op.kind else FALSE
     covered = access.asynchronous and (
         isinstance(access.op, AsyncStore)
-        or (access.id[3] != TENSORMAP and program.operation(access).kind in ("bulk", "wgmma"))
+        or (access.id.operand != TENSORMAP and program.operation(access).kind in ("bulk", "wgmma"))
         or (program.operation(access).kind == "tensor" and not in_tensor_memory(access))
     )
     if not covered:
@@ -388,7 +389,7 @@ def _lies_in(test: Test, key: str, space: str | None, fence: Event) -> bool:
 def tmcov(program: Program) -> Iterator[Item]:
     """Acquire fences of the tensormap proxy and the reads of tensor maps within their 128 bytes."""
     fences = [e for e in program.events if e.covers]
-    reads = [e for e in program.events if e.kind == "R" and e.id[3] == TENSORMAP] if fences else []
+    reads = [e for e in program.events if e.kind == "R" and e.id.operand == TENSORMAP] if fences else []
     for fence, read in product(fences, reads):
         inside = [
             program.formulas.both(p.when, q.when)
@@ -448,8 +449,8 @@ def api(program: Program) -> Iterator[Item]:
         mine, other = (program.test.threads[e.thread].placement for e in (a, b))
         if mine.host or other.host or mine.gpu != other.gpu or mine.grid >= other.grid:
             continue
-        ends = a.id[1] == len(program.test.threads[a.thread].body)
-        starts, waits = b.id[1] == -1, 0 <= b.id[1] < len(program.test.threads[b.thread].body)
+        ends = a.id.instruction == len(program.test.threads[a.thread].body)
+        starts, waits = b.id.instruction == -1, 0 <= b.id.instruction < len(program.test.threads[b.thread].body)
         if ends and (waits or (starts and not other.overlap)):
             yield a.number, b.number, TRUE
 
@@ -460,7 +461,7 @@ def api_indirect(program: Program) -> Iterator[Item]:
     for a, b, when in api(program):
         mine, other = (program.test.threads[program.events[e].thread].placement for e in (a, b))
         between = any(gpu == mine.gpu and mine.grid < grid < other.grid for gpu, grid in grids)
-        if between and program.events[b].id[1] >= 0:
+        if between and program.events[b].id.instruction >= 0:
             yield a, b, when
 
 
@@ -468,7 +469,7 @@ def trigger(program: Program) -> Iterator[Item]:
     """``griddepcontrol.launch_dependents``, the first of its thread (9.7.14.13: others do nothing more), and the starts
     of the threads of the next grid of the GPU, if that may start before this one ends."""
     launches = [e for e in program.events if e.kind == "GD"]
-    starts = [e for e in program.events if e.kind == "API" and e.id[1] == -1] if launches else []
+    starts = [e for e in program.events if e.kind == "API" and e.id.instruction == -1] if launches else []
     placements = [t.placement for t in program.test.threads]
     for a, b in product(launches, starts):
         mine, other = placements[a.thread], placements[b.thread]

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.relations.scopes import scope_of
-from ptxmm.program.test import DESTINATION, TENSORMAP, Test
+from ptxmm.program.identity import TENSORMAP
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import (
     Address,
     AsyncStore,
@@ -90,7 +91,7 @@ def _proxy_fence(event: Event) -> Iterable[str]:
     """The proxy of an explicit fence; the implicit ones of a copy are told by what they fence."""
     op = event.op
     if not isinstance(op, ProxyFence):
-        return ("PFR",) if event.id[3] == 0 else ()
+        return ("PFR",) if event.id.operand == 0 else ()
     return () if op.kind == "async" else (PROXIES[op.kind],)
 
 
@@ -118,7 +119,7 @@ def _access(event: Event, scope: str | None) -> Iterable[str]:
         if in_tensor_memory(event) and isinstance(op, TensorCopy | TensorProduct):
             yield "TCC" if isinstance(op, TensorCopy) else "TCM"
     elif isinstance(op, BulkCopy | Wgmma):
-        yield "TMP" if event.id[3] == TENSORMAP else "ASY"
+        yield "TMP" if event.id.operand == TENSORMAP else "ASY"
     else:
         yield "GEN"
     if isinstance(op, AsyncStore):
@@ -145,7 +146,7 @@ def in_tensor_memory(event: Event) -> bool:
     op = event.op
     if event.kind == "W" or isinstance(op, TensorLoad):
         return isinstance(op, TensorLoad | TensorStore | TensorCopy | TensorProduct)
-    return isinstance(op, TensorProduct) and isinstance(op.a, Address) and event.id[3] == DESTINATION
+    return isinstance(op, TensorProduct) and isinstance(op.a, Address) and event.id.operand == 1
 
 
 def _order(event: Event, op: Load | Store | Atomic) -> Iterable[str]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.program import Cell, initial_value
-from ptxmm.program.test import EventId, Test
+from ptxmm.program.identity import EventId
+from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Imm, Store, Sym, elements
 from ptxmm.relations.formula import TRUE
 
@@ -35,7 +36,7 @@ class Possible:
                     offset = op.address.base.offset + op.address.offset
                     if 0 <= offset <= item.size - op.type.bytes:
                         value = op.values[0].value & ((1 << op.type.bits) - 1)
-                        site = (index, pc, 0, 0)
+                        site = EventId(index, pc)
                         self._cell((item.physical, offset, op.type.bytes))[site] = {value: self._bit(site)}
 
     def of(self, cell: Cell, read: EventId) -> dict[int, int]:

@@ -7,7 +7,7 @@ from ptxmm.events.symbolic.event import Place
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads
-from ptxmm.program.test import EventId
+from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import Discard, Op, Undetermined
 from ptxmm.relations.formula import FALSE, Formula
 
@@ -20,7 +20,7 @@ def discard(run: Executor, op: Discard, here: EventId, state: State, presence: F
         position = 0
         for places in columns:
             held = run.formulas.both(presence, run.formulas.any([p.when for p in places]))
-            write_at(run, op, op.content, (*here[:3], position), places, held, address.reads, {}, control)
+            write_at(run, op, op.content, here.at(position), places, held, address.reads, {}, control)
             position += places[0].size
     run.wrote(state, run.formulas.both(presence, run.formulas.any([when for when, _, _ in where])))
 
