@@ -27,6 +27,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats import read
 from ptxmm.program.condition import Comparison, Conjunction, IntegerTerm, Negation, Proposition, Term
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import assignments
 from ptxmm.render.explain import document, text
@@ -252,7 +253,7 @@ def test_a_miss_of_a_kernel_is_a_change_of_its_source() -> None:
 
 def allowed(test: Test, miss: Miss) -> bool:
     """Whether the changed test ends in the state, says the other engine."""
-    edits = {(c.thread, c.index): () if c.op is None else (c.op,) for c in miss.changes}
+    edits = {Site(c.thread, c.index): () if c.op is None else (c.op,) for c in miss.changes}
     model, proposition = model_named("ptx-8.5"), question(test)
     changed = edited(test, edits)
     assert proposition is not None and changed.condition is not None

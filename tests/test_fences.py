@@ -20,6 +20,7 @@ from ptxmm.cli.app import run
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.litmus import same
 from ptxmm.formats.patch import Rewrite, patched
+from ptxmm.program.identity import Switch
 from tests.support import model_named, parse_one
 
 MODEL = "ptx-8.5"
@@ -243,10 +244,10 @@ def test_the_given_switches_make_the_program_as_written() -> None:
     ],
 )
 def test_minimal_sets(wanted: Callable[[set[int]], bool], smallest: list[set[int]]) -> None:
-    weights = {(0, 0, number): number for number in (1, 2, 3, 4)}
+    weights = {Switch(0, 0, number): number for number in (1, 2, 3, 4)}
     found = [
-        {switch[2] for switch in chosen}
-        for chosen in minimal_sets(weights, lambda on: wanted({switch[2] for switch in on}), lambda: None)
+        {switch.number for switch in chosen}
+        for chosen in minimal_sets(weights, lambda on: wanted({switch.number for switch in on}), lambda: None)
     ]
     assert sorted(map(sorted, found)) == sorted(map(sorted, smallest))
     assert [sum(chosen) for chosen in found] == sorted(sum(chosen) for chosen in found)

@@ -22,8 +22,8 @@ from ptxmm.analysis.strength.superposition import ORDERED, Superposition, superp
 from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.strengths import Strengths
-from ptxmm.events.symbolic.variants import Switch
 from ptxmm.formats.patch import Rewrite, patched
+from ptxmm.program.identity import Switch
 from ptxmm.program.test import Test
 from tests.support import model_named, parse_one
 
@@ -95,7 +95,7 @@ def _brute(
     forms = [(site, [needs for _, needs in forms.forms]) for site, forms in everything.forms.items()]
     options = sorted(
         {
-            frozenset((*site, step) for (site, _), needs in zip(forms, choice, strict=True) for step in needs)
+            frozenset(Switch(*site, step) for (site, _), needs in zip(forms, choice, strict=True) for step in needs)
             for choice in product(*(needs for _, needs in forms))
         },
         key=len,
@@ -238,7 +238,7 @@ class _Made(Struct, frozen=True):
         be ordered and that ``other`` has, too."""
         found: set[tuple[object, ...]] = set()
         for switch in self.added:
-            place = self.everything.places[switch[:2]]
+            place = self.everything.places[switch.site]
             name = self.everything.step(switch)
             origins = self.program.origins[place.thread]
             if not place.added:
@@ -280,7 +280,7 @@ def _all_made(test: Test, steps: Sequence[Step], required: Requirement, engine: 
             forms = [(site, [needs for _, needs in item.forms]) for site, item in everything.forms.items()]
             choices = product(*(needs for _, needs in forms))
             options = {
-                frozenset((*site, step) for (site, _), needs in zip(forms, choice, strict=True) for step in needs)
+                frozenset(Switch(*site, step) for (site, _), needs in zip(forms, choice, strict=True) for step in needs)
                 for choice in choices
             }
             total += len(options)

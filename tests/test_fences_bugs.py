@@ -12,8 +12,8 @@ from ptxmm.analysis.property import judge, requirement
 from ptxmm.analysis.strength.superposition import Superposition, superposition
 from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
-from ptxmm.events.symbolic.variants import Switch
 from ptxmm.formats import read
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Op, Source
 from tests.support import model_named
@@ -67,7 +67,7 @@ def _switches(everything: Superposition, wanted: Test) -> frozenset[Switch] | No
     for number, (thread, other) in enumerate(zip(everything.test.threads, wanted.threads, strict=True)):
         rest = [_bare(op) for op in other.body]
         for index, op in enumerate(thread.body):
-            forms = everything.forms.get((number, index))
+            forms = everything.forms.get(Site(number, index))
             if forms is None:
                 if not rest or rest.pop(0) != _bare(op):
                     return None
@@ -75,7 +75,7 @@ def _switches(everything: Superposition, wanted: Test) -> frozenset[Switch] | No
             steps = next((needs for form, needs in forms.forms if form and rest and _bare(form) == rest[0]), None)
             if steps is not None:
                 del rest[0]
-                on.update((number, index, step) for step in steps)
+                on.update(Switch(number, index, step) for step in steps)
             elif forms.forms[0][0] is not None:
                 return None
         if rest:
@@ -154,11 +154,11 @@ def test_judgement_of_a_fix(name: str) -> None:
         if not forms.given:
             continue
         assert item is not None
-        own = frozenset(switch for switch in given if switch[:2] == site)
+        own = frozenset(switch for switch in given if switch.site == site)
         for form, steps in forms.forms:
             if steps == forms.given:
                 continue
-            weaker = everything.program(given - own | {(*site, step) for step in steps})
+            weaker = everything.program(given - own | {Switch(*site, step) for step in steps})
             for engine in ("z3", "enumerate"):
                 holds = judge(weaker, model, required, Limits(), engine).holds
                 if item.verdict == "needed" or (item.verdict == "weaker" and form is None):

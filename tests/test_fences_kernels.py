@@ -25,8 +25,8 @@ from ptxmm.analysis.words import Property
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.strengths import Strengths
-from ptxmm.events.symbolic.variants import Switch
 from ptxmm.formats.modules.read import parse_cuda, parse_ptx
+from ptxmm.program.identity import Switch
 from ptxmm.program.test import Test
 from tests.support import model_named, parse_one
 
@@ -437,7 +437,7 @@ def brute(test: Test, model: Model, stronger: bool) -> tuple[set[frozenset[Switc
     """The smallest sets that the search finds, and those that trying all combinations finds."""
     everything = superposition(test, model.coverage, stronger=stronger)
     options = [
-        [frozenset((*site, step) for step in needs) for _, needs in everything.forms[site].forms]
+        [frozenset(Switch(*site, step) for step in needs) for _, needs in everything.forms[site].forms]
         for site in everything.sites
     ]
     kept = everything.given if stronger else frozenset()

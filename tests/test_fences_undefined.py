@@ -15,8 +15,8 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.strength.structure import removals
 from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
-from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import ClusterBarrier
 from tests.random_families import seeded
@@ -71,15 +71,15 @@ def warp(test: Test, site: Site) -> set[Site]:
     """An instruction, and in a warp those that the other threads execute together with it: of those with the same
     opcode the k-th of each, as these programs run straight on."""
     opcodes = [[re.sub(r"^@\S+ ", "", op.source.text).split()[0].rstrip(";") for op in t.body] for t in test.threads]
-    name = opcodes[site[0]][site[1]]
-    place = test.threads[site[0]].placement
+    name = opcodes[site.thread][site.instruction]
+    place = test.threads[site.thread].placement
     if ".aligned" not in name and not name.startswith("bar.sync"):
         return {site}
     if place.warp is None:
         return {site}
-    number = opcodes[site[0]][: site[1]].count(name)
+    number = opcodes[site.thread][: site.instruction].count(name)
     places = [[pc for pc, other in enumerate(found) if other == name] for found in opcodes]
-    return {(t, found[number]) for t, found in enumerate(places)
+    return {Site(t, found[number]) for t, found in enumerate(places)
             if test.threads[t].placement == place and number < len(found)}  # fmt: skip
 
 
@@ -127,16 +127,16 @@ def together(handed: int, programs: int, tally: Tally) -> None:
         for structural in removals(test):
             sites = set(structural.edits)
             assert sites == {other for site in sites for other in warp(test, site)}, source
-            item = found[test.threads[structural.at[0]].body[structural.at[1]].source.span.line]
+            item = found[test.threads[structural.at.thread].body[structural.at.instruction].source.span.line]
             without = edited(test, dict.fromkeys(sites, ()))
             assert (item.verdict == "removable") == meaningful(without), source
             verdicts[item.verdict] += any(len(warp(test, site)) > 1 for site in sites)
         for item in judged.items:
             where = next(
-                (t, pc) for t, thread in enumerate(test.threads) for pc, op in enumerate(thread.body)
+                Site(t, pc) for t, thread in enumerate(test.threads) for pc, op in enumerate(thread.body)
                 if op.source.span.line == item.line
             )  # fmt: skip
-            op = test.threads[where[0]].body[where[1]]
+            op = test.threads[where.thread].body[where.instruction]
             if isinstance(op, ClusterBarrier) and not item.text.endswith(")"):  # its order
                 relaxed = edited(test, {site: (replace(op, sem="relaxed"),) for site in warp(test, where)})
                 assert (item.verdict == "weaker") == meaningful(relaxed), source

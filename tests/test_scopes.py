@@ -20,6 +20,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse, read
 from ptxmm.formats.convert import convert
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Atomic, Fence, Load, Store
 from ptxmm.render.scopes import text
@@ -259,7 +260,7 @@ def brute(test: Test, model: Model) -> set[tuple[str, ...]]:
     """The narrowest scopes together, by trying all."""
     wanted = requirement(test, model, Property.never, limits())
     choices = {
-        (i, n): found
+        Site(i, n): found
         for i, thread in enumerate(test.threads)
         for n, op in enumerate(thread.body)
         if (found := narrower(op, model.coverage))
@@ -268,7 +269,7 @@ def brute(test: Test, model: Model) -> set[tuple[str, ...]]:
     for levels in product(*(range(len(found)) for found in choices.values())):
         edits = {}
         for (site, known), level in zip(choices.items(), levels, strict=True):
-            op = test.threads[site[0]].body[site[1]]
+            op = test.threads[site.thread].body[site.instruction]
             assert isinstance(op, Load | Store | Atomic | Fence)
             edits[site] = (replace(op, scope=known[level]),)
         if judge(edited(test, edits), model, wanted, limits()).holds:

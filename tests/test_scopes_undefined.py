@@ -17,6 +17,7 @@ from ptxmm.analysis.scopes import narrower, scopes
 from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Fence, Load, MbarrierArrive, Store
 from tests.support import model_named, parse_one
@@ -90,8 +91,8 @@ def compare(use: str, seeds: Iterable[int], tally: Tally) -> None:
         found = scopes(test, model, wanted=Property.never, limits=limits)
         for item in found.narrowings:
             thread = next(n for n, t in enumerate(test.threads) if t.name == item.instruction.thread)
-            site = (thread, item.instruction.index)
-            op = test.threads[site[0]].body[site[1]]
+            site = Site(thread, item.instruction.index)
+            op = test.threads[site.thread].body[site.instruction]
             assert isinstance(op, Load | Store | Fence | MbarrierArrive)
             allowed = narrower(op, model.coverage)
             assert item.alone is not None

@@ -31,9 +31,9 @@ from ptxmm.analysis.words import Property
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.events.symbolic.variants import Site, Switch
 from ptxmm.program.condition import Proposition, State, evaluate
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.ptx.ops import Barrier, ClusterBarrier, Op, WarpBarrier
@@ -229,13 +229,13 @@ class _Search:
         self._order()
 
     def _item(self, everything: Superposition, family: Family, required: Requirement, site: Site) -> Item:
-        own = frozenset(switch for switch in everything.given if switch[:2] == site)
+        own = frozenset(switch for switch in everything.given if switch.site == site)
         rest = everything.given - own
         costs = {switch: self.costs.of(everything, switch) for switch in own}
         enough = list(minimal_sets(costs, lambda on: family.suffices(rest | on), self.limits.check))
         place = everything.places[site]
         op = self.test.threads[place.thread].body[place.index]
-        where = self._where((place.thread, place.index), op, written(op))
+        where = self._where(Site(place.thread, place.index), op, written(op))
         # What the problem of all strengths says is decided again for the program itself.
         decided = [judge(everything.program(rest | on), self.model, required, self.limits) for on in enough]
         if any(judgement.holds is False for judgement in decided) or not enough:

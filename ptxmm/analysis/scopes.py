@@ -23,9 +23,10 @@ from ptxmm.cat import Model
 from ptxmm.cat.ir import Coverage
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.events.symbolic.variants import Site, Variation
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
+from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import (
     Atomic,
     Fence,
@@ -217,13 +218,13 @@ def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
         for site in together.sites[together.of[owner]]
     }
     suffices = Family(test, variations, model, wanted, limits).suffices
-    everything = frozenset((*site, n) for site, found in choices.items() for n in range(len(found) - 1))
+    everything = frozenset(Switch(*site, n) for site, found in choices.items() for n in range(len(found) - 1))
     if not suffices(everything):
         raise bug(test, "the property fails as written in one search and holds in another")
     for site, found in choices.items():
-        others = frozenset(s for s in everything if s[:2] != site)
+        others = frozenset(s for s in everything if s.site != site)
         levels = range(len(found))
-        alone = next(n for n in levels if suffices(others | {(*site, k) for k in range(n)}))
+        alone = next(n for n in levels if suffices(others | {Switch(*site, k) for k in range(n)}))
         known = _agreed(test, model, wanted, limits, together, {site: found[alone]}, True)
         if alone:
             known = _agreed(test, model, wanted, limits, together, {site: found[alone - 1]}, False) and known
@@ -245,7 +246,7 @@ def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
 
 def _variation(owner: Site, op: Op, found: Sequence[Scope]) -> Variation:
     return Variation(
-        tuple((_with_scope(op, scope), frozenset((*owner, k) for k in range(n))) for n, scope in enumerate(found))
+        tuple((_with_scope(op, scope), frozenset(Switch(*owner, k) for k in range(n))) for n, scope in enumerate(found))
     )
 
 
@@ -282,7 +283,7 @@ def _agreed(
 
 
 def _op(test: Test, site: Site) -> Op:
-    return test.threads[site[0]].body[site[1]]
+    return test.threads[site.thread].body[site.instruction]
 
 
 def _status(work: _Work) -> Status:

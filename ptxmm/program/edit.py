@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from ptxmm.program.identity import Site
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.ops import Branch, Op
 from ptxmm.ptx.printer import instruction_text
 
-Edits = Mapping[tuple[int, int], Sequence[Op]]
+Edits = Mapping[Site, Sequence[Op]]
 """For (thread index, index in the body) the instructions that take the place of the one there; at the length of the
 body, instructions at the end of the thread."""
 
@@ -33,8 +34,8 @@ def edited(test: Test, edits: Edits) -> Test:
 def _thread(number: int, thread: Thread, edits: Edits) -> Thread:
     if not any(where[0] == number for where in edits):
         return thread
-    chunks = [edits.get((number, index), (op,)) for index, op in enumerate(thread.body)]
-    return replace(thread, body=retarget([*chunks, edits.get((number, len(thread.body)), ())]))
+    chunks = [edits.get(Site(number, index), (op,)) for index, op in enumerate(thread.body)]
+    return replace(thread, body=retarget([*chunks, edits.get(Site(number, len(thread.body)), ())]))
 
 
 def canonical(test: Test, op: Op) -> str:

@@ -27,8 +27,8 @@ from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Search
 from ptxmm.engines.symbolic.solve import search
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.condition import MemoryTerm, Negation, Proposition, RegisterTerm, evaluate, terms
+from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
 from ptxmm.program.unspecified.unknown import Assignment, assignments

@@ -29,10 +29,11 @@ from ptxmm.engines.result import Found, Limits, Observed
 from ptxmm.engines.symbolic.solve import search
 from ptxmm.engines.symbolic.strengths import Strengths, Unwanted
 from ptxmm.errors import PtxmmError
-from ptxmm.events.symbolic.variants import Site, Variation
 from ptxmm.program.condition import Proposition, evaluate
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Placement, Test
+from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import Op
 
 
@@ -105,7 +106,7 @@ def allows(test: Test, model: Model, question: Question, limits: Limits) -> Foun
 
 
 def _op(test: Test, site: Site) -> Op:
-    return test.threads[site[0]].body[site[1]]
+    return test.threads[site.thread].body[site.instruction]
 
 
 def _weakened(
@@ -137,7 +138,7 @@ def _weakened(
         for site, form in group:
             limits.check()
             position = forms[site].index(form)
-            on = frozenset(s for s in every if s[:2] != site or s[2] < position)
+            on = frozenset(s for s in every if s.site != site or s.number < position)
             if strengths.find(on) is None:
                 continue
             made = {other: variations[other].forms[position][0] for other in same[site]}
@@ -159,7 +160,7 @@ def _shown(test: Test, together: Units, site: Site) -> tuple[Site, ...]:
 def _variation(site: Site, op: Op, forms: Iterable[Weaker]) -> Variation:
     """The forms in a row, each with one switch more than the one before it, ``op`` last."""
     row = [*(form.op for form in forms), op]
-    return Variation(tuple((form, frozenset((*site, k) for k in range(n))) for n, form in enumerate(row)))
+    return Variation(tuple((form, frozenset(Switch(*site, k) for k in range(n))) for n, form in enumerate(row)))
 
 
 def _removed(

@@ -8,7 +8,7 @@ from itertools import combinations
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.strength.superposition import ORDERED
 from ptxmm.analysis.strength.units import Unit, Units
-from ptxmm.events.symbolic.variants import Site
+from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Barrier, BarrierReduction, Branch, ClusterBarrier, Imm, Op, Source, WarpBarrier
 
@@ -33,13 +33,13 @@ def met(test: Test) -> list[list[Site]]:
                     key = ("cluster", cta[:3] if place.cluster is not None else cta)
                     half = seen.get((key, op.kind), 0)
                     seen[key, op.kind] = half + 1
-                    groups.setdefault((key, half), []).append((number, index))
+                    groups.setdefault((key, half), []).append(Site(number, index))
                     continue
                 case _:
                     continue
             count = seen.get(key, 0)
             seen[key] = count + 1
-            groups.setdefault((key, count), []).append((number, index))
+            groups.setdefault((key, count), []).append(Site(number, index))
     return list(groups.values())
 
 
@@ -92,7 +92,7 @@ def places(test: Test, together: Units) -> Iterator[tuple[str, list[tuple[tuple[
         single, pairs = [(unit,) for unit in come], combinations([unit for unit in come if unit not in whole], 2)
         found = {sites: False for chosen in single for sites in _before(test, together, groups, chosen)}
         for unit in come:
-            following = tuple(sorted((thread, index + 1) for thread, index in together.sites[unit]))
+            following = tuple(sorted(Site(thread, index + 1) for thread, index in together.sites[unit]))
             members = {thread for group in groups for thread in group}
             if unit in whole and come[unit] <= members and all(_follows(test, site) for site in following):
                 found.setdefault(following, True)
@@ -116,12 +116,12 @@ def _before(
     sites = sorted(site for unit in chosen for site in together.sites[unit])
     if threads != touched and any(written(test.threads[t].body[i]).startswith("@") for t, i in sites):
         return
-    yield (*sites, *((thread, len(test.threads[thread].body)) for thread in sorted(touched - threads)))
+    yield (*sites, *(Site(thread, len(test.threads[thread].body)) for thread in sorted(touched - threads)))
 
 
 def _follows(test: Test, site: Site) -> bool:
     """Whether what comes to a site has always made the access before it."""
-    body = test.threads[site[0]].body
-    last = body[site[1] - 1]
+    body = test.threads[site.thread].body
+    last = body[site.instruction - 1]
     accesses = isinstance(last, ORDERED) and not isinstance(last, Barrier | WarpBarrier | ClusterBarrier)
-    return accesses and not any(isinstance(op, Branch) and op.target == site[1] for op in body)
+    return accesses and not any(isinstance(op, Branch) and op.target == site.instruction for op in body)

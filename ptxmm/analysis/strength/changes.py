@@ -13,8 +13,8 @@ from ptxmm.analysis.instruction import written
 from ptxmm.analysis.strength.superposition import Superposition
 from ptxmm.analysis.strength.units import names, units
 from ptxmm.errors import PtxmmError
-from ptxmm.events.symbolic.variants import Switch
 from ptxmm.program.edit import canonical
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import AsyncWait, Fence, MbarrierInitFence, Op
 
@@ -76,7 +76,7 @@ class Costs(Struct, frozen=True):
     def of(self, everything: Superposition, switch: Switch) -> int:
         """The cost of one switch."""
         step = everything.step(switch).removeprefix("scope ")
-        op = everything.forms[switch[:2]].strongest
+        op = everything.forms[switch.site].strongest
         if step == "fence" and not isinstance(op, Fence):
             return self.mbarrier_init if isinstance(op, MbarrierInitFence) else self.proxy
         return int(getattr(self, step))
@@ -136,7 +136,7 @@ def _change(
     before = None if old is None else written(old)
     after = None if new is None else canonical(test, new) if old is None else stated(test, old, new)
     alone = test.claims is None or index == len(body)
-    name = names(test, (thread,) if alone else units(test).threads((thread, index)))
+    name = names(test, (thread,) if alone else units(test).threads(Site(thread, index)))
     return Change(kind, thread, index, name, span.line, span.column, before, after, new)
 
 

@@ -12,13 +12,14 @@ from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.problem import next_grid
 from ptxmm.engines.symbolic.strengths import Strengths
-from ptxmm.events.symbolic.variants import Site, Switch, Variation
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.shared import convergence
 from ptxmm.program.shared.control import control_flow
 from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Placement, Test, Thread
 from ptxmm.program.unspecified.unknown import assignments
+from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import Branch, Op
 
 
@@ -44,7 +45,7 @@ class Family:
         shared = aligned(test).keys()
         self.switches = frozenset(switch for v in variations.values() for _, needs in v.forms for switch in needs)
         ways = model.readings.get("dep") == "value"
-        self._varied = any(site in shared or (ways and _has_ways(test.threads[site[0]])) for site in variations)
+        self._varied = any(site in shared or (ways and _has_ways(test.threads[site.thread])) for site in variations)
         self._facts = self._told(self.switches) if self._varied else None
         self._members = [
             Strengths(assigned.test, model, variations, required.unwanted, limits)

@@ -13,8 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.cat.ir import Coverage
-from ptxmm.events.symbolic.variants import Site, Variation
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Placement, Test
+from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import (
     Atomic,
     ClusterBarrier,
@@ -64,7 +65,7 @@ class Forms(Struct, frozen=True):
 
     def variation(self, owner: Site) -> Variation:
         """The same, for the engine: the switches are those of ``owner``."""
-        return Variation(tuple((op, frozenset((*owner, step) for step in needs)) for op, needs in self.forms))
+        return Variation(tuple((op, frozenset(Switch(*owner, step) for step in needs)) for op, needs in self.forms))
 
     @property
     def strongest(self) -> Op:

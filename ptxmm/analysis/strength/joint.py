@@ -18,8 +18,8 @@ from ptxmm.analysis.strength.changes import Change, insertion, removal, replacem
 from ptxmm.analysis.strength.structure import Step, differs
 from ptxmm.analysis.strength.superposition import FENCES, ORDERED, Superposition
 from ptxmm.analysis.strength.units import units
-from ptxmm.events.symbolic.variants import Site, Switch
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Barrier, Fence, Imm, Op
 
@@ -111,27 +111,30 @@ def _program(test: Test, steps: Sequence[Step], order: Chosen) -> Combined:
     moved = {site for number in order for site in steps[number].moved}
 
     def now(site: Site) -> Op:
-        return replaced.get(site, test.threads[site[0]].body[site[1]])
+        return replaced.get(site, test.threads[site.thread].body[site.instruction])
 
     edits: dict[Site, list[Op]] = {}
     origins: dict[Site, list[Origin]] = {}
     for thread, body in enumerate(t.body for t in test.threads):
         for index in range(len(body) + 1):
-            stays = index < len(body) and (thread, index) not in moved
-            edits[thread, index] = [now((thread, index))] if stays else []
-            origins[thread, index] = [Origin(index, index)] if stays else []
+            site = Site(thread, index)
+            stays = index < len(body) and site not in moved
+            edits[site] = [now(site)] if stays else []
+            origins[site] = [Origin(index, index)] if stays else []
     barriers = 0
     for number in reversed(order):
         step = steps[number]
-        for (thread, gap), added in step.added.items():
-            edits[thread, gap][:0] = [_numbered(op, barriers) for op in added] if test.dialect else added
-            origins[thread, gap][:0] = [Origin(gap, None, number, part, step.after) for part in range(len(added))]
+        for gap, added in step.added.items():
+            edits[gap][:0] = [_numbered(op, barriers) for op in added] if test.dialect else added
+            at = gap.instruction
+            origins[gap][:0] = [Origin(at, None, number, part, step.after) for part in range(len(added))]
         barriers += step.barrier is not None
-        for (thread, index), gap in step.moved.items():
-            edits[thread, gap].insert(0, now((thread, index)))
-            origins[thread, gap].insert(0, Origin(gap, index, number))
+        for site, before in step.moved.items():
+            gap = Site(site.thread, before)
+            edits[gap].insert(0, now(site))
+            origins[gap].insert(0, Origin(before, site.instruction, number))
     flat = tuple(
-        tuple(o for index in range(len(t.body) + 1) for o in origins[thread, index])
+        tuple(o for index in range(len(t.body) + 1) for o in origins[Site(thread, index)])
         for thread, t in enumerate(test.threads)
     )
     return Combined(order, edited(test, edits), flat)
@@ -178,7 +181,7 @@ def projected(more: tuple[Combined, Superposition], fewer: tuple[Combined, Super
         mine, theirs = more[1].owners[site], fewer[1].owners[target]
         for number, name in enumerate(more[1].forms[site].steps):
             if name in names:
-                switch, other = (*mine, number), (*theirs, names.index(name))
+                switch, other = Switch(*mine, number), Switch(*theirs, names.index(name))
                 if found.setdefault(switch, other) != other:
                     different.add(switch)
     return {switch: other for switch, other in found.items() if switch not in different}
@@ -258,7 +261,7 @@ def all_changes(
     shown: list[Change] = []
     first: dict[object, Site] = {}
     for change in sorted(found, key=lambda change: (change.thread, change.index + change.after)):
-        site = change.thread, change.index
+        site = Site(change.thread, change.index)
         # There is none at the end of a thread; in a litmus test each thread has a text of its own.
         unit = site if original.claims is None else together.of.get(site, site)
         # Rounds of a loop may have other operands.

@@ -14,7 +14,7 @@ from ptxmm.analysis.strength.structure import Step
 from ptxmm.analysis.strength.sufficient import MinimalSets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
 from ptxmm.cat.ir import Coverage
-from ptxmm.events.symbolic.variants import Switch
+from ptxmm.program.identity import Switch
 from ptxmm.program.test import Test
 
 

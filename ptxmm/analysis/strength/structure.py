@@ -18,6 +18,7 @@ from ptxmm.analysis.strength.forms import scopes_of
 from ptxmm.analysis.strength.units import Units, aligned, names, units
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.edit import Edits
+from ptxmm.program.identity import Site
 from ptxmm.program.shared.convergence import gathers, name
 from ptxmm.program.test import Test
 from ptxmm.ptx.isa import definitions, uses
@@ -53,7 +54,6 @@ _TENSOR = (TensorLoad, TensorStore, TensorCopy, TensorProduct)
 _WAITS = (AsyncWait, WgmmaFence, TensorWait, TensorFence, GenericToAsyncFence)
 """Instructions of one thread that wait or order, and have no weaker form."""
 
-Site = tuple[int, int]
 Kind = Literal["cp.async", "bulk", "wgmma"]
 
 
@@ -83,7 +83,7 @@ class Step(Struct, frozen=True):
     @property
     def gaps(self) -> frozenset[Site]:
         """Before which instructions this one puts others."""
-        return frozenset((*self.added, *((thread, before) for (thread, _), before in self.moved.items())))
+        return frozenset((*self.added, *(Site(site.thread, before) for site, before in self.moved.items())))
 
 
 def removals(test: Test) -> Iterator[Structural]:
@@ -136,7 +136,9 @@ def _merged(test: Test, steps: Iterable[Step], together: Units) -> list[Step]:
     for step in steps:
         key = (
             frozenset((together.of[site], added) for site, added in step.added.items()),
-            frozenset((together.of[site], together.of[site[0], before]) for site, before in step.moved.items()),
+            frozenset(
+                (together.of[site], together.of[Site(site.thread, before)]) for site, before in step.moved.items()
+            ),
             frozenset((together.of[site], differs(test, site, op)) for site, op in step.replaced.items()),
         )
         known = found.get(key, Step(step.cost))
@@ -170,11 +172,11 @@ def _in_warps(test: Test, steps: Iterable[Step]) -> tuple[list[Step], list[list[
 
     def every(thread: int, place: int, cost: int, waits: tuple[Op, ...]) -> list[Step]:
         gaps = (gap for gap in range(len(test.threads[thread].body) + 1) if rank(thread, gap) == place)
-        return [Step(cost, {(thread, gap): waits}) for gap in gaps]
+        return [Step(cost, {Site(thread, gap): waits}) for gap in gaps]
 
     for step in steps:
         site = next(iter((*step.added, *step.moved, *step.replaced)))
-        thread, gap = site[0], step.moved.get(site, site[1])
+        thread, gap = site.thread, step.moved.get(site, site.instruction)
         waits = tuple(op for op in step.added.get(site, ()) if gathers(op))
         if waits and thread in warps:
             key: object = warps[thread], rank(*site), tuple(map(name, waits))
@@ -205,7 +207,7 @@ def _one(steps: Sequence[Step]) -> Step:
 
 def differs(test: Test, site: Site, new: Op) -> tuple[tuple[str, object], ...]:
     """The fields of ``new`` that the instruction at a site has otherwise."""
-    old = test.threads[site[0]].body[site[1]]
+    old = test.threads[site.thread].body[site.instruction]
     values = ((name, getattr(new, name)) for name in new.__struct_fields__)
     return tuple((name, value) for name, value in values if value != getattr(old, name))
 
@@ -219,7 +221,7 @@ def _waits(test: Test, costs: Costs) -> Iterator[Step]:
                     for read in (True, False) if op.read else (False,):
                         stronger = replace(op, pending=pending, read=read)
                         if stronger != op:
-                            yield Step(costs.wait, replaced={(number, index): stronger})
+                            yield Step(costs.wait, replaced={Site(number, index): stronger})
         yield from _added_waits(test, number, costs)
         yield from _tensor_waits(test, number, costs)
 
@@ -240,9 +242,9 @@ def _vectors(test: Test, coverage: Coverage, costs: Costs) -> Iterator[Step]:
     for number, thread in enumerate(test.threads):
         for index, op in enumerate(thread.body):
             if isinstance(op, Load | Store) and divided(op):
-                threads = together.threads((number, index))
+                threads = together.threads(Site(number, index))
                 stronger = replace(op, sem="relaxed", scope=scopes_of(test, threads, coverage)[0])
-                yield Step(costs.strong, replaced={(number, index): stronger})
+                yield Step(costs.strong, replaced={Site(number, index): stronger})
 
 
 def unjudged(test: Test) -> Op | None:
@@ -263,7 +265,7 @@ def _moves(test: Test, costs: Costs) -> Iterator[Step]:
                 passed = thread.body[before]
                 if mine & {name for name, _ in (*uses(passed), *definitions(passed))}:
                     break
-                yield Step(costs.move, moved={(number, index): before})
+                yield Step(costs.move, moved={Site(number, index): before})
 
 
 def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Step]:
@@ -281,7 +283,7 @@ def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Step]:
             for read in (True, False) if kind == "bulk" else (False,):
                 wait = AsyncWait(kind, 0, read, source)
                 added: list[Op] = [wait] if committed else [AsyncCommit(kind, source), wait]
-                yield Step(costs.wait, {(number, index): tuple(added)})
+                yield Step(costs.wait, {Site(number, index): tuple(added)})
         match op:
             case CopyAsync():
                 issued["cp.async"] = False
@@ -307,7 +309,7 @@ def _tensor_waits(test: Test, number: int, costs: Costs) -> Iterator[Step]:
         if waits:
             chains.append([TensorFence("before", source)])
         for added in chains:
-            yield Step(costs.wait * len(added), {(number, index): tuple(added)})
+            yield Step(costs.wait * len(added), {Site(number, index): tuple(added)})
         if isinstance(op, TensorLoad | TensorStore):
             waits["ld" if isinstance(op, TensorLoad) else "st"] = True
 
@@ -326,8 +328,8 @@ def _added(test: Test, costs: Costs) -> Iterator[Step]:
             added: dict[Site, tuple[Op, ...]] = {}
             for thread, gap, body in zip(members, gaps, bodies, strict=True):
                 source = Source(body[min(gap, len(body) - 1)].source.span, "")
-                added[thread, gap] = instructions(test, kind, source)
-                if not added[thread, gap]:
+                added[Site(thread, gap)] = barrier = instructions(test, kind, source)
+                if not barrier:
                     return  # all barriers are in use
             yield Step(_cost(kind, costs), added, barrier=(kind, tuple(members), gaps))
 
@@ -346,7 +348,7 @@ def _added_in_source(test: Test, together: Units, costs: Costs) -> Iterator[Step
             for thread, index in sites:
                 body = test.threads[thread].body
                 source = Source(body[min(index, len(body) - 1)].source.span, "")
-                added[thread, index] = instructions(test, kind, source)
+                added[Site(thread, index)] = instructions(test, kind, source)
                 gaps.setdefault(thread, index)
             if all(added.values()):
                 members = tuple(sorted(gaps))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ptxmm.events.symbolic.variants import Switch
+from ptxmm.program.identity import Switch
 
 
 def minimal_sets(

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from ptxmm.analysis.strength.forms import Forms, forms_of, scopes_of
 from ptxmm.analysis.strength.units import units
 from ptxmm.cat.ir import Coverage
-from ptxmm.events.symbolic.variants import Site, Switch, Variation
 from ptxmm.program.edit import edited
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
+from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import (
     FAMILIES,
     Address,
@@ -80,17 +81,17 @@ class Superposition(Struct, frozen=True):
     def given(self) -> frozenset[Switch]:
         """The switches that make the program as it is written."""
         return frozenset(
-            (*site, step) for site in self.sites if not self.places[site].added for step in self.forms[site].given
+            Switch(*site, step) for site in self.sites if not self.places[site].added for step in self.forms[site].given
         )
 
     @property
     def switches(self) -> frozenset[Switch]:
         """All switches."""
-        return frozenset((*site, step) for site in self.sites for step in range(len(self.forms[site].steps)))
+        return frozenset(Switch(*site, step) for site in self.sites for step in range(len(self.forms[site].steps)))
 
     def step(self, switch: Switch) -> str:
         """The name of the step of a switch."""
-        return self.forms[switch[:2]].steps[switch[2]]
+        return self.forms[switch.site].steps[switch.number]
 
     def form(self, site: Site, on: frozenset[Switch]) -> Op | None:
         """The instruction at a site where exactly the switches ``on`` are on."""
@@ -121,7 +122,7 @@ def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superpos
     together = units(test)
 
     def vary(site: Site, place: Place, found: Forms) -> None:
-        where = place.thread, place.index
+        where = Site(place.thread, place.index)
         # What is added beside an aligned instruction of a litmus test is one thread's own.
         unit = where if place.added and test.claims is None else together.of[where]
         rank = place.rank if place.added else None
@@ -133,21 +134,21 @@ def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superpos
         gaps = frozenset(_gaps(thread.body)) if stronger else frozenset()
         for index, op in enumerate(thread.body):
             chunk: list[Op] = []
-            threads = together.threads((number, index))
+            threads = together.threads(Site(number, index))
             beside = (number,) if test.claims is None else threads
             for rank, added in enumerate(_candidates(test, beside, op, coverage) if index in gaps else ()):
                 if isinstance(added, Fence) and _beside_fence(thread.body, index):
                     continue
                 found = forms_of(test, beside, added, coverage, True)
                 assert found is not None
-                vary((number, position + len(chunk)), Place(number, index, True, rank), found)
+                vary(Site(number, position + len(chunk)), Place(number, index, True, rank), found)
                 chunk.append(found.strongest)
             found = forms_of(test, threads, op, coverage, stronger)
             if found is not None:
-                vary((number, position + len(chunk)), Place(number, index, False), found)
+                vary(Site(number, position + len(chunk)), Place(number, index, False), found)
                 op = found.strongest
             chunk.append(op)
-            edits[number, index] = tuple(chunk)
+            edits[Site(number, index)] = tuple(chunk)
             position += len(chunk)
     return Superposition(edited(test, edits), test, forms, places, owners)
 

@@ -15,7 +15,7 @@ from itertools import groupby
 from msgspec import Struct
 
 from ptxmm.analysis.instruction import written
-from ptxmm.events.symbolic.variants import Site
+from ptxmm.program.identity import Site
 from ptxmm.program.shared import convergence
 from ptxmm.program.test import Test
 
@@ -44,9 +44,9 @@ def units(test: Test) -> Units:
     warps = aligned(test)
     for thread, body in enumerate(t.body for t in test.threads):
         for index in range(len(body)):
-            unit = warps[thread, index] if (thread, index) in warps else _unit(test, (thread, index))
-            of[thread, index] = unit
-            sites.setdefault(unit, []).append((thread, index))
+            site = Site(thread, index)
+            of[site] = unit = warps[site] if site in warps else _unit(test, site)
+            sites.setdefault(unit, []).append(site)
     return Units(of, {unit: tuple(found) for unit, found in sites.items()})
 
 
@@ -57,7 +57,7 @@ def aligned(test: Test) -> dict[Site, Unit]:
     for number, (thread, known) in enumerate(zip(test.threads, convergence.sites(test), strict=True)):
         count = Counter[str]()
         for index, name in sorted(known.items()) if test.claims is None else ():
-            found[number, index] = thread.placement, name, count[name]
+            found[Site(number, index)] = thread.placement, name, count[name]
             count[name] += 1
     return found
 
@@ -76,8 +76,8 @@ def _unit(test: Test, site: Site) -> Unit:
     calls are told apart by the text, which says where they are."""
     if test.claims is None:
         return site
-    thread = test.threads[site[0]]
-    op = thread.body[site[1]]
+    thread = test.threads[site.thread]
+    op = thread.body[site.instruction]
     found = _SHORT.fullmatch(written(op))
     text = (type(op).__name__, getattr(op, "kind", None)) if found is None else found.groups()
     # The threads of the host may be in another file.

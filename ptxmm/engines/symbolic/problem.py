@@ -24,7 +24,7 @@ from ptxmm.events.symbolic.relations.base import Base
 from ptxmm.events.symbolic.relations.finals import final_writes
 from ptxmm.events.symbolic.symmetry import interchangeable
 from ptxmm.events.symbolic.values.domain import Domain, only
-from ptxmm.events.symbolic.variants import NONE, Site, Variation, alternatives
+from ptxmm.events.symbolic.variants import NONE, alternatives
 from ptxmm.program.condition import (
     Comparison,
     Conjunction,
@@ -39,9 +39,10 @@ from ptxmm.program.condition import (
     holds,
     terms,
 )
-from ptxmm.program.identity import EventId
+from ptxmm.program.identity import EventId, Site
 from ptxmm.program.shared.stopped import known_filter
 from ptxmm.program.test import Test
+from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import MbarrierArrive, MbarrierWait
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
 from ptxmm.relations.formula import TRUE, Formula

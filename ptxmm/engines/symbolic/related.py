@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ptxmm.cat.ir import Model, Node
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.problem import Problem
-from ptxmm.events.symbolic.variants import Site
 from ptxmm.program.condition import RegisterTerm
+from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import Formula

@@ -9,9 +9,10 @@ from msgspec import Struct
 from ptxmm.cat.ir import Model
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.problem import Problem
-from ptxmm.events.symbolic.variants import Site, Switch, Variation
 from ptxmm.program.condition import Proposition, terms
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
+from ptxmm.program.variation import Variation
 from ptxmm.relations.formula import FALSE, Formula
 
 

@@ -19,7 +19,7 @@ def refuse_noncoherent_loads(test: Test, paths: Sequence[Sequence[Trace]]) -> No
     written: set[Cell] = {e.cell for e in events if e.kind == "W" and e.cell is not None}
     beyond = [e for e in loads if e.cell is not None and any(_overlap(e.cell, cell) for cell in written)]
     if beyond:
-        first = min(beyond, key=lambda e: e.id[:2]).op
+        first = min(beyond, key=lambda e: e.id.site).op
         assert first is not None
         raise refused(NONCOHERENT, test, first)
 

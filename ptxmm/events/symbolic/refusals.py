@@ -13,7 +13,7 @@ def refuse_noncoherent_loads(machine: Machine) -> None:
     written = [p for e in machine.events if loads and e.kind == "W" for p in e.places]
     beyond = [e for e in loads if any(_overlap(p, q) for p in e.places for q in written)]
     if beyond:
-        raise refused(NONCOHERENT, machine.test, min(beyond, key=lambda e: e.id[:2]).op)
+        raise refused(NONCOHERENT, machine.test, min(beyond, key=lambda e: e.id.site).op)
 
 
 def _overlap(p: Place, q: Place) -> bool:

@@ -1,38 +1,17 @@
-"""Instructions that take one of several forms, as a set of switches decides: one problem stands for many programs."""
+"""When an instruction has which of its forms, as formulas over switches: one problem stands for many programs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.events.symbolic.event import Event
+from ptxmm.program.identity import Site, Switch
+from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import Op
 from ptxmm.relations.formula import TRUE, Formula, Formulas
-
-Site = tuple[int, int]
-"""An instruction: thread index, index in the body."""
-
-Switch = tuple[int, int, int]
-"""A switch of the instruction at a site: thread index, index in the body, number of the switch. Where instructions at
-several sites change together, it is named after one of them."""
-
-
-class Variation(Struct, frozen=True):
-    """The forms that an instruction may take, each with the switches that it needs.
-
-    It has the form whose switches are all on and whose set of switches is the largest: of any two forms
-    whose switches are on, some third that needs all of both must be there, or one of them does. ``forms`` begins with
-    one that needs none; None stands for no instruction. All forms have the same events, with the same values: only
-    the order, the scope or the kind of a fence differ. Instructions at several sites may share switches.
-    """
-
-    forms: tuple[tuple[Op | None, frozenset[Switch]], ...]
-
-    def at(self, on: Collection[Switch]) -> Op | None:
-        """The form that exactly the switches ``on`` make."""
-        return max((form for form in self.forms if form[1].issubset(on)), key=lambda form: len(form[1]))[0]
 
 
 class Alternatives(Struct, frozen=True):
