@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Literal
 
+import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ptxmm.errors import Span
+from ptxmm.program.graph import Graph, dominators, post_dominators, strong_components
 from ptxmm.program.shared.control import ControlFlow, control_flow
 from ptxmm.program.shared.idempotent import silent
 from ptxmm.program.test import Placement, Thread
@@ -107,13 +107,29 @@ def test_straight_line_is_empty() -> None:
     assert flow() == flow(ld("r0"), sto("r0")) == ControlFlow({}, {}, frozenset(), {})
 
 
-def test_straight_line_does_not_import_networkx() -> None:
-    code = (
-        "import sys; from ptxmm.program.shared.control import control_flow;"
-        "from ptxmm.program.test import Thread, Placement;"
-        "control_flow(Thread('P0', Placement(), (), {})); sys.exit('networkx' in sys.modules)"
+@given(
+    st.integers(1, 9).flatmap(
+        lambda end: st.lists(st.lists(st.integers(0, end), max_size=3, unique=True), min_size=end, max_size=end)
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+)
+def test_dominators_and_components_of_any_graph(edges: list[list[int]]) -> None:
+    end = len(edges)
+    after = (*(tuple(targets) for targets in edges), ())
+    before = tuple(tuple(pc for pc in range(end) if node in after[pc]) for node in range(end + 1))
+    graph = Graph(after, before)
+    drawn = nx.DiGraph((pc, target) for pc in range(end) for target in after[pc])
+    drawn.add_nodes_from(range(end + 1))
+    known = nx.immediate_dominators(drawn, 0)
+    assert dominators(graph) == {node: known[node] for node in known if node != 0}
+    stuck = set(range(end)) - nx.ancestors(drawn, end)
+    drawn_on = drawn.copy()
+    drawn_on.add_edges_from((pc, end) for pc in stuck)
+    known = nx.immediate_dominators(drawn_on.reverse(), end)
+    assert post_dominators(graph) == {node: known[node] for node in known if node != end}
+    number = strong_components(graph)
+    groups = {frozenset(pc for pc in range(end + 1) if number[pc] == n) for n in number}
+    assert groups == set(map(frozenset, nx.strongly_connected_components(drawn)))
+    assert all(number[pc] <= number[target] for pc in range(end) for target in after[pc])
 
 
 def test_if_without_else() -> None:

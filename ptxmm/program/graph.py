@@ -1,19 +1,15 @@
 """The control-flow graph of one thread: who follows whom, dominators, loops, live registers.
 
-Nodes are the pcs and the end, ``len(body)``. networkx is imported only where dominators or components are asked for.
+Nodes are the pcs and the end, ``len(body)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ptxmm.ptx.ops import Branch, Exit, Op
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 Edges = tuple[tuple[int, ...], ...]
 """For each node those that it leads to."""
@@ -68,20 +64,36 @@ def reach(edges: Edges, starts: Iterable[int], stop: int | None = None) -> set[i
 
 
 def dominators(graph: Graph) -> dict[int, int]:
-    """The immediate dominator of every node that is reached; whether the first one has itself is left open."""
-    import networkx as nx
-
-    return dict(nx.immediate_dominators(_drawn(graph.after), 0))
+    """The immediate dominator of every node that is reached, but for the first one."""
+    return _immediate(graph.after, graph.before, 0)
 
 
 def post_dominators(graph: Graph) -> dict[int, int]:
-    """The immediate post-dominator of every node; those that can't reach the end get an edge to it first."""
-    import networkx as nx
+    """The immediate post-dominator of every node but the end; those that can't reach it get an edge to it first."""
+    stuck = set(range(graph.end)) - reach(graph.before, [graph.end])
+    before = (*graph.before[:-1], (*graph.before[-1], *sorted(stuck)))
+    after = tuple((*targets, graph.end) if pc in stuck else targets for pc, targets in enumerate(graph.after))
+    return _immediate(before, after, graph.end)
 
-    backwards = _drawn(graph.before)
-    stuck = set(range(graph.end + 1)) - reach(graph.before, [graph.end])
-    backwards.add_edges_from((graph.end, pc) for pc in stuck)
-    return dict(nx.immediate_dominators(backwards, graph.end))
+
+def _immediate(after: Edges, before: Edges, start: int) -> dict[int, int]:
+    """The immediate dominator of every node that is reached from ``start``, by the equations of data flow."""
+    order = [*reversed(_finished(after, [start], set()))]
+    place = {node: i for i, node in enumerate(order)}
+    # A bit for each dominator, by its place: the immediate one is the last of the others.
+    found = [1, *(-1 for _ in order[1:])]
+    stable = False
+    while not stable:
+        stable = True
+        for i, node in enumerate(order[1:], 1):
+            new = -1
+            for other in before[node]:
+                if other in place:
+                    new &= found[place[other]]
+            new |= 1 << i
+            if new != found[i]:
+                found[i], stable = new, False
+    return {node: order[(found[i] ^ 1 << i).bit_length() - 1] for i, node in enumerate(order) if i}
 
 
 def dominates(dominator: dict[int, int], header: int, pc: int) -> bool:
@@ -100,13 +112,32 @@ def natural_loop(graph: Graph, header: int, pc: int) -> set[int]:
 
 def strong_components(graph: Graph) -> list[int]:
     """For each node the number of its strongly connected component, in topological order of control."""
-    import networkx as nx
-
     found = [0] * (graph.end + 1)
-    condensed = nx.condensation(_drawn(graph.after))
-    for number, component in enumerate(nx.topological_sort(condensed)):
-        for pc in condensed.nodes[component]["members"]:
-            found[pc] = number
+    seen: set[int] = set()
+    number = 0
+    for node in reversed(_finished(graph.after, range(graph.end + 1), set())):
+        if members := _finished(graph.before, [node], seen):
+            for pc in members:
+                found[pc] = number
+            number += 1
+    return found
+
+
+def _finished(edges: Edges, starts: Iterable[int], seen: set[int]) -> list[int]:
+    """The nodes reached from ``starts`` and not ``seen`` yet, in the order in which a search in depth leaves them."""
+    found: list[int] = []
+    for start in starts:
+        stack = [] if start in seen else [(start, iter(edges[start]))]
+        seen.add(start)
+        while stack:
+            node, rest = stack[-1]
+            following = next((target for target in rest if target not in seen), None)
+            if following is None:
+                found.append(node)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(edges[following])))
     return found
 
 
@@ -130,12 +161,3 @@ def live(
             work += more
             waiting.update(more)
     return found
-
-
-def _drawn(edges: Edges) -> nx.DiGraph:
-    import networkx as nx
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(edges)))
-    graph.add_edges_from((node, target) for node, targets in enumerate(edges) for target in targets)
-    return graph

@@ -7,7 +7,6 @@ from itertools import product
 from math import prod
 from typing import Literal
 
-import networkx as nx
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -15,7 +14,7 @@ from ptxmm.analysis.instruction import written
 from ptxmm.analysis.strength.barriers import groups_of, instructions, met, places
 from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.forms import scopes_of
-from ptxmm.analysis.strength.units import Units, aligned, names, units
+from ptxmm.analysis.strength.units import Unit, Units, aligned, names, units
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.edit import Edits
 from ptxmm.program.identity import Site
@@ -123,11 +122,13 @@ def _of_threads(test: Test, costs: Costs) -> list[Step]:
 
 def _connected(groups: Sequence[Sequence[Site]], together: Units) -> list[list[Site]]:
     """Groups that share a unit as one."""
-    graph = nx.Graph((number, (together.of[site],)) for number, group in enumerate(groups) for site in group)
-    return [
-        [site for number in sorted(n for n in component if isinstance(n, int)) for site in groups[number]]
-        for component in nx.connected_components(graph)
-    ]
+    found: list[tuple[set[Unit], list[int]]] = []
+    for number, group in enumerate(groups):
+        units = {together.of[site] for site in group}
+        shared = [item for item in found if not units.isdisjoint(item[0])]
+        found = [item for item in found if units.isdisjoint(item[0])]
+        found.append((units.union(*(u for u, _ in shared)), sorted([number, *(n for _, ns in shared for n in ns)])))
+    return [[site for number in numbers for site in groups[number]] for numbers in sorted(ns for _, ns in found)]
 
 
 def _merged(test: Test, steps: Iterable[Step], together: Units) -> list[Step]:

@@ -1,6 +1,6 @@
 """Control flow of one thread: where branches join again, which loops spin, and which registers a branch decides.
 
-A straight-line thread needs nothing of this and costs nothing: networkx is imported only once a branch is seen.
+A straight-line thread needs nothing of this and costs nothing.
 """
 
 from __future__ import annotations
