@@ -2,7 +2,7 @@
 
 Written to be read line by line beside the definition of the models (the names are the same) and to be slow and
 obvious. It shares nothing with the model language, the relation algebra, the event layers and the engines: it imports
-the program and its instructions, and the control-flow facts of a thread.
+the program and its instructions.
 
 ``outcomes(test, "ptx-8.5")`` is the set of all final states, as tuples in the order of ``everything(test)``.
 """
@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping
 
 from ptxmm.engines.result import Observed
 from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, evaluate
-from ptxmm.program.shared.mbarriers import counted, mbarriers
-from ptxmm.program.shared.undetermined import writers
 from ptxmm.program.test import Test
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import Barrier, BarrierReduction, WarpExchange
@@ -28,6 +26,7 @@ from tests.reference_exchanges import resolved
 from tests.reference_expressions import Expr, Impossible, Leaf, const, is_const
 from tests.reference_expressions import evaluate as value_of
 from tests.reference_frame import Byte, Frame, initial_bytes, instances
+from tests.reference_places import computes_with_states, made_up, mbarriers
 from tests.reference_readings import Readings, read
 from tests.reference_relations import Pairs
 from tests.reference_simulation import Meeting, Simulation, Unknown
@@ -117,11 +116,11 @@ def states_of(x: Frame, values: Values, lasts: tuple[Last, ...], met: Meeting, t
     any of them, as a read after the end would find it; without tearing they come from one where no sizes mix."""
     registers = {(t, r): value_of(e, values) for t, path in enumerate(x.paths) for r, e in path.registers.items()}
     choices: list[list[dict[Byte, int]]] = []
-    made_up = {key for w in writers(x.test.threads, x.test.objects) for key in w.ranges}  # discard, wmma.store: whole
+    undetermined = made_up(x.test.threads, x.test.objects)  # they stay whole
     for here, last in zip(x.here, lasts, strict=True):
         candidates = dict(zip(here.cells, last, strict=True))
         for cells, bytewise in here.units:
-            torn = tear and x.events[min(here.writes - x.IW or here.writes)].cell[0] not in made_up  # type: ignore[index]
+            torn = tear and x.events[min(here.writes - x.IW or here.writes)].cell[0] not in undetermined  # type: ignore[index]
             if bytewise or torn:
                 for cell in cells:
                     for byte in sorted(x.bytes_of(cell)):
@@ -188,7 +187,7 @@ def meetings(x: Frame, values: Values) -> Iterator[Meeting]:
         return value_of(expr, Values(x, values.stands, values.reading, tokens))
 
     exits = {e.thread: n for n, e in enumerate(x.events) if e.kind == "EX" and e.thread is not None}
-    ordered = counted(x.test.threads) or x.readings["mbarrier"] == "rmw"
+    ordered = computes_with_states(x.test.threads) or x.readings["mbarrier"] == "rmw"
     yield from Simulation(x.test, steps, places, lambda t, k: x.number[t, k], value, exits, ordered).run()
 
 

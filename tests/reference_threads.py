@@ -9,8 +9,6 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ptxmm.program.shared.chunks import Chunks
-from ptxmm.program.shared.control import ControlFlow, control_flow
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Imm, Operand, Reg, Sym, Type
@@ -43,7 +41,9 @@ from tests.reference_expressions import (
     reads,
     result_bits,
 )
+from tests.reference_flow import Flow
 from tests.reference_legality import may, operand_of
+from tests.reference_places import Division
 from tests.reference_readings import Readings
 from tests.reference_windows import convert, name_of, starts, whole
 
@@ -68,8 +68,8 @@ class Walker:
         self.whole, self.split = readings["vector"] == "whole", readings["b128"] == "split"
         self.sem, self.values = readings["dep"] != "syn", readings["dep"] == "value"
         self.thread = test.threads[thread]
-        self.flow: ControlFlow = control_flow(self.thread, values=self.values)
-        self.chunks = Chunks(test, self.split, self.whole)
+        self.flow = Flow(self.thread, self.values)
+        self.chunks = Division(test, self.split, self.whole)
         self.products = any(isinstance(op, ops.Wgmma) for op in self.thread.body)
         self.shared = reference_exchanges.shared(test)[thread]
         self.exits = any(isinstance(op, BARRIERS) for t in test.threads for op in t.body) and not test.dialect

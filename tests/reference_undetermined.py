@@ -45,11 +45,11 @@ def perform(
         return  # undefined
     end = (tile.lines - 1) * stride * tile.bits // 8 + tile.line_bytes
     for fork, item, offset, address in walker.places(run, op.address, end, tile.fragment):
-        places = tuple(
+        places = [
             place
             for first, length in tile.segments(stride)
             for place in walker.chunks.of(item.physical, offset + first, length, tile.unit)
-        )
+        ]
         common = replace(common, addr=reads(address))
         if isinstance(op, ops.WmmaLoad):
             leaves: list[Leaf] = [(walker.index, len(run.events) + i) for i in range(len(places))]

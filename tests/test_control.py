@@ -44,6 +44,7 @@ from ptxmm.ptx.ops import (
     Type,
     WarpBarrier,
 )
+from tests.reference_flow import Flow
 
 S64 = Type("s", 64)
 PRED = Type("pred", 1)
@@ -98,9 +99,13 @@ def leave(guard: Guard | None = None) -> Exit:
 P = Guard("p")
 
 
-def flow(*body: Op, registers: dict[str, Type] | None = None) -> ControlFlow:
+def thread_of(*body: Op, registers: dict[str, Type] | None = None) -> Thread:
     named = {name: type_ for op in body for name, type_ in (*uses(op), *definitions(op))}
-    return control_flow(Thread("P0", Placement(), body, named | (registers or {})))
+    return Thread("P0", Placement(), body, named | (registers or {}))
+
+
+def flow(*body: Op, registers: dict[str, Type] | None = None) -> ControlFlow:
+    return control_flow(thread_of(*body, registers=registers))
 
 
 def test_straight_line_is_empty() -> None:
@@ -424,6 +429,9 @@ def test_any_shape(items: list[Op | tuple[int, str]]) -> None:
                 todo += [s for s in (after(pc) if pc < end else ()) if s != avoid]
         return seen
 
+    plain = Flow(thread_of(*body))
+    for field in ("join", "assigned", "spin", "leaving", "skipping", "backward"):
+        assert getattr(got, field) == getattr(plain, field), field
     for pc, join in got.join.items():
         others = reach(after(pc), join)
         assert join == end or end not in others

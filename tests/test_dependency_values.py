@@ -375,6 +375,9 @@ def test_twins() -> None:
     assert twins(p + "mov.u32 r2, 1; @p st.global.u32 [x], r1; @!p st.global.u32 [x], r2") == {}
     assert twins(p + "@p st.global.u32 [x], r1; @!p st.global.u32 [y], r1") == {}
     assert twins(p + "@p st.global.u32 [x], r1; @p st.global.u32 [x], r1") == {}
+    twice = "@p st.global.u32 [x], r1; @p st.global.u32 [x], r1; @!p st.global.u32 [x], r1"
+    assert twins(p + twice) == {1: 1, 3: 3}, "the second is made if p holds only"
+    assert twins(f"{p}{twice}; {twice.split(';')[2]}") == {1: 1, 2: 2, 3: 3, 4: 4}
     assert twins(p + "@p st.global.u32 [x], r1; mov.u32 r1, 2; @!p st.global.u32 [x], r1") == {}
     # two ways to the second store
     assert twins(p + "@p st.global.u32 [x], r1; L: @!p st.global.u32 [x], r1; setp.eq.u32 q, r0, 0; @q bra L") == {}

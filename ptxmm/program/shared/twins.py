@@ -8,7 +8,7 @@ whatever registers, and guards are opposite if one of them holds of all values (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from ptxmm.program.graph import Graph
@@ -63,7 +63,7 @@ def _twins(thread: Thread, join: Mapping[int, int], known: Mapping[int, Describe
     targets = {op.target for op in body if isinstance(op, Branch)}
     found: dict[int, int] = {}
     for pc in sorted(known):
-        other = None if pc in found else _opposite(thread, pc, known, targets)
+        other = None if pc in found else _opposite(thread, pc, known, targets, found)
         if other is not None:
             found |= {pc: pc, other: other}
     for pc, op in enumerate(body):
@@ -78,8 +78,10 @@ def _twins(thread: Thread, join: Mapping[int, int], known: Mapping[int, Describe
     return found
 
 
-def _opposite(thread: Thread, pc: int, known: Mapping[int, Described], targets: set[int]) -> int | None:
-    """Where the same as at ``pc`` follows with the opposite guard."""
+def _opposite(
+    thread: Thread, pc: int, known: Mapping[int, Described], targets: set[int], found: Collection[int]
+) -> int | None:
+    """Where the same as at ``pc`` follows with the opposite guard, which is not that of another one (``found``)."""
     what, guard = known[pc]
     if guard is None:
         return None
@@ -87,7 +89,7 @@ def _opposite(thread: Thread, pc: int, known: Mapping[int, Described], targets: 
     for other in range(pc + 1, len(thread.body)):
         if other in targets:
             return None
-        if known.get(other) == wanted:
+        if known.get(other) == wanted and other not in found:
             return other
         if not isinstance(thread.body[other], _PASSED):
             return None
