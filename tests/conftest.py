@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.commands import Ran, Run
 from tests.tally import TALLY, Tally
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -30,6 +32,24 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return compare
+
+
+@pytest.fixture
+def run_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line in an empty folder, in this process."""
+    from ptxmm.cli.app import run
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "argv", ["ptxmm"])
+
+    def go(*arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as ended:
+            run(list(arguments))
+        captured = capsys.readouterr()
+        return Ran(ended.value.code if isinstance(ended.value.code, int) else 0, captured.out, captured.err)
+
+    return go
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -12,7 +12,8 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Result
 from ptxmm.analysis.undefined import with_reasons
 from ptxmm.engines.result import Limits
-from ptxmm.formats import read
+from ptxmm.formats import parse, read
+from ptxmm.formats.writer import write
 from ptxmm.program.test import Test
 from tests.alike import check_alike
 from tests.support import model_named
@@ -38,3 +39,13 @@ def decided_tests(tests: Iterable[Test], seconds: float, engine: str = "auto") -
     for report in found:
         check_alike(report)
     return found
+
+
+def observation(text: str) -> str:
+    """What both engines say of a litmus test, read from ``text`` and read again from what is written of it."""
+    (test,) = parse(text, "case.litmus")
+    (again,) = parse(write(test), "again.litmus")
+    results = [check(t, model_named("ptx-8.5"), engine="both", limits=Limits()) for t in (test, again)]
+    found = ["undefined" if r.status == "undefined" else r.observation or "none" for r in results]
+    assert found[0] == found[1]
+    return found[0]

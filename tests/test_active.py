@@ -7,39 +7,25 @@ import pytest
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races
 from ptxmm.engines.result import Limits
-from ptxmm.formats import parse
+from ptxmm.program.test import Test
 from ptxmm.program.unspecified.active import untried_masks, with_masks
 from ptxmm.ptx.ops import Imm, WarpExchange
 from tests.decided import decided_tests
+from tests.kernels import launched
 from tests.support import model_named, parse_one
 
-HEAD = """// ptxmm: block = {block}
-// ptxmm: args = ["x", "out"]
-// ptxmm: [objects]
-// ptxmm: x = {{ type = "u32", count = 4 }}
-// ptxmm: out = {{ type = "u32", count = 4 }}
-// ptxmm: [check]
-// ptxmm: condition = '{condition}'
-.version 8.5
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p0, .param .u64 p1)
-{{
-  .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<8>;
-  ld.param.u64 %rd0, [p0]; cvta.to.global.u64 %rd0, %rd0;
-  ld.param.u64 %rd1, [p1]; cvta.to.global.u64 %rd1, %rd1;
-  mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; setp.eq.u32 %p1, %r1, 0;
-  {body}
-  ret;
-}}
-"""
 STORE = "st.global.u32 [%rd3], %r2;"
 DYNAMIC = "ld.global.u32 %r3, [%rd0]; setp.ne.u32 %p2, %r3, 0;"
 
 
+def kernel(body: str, condition: str, block: int = 2) -> list[Test]:
+    start = "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; setp.eq.u32 %p1, %r1, 0;"
+    objects = dict.fromkeys(("x", "out"), '{ type = "u32", count = 4 }')
+    return launched(f"{start} {body}", objects, f"condition = '{condition}'", launch=f"block = {block}")
+
+
 def conclusions(body: str, condition: str, block: int = 2) -> set[str]:
-    tests = parse(HEAD.format(body=body, condition=condition, block=block), "k.ptx")
-    return {found.conclusion for found in decided_tests(tests, 100, "both")}
+    return {found.conclusion for found in decided_tests(kernel(body, condition, block), 100, "both")}
 
 
 # What a lane may see, where the lanes that come to the instruction are known.
@@ -74,7 +60,7 @@ def test_a_shuffle_from_a_lane_that_may_not_be_there() -> None:
 
 def test_three_lanes_in_five_ways() -> None:
     body = "activemask.b32 %r2;" + STORE
-    (test,) = parse(HEAD.format(body=body, condition="forall (out[0] == 7)", block=3), "k.ptx")
+    (test,) = kernel(body, "forall (out[0] == 7)", 3)
     masks = {
         tuple(
             op.operands[0].value

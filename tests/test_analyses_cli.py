@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,13 +15,13 @@ from ptxmm.analysis.result import Failure, Note, Status, expired
 from ptxmm.analysis.words import Exit
 from ptxmm.cat import Model
 from ptxmm.cli.analyses import Analysis
-from ptxmm.cli.app import run
 from ptxmm.cli.exits import exit_of
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.settings import Settings
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.program.test import Test
+from tests.commands import Ran, Run, steady
 
 Golden = Callable[[str, str], None]
 
@@ -64,40 +62,13 @@ exists (x == 101)
 """
 
 
-class Ran(Struct, frozen=True):
-    """What one run of the program left."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
 @pytest.fixture
-def ptxmm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def ptxmm(tmp_path: Path, run_command: Run) -> Run:
     """Run a command line in an empty folder with a few tests, in this process."""
     for name, text in (("racy", RACY), ("calm", CALM), ("sb", SB), ("loop", LOOP)):
         (tmp_path / f"{name}.litmus").write_text(text)
     (tmp_path / "bad.litmus").write_text(RACY.replace("st.weak", "st.week"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(sys, "argv", ["ptxmm"])
-
-    def go(*arguments: str) -> Ran:
-        with pytest.raises(SystemExit) as ended:
-            run(list(arguments))
-        captured = capsys.readouterr()
-        return Ran(ended.value.code if isinstance(ended.value.code, int) else 0, captured.out, captured.err)
-
-    return go
-
-
-def steady(text: str) -> str:
-    """``text`` without what changes from run to run."""
-    text = re.sub(r"^Time (.*) [0-9.]+$", r"Time \1 T", text, flags=re.MULTILINE)
-    return re.sub(r'"seconds": [0-9.e-]+', '"seconds": 0', text)
+    return run_command
 
 
 @pytest.mark.parametrize("command", ["races", "robust", "scopes"])

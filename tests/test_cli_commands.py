@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,10 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
 
 import ptxmm.analysis.search as search_module
-from ptxmm.cli.app import run
+from tests.commands import Ran, Run, steady
 
 Golden = Callable[[str, str], None]
 
@@ -59,40 +57,12 @@ exists (x == 101)
 BAD = MP.replace("st.release.gpu", "st.acquire.gpu")
 
 
-class Ran(Struct, frozen=True):
-    """What one run of the program left."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
 @pytest.fixture
-def ptxmm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def ptxmm(tmp_path: Path, run_command: Run) -> Run:
     """Run a command line in an empty folder with a few tests, in this process."""
     for name, text in (("mp.litmus", MP), ("sb.litmus", SB), ("loop.litmus", LOOP), ("bad.litmus", BAD)):
         (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(sys, "argv", ["ptxmm"])
-
-    def go(*arguments: str) -> Ran:
-        with pytest.raises(SystemExit) as ended:
-            run(list(arguments))
-        captured = capsys.readouterr()
-        return Ran(ended.value.code if isinstance(ended.value.code, int) else 0, captured.out, captured.err)
-
-    return go
-
-
-def steady(text: str) -> str:
-    """``text`` without what changes from run to run."""
-    text = re.sub(r"^Time (.*) [0-9.]+$", r"Time \1 T", text, flags=re.MULTILINE)
-    text = re.sub(r"in [0-9.]+ s:", "in T s:", text)
-    return re.sub(r'"seconds": [0-9.e-]+', '"seconds": 0', text)
+    return run_command
 
 
 @pytest.mark.skipif(

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
 
 from ptxmm.analysis.compare import CompareResult, compare, compare_versions, model_names
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.separate import SeparateResult, common_vocabulary, separate, try_
 from ptxmm.analysis.words import Exit
 from ptxmm.cat import Model, index, load, parse_model
-from ptxmm.cli.app import run
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.formats import read
 from ptxmm.formats.writer import same, write
 from ptxmm.program.test import Test
+from tests.commands import Run, steady
 from tests.support import ROOT, model_named, parse_one
 
 Golden = Callable[[str, str], None]
@@ -380,19 +379,8 @@ def test_names_of_models() -> None:
 # -- the command --
 
 
-class Ran(Struct, frozen=True):
-    """What one run of the program left."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
 @pytest.fixture
-def ptxmm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def ptxmm(tmp_path: Path, run_command: Run) -> Run:
     """Run a command line in a folder with a few tests, in this process."""
     (tmp_path / "old.litmus").write_text(OLD)
     (tmp_path / "new.litmus").write_text(NEW)
@@ -400,24 +388,7 @@ def ptxmm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     (tmp_path / "folder" / "mp.litmus").write_text(OLD.replace("weak.", ""))
     (tmp_path / "folder" / "cluster.litmus").write_text(OLD.replace("relaxed.gpu", "relaxed.cluster"))
     (tmp_path / "folder" / "spl.litmus").write_text((ROOT / "litmus/coherence/A3-D-SPL.litmus").read_text())
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(sys, "argv", ["ptxmm"])
-
-    def go(*arguments: str) -> Ran:
-        with pytest.raises(SystemExit) as ended:
-            run(["compare", *arguments])
-        captured = capsys.readouterr()
-        return Ran(ended.value.code if isinstance(ended.value.code, int) else 0, captured.out, captured.err)
-
-    return go
-
-
-def steady(text: str) -> str:
-    """``text`` without what changes from run to run."""
-    text = re.sub(r"^Time (.* )?[0-9.]+$", r"Time \1T", text, flags=re.MULTILINE)
-    text = re.sub(r"compared in [0-9.]+ s", "compared in T s", text)
-    return re.sub(r'"seconds": [0-9.e-]+', '"seconds": 0', text)
+    return partial(run_command, "compare")
 
 
 def test_help(ptxmm: Run, golden: Golden) -> None:

@@ -12,28 +12,18 @@ import pytest
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.progress import progress
 from ptxmm.analysis.races import races
-from ptxmm.formats.modules.read import parse_ptx
 from ptxmm.program.test import Test
+from tests.kernels import launched
 from tests.support import ENGINES, ask, model_named, parse_one
 
-LAUNCH = """// ptxmm: block = 2
-// ptxmm: args = ["out"]
-// ptxmm: [objects]
-// ptxmm: out = "u32"
-// ptxmm: [check]
-// ptxmm: condition = "forall (out == 0)"
-.version 8.5
-.target sm_90
-.address_size 64
-.func meet() { bar.sync 0; ret; }
-.func meet_freely() { barrier.sync 0; ret; }
-"""
+OBJECTS, CHECK = {"out": '"u32"'}, 'condition = "forall (out == 0)"'
+START = ".reg .pred p, q; .reg .u32 r; mov.u32 r, %tid.x;"
 
 
 def kernel(body: str) -> Test:
     """A kernel that two threads of one warp run; ``p`` holds in the first one."""
-    head = ".visible .entry k(.param .u64 out) { .reg .pred p; .reg .u32 r; mov.u32 r, %tid.x; setp.eq.u32 p, r, 0;"
-    (test,) = parse_ptx(f"{LAUNCH}{head}\n{body}\nret; }}\n", "kernel.ptx")
+    functions = ".func meet() { bar.sync 0; ret; }\n.func meet_freely() { barrier.sync 0; ret; }"
+    (test,) = launched(f"{START} setp.eq.u32 p, r, 0;\n{body}", OBJECTS, CHECK, launch="block = 2", before=functions)
     return test
 
 
@@ -69,25 +59,6 @@ def test_the_same_barrier(body: str, defined: bool, engine: str) -> None:
     assert (result.status == "undefined") is not defined, result.notes
 
 
-WARPGROUPS = """// ptxmm: block = 256
-// ptxmm: threads = "thread {threads}"
-// ptxmm: args = ["out"]
-// ptxmm: [objects]
-// ptxmm: out = "u32"
-// ptxmm: [check]
-// ptxmm: condition = "forall (out == 0)"
-.version 8.5
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 out) {{
-  .reg .pred p, q; .reg .u32 r;
-  mov.u32 r, %tid.x; setp.lt.u32 p, r, 64; setp.lt.u32 q, r, 128;
-  {body}
-  ret;
-}}
-"""
-
-
 @pytest.mark.parametrize("engine", ["z3", "enumerate"])
 @pytest.mark.parametrize(
     ("threads", "body", "defined"),
@@ -112,7 +83,9 @@ WARPGROUPS = """// ptxmm: block = 256
 )  # fmt: skip
 def test_the_same_instruction_of_a_warpgroup(threads: str, body: str, defined: bool, engine: str) -> None:
     """The four warps from a multiple of 4 on execute wgmma and setmaxnreg together (9.7.16.1, 9.7.16.7, 9.7.19.5)."""
-    (test,) = parse_ptx(WARPGROUPS.format(threads=threads, body=body), "kernel.ptx")
+    text = f"{START} setp.lt.u32 p, r, 64; setp.lt.u32 q, r, 128;\n{body}"
+    launch = f'block = 256\n// ptxmm: threads = "thread {threads}"'
+    (test,) = launched(text, OBJECTS, CHECK, launch=launch, target="sm_90a")
     result = check(test, model_named("ptx-8.5"), engine=engine)
     assert (result.status == "undefined") is not defined, result.notes
     assert defined or any("a warpgroup" in note.text for note in result.notes)

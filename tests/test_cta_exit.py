@@ -10,31 +10,11 @@ from ptxmm.engines.result import Limits
 from ptxmm.formats import parse
 from ptxmm.formats.modules.extract import skeleton
 from ptxmm.program.test import Test
+from tests.kernels import launched
 from tests.mutants import mutants
 from tests.mutants_exempt import KERNELS, exempt
 from tests.support import model_named
 
-HEAD = """// ptxmm: grid = {ctas}
-// ptxmm: cluster = {ctas}
-// ptxmm: args = ["g"]
-// ptxmm: [objects]
-// ptxmm: g = {{ type = "u32", count = 4, align = 16 }}
-// ptxmm: [check]
-// ptxmm: condition = 'forall ({condition})'
-.version 8.6
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p0)
-{{
-  .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
-  .shared .align 16 .b8 s[16]; .shared .align 8 .b64 mb;
-  ld.param.u64 %rd0, [p0]; cvta.to.global.u64 %rd0, %rd0;
-  mov.u32 %r10, %cluster_ctarank; setp.eq.u32 %p0, %r10, 0; setp.eq.u32 %p1, %r10, 1;
-  mov.u32 %r2, s; mapa.shared::cluster.u32 %r3, %r2, {peer}; mov.u32 %r4, mb; mapa.shared::cluster.u32 %r5, %r4, {peer};
-  {body}
-  ret;
-}}
-"""
 SYNC = "barrier.cluster.arrive; barrier.cluster.wait;"
 RELAXED = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"
 START = f"@%p0 st.shared.u32 [s], 0; @%p0 st.shared.u32 [s+4], 0; {SYNC}"
@@ -95,10 +75,18 @@ ALONE = "@%p0 bra O; st.relaxed.cluster.shared::cluster.u32 [%r3], 7; ret;\nO:" 
 
 
 def kernel(body: str, ctas: int = 2, condition: str = "g[3] == 0") -> Test:
-    text = HEAD.format(body=body, ctas=ctas, condition=condition, peer=0)
-    if body == ALONE:
-        text = text.replace("// ptxmm: [check]", "// ptxmm: s = { init = 0 }\n// ptxmm: [check]")
-    (test,) = parse(text, "k.ptx")
+    start = """.shared .align 16 .b8 s[16]; .shared .align 8 .b64 mb;
+  mov.u32 %r10, %cluster_ctarank; setp.eq.u32 %p0, %r10, 0; setp.eq.u32 %p1, %r10, 1;
+  mov.u32 %r2, s; mapa.shared::cluster.u32 %r3, %r2, 0; mov.u32 %r4, mb; mapa.shared::cluster.u32 %r5, %r4, 0;
+"""
+    (test,) = launched(
+        start + body,
+        {"g": '{ type = "u32", count = 4, align = 16 }'},
+        f"condition = 'forall ({condition})'",
+        launch=f"grid = {ctas}\n// ptxmm: cluster = {ctas}",
+        others="s = { init = 0 }" if body == ALONE else "",
+        version="8.6",
+    )
     return test
 
 

@@ -9,38 +9,21 @@ from ptxmm.analysis.fences import fences
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races
 from ptxmm.engines.result import Limits
-from ptxmm.formats import parse
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.elected import untried_leaders, with_leaders
 from ptxmm.ptx.ops import WarpExchange
 from tests.decided import decided_tests
+from tests.kernels import launched
 from tests.support import model_named, parse_one
 
-HEAD = """// ptxmm: block = {block}
-// ptxmm: args = ["x"]
-// ptxmm: [objects]
-// ptxmm: x = "u32"
-// ptxmm: [check]
-// ptxmm: condition = '{condition}'
-.version 8.5
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p0)
-{{
-  .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<8>; .shared .align 4 .u32 s;
-  ld.param.u64 %rd0, [p0]; cvta.to.global.u64 %rd0, %rd0;
-  mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r3, 3;
-  {body}
-  ret;
-}}
-"""
 ELECT = "elect.sync %r2|%p2, 0xffffffff;"
 INIT = "@%p1 st.shared.u32 [s], 7;"
 USE = "@%p2 ld.shared.u32 %r4, [s]; @%p2 st.global.u32 [%rd0], %r4;"
 
 
 def kernel(body: str, condition: str, block: int = 2) -> list[Test]:
-    return parse(HEAD.format(body=body, condition=condition, block=block), "k.ptx")
+    start = ".shared .align 4 .u32 s; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r3, 3;"
+    return launched(f"{start} {body}", {"x": '"u32"'}, f"condition = '{condition}'", launch=f"block = {block}")
 
 
 def conclusions(body: str, condition: str, block: int = 2) -> set[str]:
@@ -129,7 +112,7 @@ def test_more_leaders_than_are_tried() -> None:
     result = check(test, model_named("ptx-8.5"))
     assert result.status == "bounded"
     assert [n.text for n in result.notes if n.kind == "open"] == [
-        "which lane is elected is left open (P0 line 15: elect): not all were tried"
+        "which lane is elected is left open (P0 line 14: elect): not all were tried"
     ]
     assert explain(test, model_named("ptx-8.5")).status == "bounded"
 

@@ -5,45 +5,31 @@ from __future__ import annotations
 import pytest
 
 from ptxmm.errors import PtxmmError
-from ptxmm.formats import parse
+from ptxmm.program.test import Test
 from ptxmm.program.unspecified.positions import position_uses
 from tests.decided import decided_tests
+from tests.kernels import launched
 from tests.support import parse_one
 
-HEAD = """// ptxmm: args = ["a", "b", "out"]
-// ptxmm: [objects]
-// ptxmm: a = {{ type = "u32", count = 4{align} }}
-// ptxmm: b = {{ type = "u32", count = 4 }}
-// ptxmm: out = "u32"
-// ptxmm: [check]
-// ptxmm: condition = "forall (out == {value})"
-.version 8.5
-.target sm_90
-.address_size 64
-.global .align 16 .b8 v[32];
-.global .align 4 .u32 w;
-.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2)
-{{
-  .reg .pred %p<4>; .reg .b16 %rs<4>; .reg .b32 %r<8>; .reg .b64 %rd<12>;
-  .shared .align 8 .b8 s[16]; .shared .align 8 .b8 t[16]; .local .align 4 .b8 l[8];
-  ld.param.u64 %rd0, [p0]; cvta.to.global.u64 %rd0, %rd0;
-  ld.param.u64 %rd1, [p1]; cvta.to.global.u64 %rd1, %rd1;
-  ld.param.u64 %rd2, [p2]; cvta.to.global.u64 %rd2, %rd2;
-  mov.u64 %rd3, v; mov.u64 %rd4, w; mov.u32 %r4, s; mov.u32 %r5, t;
-  {body}
-  st.global.u32 [%rd2], %r1;
-  ret;
-}}
-"""
 CHOOSE = " selp.u32 %r1, 1, 0, %p1;"
 OFFSET = " sub.u64 %rd6, %rd5, %rd3; cvt.u32.u64 %r1, %rd6;"
 BACK = " st.global.u32 [%rd5+4], 7; ld.global.u32 %r1, [%rd0+4];"
 LOADED = "st.global.u64 [v], %rd0; ld.global.u64 %rd5, [v];"
 
 
+def kernel(body: str, value: int, align: str = "") -> list[Test]:
+    """With variables of several spaces, and their addresses; it stores %r1 to ``out``."""
+    objects = {"a": f'{{ type = "u32", count = 4{align} }}', "b": '{ type = "u32", count = 4 }', "out": '"u32"'}
+    declared = ".shared .align 8 .b8 s[16]; .shared .align 8 .b8 t[16]; .local .align 4 .b8 l[8];"
+    start = f"{declared} mov.u64 %rd3, v; mov.u64 %rd4, w; mov.u32 %r4, s; mov.u32 %r5, t;"
+    before = ".global .align 16 .b8 v[32];\n.global .align 4 .u32 w;"
+    return launched(
+        f"{start} {body}\nst.global.u32 [%rd2], %r1;", objects, f'condition = "forall (out == {value})"', before=before
+    )
+
+
 def conclusions(body: str, value: int, align: str = "") -> set[str]:
-    tests = parse(HEAD.format(body=body, value=value, align=align), "k.ptx")
-    return {found.conclusion for found in decided_tests(tests, 60, "both")}
+    return {found.conclusion for found in decided_tests(kernel(body, value, align), 60, "both")}
 
 
 OPEN = {

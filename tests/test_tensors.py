@@ -14,7 +14,7 @@ from ptxmm.cat import load
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
-from ptxmm.formats.writer import write
+from tests.decided import observation
 
 LOAD = "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [tm, {{{}}}], [b];"
 SAVE = (
@@ -42,15 +42,6 @@ def case(shape: str, elements: int, box: int, body: str, condition: str, *, more
         f".shared .b64 b @ cta 0 = mbarrier(0, {box * width}); {more}"
     )
     return f"PTX case\n{{ {declared} }}\nP0 @ cta 0 {{ {body} }}\n{condition}\n"
-
-
-def observation(text: str) -> str:
-    (test,) = parse(text, "case.litmus")
-    (again,) = parse(write(test), "again.litmus")
-    results = [check(t, load("ptx-8.5"), engine="both", limits=Limits()) for t in (test, again)]
-    found = ["undefined" if r.status == "undefined" else r.observation or "none" for r in results]
-    assert found[0] == found[1]
-    return found[0]
 
 
 def loaded(shape: str, elements: int, rank: int, start: str, values: tuple[int, ...], kind: str = "u32") -> str:

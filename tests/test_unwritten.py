@@ -5,35 +5,20 @@ from __future__ import annotations
 import pytest
 
 from ptxmm.errors import PtxmmError
-from ptxmm.formats import parse
+from ptxmm.program.test import Test
 from tests.decided import decided_tests
+from tests.kernels import launched
 
-HEAD = """// ptxmm: args = ["x", "out"]
-// ptxmm: [objects]
-// ptxmm: x = "u32"
-// ptxmm: out = "u32"
-// ptxmm: [check]
-// ptxmm: condition = "forall ({condition})"
-.version 8.5
-.target sm_90
-.address_size 64
-{before}
-.visible .entry k(.param .u64 p0, .param .u64 p1)
-{{
-  .reg .pred %p<4>; .reg .b16 %rs<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<4>; .reg .f64 %fd<4>;
-  ld.param.u64 %rd0, [p0]; cvta.to.global.u64 %rd0, %rd0;
-  ld.param.u64 %rd1, [p1]; cvta.to.global.u64 %rd1, %rd1;
-  {body}
-  ret;
-}}
-"""
 READ = "ld.global.u32 %r1, [%rd0]; setp.eq.u32 %p1, %r1, 0;"
 STORE = "st.global.u32 [%rd1], %r2;"
 
 
+def kernel(body: str, condition: str = "out == 0", before: str = "") -> list[Test]:
+    return launched(body, dict.fromkeys(("x", "out"), '"u32"'), f'condition = "forall ({condition})"', before=before)
+
+
 def conclusions(body: str, condition: str = "out == 0", before: str = "") -> set[str]:
-    tests = parse(HEAD.format(body=body, condition=condition, before=before), "k.ptx")
-    return {found.conclusion for found in decided_tests(tests, 60, "both")}
+    return {found.conclusion for found in decided_tests(kernel(body, condition, before), 60, "both")}
 
 
 REFUTED = {
@@ -88,7 +73,7 @@ def test_a_large_private_array_that_is_written_first() -> None:
     assert conclusions(f"{array}{loads.split(';')[-2]}; {STORE}") == {"contradicted"}
     for first in (f"{READ} @%p1 st.local.u32 [L], 0;", f"{READ} @!%p1 bra S; st.local.u32 [L], 0;\nS:"):
         body = f"{array}{first} ld.local.u32 %r2, [L];{STORE}"
-        (test,) = parse(HEAD.format(body=body, condition="out == 0", before=""), "k.ptx")
+        (test,) = kernel(body)
         assert test.objects["L"].unknown
     with pytest.raises(PtxmmError, match="400 bytes have no initial value") as caught:
         conclusions(f"{array}{loads}{STORE}")
@@ -108,7 +93,7 @@ def test_the_condition_reads_registers_too() -> None:
 def test_of_a_function() -> None:
     before = ".func (.reg .b32 r) f\n{ .reg .b32 %t; mov.u32 r, %t; ret; }"
     assert conclusions("call (%r2), f;" + STORE, before=before) == {"contradicted"}
-    tests = parse(HEAD.format(body="call (%r2), f;" + STORE, condition="out == 0", before=before), "k.ptx")
+    tests = kernel("call (%r2), f;" + STORE, before=before)
     assert tests[0].claims is not None
     assert tests[0].claims.remarks == ("%t may be read before it is written: its value is unknown then",)
 
@@ -116,4 +101,4 @@ def test_of_a_function() -> None:
 def test_registers_of_128_bits() -> None:
     body = ".reg .b128 %q; mov.b128 {%rd4, %rd5}, %q; st.global.u64 [%rd1], %rd4;"
     with pytest.raises(PtxmmError, match="%q may be read before it is written, which is not supported for 128 bits"):
-        parse(HEAD.format(body=body, condition="out == 0", before=""), "k.ptx")
+        kernel(body)

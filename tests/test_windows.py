@@ -13,6 +13,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
 from ptxmm.formats.writer import write
 from ptxmm.program.shared.windows import MOST_VARIABLES
+from tests.decided import observation
 
 S = ".shared .align 16 .u32 s[4] @ cta 0, cluster 0 = {1, 2, 3, 4};"
 G = ".global .align 16 .u32 g[4] = {5, 6, 7, 8};"
@@ -24,15 +25,6 @@ def file(declarations: str, condition: str, *threads: str) -> str:
         f"P{i} @ cta {i}, cluster 0 {{ {'' if i else '.reg .u32 z; '}{body} }}" for i, body in enumerate(threads)
     )
     return f"PTX case\n{{ {declarations} P0:z = 0; }}\n{bodies}\n{condition}\n"
-
-
-def observation(text: str) -> str:
-    (test,) = parse(text, "case.litmus")
-    (again,) = parse(write(test), "again.litmus")
-    results = [check(t, load("ptx-8.5"), engine="both", limits=Limits()) for t in (test, again)]
-    found = ["undefined" if r.status == "undefined" else r.observation or "none" for r in results]
-    assert found[0] == found[1]
-    return found[0]
 
 
 @pytest.mark.parametrize(
