@@ -119,63 +119,75 @@ def forms_of(test: Test, threads: Collection[int], op: Op, coverage: Coverage, s
     they are, and so do weak accesses of several elements, which a stronger order would make accesses of other sizes.
     """
     match op:
-        case Load() | Store():
-            if op.mmio or op.proxy != "generic" or op.space in ("const", "param", "local"):
-                return None
-            if isinstance(op, Load) and op.nc:
-                return None
-            orders = _LOADS if isinstance(op, Load) else _STORES
-            several = len(op.dst if isinstance(op, Load) else op.values) > 1
-            if several and op.sem == "weak":
-                return None
-            scopes = scopes_of(test, threads, coverage, op.scope, stronger)
-            return _product(op, [o for o in orders if not several or o[0] != "weak"], scopes, stronger)
-        case Atomic():
-            if op.proxy != "generic":
-                return None
-            scopes = scopes_of(test, threads, coverage, op.scope, stronger)
-            acquires = op.returns or op.sem in ("acquire", "acq_rel")  # of red, the untyped dialect alone
-            return _product(op, _ATOMICS if acquires else _REDUCTIONS, scopes, stronger)
-        case Fence():
-            if op.restrict is not None:
-                return _presence(op)
-            orders = _FENCES_86 if op.sem in ("acquire", "release") or one_way(test) else _FENCES
-            return _product(op, orders, scopes_of(test, threads, coverage, op.scope, stronger), stronger)
-        case ProxyFence() if op.kind == "async" and op.space in ("shared::cta", "shared::cluster"):
-            near = replace(op, space="shared::cta")
-            if op.space == "shared::cta" and not stronger:
-                return _presence(op)
-            given = frozenset((0,) if op.space == "shared::cta" else (0, 1))
-            far = replace(op, space="shared::cluster")
-            return Forms(
-                ("fence", "cluster"), ((None, frozenset()), (near, frozenset((0,))), (far, frozenset((0, 1)))), given
-            )
-        case ProxyFence() | MbarrierInitFence():
+        case Fence(restrict=str()) | MbarrierInitFence():
             return _presence(op)
+        case ProxyFence():
+            return _proxy_fence(op, stronger)
+        case ClusterBarrier(kind="arrive"):
+            forms = (replace(op, sem="relaxed"), frozenset[int]()), (replace(op, sem="release"), frozenset((0,)))
+            released = op.sem == "release"
+            return Forms(("release",), forms, frozenset((0,) if released else ())) if stronger or released else None
+    orders = _orders(test, op)
+    if not orders:
+        return None
+    match op:
         case TensormapFence():
-            absent: Order = (None, ())
-            return _product(op, (absent, (op.sem, ("fence",))), _levels(coverage, op.scope, SCOPES), stronger)
-        case Multimem():
-            if op.sem == "weak" and max(len(op.dst), len(op.values)) > 1:
-                return None
-            kinds = {"ld_reduce": _LOADS, "st": _STORES, "red": _REDUCTIONS}[op.kind]
-            several = max(len(op.dst), len(op.values)) > 1
-            scopes = scopes_of(test, threads, coverage, op.scope, stronger)
-            return _product(op, [o for o in kinds if not several or o[0] != "weak"], scopes, stronger)
-        case MbarrierArrive() | MbarrierWait():
+            scopes = _levels(coverage, op.scope, SCOPES)
+        case MbarrierArrive() | MbarrierWait() | MbarrierTx():
             scopes = _levels(coverage, op.scope, ("cta", "cluster"))
+        case _:
+            scopes = scopes_of(test, threads, coverage, getattr(op, "scope", None), stronger)
+    return _product(op, orders, scopes, stronger)
+
+
+def _orders(test: Test, op: Op) -> tuple[Order, ...]:
+    """The orders that ``op`` may have; none if it stays as it is."""
+    match op:
+        case Load() | Store() if op.mmio or op.proxy != "generic" or op.space in ("const", "param", "local"):
+            return ()
+        case Load(nc=True):
+            return ()
+        case Load():
+            return _of_elements(_LOADS, op.sem, len(op.dst))
+        case Store():
+            return _of_elements(_STORES, op.sem, len(op.values))
+        case Multimem():
+            orders = {"ld_reduce": _LOADS, "st": _STORES, "red": _REDUCTIONS}[op.kind]
+            return _of_elements(orders, op.sem, max(len(op.dst), len(op.values)))
+        case Atomic(proxy="generic"):
+            acquires = op.returns or op.sem in ("acquire", "acq_rel")  # of red, the untyped dialect alone
+            return _ATOMICS if acquires else _REDUCTIONS
+        case Fence():
+            return _FENCES_86 if op.sem in ("acquire", "release") or one_way(test) else _FENCES
+        case TensormapFence():
+            return (None, ()), (op.sem, ("fence",))
+        case MbarrierArrive() | MbarrierWait():
             strong = "release" if isinstance(op, MbarrierArrive) else "acquire"
-            orders = (("relaxed", ()), (strong, (strong,)))
-            if op.sem == strong and not one_way(test):
-                orders = ((strong, ()),)
-            return _product(op, orders, scopes, stronger)
+            fixed = op.sem == strong and not one_way(test)
+            return ((strong, ()),) if fixed else (("relaxed", ()), (strong, (strong,)))
         case MbarrierTx():
-            return _product(op, (("relaxed", ()),), _levels(coverage, op.scope, ("cta", "cluster")), stronger)
-        case ClusterBarrier() if op.kind == "arrive":
-            both = (replace(op, sem="relaxed"), frozenset[int]()), (replace(op, sem="release"), frozenset((0,)))
-            given = frozenset((0,)) if op.sem == "release" else frozenset()
-            return Forms(("release",), both if stronger or given else both[:1], given) if stronger or given else None
-    return None
+            return (("relaxed", ()),)
+    return ()
+
+
+def _of_elements(orders: tuple[Order, ...], sem: str, number: int) -> tuple[Order, ...]:
+    """Those of ``orders`` between which an access of so many elements, which is ``sem``, may be changed."""
+    if number == 1:
+        return orders
+    return () if sem == "weak" else tuple(o for o in orders if o[0] != "weak")
+
+
+def _proxy_fence(op: ProxyFence, stronger: bool) -> Forms:
+    if op.kind != "async" or op.space not in ("shared::cta", "shared::cluster"):
+        return _presence(op)
+    near = op.space == "shared::cta"
+    if near and not stronger:
+        return _presence(op)
+    spaces = (
+        (replace(op, space="shared::cta"), frozenset((0,))),
+        (replace(op, space="shared::cluster"), frozenset((0, 1))),
+    )
+    return Forms(("fence", "cluster"), ((None, frozenset()), *spaces), frozenset((0,) if near else (0, 1)))
 
 
 def below(scope: Scope, coverage: Coverage) -> tuple[Scope, ...]:
@@ -199,59 +211,30 @@ def _levels(coverage: Coverage, kept: Scope, scopes: Sequence[Scope]) -> tuple[S
 def _product(op: Op, orders: Sequence[Order], scopes: Sequence[Scope], stronger: bool) -> Forms | None:
     """All orders with all scopes; without ``stronger`` those that need no step that ``op`` does not have."""
     common = set.intersection(*(set(steps) for _, steps in orders))
-    orders = [(sem, tuple(step for step in steps if step not in common)) for sem, steps in orders]
-    names = tuple(dict.fromkeys(step for _, steps in orders for step in steps))
-    numbers = {name: number for number, name in enumerate((*names, *(f"scope {s}" for s in scopes[1:])))}
-    given: frozenset[int] | None = None
-    found: list[tuple[Op | None, frozenset[int]]] = []
+    wider = [f"scope {scope}" for scope in scopes[1:]]
+    given: frozenset[str] | None = None
+    found: list[tuple[Op | None, frozenset[str]]] = []
     for sem, steps in orders:
-        base = frozenset(numbers[step] for step in steps)
-        if sem is None or sem == "weak":
-            found.append((None if sem is None else _weak(op), base))
-            if sem is not None and getattr(op, "sem", None) == "weak":
-                given = base
-            continue
-        for level, scope in enumerate(scopes):
-            needs = base | {numbers[f"scope {s}"] for s in scopes[1 : level + 1]}
-            form = _with(op, sem, scope)
-            if getattr(op, "sem", sem) == sem and getattr(op, "scope", None) == scope:
+        for level, scope in enumerate((None,) if sem in (None, "weak") else scopes):
+            needs = frozenset((*steps, *wider[:level])) - common
+            form = None if sem is None else _with(op, sem, scope)
+            if form is not None and getattr(op, "sem", sem) == sem and getattr(op, "scope", None) == scope:
                 form, given = op, needs
             found.append((form, needs))
     assert given is not None
     if not stronger:
         found = [(form, needs) for form, needs in found if needs <= given]
     found.sort(key=lambda f: len(f[1]))
-    kept = sorted(set().union(*(needs for _, needs in found)))
-    renumbered = {old: new for new, old in enumerate(kept)}
-    all_names = list(numbers)
-    result = Forms(
-        tuple(all_names[old] for old in kept),
-        tuple((form, frozenset(renumbered[n] for n in needs)) for form, needs in found),
-        frozenset(renumbered[n] for n in given),
-    )
-    return result if len(result.forms) > 1 else None
+    names = dict.fromkeys((*(step for _, steps in orders for step in steps), *wider))
+    kept = tuple(name for name in names if any(name in needs for _, needs in found))
+    numbers = {name: number for number, name in enumerate(kept)}
+    forms = tuple((form, frozenset(numbers[name] for name in needs)) for form, needs in found)
+    return Forms(kept, forms, frozenset(numbers[name] for name in given)) if len(forms) > 1 else None
 
 
-def _weak(op: Op) -> Op:
-    if isinstance(op, Multimem):
-        return replace(op, sem="weak", scope=None)
-    assert isinstance(op, Load | Store)
-    return replace(op, sem="weak", scope=None, volatile=False)
-
-
-def _with(op: Op, sem: str, scope: Scope) -> Op:
-    match op:
-        case Load() | Store():
-            return replace(op, sem=sem, scope=scope, volatile=False)
-        case Atomic() | Fence() | Multimem():
-            return replace(op, sem=sem, scope=scope)
-        case TensormapFence() | MbarrierTx():
-            return replace(op, scope=scope)
-        case MbarrierArrive():
-            return replace(op, scope=scope, sem="release" if sem == "release" else "relaxed")
-        case MbarrierWait():
-            return replace(op, scope=scope, sem="acquire" if sem == "acquire" else "relaxed")
-    raise AssertionError(op)
+def _with(op: Op, sem: str, scope: Scope | None) -> Op:
+    changes = {"sem": sem, "scope": scope, "volatile": False}
+    return replace(op, **{name: value for name, value in changes.items() if name in op.__struct_fields__})
 
 
 def _includes(scope: Scope, mine: Placement, other: Placement) -> bool:

@@ -65,8 +65,9 @@ def evaluate(
     all that have addresses; what depends on where they lie is not known. The guard of ``op`` plays no part.
     """
     match op:
-        case Alu():
-            return _alu(op, value, variables)
+        case Alu() | Convert() | ConvertAddress() | IsSpace() | Select() | Pack():
+            found = _result(op, value, variables)
+            return None if found is None else {op.dst.name: found}
         case AluPair(name, second, type_, dst, predicate, sources):
             count = len(source_types(name, type_))
             first = _computed(name, type_, [value(source) for source in sources[:count]])
@@ -74,43 +75,8 @@ def evaluate(
             if first is None or flag is None:
                 return None
             return {predicate.name: flag} if dst is None else {dst.name: first, predicate.name: flag}
-        case Convert(dst, source, to, frm, saturate):
-            item = value(source)
-            if isinstance(item, int):
-                return {dst.name: arithmetic.convert(item & _mask(frm), to, frm, saturate, op.rounding, op.flush)}
-            if isinstance(item, Half):
-                return {dst.name: item} if not item.placed and frm.kind in "bu" and not saturate else None
-            # Addresses in windows have 31 bits, with zeros before them.
-            if item is None or saturate or {to.bits, frm.bits} - {32, 64} or {to.kind, frm.kind} - {"b", "s", "u"}:
-                return None
-            window = isinstance(item, Sym) and variables[item.name].space in SPACES
-            if not window and isinstance(item, Sym) and (frm.bits, to.bits) == (64, 32):
-                return {dst.name: Half(item, False, False)}
-            return {dst.name: item} if window or to.bits == frm.bits == 64 else None
-        case ConvertAddress(dst, _, source):
-            return _converted(op, dst.name, value(source), variables)
-        case IsSpace(dst, space, source):
-            item = value(source)
-            # The variables that a thread can name are those of its own CTA.
-            if isinstance(item, Generic):
-                return {dst.name: int(variables[item.place.name].space == space.partition("::")[0])}
-            plain = isinstance(item, Sym) and variables[item.name].space not in SPACES
-            return {dst.name: int(space == "global")} if plain else None
         case SetPredicate():
             return _set_predicate(op, value, variables)
-        case Select(type_, dst, a, b, predicate):
-            chosen = value(predicate)
-            item = None if chosen is None else value(a if chosen else b)
-            return None if item is None else {dst.name: item & _mask(type_) if isinstance(item, int) else item}
-        case Pack(dst, type_, sources):
-            width = type_.bits // len(sources)
-            parts = [value(source) for source in sources]
-            if type_.bits == 64 and len(parts) == 2 and (whole := _joined(parts[0], parts[1], 32)) is not None:
-                return {dst.name: whole}
-            numbers = [part for part in parts if isinstance(part, int)]
-            if len(numbers) < len(parts):
-                return None
-            return {dst.name: sum((n & (1 << width) - 1) << i * width for i, n in enumerate(numbers))}
         case Unpack(dsts, type_, source):
             item = value(source)
             width = type_.bits // len(dsts)
@@ -122,37 +88,80 @@ def evaluate(
     return None
 
 
-def _converted(
-    op: ConvertAddress, dst: str, item: Known | None, variables: Mapping[str, Object]
-) -> dict[str, Known] | None:
-    """``cvta`` of an address in the state space that it is about, None of any other."""
-    base = op.space.partition("::")[0]
-    if op.to and isinstance(item, Generic) and variables[item.place.name].space == base:
-        return {dst: item.place}
-    if not op.to and isinstance(item, Sym) and variables[item.name].space == base:
-        return {dst: Generic(item)}
-    return None
+def _result(
+    op: Alu | Convert | ConvertAddress | IsSpace | Select | Pack,
+    value: Callable[[Operand], Known | None],
+    variables: Mapping[str, Object],
+) -> Known | None:
+    """What an instruction with one result gives."""
+    match op:
+        case Alu(sources=sources):
+            return _alu(op, [value(source) for source in sources], variables)
+        case Convert(value=operand):
+            return _converted(op, value(operand), variables)
+        case ConvertAddress(value=operand, space=space, to=to):
+            # Of an address in the state space that it is about, not of any other.
+            item = value(operand)
+            place = item.place if isinstance(item, Generic) else item
+            if not isinstance(place, Sym) or variables[place.name].space != space.partition("::")[0]:
+                return None
+            return (place if to else Generic(place)) if isinstance(item, Generic) == to else None
+        case IsSpace(space=space, value=operand):
+            # The variables that a thread can name are those of its own CTA.
+            match value(operand):
+                case Generic(place):
+                    return int(variables[place.name].space == space.partition("::")[0])
+                case Sym(name) if variables[name].space not in SPACES:
+                    return int(space == "global")
+            return None
+        case Select(type_, _, a, b, predicate):
+            chosen = value(predicate)
+            return None if chosen is None else _cut(value(a if chosen else b), type_)
+        case Pack(_, type_, sources):
+            width = type_.bits // len(sources)
+            parts = [value(source) for source in sources]
+            if type_.bits == 64 and len(parts) == 2 and (whole := _joined(parts[0], parts[1], 32)) is not None:
+                return whole
+            numbers = [part for part in parts if isinstance(part, int)]
+            if len(numbers) < len(parts):
+                return None
+            return sum((n & (1 << width) - 1) << i * width for i, n in enumerate(numbers))
+
+
+def _converted(op: Convert, item: Known | None, variables: Mapping[str, Object]) -> Known | None:
+    to, frm = op.to, op.frm
+    if isinstance(item, int):
+        return arithmetic.convert(item & _mask(frm), to, frm, op.saturate, op.rounding, op.flush)
+    if isinstance(item, Half):
+        return item if not item.placed and frm.kind in "bu" and not op.saturate else None
+    # Addresses in windows have 31 bits, with zeros before them.
+    if item is None or op.saturate or {to.bits, frm.bits} - {32, 64} or {to.kind, frm.kind} - {"b", "s", "u"}:
+        return None
+    window = isinstance(item, Sym) and variables[item.name].space in SPACES
+    if not window and isinstance(item, Sym) and (frm.bits, to.bits) == (64, 32):
+        return Half(item, False, False)
+    return item if window or to.bits == frm.bits == 64 else None
 
 
 def _mask(type_: Type) -> int:
     return (1 << type_.bits) - 1
 
 
-def _alu(op: Alu, value: Callable[[Operand], Known | None], variables: Mapping[str, Object]) -> dict[str, Known] | None:
-    sources = [value(source) for source in op.sources]
+def _cut(item: Known | None, type_: Type) -> Known | None:
+    """The lowest bits of a number; an address as it is."""
+    return item & _mask(type_) if isinstance(item, int) else item
+
+
+def _alu(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:
     if op.op == "mov":
-        item = sources[0]
-        return None if item is None else {op.dst.name: item & _mask(op.type) if isinstance(item, int) else item}
+        return _cut(sources[0], op.type)
     result = _computed(op.op, op.type, sources)
     if result is not None:
-        return {op.dst.name: result}
+        return result
     if op.op == "mul.lo" and 0 in sources:
-        return {op.dst.name: 0}
-    if any(isinstance(source, Half) for source in sources):
-        found = _halves(op, sources, variables)
-    else:
-        found = _address(op, sources, variables)
-    return None if found is None else {op.dst.name: found}
+        return 0
+    of_address = _halves if any(isinstance(source, Half) for source in sources) else _address
+    return of_address(op, sources, variables)
 
 
 def _computed(op: str, type_: Type, sources: Sequence[Known | None]) -> int | None:
@@ -208,18 +217,15 @@ def _address(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, O
         return Sym(start.name, start.offset + arithmetic.as_signed(product, bits))
     if len(sources) != 2 or None in sources or op.type.bits not in (32, 64):
         return None
-    first, second = (item & _mask(op.type) if isinstance(item, int) else item for item in sources if item is not None)
+    first, second = (_cut(item, op.type) for item in sources)
+    if isinstance(first, int) and op.op != "sub":
+        first, second = second, first
     match op.op, first, second:
-        case "add", Sym(name, offset), int(number):
-            return Sym(name, offset + arithmetic.as_signed(number, op.type.bits))
-        case "add", int(number), Sym(name, offset):
-            return Sym(name, offset + arithmetic.as_signed(number, op.type.bits))
-        case "sub", Sym(name, offset), int(number):
-            return Sym(name, offset - arithmetic.as_signed(number, op.type.bits))
+        case "add" | "sub", Sym(name, offset), int(number):
+            step = arithmetic.as_signed(number, op.type.bits)
+            return Sym(name, offset + (step if op.op == "add" else -step))
         case "sub", Sym(name, offset), Sym(other, start) if name == other:
             return (offset - start) & _mask(op.type)
-        case "and" | "or" | "xor", int(number), Sym() as start:
-            return _masked(op, start, number, variables[start.name].aligned)
         case "and" | "or" | "xor", Sym() as start, int(number):
             return _masked(op, start, number, variables[start.name].aligned)
     return None
@@ -246,29 +252,32 @@ def _places(a: Known | None, b: Known | None) -> tuple[Sym, Sym] | None:
 def _set_predicate(
     op: SetPredicate, value: Callable[[Operand], Known | None], variables: Mapping[str, Object]
 ) -> dict[str, Known] | None:
-    a, b = value(op.a), value(op.b)
-    if isinstance(a, int) and isinstance(b, int):
-        try:
-            result = arithmetic.compute(op.cmp, op.type, a & _mask(op.type), b & _mask(op.type))
-        except KeyError:
-            return None
-    elif op.cmp in _ORDERS and (places := _places(a, b)) is not None:
-        size = variables[places[0].name].size
-        if op.cmp not in ("eq", "ne") and not all(0 <= place.offset <= size for place in places):
-            return None  # one of them may lie beyond the end of all addresses
-        result = int(_ORDERS[op.cmp](places[0].offset, places[1].offset))
-    elif op.cmp in ("eq", "ne") and sum(isinstance(item, Sym | Generic) for item in (a, b)) == 1 and 0 in (a, b):
-        if op.type.bits != 64:
-            return None
-        result = int(op.cmp == "ne")  # no variable lies at the null pointer
-    else:
+    result = _compared(op, value(op.a), value(op.b), variables)
+    if result is None:
         return None
-    results = [result] if op.complement is None else [result, 1 - result]
+    results = {op.dst.name: result}
+    if op.complement is not None:
+        results[op.complement.name] = 1 - result
     if op.boolop is not None and op.c is not None:
         c = value(op.c)
         if not isinstance(c, int):
             return None
-        c = c ^ 1 if op.c_negated else c
-        results = [{"and": r & c, "or": r | c, "xor": r ^ c}[op.boolop] for r in results]
-    registers = [op.dst] if op.complement is None else [op.dst, op.complement]
-    return {register.name: r for register, r in zip(registers, results, strict=True)}
+        combine = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}[op.boolop]
+        results = {name: combine(r, c ^ op.c_negated) for name, r in results.items()}
+    return {**results}
+
+
+def _compared(op: SetPredicate, a: Known | None, b: Known | None, variables: Mapping[str, Object]) -> int | None:
+    if isinstance(a, int) and isinstance(b, int):
+        try:
+            return arithmetic.compute(op.cmp, op.type, a & _mask(op.type), b & _mask(op.type))
+        except KeyError:
+            return None
+    if op.cmp in _ORDERS and (places := _places(a, b)) is not None:
+        size = variables[places[0].name].size
+        if op.cmp not in ("eq", "ne") and not all(0 <= place.offset <= size for place in places):
+            return None  # one of them may lie beyond the end of all addresses
+        return int(_ORDERS[op.cmp](places[0].offset, places[1].offset))
+    if op.cmp in ("eq", "ne") and sum(isinstance(item, Sym | Generic) for item in (a, b)) == 1 and 0 in (a, b):
+        return int(op.cmp == "ne") if op.type.bits == 64 else None  # no variable lies at the null pointer
+    return None

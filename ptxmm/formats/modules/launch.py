@@ -17,6 +17,7 @@ from ptxmm.files import MAX_BYTES, NotToml, toml
 from ptxmm.formats.conditions import parse_final
 from ptxmm.formats.initializers import MAX_ELEMENTS, TYPES
 from ptxmm.formats.modules.selection import NoSelection, selected
+from ptxmm.formats.modules.table import Table, integer
 from ptxmm.formats.text import Text, at, open_text
 from ptxmm.program.placement import CTA_SIZE
 from ptxmm.program.source import RawCondition
@@ -135,7 +136,7 @@ def parse_launches(text: str, file: str) -> tuple[Launch, ...]:
             data = toml(document)
         except NotToml as error:
             raise _decode_error(opened, str(error)) from None
-        whole = _Table(opened, document, data, 0, len(document))
+        whole = Table(opened, document, data, 0, len(document))
         wrong: list[PtxmmError] = []
         found: list[Launch] = []
         for table in whole.launches():
@@ -171,79 +172,7 @@ def _decode_error(text: Text, message: str) -> PtxmmError:
     return at(f"this is not TOML: {plain[:1].lower()}{plain[1:]}", Span(line, column, column + 1), kind="format")
 
 
-def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds for all launches with what one of them says: its tables add their keys, or say them anew."""
-    found = {**common, **own}
-    for key in ("objects", "host", "check"):
-        first, second = common.get(key), own.get(key)
-        if isinstance(first, dict) and isinstance(second, dict):
-            found[key] = {**first, **second}
-    return found
-
-
-class _Table:
-    """The keys of one launch with their places: ``document[start:end]``."""
-
-    def __init__(self, text: Text, document: str, data: Mapping[str, Any], start: int, end: int) -> None:
-        self.text, self.document, self.data, self.start, self.end = text, document, data, start, end
-
-    def launches(self) -> list[_Table]:
-        """The tables of the launches: this one, or its ``[[launch]]`` tables."""
-        several = self.data.get("launch")
-        if several is None:
-            if not self.data:
-                raise at("there is no launch specification here", Span(1, 1, 2), kind="format")
-            return [self]
-        if not isinstance(several, list) or not all(isinstance(item, dict) for item in several):
-            raise self.error("launch", "`launch` is an array of tables", "write [[launch]]")
-        starts = [match.start() for match in re.finditer(r"^[ \t]*\[\[\s*launch\s*\]\]", self.document, re.MULTILINE)]
-        common = {key: value for key, value in self.data.items() if key != "launch"}
-        if len(starts) != len(several):
-            starts = [0] * len(several)
-        ends = [*starts[1:], len(self.document)]
-        return [
-            _Table(self.text, self.document, _merged(common, item), start, end)
-            for item, start, end in zip(several, starts, ends, strict=True)
-        ]
-
-    def span(self, key: str) -> Span:
-        """Where ``key`` (dotted below a table) is given."""
-        last = key.rpartition(".")[2]
-        found = None
-        for start, end in ((self.start, self.end), (0, len(self.document))):
-            # `key =`, with what comes before and after it in a dotted key, or the `[key]` of a table.
-            name = rf"(?:\"?[\w-]+\"?\.)*\"?{re.escape(last)}\"?(?:\.\"?[\w-]+\"?)*"
-            pattern = re.compile(rf"(?<![\w.-]){name}[ \t]*(?==(?!=))|\[[\w.\s-]*\b{re.escape(last)}\s*\]")
-            found = found or pattern.search(self.document, start, end)
-        if found is None:
-            return Span(1, 1, 2)
-        return self.text.span(found.start(), found.end())
-
-    def error(self, key: str, message: str, hint: str | None = None) -> PtxmmError:
-        return at(message, self.span(key), kind="format", hint=hint)
-
-    def spans_of(self, key: str, items: list[Any]) -> list[Span]:
-        """Where each of ``items``, the list that ``key`` is, stands: its text if it is a string, else the key."""
-        whole = self.span(key)
-        position = self.text.starts[whole.line - 1] + whole.end_column - 1
-        found: list[Span] = []
-        for item in items:
-            quoted = rf"([\"']){re.escape(item)}\1" if isinstance(item, str) else None
-            match = re.compile(quoted).search(self.document, position) if quoted is not None else None
-            found.append(whole if match is None else self.text.span(match.start(), match.end()))
-            position = position if match is None else match.end()
-        return found
-
-    def text_of(self, key: str, value: str) -> Span:
-        """Where the string ``value`` of ``key`` stands: its first character."""
-        head = value[:20].split("\n")[0].replace("\\", "\\\\")
-        line = self.span(key)
-        begin = self.text.starts[line.line - 1]
-        place = self.document.find(head, begin) if head else -1
-        return line if place < 0 else self.text.span(place, place + max(1, len(head)))
-
-
-def _launch(table: _Table, file: str, text: str) -> Launch:
+def _launch(table: Table, file: str, text: str) -> Launch:
     data = table.data
     wrong = [
         table.error(key, f"`{key}` is not part of a launch specification", _closest(key, _KEYS))
@@ -270,29 +199,29 @@ def _launch(table: _Table, file: str, text: str) -> Launch:
     cluster = told(lambda: _dimensions(table, "cluster"), None) if "cluster" in data else None
     if cluster is not None and any(g % c for g, c in zip(grid, cluster, strict=True)):
         wrong.append(table.error("cluster", "the grid is not made of whole clusters"))
-    checks: dict[str, Any] = told(lambda: _subtable(table, "check"), {})
+    checks: dict[str, Any] = told(lambda: table.subtable("check"), {})
     wrong += [
         table.error(key, f"`{key}` is not something to check", _closest(key, _CHECKS))
         for key in checks
         if key not in _CHECKS
     ]
-    objects: dict[str, Any] = told(lambda: _subtable(table, "objects"), {})
+    objects: dict[str, Any] = told(lambda: table.subtable("objects"), {})
     read = [told(lambda name=name, value=value: _object(table, name, value), None) for name, value in objects.items()]  # type: ignore[misc]
     launch = Launch(
-        name=told(lambda: _string(table, data, "name"), None),
-        kernel=told(lambda: _string(table, data, "kernel"), None),
+        name=told(lambda: table.string(data, "name"), None),
+        kernel=told(lambda: table.string(data, "kernel"), None),
         grid=grid,
         block=block,
         cluster=cluster,
-        shared=told(lambda: _number(table, data, "shared", 0, 1 << 20), None) or 0,
+        shared=told(lambda: table.number(data, "shared", 0, 1 << 20), None) or 0,
         threads=told(lambda: _threads(table, ctas, size), ()) if sized else (),
         args=told(lambda: _arguments(table), ()),
         objects=tuple(item for item in read if item is not None),
         host=told(lambda: _host(table), {}),
         condition=told(lambda: _condition(table, checks), None),
         races=told(lambda: _races(table, checks), False),
-        robust=told(lambda: _flag(table, checks, "robust"), False),
-        unroll=told(lambda: _number(table, checks, "unroll", 0, 1000), None),
+        robust=told(lambda: table.flag(checks, "robust"), False),
+        unroll=told(lambda: table.number(checks, "unroll", 0, 1000), None),
         spans={key: table.span(key) for key in _PLACES},
         file=file,
         text=text,
@@ -302,60 +231,23 @@ def _launch(table: _Table, file: str, text: str) -> Launch:
     return launch
 
 
-def _subtable(table: _Table, key: str) -> dict[str, Any]:
-    found = table.data.get(key, {})
-    if not isinstance(found, dict):
-        raise table.error(key, f"`{key}` is a table", f"write [{key}]")
-    return found
-
-
-def _string(table: _Table, data: Mapping[str, Any], key: str) -> str | None:
-    found = data.get(key)
-    if found is not None and not isinstance(found, str):
-        raise table.error(key, f"`{key}` is a string")
-    return found
-
-
-def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(
-    table: _Table, data: Mapping[str, Any], key: str, low: int, high: int, within: str | None = None
-) -> int | None:
-    """The number that ``data`` has for ``key``; ``within``: the key whose value ``data`` is, to name its place."""
-    if key not in data:
-        return None
-    found = _integer(data[key])
-    if found is None or not low <= found <= high:
-        raise table.error(within or key, f"`{key}` is a number from {low} to {high}")
-    return found
-
-
-def _flag(table: _Table, data: Mapping[str, Any], key: str) -> bool:
-    found = data.get(key, False)
-    if not isinstance(found, bool):
-        raise table.error(key, f"`{key}` is true or false")
-    return found
-
-
-def _races(table: _Table, data: Mapping[str, Any]) -> bool:
+def _races(table: Table, data: Mapping[str, Any]) -> bool:
     found = data.get("races")
     if found not in (None, "none"):
         raise table.error("races", '`races` can only be "none"', "leave it out where races are no matter")
     return found == "none"
 
 
-def _dimensions(table: _Table, key: str) -> Dimensions:
+def _dimensions(table: Table, key: str) -> Dimensions:
     given = table.data.get(key, 1)
-    numbers = [_integer(item) for item in (given if isinstance(given, list) else [given])]
+    numbers = [integer(item) for item in (given if isinstance(given, list) else [given])]
     if not 1 <= len(numbers) <= 3 or not all(n is not None and 1 <= n < 1 << 31 for n in numbers):
         raise table.error(key, f"`{key}` is one to three positive numbers", f"as in {key} = 2 or {key} = [2, 1, 1]")
     x, y, z = (*(n or 1 for n in numbers), 1, 1)[:3]
     return x, y, z
 
 
-def _threads(table: _Table, ctas: int, size: int) -> tuple[tuple[int, int], ...]:
+def _threads(table: Table, ctas: int, size: int) -> tuple[tuple[int, int], ...]:
     given = table.data.get("threads", "all")
     selections = given if isinstance(given, list) else [given]
     if not selections or not all(isinstance(item, str) for item in selections):
@@ -383,7 +275,7 @@ def place(value: str) -> tuple[str, int] | None:
     return None if match is None else (match[1], int(match[2] or 0))
 
 
-def _scalar(table: _Table, key: str, value: object) -> Scalar:
+def _scalar(table: Table, key: str, value: object) -> Scalar:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str) and place(value) is None:
@@ -393,7 +285,7 @@ def _scalar(table: _Table, key: str, value: object) -> Scalar:
     raise table.error(key, "a value is a number or the name of an object")
 
 
-def _arguments(table: _Table) -> tuple[Argument, ...]:
+def _arguments(table: Table) -> tuple[Argument, ...]:
     given = table.data.get("args", [])
     if not isinstance(given, list):
         raise table.error("args", "`args` is a list", 'as in args = ["data", 4]')
@@ -401,7 +293,7 @@ def _arguments(table: _Table) -> tuple[Argument, ...]:
     return tuple(_argument(table, item, span) for item, span in zip(given, spans, strict=True))
 
 
-def _argument(table: _Table, item: object, span: Span) -> Argument:
+def _argument(table: Table, item: object, span: Span) -> Argument:
     if not isinstance(item, dict):
         return Argument((Piece(0, None, _scalar(table, "args", item)),), span)
     if item.keys() == {"bytes"} and isinstance(item["bytes"], list):
@@ -414,7 +306,7 @@ def _argument(table: _Table, item: object, span: Span) -> Argument:
     return Argument(_fields(table, [item]), span)
 
 
-def _fields(table: _Table, items: list[Any]) -> tuple[Piece, ...]:
+def _fields(table: Table, items: list[Any]) -> tuple[Piece, ...]:
     """The fields of a structure, each at the next multiple of its size (the layout of C)."""
     found: list[Piece] = []
     offset = 0
@@ -429,14 +321,14 @@ def _fields(table: _Table, items: list[Any]) -> tuple[Piece, ...]:
     return tuple(found)
 
 
-def _type(table: _Table, key: str, name: object) -> Type:
+def _type(table: Table, key: str, name: object) -> Type:
     found = TYPES.get(f".{name}") if isinstance(name, str) else None
     if found is None or found.kind == "pred":
         raise table.error(key, f"`{name}` is not a type of a variable", "as in u32, s64, f32, b8")
     return found
 
 
-def _object(table: _Table, name: str, value: object) -> ObjectSpec:
+def _object(table: Table, name: str, value: object) -> ObjectSpec:
     span = table.span(name)
     if _PLACE.fullmatch(name) is None or "+" in name:
         raise at(f"`{name}` is not a name", span, kind="format")
@@ -448,17 +340,17 @@ def _object(table: _Table, name: str, value: object) -> ObjectSpec:
         if key not in ("type", "count", "init", "align", "tensormap"):
             raise table.error(name, f"an object has no `{key}`", "it has type, count, init, align or tensormap")
     found = _described(table, name, value, span)
-    alignment = _number(table, value, "align", 1, 1 << 20, name)
+    alignment = table.number(value, "align", 1, 1 << 20, name)
     if alignment is not None and alignment & (alignment - 1):
         raise table.error(name, f"`align` is a power of two, not {alignment}")
     return replace(found, alignment=alignment)
 
 
-def _described(table: _Table, name: str, value: Mapping[str, Any], span: Span) -> ObjectSpec:
+def _described(table: Table, name: str, value: Mapping[str, Any], span: Span) -> ObjectSpec:
     if "tensormap" in value:
         return ObjectSpec(name, span, Type("b", 8), 128, None, _tensormap(table, name, value["tensormap"]))
     type_ = _type(table, name, value["type"]) if "type" in value else None
-    count = _number(table, value, "count", 1, MAX_ELEMENTS, name)
+    count = table.number(value, "count", 1, MAX_ELEMENTS, name)
     given = value.get("init")
     if given is None:
         return ObjectSpec(name, span, type_, count, None)
@@ -472,7 +364,7 @@ def _described(table: _Table, name: str, value: Mapping[str, Any], span: Span) -
     return ObjectSpec(name, span, type_, count, (_scalar(table, name, given),) * (count or 1))
 
 
-def _tensormap(table: _Table, name: str, value: object) -> TensorMapSpec:
+def _tensormap(table: Table, name: str, value: object) -> TensorMapSpec:
     known = {"target", "type", "box", "dims", "strides", "steps"}
     if not isinstance(value, dict) or not {"target", "type", "box"} <= value.keys() <= known:
         raise table.error(name, "a tensor map has target, type, box and perhaps dims, strides, steps")
@@ -480,7 +372,7 @@ def _tensormap(table: _Table, name: str, value: object) -> TensorMapSpec:
     def numbers(key: str) -> tuple[int, ...] | None:
         if key not in value:
             return None
-        found = [_integer(item) for item in (value[key] if isinstance(value[key], list) else [value[key]])]
+        found = [integer(item) for item in (value[key] if isinstance(value[key], list) else [value[key]])]
         if not found or None in found:
             raise table.error(name, f"`{key}` of a tensor map is a list of numbers, innermost dimension first")
         return tuple(n for n in found if n is not None)
@@ -499,17 +391,17 @@ def _tensormap(table: _Table, name: str, value: object) -> TensorMapSpec:
     return TensorMapSpec(target, type_, box, dims, strides, steps)
 
 
-def _host(table: _Table) -> dict[str, tuple[str, Span]]:
+def _host(table: Table) -> dict[str, tuple[str, Span]]:
     found: dict[str, tuple[str, Span]] = {}
-    for name, value in _subtable(table, "host").items():
+    for name, value in table.subtable("host").items():
         if not re.fullmatch(r"[A-Za-z_]\w*", name) or not isinstance(value, str):
             raise table.error(name, "a host thread is a name and its instructions", 'as in H0 = "..."')
         found[name] = (value, table.text_of(name, value))
     return found
 
 
-def _condition(table: _Table, checks: Mapping[str, Any]) -> RawCondition | None:
-    given = _string(table, checks, "condition")
+def _condition(table: Table, checks: Mapping[str, Any]) -> RawCondition | None:
+    given = table.string(checks, "condition")
     if given is None:
         return None
     if not given.strip():

@@ -29,28 +29,26 @@ def variables_of(
     found: dict[str, Object] = {}
     declared = (*module.variables, *flat.variables.values())
     dynamic = [v for v in declared if v.linkage == "extern" and v.space == "shared"]
-    whole = _dynamic(dynamic, specs, asked, launch)
-    others = {v.name for v in dynamic if whole is not None and v.name != whole.name}
-    names = {v.name: whole.name for v in dynamic if whole is not None}
-    for variable in (*(v for v in declared if v not in dynamic), *(() if whole is None else (whole,))):
+    shared = [_dynamic(dynamic, specs, asked, launch)] if dynamic else []
+    names = {v.name: shared[0].name for v in dynamic}
+    for variable in (*(v for v in declared if v not in dynamic), *shared):
         if variable.opaque is None and variable.space in ("global", "const", "shared", "local"):
             found[variable.name] = _of_module(variable, specs.get(variable.name), launch)
     found |= {name: _of_parameter(parameter, launch) for name, parameter in flat.addressed.items()}
     for name, spec in specs.items():
-        if name in found or name in others:
+        if name in found or name in names:
             continue
-        type_, count = spec.type, spec.count
-        if type_ is None:
+        if spec.type is None:
             hint = did_you_mean(name, list(found)) or 'give it a type: { type = "u32" }'
             raise launch.error(spec.span, f"`{name}` is no variable of the module", "name", hint)
-        initial = _initial(spec, type_, count)
+        initial = _initial(spec, spec.type, spec.count)
         space = "param" if name in flat.by_value else "global"
         _with_value(spec, space, launch)
-        found[name] = Object(name, space, type_, count, initial, spec.alignment, spec.span)
+        found[name] = Object(name, space, spec.type, spec.count, initial, spec.alignment, spec.span)
     for argument in launch.args:
         for piece in argument.pieces:
             target = place(piece.value) if isinstance(piece.value, str) else None
-            if target is not None and target[0] not in found.keys() | others:
+            if target is not None and target[0] not in found.keys() | names.keys():
                 hint = did_you_mean(target[0], list(found)) or f'[objects] {target[0]} = {{ type = "u32" }}'
                 message = f"the argument `{target[0]}` is no object of this launch"
                 raise launch.error(argument.span, message, "name", hint)
@@ -59,11 +57,8 @@ def variables_of(
 
 def _dynamic(
     arrays: Sequence[ptx.Variable], specs: Container[str], asked: Container[str], launch: Launch
-) -> ptx.Variable | None:
-    """The dynamic shared memory of a CTA as one variable, by the name that the launch uses for it; None if ``arrays``,
-    its names, are none."""
-    if not arrays:
-        return None
+) -> ptx.Variable:
+    """The dynamic shared memory of a CTA as one variable, by the one of its names, ``arrays``, that the launch uses."""
     named = [v for v in arrays if v.name in specs or v.name in asked] or [arrays[0]]
     if len(named) > 1:
         first, second = (v.name for v in named[:2])
