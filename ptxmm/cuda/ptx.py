@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.cuda.opcodes import OPCODES, WORDS, qualifier_words
 from ptxmm.cuda.statement import AsmOperand, AsmStatement
@@ -156,7 +157,7 @@ def _body(text: str, operands: Sequence[str], patience: int) -> Body:
     variables = frozenset(d.name for d in parts.declarations if d.type in ("shared", "local", "param", "global"))
     predicates = frozenset(d.name.lstrip("%") for d in parts.declarations if d.type == "pred")
     labels = {name: number for number, (name, _, _) in enumerate(parts.labels)}
-    flat = plain.replace("\n", " ").replace("\r", " ").replace("\t", " ").replace("\v", " ").replace("\f", " ")
+    flat = re.sub(r"[\n\r\t\v\f]", " ", plain)
     names = _Names(variables, predicates, labels)
     instructions: list[Instruction] = []
     for start, end, depth in parts.instructions:
@@ -183,15 +184,12 @@ def _split(text: str) -> _Parts:
             position = end + 1
         blank = _BLANK.match(text, start, end)
         empty = blank is not None and blank.end() >= end
-        if mark == "{" and (empty or braces):
+        if mark == "{":
             if empty and not braces:
                 depth += 1
                 start = position
             else:
                 braces += 1
-            continue
-        if mark == "{":
-            braces += 1
             continue
         if mark == "}" and braces:
             braces -= 1
@@ -292,7 +290,7 @@ def _instruction(
     if parsed is None:
         certain = problem is not None and head[1] in OPCODES - {"call"} and not _EXPRESSION.search(own)
         uses = uses_of(None, head[1], qualifiers, own, start)
-        return _replace(made, None, None, problem if certain and not open_value else None, uses)
+        return replace(made, problem=problem if certain and not open_value else None, uses=uses)
     op: Op | None = None
     cuts: list[PtxmmError] = []
     try:
@@ -311,7 +309,7 @@ def _instruction(
             problem = _problem(error, start, end)
     uses = uses_of((parsed, op), head[1], qualifiers, own, start)
     cut = tuple(_problem(error, start, end) for error in cuts) if op is not None and not open_value else ()
-    return _replace(made, parsed, op, problem, uses, cut)
+    return replace(made, parsed=parsed, op=op, problem=problem, uses=uses, cuts=cut)
 
 
 def _numbers(text: str, operands: Sequence[str]) -> list[int]:
@@ -345,17 +343,3 @@ def _problem(error: PtxmmError, start: int, end: int) -> Problem:
     message = error.message.replace(PLACEHOLDER, "%")
     hint = error.hint.replace(PLACEHOLDER, "%") if error.hint else None
     return Problem(message, min(at, max(start, end - 1)), min(at + error.width, end), hint)
-
-
-def _replace(
-    made: Instruction,
-    parsed: syntax.Instruction | None,
-    op: Op | None,
-    problem: Problem | None,
-    uses: tuple[Use, ...],
-    cuts: tuple[Problem, ...] = (),
-) -> Instruction:
-    return Instruction(
-        made.opcode, made.qualifiers, made.start, made.end, made.head, made.guarded, made.depth, parsed, op, problem,
-        uses, cuts,
-    )  # fmt: skip

@@ -52,11 +52,10 @@ class _State(Struct):
 
 
 class _Branch(Struct):
-    """An open ``#if``: the state at its start, the range of architectures outside of it, of this branch, and of what
-    the branches before leave."""
+    """An open ``#if``: the state at its start, the range of architectures of this branch, and of what the branches
+    so far leave."""
 
     state: _State
-    outside: Range
     inside: Range
     left: Range
 
@@ -99,7 +98,7 @@ class _Pass(Struct):
         place = Place(
             frame.function if frame else None,
             loop or (frame is not None and frame.loop),
-            self.branches[-1].inside if self.branches else ANY,
+            self.inside,
         )
         self.found += statements(self.tokens, index, place)
 
@@ -138,25 +137,24 @@ class _Pass(Struct):
     def directive(self, token: Token) -> None:
         """Follow conditions; of the branches of one ``#if`` each starts from the same state."""
         hit = _DIRECTIVE.match(token.text)
-        match hit[1] if hit else "":
-            case "if" | "ifdef" | "ifndef" as word:
-                outside = self.branches[-1].inside if self.branches else ANY
-                given = condition(token.text[hit.end() :]) if hit and word == "if" else ANY
-                left = negation(token.text[hit.end() :]) if hit and word == "if" else ANY
-                self.branches.append(_Branch(self.state.copy(), outside, both(outside, given), both(outside, left)))
-            case "elif" | "else" as word if self.branches and hit:
-                branch = self.branches[-1]
-                self.state = branch.state.copy()
-                given = condition(token.text[hit.end() :]) if word == "elif" else ANY
-                branch.inside = both(branch.left, given)
-                if word == "elif":
-                    branch.left = both(branch.left, negation(token.text[hit.end() :]))
-            case "endif" if self.branches:
-                self.branches.pop()
-            case "define":
-                self.macro(token)
-            case _:
-                pass
+        word, rest = (hit[1], token.text[hit.end() :]) if hit else ("", "")
+        given, left = (condition(rest), negation(rest)) if word in ("if", "elif") else (ANY, ANY)
+        if word in ("if", "ifdef", "ifndef"):
+            outside = self.inside
+            self.branches.append(_Branch(self.state.copy(), both(outside, given), both(outside, left)))
+        elif word in ("elif", "else") and self.branches:
+            branch = self.branches[-1]
+            self.state = branch.state.copy()
+            branch.inside, branch.left = both(branch.left, given), both(branch.left, left)
+        elif word == "endif" and self.branches:
+            self.branches.pop()
+        elif word == "define":
+            self.macro(token)
+
+    @property
+    def inside(self) -> Range:
+        """The architectures of the branch that is open."""
+        return self.branches[-1].inside if self.branches else ANY
 
     def macro(self, token: Token) -> None:
         if "asm" not in token.text:
@@ -165,10 +163,9 @@ class _Pass(Struct):
         if hit is None:
             return
         body = tokens(self.source.text, token.start + hit.end(), token.end, directives=False)
-        inside = self.branches[-1].inside if self.branches else ANY
         for index, part in enumerate(body):
             if part.kind == "name" and part.text in KEYWORDS:
-                self.found += statements(body, index, Place(None, True, inside, macro=True))
+                self.found += statements(body, index, Place(None, True, self.inside, macro=True))
 
 
 def _function_name(head: list[Token]) -> str | None:
@@ -177,25 +174,25 @@ def _function_name(head: list[Token]) -> str | None:
         return None
     depth = 0
     name: str | None = None
-    previous: Token | None = None
-    generic: Token | None = None  # the name before the last `<`
+    before, named = "", False  # the token before, and whether it is a name
+    generic: str | None = None  # the name before the last `<`
     for token in head:
         text = token.text
         if token.kind == "directive":
             continue
         if text == "(":
-            if depth == 0 and previous is not None and previous.kind == "name" and previous.text not in _NO_FUNCTION:
-                name = previous.text
-            elif depth == 0 and previous is not None and previous.text == ">" and generic is not None:
-                name = generic.text if generic.text not in _NO_FUNCTION | {"template"} else name
+            if depth == 0 and named and before not in _NO_FUNCTION:
+                name = before
+            elif depth == 0 and before == ">" and generic is not None:
+                name = generic if generic not in _NO_FUNCTION | {"template"} else name
             depth += 1
         elif text == ")":
             depth -= 1
-        elif depth == 0 and text == "<" and previous is not None and previous.kind == "name":
-            generic = previous
+        elif depth == 0 and text == "<" and named:
+            generic = before
         elif depth == 0 and text == ":" and name is not None:
             break
-        previous = token
+        before, named = text, token.kind == "name"
     return name
 
 

@@ -62,10 +62,10 @@ def uses_of(
                 continue
             destination = slot == 0 and not isinstance(operand, syntax.Memory)
             writes = (first and destination) if first is not None else (None if destination else False)
-            reads: bool | None = not writes if writes is not None else None
-            if op is not None and destination and writes:
-                reads = name.name in read and len(read) > 0 and _in_place(opcode)
-            elif op is None and destination and writes and opcode in ("wgmma", "tcgen05", "mma"):
+            reads = None if writes is None else not writes
+            if writes and op is not None:
+                reads = name.name in read and opcode == "wgmma"  # which accumulates
+            elif writes and opcode in ("wgmma", "tcgen05", "mma"):
                 reads = None
             type_ = written.get(name.name) if writes else read.get(name.name)
             found.append(Use(number, *place, reads, writes, type_))
@@ -74,11 +74,6 @@ def uses_of(
         if place not in seen:
             found.append(Use(int(hit[1]), *place, True, False))
     return tuple(found)
-
-
-def _in_place(opcode: str) -> bool:
-    """Whether the instruction may read its destination (the accumulator of ``wgmma``)."""
-    return opcode == "wgmma"
 
 
 def _number(name: syntax.Name) -> int | None:
