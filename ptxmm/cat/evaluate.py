@@ -32,12 +32,13 @@ class _Plans:
     ``void``: the nodes that are empty in every execution, because the base sets ``absent`` are.
     """
 
-    __slots__ = ("_affected", "_found", "model", "steps", "void")
+    __slots__ = ("_affected", "_found", "_needed", "model", "steps", "void")
 
     def __init__(self, model: Model, absent: frozenset[str]) -> None:
         self.model = model
         self.steps = _steps(model)
         self.void = _void(model, absent) if absent else frozenset()
+        self._needed = self._bits()
         self._found: dict[int, tuple[int, ...]] = {}
         self._affected: dict[frozenset[str], tuple[int, ...]] = {}
 
@@ -45,7 +46,7 @@ class _Plans:
         """The indices of the nodes that ``node`` needs, operands first, itself last."""
         plan = self._found.get(node.index)
         if plan is None:
-            plan = self._found[node.index] = tuple(sorted(self._needed(node))) if self.void else _indices(node.reach)
+            plan = self._found[node.index] = _indices(self._needed[node.index])
         return plan
 
     def affected(self, changed: frozenset[str]) -> tuple[int, ...]:
@@ -59,18 +60,17 @@ class _Plans:
             )
         return found
 
-    def _needed(self, node: Node) -> set[int]:
-        found: set[int] = set()
-        stack = [node]
-        while stack:
-            item = stack.pop()
-            if item.index in found or item.index in self.void:
-                continue
-            found.add(item.index)
-            if item.operator == "fixpoint":
-                found.update(_indices(item.reach))
-            else:
-                stack.extend(operand for operand in item.operands if operand is not None)
+    def _bits(self) -> list[int]:
+        """For each node those that it needs, as bits. (Those of a fixpoint are evaluated with it, void ones too.)"""
+        found: list[int] = []
+        for node in self.model.nodes:
+            bits = 0 if node.index in self.void else 1 << node.index
+            if node.operator == "fixpoint":
+                bits |= node.reach
+            elif bits:
+                for operand in node.operands:
+                    bits |= 0 if operand is None else found[operand.index]
+            found.append(bits)
         return found
 
 
@@ -151,9 +151,9 @@ class Evaluator(Generic[S, R]):
         self._calls: list[Any] = [getattr(algebra, operator) for operator in _OPERATORS]
         self._plans = _plans(model, absent)
         self._memo: list[S | R | None] = [None] * (len(model.nodes) + 1)
+        empty = algebra.empty_relation(), algebra.empty_set()
         for index in self._plans.void:
-            is_set = model.nodes[index].is_set
-            self._memo[index] = algebra.empty_set() if is_set else algebra.empty_relation()
+            self._memo[index] = empty[model.nodes[index].is_set]
 
     @property
     def model(self) -> Model:
