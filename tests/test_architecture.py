@@ -1,4 +1,4 @@
-"""``docs/architecture.md`` says what is so: what may import what, and where things stand."""
+"""``docs/architecture.md`` and ``CONTRIBUTING.md`` say what is so: what may import what, and where things stand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from tests.support import ROOT
 from tests.test_docs_model import table
 
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ROWS = table("architecture.md", 3)
 IMPORTS, APART = [row for row in ROWS if row[0][0] == "`"], [row for row in ROWS if row[0].isdecimal()]
 BELOW_ALL = {"errors", "files", "models"}
@@ -56,8 +57,24 @@ def test_what_the_sides_must_never_share_stands_on_each(row: list[str]) -> None:
     assert (ROOT / "ptxmm" / explicit).exists() and (ROOT / "ptxmm" / symbolic).exists()
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md"])
+def named(text: str) -> list[str]:
+    """The files and folders that a text names."""
+    return re.findall(r"`((?:(?:ptxmm|tests|docs|litmus)/[\w./*+-]+|mkdocs\.yml|pyproject\.toml|README\.md))`", text)
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_files_that_the_page_names_exist(page: str) -> None:
+    """But for those that an example makes, whose folders do."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    named = re.findall(r"`((?:ptxmm|tests|docs|litmus)/[\w./*+-]+)`", text)
-    assert named and [name for name in named if not list(ROOT.glob(name.rstrip("/")))] == []
+    made = [name for part in re.findall(r"; new:\s(.*(?:\n.+)*)", text) for name in named(part)]
+    assert all((ROOT / name).parent.is_dir() and not (ROOT / name).exists() for name in made)
+    missing = [name for name in named(text) if name not in made and not list(ROOT.glob(name.rstrip("/")))]
+    assert named(text) and not [name for name in missing if "NAME" not in name]
+
+
+@pytest.mark.parametrize(
+    "walkthrough", re.split(r"^## ", CONTRIBUTING, flags=re.MULTILINE)[2:], ids=lambda t: t.split("\n")[0]
+)
+def test_a_walkthrough_ends_with_what_its_example_touched(walkthrough: str) -> None:
+    last = walkthrough.strip().split("\n\n")[-1]
+    assert last.startswith("Touched: ") and named(last) and "Example: " in walkthrough
