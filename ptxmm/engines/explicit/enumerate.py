@@ -56,7 +56,7 @@ def search(
     """
     task = _Task(test, model, observed, limits, proposition)
     try:
-        for part in held(test, task.direct):
+        for part in held(test, task.readings.next_grid):
             other = _Task(part, model, Observed((), ()), limits, None)
             other.run()
             task.result.undefined = task.result.undefined or other.result.undefined
@@ -108,7 +108,6 @@ class _Task:
         self.scene = Scene(test)
         self.rules: Rules = rules(model)
         self.readings = readings(model.readings)
-        self.direct = model.readings.get("griddep", "direct") == "direct"
         self.ordered = in_order(test, model)
         self.told = "mblate" in model.names()
         self.known_filter = known_filter(test)
@@ -194,7 +193,7 @@ class _Task:
     def _awaited(self, path: Path, length: int) -> set[int]:
         """The threads that must have ended for a thread to come as far as ``length`` events."""
         thread, threads = path.trace.thread, self.test.threads
-        return {u for e in path.trace.events[:length] for u in awaited(e, threads, thread, self.direct)}
+        return {u for e in path.trace.events[:length] for u in awaited(e, threads, thread, self.readings.next_grid)}
 
     def _needed_tokens(self, trace: Trace) -> Iterator[EventId]:
         """The arrivals of a path whose tokens decide anything: a choice, a value written or a register observed."""

@@ -144,7 +144,6 @@ class _Hunt:
         self.rules: Rules = rules(model)
         self.readings = readings(model.readings)
         self.ordered = in_order(test, model)
-        self.direct = model.readings.get("griddep", "direct") == "direct"
         self.answer = Answer()
         self.original = test
         self.domains: Domains | None = None
@@ -271,8 +270,8 @@ class _Hunt:
         """Whether what becomes of the threads is an endless execution that the scheduler allows."""
         threads = self.original.threads
         for t, (run, path) in enumerate(zip(runs, paths, strict=True)):
-            open_ = any(states[u] != "ends" for u in run.awaits(threads, t, path.length, self.direct))
-            if open_ or (states[t] == "held" and not run.is_held(threads, t, states, self.direct)):
+            open_ = any(states[u] != "ends" for u in run.awaits(threads, t, path.length, self.readings.next_grid))
+            if open_ or (states[t] == "held" and not run.is_held(threads, t, states, self.readings.next_grid)):
                 return False
         if "cut" in states:
             return True

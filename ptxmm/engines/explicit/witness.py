@@ -128,10 +128,9 @@ class Confirmer:
     def _stray(self, paths: Sequence[Path], open_: frozenset[int]) -> str | None:
         """The first thing without meaning that a thread does, if any, in a beginning of an execution; no thread may
         run that waits for the end of one of ``open_``."""
-        direct = self._model.readings.get("griddep", "direct") == "direct"
         for path in paths:
             for event in path.trace.events[: path.length] if open_ else ():
-                if open_.intersection(awaited(event, self._test.threads, path.trace.thread, direct)):
+                if open_.intersection(awaited(event, self._test.threads, path.trace.thread, self._readings.next_grid)):
                     raise Unconfirmed("a grid begins that waits for one that does not end")
         found = (p.trace.outside for p in paths)
         return next((o[0] for p, o in zip(paths, found, strict=True) if o is not None and p.reaches(o[1])), None)

@@ -73,18 +73,7 @@ class Problem:
         self.observed = observed
         named = [*named, *(terms(test.filter) if test.filter is not None else ())]
         memory = tuple(dict.fromkeys([*observed.memory, *(t for t in named if isinstance(t, MemoryTerm))]))
-        reading = Reading(
-            unroll=limits.unroll,
-            tear=model.readings.get("tear") == "on",
-            simplify=model.readings.get("dep") != "syn",
-            values=model.readings.get("dep") == "value",
-            split128=model.readings.get("b128") == "split",
-            whole=model.readings.get("vector") == "whole",
-            cas_writes=model.readings.get("cas-failure") == "write",
-            direct=model.readings.get("co") == "direct",
-            ordered=in_order(test, model),
-            next_grid=next_grid(model),
-        )
+        reading = read_as(model.readings, limits.unroll, in_order(test, model))
         program, base, evaluator = _program(
             test, model, (*memory, *observed.registers, *named), reading, limits, variations or {}
         )
@@ -286,9 +275,25 @@ class Problem:
         )
 
 
+def read_as(given: Mapping[str, str], unroll: int, ordered: bool = False) -> Reading:
+    """How events are made under the readings ``given``; the rest as in ``Reading``."""
+    return Reading(
+        unroll=unroll,
+        tear=given.get("tear") == "on",
+        simplify=given.get("dep") != "syn",
+        values=given.get("dep") == "value",
+        split128=given.get("b128") == "split",
+        whole=given.get("vector") == "whole",
+        cas_writes=given.get("cas-failure") == "write",
+        direct=given.get("co") == "direct",
+        ordered=ordered,
+        next_grid=given.get("griddep", "direct") == "direct",
+    )
+
+
 def next_grid(model: Model) -> bool:
     """Whether ``griddepcontrol.wait`` waits for the grid before its own only (A50)."""
-    return model.readings.get("griddep", "direct") == "direct"
+    return read_as(model.readings, 0).next_grid
 
 
 def _program(

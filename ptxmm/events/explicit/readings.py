@@ -12,7 +12,8 @@ class Readings(Struct, frozen=True):
     values that make no difference (A55). ``tear``: tear=on, a racy read may mix the bytes of several writes (A11).
     ``split``: b128=split (A13). ``failing_writes``: cas-failure=write, a compare-and-swap that fails writes the old
     value (A14). ``transitive``: co=transitive, coherence order is closed (A5). ``whole``: vector=whole, what ld and st
-    access of a vector is one access (A57)."""
+    access of a vector is one access (A57). ``next_grid``: griddep=direct, ``griddepcontrol.wait`` waits for the grid
+    before its own only (A50)."""
 
     simplify: bool = True
     tear: bool = False
@@ -21,6 +22,7 @@ class Readings(Struct, frozen=True):
     transitive: bool = True
     essential: bool = False
     whole: bool = False
+    next_grid: bool = True
 
 
 def readings(given: Mapping[str, str]) -> Readings:
@@ -33,4 +35,5 @@ def readings(given: Mapping[str, str]) -> Readings:
         given.get("co", "transitive") == "transitive",
         given.get("dep") == "value",
         given.get("vector", "elements") == "whole",
+        given.get("griddep", "direct") == "direct",
     )

@@ -69,7 +69,7 @@ def build(
         machine.read_cells,
         machine.cells,
         tear=reading.tear,
-        direct=reading.next_grid,
+        next_grid=reading.next_grid,
         mbarriers=mbarriers(test.threads, test.objects),
         mixed=frozenset(_borders(machine)),
         operations=machine.operations,

@@ -29,7 +29,7 @@ class Program(Struct):
     ``rf[cell][r][w]``, ``co[w1, w2]``, ``fsc[f1, f2]``, ``last[range][w]`` (w = -1: initial) are the choices;
     ``scenarios`` pairs the barrier scenarios with the formula that selects each. ``constraints`` all hold in an
     execution, and no two formulas of an ``exclusive`` pair (apart, since formulas are simplified by what is in it).
-    ``tear``: cells may be read from different writes wherever they meet. ``direct``: a grid waits for the one before
+    ``tear``: cells may be read from different writes wherever they meet. ``next_grid``: a grid waits for the one before
     it only (reading griddep). ``mbarriers``: the objects that are
     mbarriers. ``mixed``: the objects in which accesses may overlap partially. ``torn``: those where reads might be torn
     if that had not been ruled out.
@@ -53,7 +53,7 @@ class Program(Struct):
     exclusive: list[tuple[Formula, Formula]] = field(default_factory=list)
     undefined: list[tuple[Formula, str]] = field(default_factory=list)
     tear: bool = True
-    direct: bool = True
+    next_grid: bool = True
     mbarriers: frozenset[str] = frozenset()
     mixed: frozenset[str] = frozenset()
     operations: list[Operation] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Program(Struct):
                 and event.thread == thread
                 and (waits or (event.id.instruction < 0 and not mine.overlap))
             ):
-                last = max(grids.values(), default=0) if waits and self.direct else 0
+                last = max(grids.values(), default=0) if waits and self.next_grid else 0
                 ended = self.formulas.all([self.threads[t].completed for t, grid in grids.items() if grid >= last])
                 parts.append(self.formulas.either(-event.presence, ended))
         return self.formulas.all(parts)
