@@ -10,27 +10,10 @@ from msgspec.structs import replace
 from ptxmm.formats.rewrite import barriers, refuse
 from ptxmm.program.edit import retarget
 from ptxmm.program.test import MemoryObject, Test, Thread
-from ptxmm.ptx.ops import (
-    Alu,
-    Atomic,
-    Barrier,
-    Branch,
-    Convert,
-    Guard,
-    Imm,
-    Load,
-    Op,
-    Operand,
-    ProxyFence,
-    Reg,
-    SetPredicate,
-    Store,
-    Sym,
-    Type,
-)
+from ptxmm.ptx import ops
 from ptxmm.ptx.table import ATOMIC_TYPES, FORMS
 
-_PREDICATE = Type("pred", 1)
+_PREDICATE = ops.Type("pred", 1)
 _BARRIERS = 16
 _WARP = 32
 
@@ -54,53 +37,53 @@ def to_typed(test: Test) -> Test:
     )
 
 
-def _thread(test: Test, index: int, thread: Thread, changed: dict[tuple[int, int], Barrier]) -> Thread:
+def _thread(test: Test, index: int, thread: Thread, changed: dict[tuple[int, int], ops.Barrier]) -> Thread:
     """One thread."""
     predicate = next(name for name in chain("p", (f"p{n}" for n in count())) if name not in thread.registers)
     chunks = [_instruction(test, op, changed.get((index, pc)), predicate) for pc, op in enumerate(thread.body)]
     registers = dict(thread.registers)
-    if any(isinstance(op, SetPredicate) for chunk in chunks for op in chunk):
+    if any(isinstance(op, ops.SetPredicate) for chunk in chunks for op in chunk):
         registers[predicate] = _PREDICATE
     return replace(thread, body=retarget(chunks), registers=registers)
 
 
-def _instruction(test: Test, op: Op, barrier: Barrier | None, predicate: str) -> list[Op]:
+def _instruction(test: Test, op: ops.Op, barrier: ops.Barrier | None, predicate: str) -> list[ops.Op]:
     """What ``op`` becomes."""
     match op:
-        case Load() | Store() | Atomic():
+        case ops.Load() | ops.Store() | ops.Atomic():
             if op.proxy != "generic":
                 raise refuse(f"typed PTX has no accesses through the {op.proxy} proxy here", op)
             base = op.address.base
-            space = test.objects[base.name].space if isinstance(base, Sym) and op.space is None else op.space
-            if isinstance(op, Atomic) and op.op == "sub":
+            space = test.objects[base.name].space if isinstance(base, ops.Sym) and op.space is None else op.space
+            if isinstance(op, ops.Atomic) and op.op == "sub":
                 ((subtrahend,),) = op.operands
-                if not isinstance(subtrahend, Imm):
+                if not isinstance(subtrahend, ops.Imm):
                     raise refuse("PTX has no atomic `sub`, and only a constant can be added negated", op)
-                negated = Imm(-subtrahend.value % (1 << 64))
+                negated = ops.Imm(-subtrahend.value % (1 << 64))
                 if negated.value >= 1 << 63:
-                    negated = Imm(negated.value - (1 << 64))
+                    negated = ops.Imm(negated.value - (1 << 64))
                 op = replace(op, op="add", operands=((negated,),))
-            if isinstance(op, Atomic):
+            if isinstance(op, ops.Atomic):
                 return [replace(op, space=space, type=_legal(op, ATOMIC_TYPES.get(op.op, ())))]
             return [replace(op, space=space)]
-        case Alu():
+        case ops.Alu():
             return [replace(op, type=_legal(op, FORMS[op.op.partition(".")[0]].groups["type"]))]
-        case ProxyFence(kind) if kind != "alias":
+        case ops.ProxyFence(kind) if kind != "alias":
             raise refuse(f"typed PTX has no fence for the {kind} proxy here", op)
-        case Barrier():
+        case ops.Barrier():
             assert barrier is not None
             return [barrier]
-        case Branch(target, condition) if condition is not None:
-            comparison = SetPredicate(
-                condition.cmp, condition.type, Reg(predicate), None, condition.a, condition.b, op.source
+        case ops.Branch(target, condition) if condition is not None:
+            comparison = ops.SetPredicate(
+                condition.cmp, condition.type, ops.Reg(predicate), None, condition.a, condition.b, op.source
             )
-            return [comparison, Branch(target, None, op.source, Guard(predicate))]
+            return [comparison, ops.Branch(target, None, op.source, ops.Guard(predicate))]
     return [op]
 
 
-def _legal(op: Atomic | Alu, legal: Collection[str]) -> Type:
+def _legal(op: ops.Atomic | ops.Alu, legal: Collection[str]) -> ops.Type:
     """The 64-bit type in which PTX has the operation; all of those that it has give the same bits as ``.s64``."""
-    for type_ in (op.type, Type("b", 64), Type("u", 64)):
+    for type_ in (op.type, ops.Type("b", 64), ops.Type("u", 64)):
         if type_.name in legal:
             return type_
     raise refuse(f"PTX has no 64-bit `{op.op}`", op)
@@ -113,37 +96,37 @@ def _objects(test: Test) -> dict[str, MemoryObject]:
         for thread in test.threads
         for op in thread.body
         for operand in _values(op)
-        if isinstance(operand, Sym)
+        if isinstance(operand, ops.Sym)
     }
     return {k: o for k, o in test.objects.items() if o.proxy == "generic" or k in named}
 
 
-def _values(op: Op) -> list[Operand]:
+def _values(op: ops.Op) -> list[ops.Operand]:
     """The operands that ``op`` reads besides its address."""
     match op:
-        case Store(values=values):
+        case ops.Store(values=values):
             return list(values)
-        case Atomic(operands=operands):
+        case ops.Atomic(operands=operands):
             return [value for values in operands for value in values]
-        case Alu(sources=sources):
+        case ops.Alu(sources=sources):
             return list(sources)
-        case SetPredicate(a=a, b=b):
+        case ops.SetPredicate(a=a, b=b):
             return [a, b]
-        case Convert(value=value):
+        case ops.Convert(value=value):
             return [value]
-        case Branch(condition=condition) if condition is not None:
+        case ops.Branch(condition=condition) if condition is not None:
             return [condition.a, condition.b]
     return []
 
 
-def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:
+def _barriers(test: Test) -> dict[tuple[int, int], ops.Barrier]:
     """For each barrier, by (thread, pc), the typed one: an id for each group of a CTA, and the number of its threads.
 
     A group is the barriers of a CTA with the same instance and id (docs/formats.md). With a count of the threads that
     have an instruction of it, and each arriving at most once, a phase completes iff all of them arrive, as it does in
     the dialect.
     """
-    changed: dict[tuple[int, int], Barrier] = {}
+    changed: dict[tuple[int, int], ops.Barrier] = {}
     for _, threads in barriers(test):
         groups: dict[tuple[int | None, object], list[int]] = {}
         for index, found in threads:
@@ -159,8 +142,8 @@ def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:
         ids = {group: number for number, group in enumerate(groups)}
         for index, _ in threads:
             for pc, op in enumerate(test.threads[index].body):
-                if isinstance(op, Barrier):
+                if isinstance(op, ops.Barrier):
                     group = (op.instance, op.barrier)
-                    size = Imm(_WARP * len(groups[group]))
-                    changed[index, pc] = replace(op, barrier=Imm(ids[group]), count=size, instance=None)
+                    size = ops.Imm(_WARP * len(groups[group]))
+                    changed[index, pc] = replace(op, barrier=ops.Imm(ids[group]), count=size, instance=None)
     return changed

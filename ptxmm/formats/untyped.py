@@ -8,27 +8,9 @@ from ptxmm.formats.rewrite import barriers, branches, refuse
 from ptxmm.program.condition import MemoryTerm, Proposition, RegisterTerm, Term, comparison_type, comparisons, map_terms
 from ptxmm.program.edit import retarget
 from ptxmm.program.test import MemoryObject, Placement, Test, Thread
-from ptxmm.ptx.ops import (
-    Alu,
-    Atomic,
-    Barrier,
-    Branch,
-    Compare,
-    Convert,
-    Exit,
-    Fence,
-    Imm,
-    Load,
-    Op,
-    ProxyFence,
-    Select,
-    SetPredicate,
-    Store,
-    Type,
-    access_bytes,
-)
+from ptxmm.ptx import ops
 
-S64 = Type("s", 64)
+S64 = ops.Type("s", 64)
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 _ORDERED_OPS = ("min", "max", "shr")
 _REAL = ("f", "bf")
@@ -84,28 +66,28 @@ def _term(term: Term) -> Term:
     return replace(term, type=S64) if isinstance(term, RegisterTerm | MemoryTerm) else term
 
 
-def _thread(index: int, thread: Thread, changed: dict[tuple[int, int], Barrier]) -> Thread:
+def _thread(index: int, thread: Thread, changed: dict[tuple[int, int], ops.Barrier]) -> Thread:
     """One thread."""
     place = thread.placement
     if place != Placement(gpu=place.gpu, cta=place.cta):
         raise refuse(f"a thread of the dialect has a GPU and a CTA only, but {thread.name} has more of a placement")
-    targets = {op.target for op in thread.body if isinstance(op, Branch)}
-    chunks: list[list[Op]] = []
+    targets = {op.target for op in thread.body if isinstance(op, ops.Branch)}
+    chunks: list[list[ops.Op]] = []
     for pc, op in enumerate(thread.body):
         after = thread.body[pc + 1] if pc + 1 < len(thread.body) else None
         before = thread.body[pc - 1] if pc > 0 else None
-        if isinstance(op, SetPredicate):
+        if isinstance(op, ops.SetPredicate):
             if not _fused(op, after) or pc + 1 in targets:
                 hint = "put the `setp` right before the `bra` that uses it"
                 raise refuse("the dialect has no predicates, only compare-and-branch", op, hint)
             chunks.append([])
-        elif isinstance(op, Branch) and isinstance(before, SetPredicate) and _fused(before, op):
+        elif isinstance(op, ops.Branch) and isinstance(before, ops.SetPredicate) and _fused(before, op):
             assert op.guard is not None
             cmp = _NEGATED[before.cmp] if op.guard.negated else before.cmp
             if before.type.kind in _REAL or (cmp not in ("eq", "ne") and before.type != S64):
                 raise refuse(f"the dialect compares signed integers, not .{before.type.name}", before)
-            condition = Compare(cmp, S64, before.a, before.b)
-            chunks.append([Branch(op.target, condition, op.source)])
+            condition = ops.Compare(cmp, S64, before.a, before.b)
+            chunks.append([ops.Branch(op.target, condition, op.source)])
         else:
             chunks.append([_instruction(op, changed.get((index, pc)))])
     for name, type_ in thread.registers.items():
@@ -116,10 +98,10 @@ def _thread(index: int, thread: Thread, changed: dict[tuple[int, int], Barrier])
     return replace(thread, body=retarget(chunks), registers=registers, initial=initial)
 
 
-def _fused(setp: SetPredicate, branch: Op | None) -> bool:
+def _fused(setp: ops.SetPredicate, branch: ops.Op | None) -> bool:
     """Whether ``setp`` and the next instruction are one compare-and-branch."""
     return (
-        isinstance(branch, Branch)
+        isinstance(branch, ops.Branch)
         and branch.guard is not None
         and branch.guard.register == setp.dst.name
         and setp.complement is None
@@ -129,54 +111,54 @@ def _fused(setp: SetPredicate, branch: Op | None) -> bool:
     )
 
 
-def _instruction(op: Op, barrier: Barrier | None) -> Op:
+def _instruction(op: ops.Op, barrier: ops.Barrier | None) -> ops.Op:
     """What ``op`` becomes; printing refuses what the dialect has no instruction for."""
     if op.guard is not None:
         raise refuse("the dialect has no predicated instructions", op, "branch around the instruction")
-    if isinstance(op, Load | Store | Atomic | Fence) and op.scope == "cluster":
+    if isinstance(op, ops.Load | ops.Store | ops.Atomic | ops.Fence) and op.scope == "cluster":
         raise refuse("the dialect has no clusters", op)
     match op:
-        case Load() | Store() | Atomic():
-            if access_bytes(op) != op.type.bytes:
+        case ops.Load() | ops.Store() | ops.Atomic():
+            if ops.access_bytes(op) != op.type.bytes:
                 raise refuse("the dialect has no vectors", op)
             _wide(op, op.type)
             if op.space not in (None, "global"):
                 raise refuse(f"locations of the dialect are .global, not .{op.space}", op)
-            if isinstance(op, Atomic) and op.type.kind in _REAL:
+            if isinstance(op, ops.Atomic) and op.type.kind in _REAL:
                 raise refuse("the dialect has no floating-point arithmetic", op)
-            if isinstance(op, Atomic) and op.op in _ORDERED_OPS and op.type != S64:
+            if isinstance(op, ops.Atomic) and op.op in _ORDERED_OPS and op.type != S64:
                 raise refuse(f"`{op.op}` of the dialect is signed, not .{op.type.name}", op)
             return replace(op, type=S64, space=None)
-        case Alu():
+        case ops.Alu():
             _wide(op, op.type)
             if op.op != "mov" and op.type.kind in _REAL:
                 raise refuse("the dialect has no floating-point arithmetic", op)
             if op.op in _ORDERED_OPS and op.type != S64:
                 raise refuse(f"`{op.op}` of the dialect is signed, not .{op.type.name}", op)
             return replace(op, type=S64)
-        case Barrier():
+        case ops.Barrier():
             assert barrier is not None
             return barrier
-        case Convert() | Select():
+        case ops.Convert() | ops.Select():
             raise refuse("the dialect has no `cvt` and no `selp`", op)
-        case Fence(sem="sc" | "acq_rel") | ProxyFence(kind="alias") | Branch() | Exit():
+        case ops.Fence(sem="sc" | "acq_rel") | ops.ProxyFence(kind="alias") | ops.Branch() | ops.Exit():
             return op
     raise refuse(f"the dialect has no `{op.source.text.split()[0]}`", op)
 
 
-def _wide(op: Op, type_: Type) -> None:
+def _wide(op: ops.Op, type_: ops.Type) -> None:
     """Refuse values that are not 64 bits wide."""
     if type_.bits != 64:
         raise refuse(f"values of the dialect are 64 bits wide, not .{type_.name}", op)
 
 
-def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:
+def _barriers(test: Test) -> dict[tuple[int, int], ops.Barrier]:
     """For each barrier, by (thread, pc), that of the dialect, whose instance is the id.
 
     They mean the same if the threads that have an instruction for it are as many as its count, or without a count all
     threads of the CTA, none of which can end before it comes there (PTX does not wait for those, the dialect does).
     """
-    changed: dict[tuple[int, int], Barrier] = {}
+    changed: dict[tuple[int, int], ops.Barrier] = {}
     for _, threads in barriers(test):
         members: dict[object, list[int]] = {}
         for index, found in threads:
@@ -186,12 +168,12 @@ def _barriers(test: Test) -> dict[tuple[int, int], Barrier]:
                 members[item.barrier].append(index)
         for index, _ in threads:
             for pc, op in enumerate(test.threads[index].body):
-                if not isinstance(op, Barrier) or not isinstance(op.barrier, Imm):
+                if not isinstance(op, ops.Barrier) or not isinstance(op.barrier, ops.Imm):
                     continue
                 size = len(members[op.barrier])
                 if op.count is None and (size < len(threads) or any(branches(test.threads[i]) for i, _ in threads)):
                     raise refuse("a barrier that some thread of its CTA may leave out can't be converted", op)
-                if isinstance(op.count, Imm) and op.count.value != _WARP * size:
+                if isinstance(op.count, ops.Imm) and op.count.value != _WARP * size:
                     message = f"the count is {op.count.value}, but the threads that have this barrier make"
                     raise refuse(f"{message} {_WARP * size}", op)
                 changed[index, pc] = replace(op, count=None, instance=op.barrier.value, aligned=False)

@@ -15,25 +15,13 @@ from msgspec.structs import replace
 from ptxmm.analysis.strength.forms import below, one_way
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import (
-    Atomic,
-    ClusterBarrier,
-    Fence,
-    Load,
-    MbarrierArrive,
-    MbarrierInitFence,
-    MbarrierWait,
-    Op,
-    ProxyFence,
-    Store,
-    TensormapFence,
-)
+from ptxmm.ptx import ops
 
 
 class Weaker(Struct, frozen=True):
     """A weaker form (None: no instruction) and how many steps away it is; ``change``: order, scope or removal."""
 
-    op: Op | None
+    op: ops.Op | None
     change: str
     distance: int
 
@@ -53,7 +41,7 @@ _FENCES: _Orders = {"sc": (("acq_rel",),)}
 _FENCES_86: _Orders = {"sc": (("acq_rel",), ("acquire", "release")), "acq_rel": (("acquire", "release"),)}
 
 
-def weaker(test: Test, op: Op, coverage: Coverage) -> Iterator[Weaker]:
+def weaker(test: Test, op: ops.Op, coverage: Coverage) -> Iterator[Weaker]:
     """The weaker forms of ``op`` with the same events and values, in scopes that the model has (PTX ISA 8.4, 8.5).
 
     Only in files in PTX 8.6 or later there are relaxed operations of mbarriers and fences that only acquire or release.
@@ -62,43 +50,43 @@ def weaker(test: Test, op: Op, coverage: Coverage) -> Iterator[Weaker]:
     other proxies change. What forms waits and counts in a phase is kept.
     """
     match op:
-        case Load() | Store():
+        case ops.Load() | ops.Store():
             if op.proxy == "generic" and not op.mmio:
                 yield from _access(op, coverage)
-        case Atomic():
+        case ops.Atomic():
             if op.proxy == "generic":
                 for distance, sem in _steps(_ATOMICS if op.returns else _REDUCTIONS, op.sem):
                     yield Weaker(replace(op, sem=sem), "order", distance)
                 yield from _scopes(op, coverage)
-        case Fence():
+        case ops.Fence():
             for distance, sem in _steps(_FENCES_86 if one_way(test) else _FENCES, op.sem):
                 yield Weaker(replace(op, sem=sem), "order", distance)
             yield from _scopes(op, coverage)
             yield Weaker(None, "removal", 1)
-        case TensormapFence():
+        case ops.TensormapFence():
             yield from _scopes(op, coverage)
             yield Weaker(None, "removal", 1)
-        case ProxyFence():
+        case ops.ProxyFence():
             if op.kind == "async" and op.space == "shared::cluster":
                 yield Weaker(replace(op, space="shared::cta"), "scope", 1)
             yield Weaker(None, "removal", 1)
-        case MbarrierInitFence():
+        case ops.MbarrierInitFence():
             yield Weaker(None, "removal", 1)
-        case MbarrierArrive() | MbarrierWait():
+        case ops.MbarrierArrive() | ops.MbarrierWait():
             if op.sem != "relaxed" and one_way(test):
                 yield Weaker(replace(op, sem="relaxed"), "order", 1)
             if op.scope == "cluster":
                 yield Weaker(replace(op, scope="cta"), "scope", 1)
-        case ClusterBarrier():
+        case ops.ClusterBarrier():
             if op.kind == "arrive" and op.sem == "release":
                 yield Weaker(replace(op, sem="relaxed"), "order", 1)
 
 
-def _access(op: Load | Store, coverage: Coverage) -> Iterator[Weaker]:
+def _access(op: ops.Load | ops.Store, coverage: Coverage) -> Iterator[Weaker]:
     if op.sem == "weak":
         return
-    several = len(op.dst if isinstance(op, Load) else op.values) > 1
-    found = _steps(_LOADS if isinstance(op, Load) else _STORES, op.sem)
+    several = len(op.dst if isinstance(op, ops.Load) else op.values) > 1
+    found = _steps(_LOADS if isinstance(op, ops.Load) else _STORES, op.sem)
     for distance, sem in ((1, "weak"),) if op.volatile else found:
         if sem != "weak":
             yield Weaker(replace(op, sem=sem), "order", distance)
@@ -108,7 +96,9 @@ def _access(op: Load | Store, coverage: Coverage) -> Iterator[Weaker]:
         yield from _scopes(op, coverage)
 
 
-def _scopes(op: Load | Store | Atomic | Fence | TensormapFence, coverage: Coverage) -> Iterator[Weaker]:
+def _scopes(
+    op: ops.Load | ops.Store | ops.Atomic | ops.Fence | ops.TensormapFence, coverage: Coverage
+) -> Iterator[Weaker]:
     assert op.scope is not None
     for distance, scope in enumerate(reversed(below(op.scope, coverage)), 1):
         yield Weaker(replace(op, scope=scope), "scope", distance)

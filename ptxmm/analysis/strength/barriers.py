@@ -22,23 +22,17 @@ def met(test: Test) -> list[list[Site]]:
         cta = (place.gpu, place.grid, place.cluster, place.cta if place.cta is not None else -1 - number)
         for index, op in enumerate(thread.body):
             match op:
-                case Barrier() | BarrierReduction():
-                    if isinstance(op, BarrierReduction):
-                        continue
+                case Barrier():
                     key: object = ("cta", cta, op.barrier)
                 case WarpBarrier():
                     key = ("warp", cta, place.warp if place.warp is not None else -1 - number)
                 case ClusterBarrier():
-                    # An arrival and its wait go together.
                     key = ("cluster", cta[:3] if place.cluster is not None else cta)
-                    half = seen.get((key, op.kind), 0)
-                    seen[key, op.kind] = half + 1
-                    groups.setdefault((key, half), []).append(Site(number, index))
-                    continue
                 case _:
                     continue
-            count = seen.get(key, 0)
-            seen[key] = count + 1
+            # An arrival at a cluster barrier and its wait go together.
+            counted = (key, op.kind) if isinstance(op, ClusterBarrier) else key
+            count = seen[counted] = seen.get(counted, -1) + 1
             groups.setdefault((key, count), []).append(Site(number, index))
     return list(groups.values())
 

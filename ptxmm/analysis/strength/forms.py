@@ -16,24 +16,9 @@ from ptxmm.cat.ir import Coverage
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Placement, Test
 from ptxmm.program.variation import Variation
-from ptxmm.ptx.ops import (
-    Atomic,
-    ClusterBarrier,
-    Fence,
-    Load,
-    MbarrierArrive,
-    MbarrierInitFence,
-    MbarrierTx,
-    MbarrierWait,
-    Multimem,
-    Op,
-    ProxyFence,
-    Scope,
-    Store,
-    TensormapFence,
-)
+from ptxmm.ptx import ops
 
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+SCOPES: tuple[ops.Scope, ...] = get_args(ops.Scope)
 """From the narrowest to the widest."""
 
 Order = tuple[str | None, tuple[str, ...]]
@@ -60,7 +45,7 @@ class Forms(Struct, frozen=True):
     """
 
     steps: tuple[str, ...]
-    forms: tuple[tuple[Op | None, frozenset[int]], ...]
+    forms: tuple[tuple[ops.Op | None, frozenset[int]], ...]
     given: frozenset[int]
 
     def variation(self, owner: Site) -> Variation:
@@ -68,33 +53,33 @@ class Forms(Struct, frozen=True):
         return Variation(tuple((op, frozenset(Switch(*owner, step) for step in needs)) for op, needs in self.forms))
 
     @property
-    def strongest(self) -> Op:
+    def strongest(self) -> ops.Op:
         """The form with all steps."""
         op = self.forms[-1][0]
         assert op is not None
         return op
 
-    def at(self, steps: frozenset[int]) -> Op | None:
+    def at(self, steps: frozenset[int]) -> ops.Op | None:
         """The form that exactly the switches ``steps`` make."""
         return max((f for f in self.forms if f[1] <= steps), key=lambda f: len(f[1]))[0]
 
 
 def scopes_of(
-    test: Test, threads: Collection[int], coverage: Coverage, kept: Scope | None = None, stronger: bool = True
-) -> tuple[Scope, ...]:
+    test: Test, threads: Collection[int], coverage: Coverage, kept: ops.Scope | None = None, stronger: bool = True
+) -> tuple[ops.Scope, ...]:
     """The scopes that tell the threads of ``test`` apart, seen from one of ``threads``, narrowest first (PTX ISA 8.5).
 
     Of scopes that include the same threads the narrowest is taken; ``kept`` is there too, in its place if wider
     scopes are wanted (``stronger``) and else beside it. A scope of the thread alone is left out if there is a
     wider one, for nothing is morally strong in it but what is in program order. Only scopes that the model has.
     """
-    scopes = set[Scope]().union(*(_scopes_of(test, thread, coverage, kept, stronger) for thread in threads))
+    scopes = set[ops.Scope]().union(*(_scopes_of(test, thread, coverage, kept, stronger) for thread in threads))
     return tuple(scope for scope in SCOPES if scope in scopes)
 
 
-def _scopes_of(test: Test, thread: int, coverage: Coverage, kept: Scope | None, stronger: bool) -> set[Scope]:
+def _scopes_of(test: Test, thread: int, coverage: Coverage, kept: ops.Scope | None, stronger: bool) -> set[ops.Scope]:
     mine = test.threads[thread].placement
-    found: dict[frozenset[int], Scope] = {}
+    found: dict[frozenset[int], ops.Scope] = {}
     for scope in SCOPES:
         if scope not in coverage.scopes and scope != kept:
             continue
@@ -111,7 +96,7 @@ def _scopes_of(test: Test, thread: int, coverage: Coverage, kept: Scope | None, 
     return {found[around] for around in ordered} | ({kept} if kept is not None else set())
 
 
-def forms_of(test: Test, threads: Collection[int], op: Op, coverage: Coverage, stronger: bool) -> Forms | None:
+def forms_of(test: Test, threads: Collection[int], op: ops.Op, coverage: Coverage, stronger: bool) -> Forms | None:
     """The forms that may stand in the place of ``op``, which ``threads`` have: up to the strongest, or up to ``op``
     itself.
 
@@ -119,11 +104,11 @@ def forms_of(test: Test, threads: Collection[int], op: Op, coverage: Coverage, s
     they are, and so do weak accesses of several elements, which a stronger order would make accesses of other sizes.
     """
     match op:
-        case Fence(restrict=str()) | MbarrierInitFence():
+        case ops.Fence(restrict=str()) | ops.MbarrierInitFence():
             return _presence(op)
-        case ProxyFence():
+        case ops.ProxyFence():
             return _proxy_fence(op, stronger)
-        case ClusterBarrier(kind="arrive"):
+        case ops.ClusterBarrier(kind="arrive"):
             forms = (replace(op, sem="relaxed"), frozenset[int]()), (replace(op, sem="release"), frozenset((0,)))
             released = op.sem == "release"
             return Forms(("release",), forms, frozenset((0,) if released else ())) if stronger or released else None
@@ -131,41 +116,41 @@ def forms_of(test: Test, threads: Collection[int], op: Op, coverage: Coverage, s
     if not orders:
         return None
     match op:
-        case TensormapFence():
+        case ops.TensormapFence():
             scopes = _levels(coverage, op.scope, SCOPES)
-        case MbarrierArrive() | MbarrierWait() | MbarrierTx():
+        case ops.MbarrierArrive() | ops.MbarrierWait() | ops.MbarrierTx():
             scopes = _levels(coverage, op.scope, ("cta", "cluster"))
         case _:
             scopes = scopes_of(test, threads, coverage, getattr(op, "scope", None), stronger)
     return _product(op, orders, scopes, stronger)
 
 
-def _orders(test: Test, op: Op) -> tuple[Order, ...]:
+def _orders(test: Test, op: ops.Op) -> tuple[Order, ...]:
     """The orders that ``op`` may have; none if it stays as it is."""
     match op:
-        case Load() | Store() if op.mmio or op.proxy != "generic" or op.space in ("const", "param", "local"):
+        case ops.Load() | ops.Store() if op.mmio or op.proxy != "generic" or op.space in ("const", "param", "local"):
             return ()
-        case Load(nc=True):
+        case ops.Load(nc=True):
             return ()
-        case Load():
+        case ops.Load():
             return _of_elements(_LOADS, op.sem, len(op.dst))
-        case Store():
+        case ops.Store():
             return _of_elements(_STORES, op.sem, len(op.values))
-        case Multimem():
+        case ops.Multimem():
             orders = {"ld_reduce": _LOADS, "st": _STORES, "red": _REDUCTIONS}[op.kind]
             return _of_elements(orders, op.sem, max(len(op.dst), len(op.values)))
-        case Atomic(proxy="generic"):
+        case ops.Atomic(proxy="generic"):
             acquires = op.returns or op.sem in ("acquire", "acq_rel")  # of red, the untyped dialect alone
             return _ATOMICS if acquires else _REDUCTIONS
-        case Fence():
+        case ops.Fence():
             return _FENCES_86 if op.sem in ("acquire", "release") or one_way(test) else _FENCES
-        case TensormapFence():
+        case ops.TensormapFence():
             return (None, ()), (op.sem, ("fence",))
-        case MbarrierArrive() | MbarrierWait():
-            strong = "release" if isinstance(op, MbarrierArrive) else "acquire"
+        case ops.MbarrierArrive() | ops.MbarrierWait():
+            strong = "release" if isinstance(op, ops.MbarrierArrive) else "acquire"
             fixed = op.sem == strong and not one_way(test)
             return ((strong, ()),) if fixed else (("relaxed", ()), (strong, (strong,)))
-        case MbarrierTx():
+        case ops.MbarrierTx():
             return (("relaxed", ()),)
     return ()
 
@@ -177,7 +162,7 @@ def _of_elements(orders: tuple[Order, ...], sem: str, number: int) -> tuple[Orde
     return () if sem == "weak" else tuple(o for o in orders if o[0] != "weak")
 
 
-def _proxy_fence(op: ProxyFence, stronger: bool) -> Forms:
+def _proxy_fence(op: ops.ProxyFence, stronger: bool) -> Forms:
     if op.kind != "async" or op.space not in ("shared::cta", "shared::cluster"):
         return _presence(op)
     near = op.space == "shared::cta"
@@ -190,7 +175,7 @@ def _proxy_fence(op: ProxyFence, stronger: bool) -> Forms:
     return Forms(("fence", "cluster"), ((None, frozenset()), *spaces), frozenset((0,) if near else (0, 1)))
 
 
-def below(scope: Scope, coverage: Coverage) -> tuple[Scope, ...]:
+def below(scope: ops.Scope, coverage: Coverage) -> tuple[ops.Scope, ...]:
     """The scopes of the model that are narrower than ``scope``, from the narrowest."""
     return tuple(s for s in SCOPES[: SCOPES.index(scope)] if s in coverage.scopes)
 
@@ -200,20 +185,20 @@ def one_way(test: Test) -> bool:
     return test.isa >= (8, 6)
 
 
-def _presence(op: Op) -> Forms:
+def _presence(op: ops.Op) -> Forms:
     return Forms(("fence",), ((None, frozenset()), (op, frozenset((0,)))), frozenset((0,)))
 
 
-def _levels(coverage: Coverage, kept: Scope, scopes: Sequence[Scope]) -> tuple[Scope, ...]:
+def _levels(coverage: Coverage, kept: ops.Scope, scopes: Sequence[ops.Scope]) -> tuple[ops.Scope, ...]:
     return tuple(scope for scope in scopes if scope in coverage.scopes or scope == kept)
 
 
-def _product(op: Op, orders: Sequence[Order], scopes: Sequence[Scope], stronger: bool) -> Forms | None:
+def _product(op: ops.Op, orders: Sequence[Order], scopes: Sequence[ops.Scope], stronger: bool) -> Forms | None:
     """All orders with all scopes; without ``stronger`` those that need no step that ``op`` does not have."""
     common = set.intersection(*(set(steps) for _, steps in orders))
     wider = [f"scope {scope}" for scope in scopes[1:]]
     given: frozenset[str] | None = None
-    found: list[tuple[Op | None, frozenset[str]]] = []
+    found: list[tuple[ops.Op | None, frozenset[str]]] = []
     for sem, steps in orders:
         for level, scope in enumerate((None,) if sem in (None, "weak") else scopes):
             needs = frozenset((*steps, *wider[:level])) - common
@@ -232,12 +217,12 @@ def _product(op: Op, orders: Sequence[Order], scopes: Sequence[Scope], stronger:
     return Forms(kept, forms, frozenset(numbers[name] for name in given)) if len(forms) > 1 else None
 
 
-def _with(op: Op, sem: str, scope: Scope | None) -> Op:
+def _with(op: ops.Op, sem: str, scope: ops.Scope | None) -> ops.Op:
     changes = {"sem": sem, "scope": scope, "volatile": False}
     return replace(op, **{name: value for name, value in changes.items() if name in op.__struct_fields__})
 
 
-def _includes(scope: Scope, mine: Placement, other: Placement) -> bool:
+def _includes(scope: ops.Scope, mine: Placement, other: Placement) -> bool:
     """Whether ``scope`` around one thread includes another thread (8.5)."""
     if scope == "sys":
         return True

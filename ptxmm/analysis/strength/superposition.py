@@ -14,34 +14,11 @@ from ptxmm.program.edit import edited
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
 from ptxmm.program.variation import Variation
-from ptxmm.ptx.ops import (
-    FAMILIES,
-    Address,
-    AsyncStore,
-    Atomic,
-    Branch,
-    BulkCopy,
-    Fence,
-    Load,
-    MbarrierInit,
-    MbarrierInitFence,
-    Multimem,
-    Op,
-    ProxyFence,
-    Scope,
-    Source,
-    Store,
-    Sym,
-    TensorCopy,
-    TensormapFence,
-    TensormapReplace,
-    TensorProduct,
-    Wgmma,
-)
+from ptxmm.ptx import ops
 
-FENCES = (Fence, ProxyFence, TensormapFence, MbarrierInitFence)
-_ASYNCHRONOUS = (BulkCopy, AsyncStore, Wgmma, TensorCopy, TensorProduct)
-ORDERED = (Load, Store, Atomic, Multimem, *(kind for kinds in FAMILIES.values() for kind in kinds))
+FENCES = (ops.Fence, ops.ProxyFence, ops.TensormapFence, ops.MbarrierInitFence)
+_ASYNCHRONOUS = (ops.BulkCopy, ops.AsyncStore, ops.Wgmma, ops.TensorCopy, ops.TensorProduct)
+ORDERED = (ops.Load, ops.Store, ops.Atomic, ops.Multimem, *(kind for kinds in ops.FAMILIES.values() for kind in kinds))
 """Between two of these a fence can have an effect."""
 
 
@@ -93,7 +70,7 @@ class Superposition(Struct, frozen=True):
         """The name of the step of a switch."""
         return self.forms[switch.site].steps[switch.number]
 
-    def form(self, site: Site, on: frozenset[Switch]) -> Op | None:
+    def form(self, site: Site, on: frozenset[Switch]) -> ops.Op | None:
         """The instruction at a site where exactly the switches ``on`` are on."""
         return self.forms[site].at(self.steps(self.owners[site], on))
 
@@ -104,7 +81,7 @@ class Superposition(Struct, frozen=True):
 
     def program(self, on: frozenset[Switch]) -> Test:
         """The program that exactly the switches ``on`` make."""
-        edits: dict[Site, tuple[Op, ...]] = {}
+        edits: dict[Site, tuple[ops.Op, ...]] = {}
         for site in self.forms:
             form = self.form(site, on)
             edits[site] = () if form is None else (form,)
@@ -114,7 +91,7 @@ class Superposition(Struct, frozen=True):
 def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superposition:
     """The superposition of what is as strong as ``test`` or weaker; or, where ``stronger``, of what is as strong as
     ``test`` or stronger, with fences added between its instructions, of those kinds that can matter in it."""
-    edits: dict[Site, tuple[Op, ...]] = {}
+    edits: dict[Site, tuple[ops.Op, ...]] = {}
     forms: dict[Site, Forms] = {}
     places: dict[Site, Place] = {}
     owners: dict[Site, Site] = {}
@@ -133,11 +110,11 @@ def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superpos
         position = 0
         gaps = frozenset(_gaps(thread.body)) if stronger else frozenset()
         for index, op in enumerate(thread.body):
-            chunk: list[Op] = []
+            chunk: list[ops.Op] = []
             threads = together.threads(Site(number, index))
             beside = (number,) if test.claims is None else threads
             for rank, added in enumerate(_candidates(test, beside, op, coverage) if index in gaps else ()):
-                if isinstance(added, Fence) and _beside_fence(thread.body, index):
+                if isinstance(added, ops.Fence) and _beside_fence(thread.body, index):
                     continue
                 found = forms_of(test, beside, added, coverage, True)
                 assert found is not None
@@ -153,11 +130,11 @@ def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superpos
     return Superposition(edited(test, edits), test, forms, places, owners)
 
 
-def _gaps(body: tuple[Op, ...]) -> Iterator[int]:
+def _gaps(body: tuple[ops.Op, ...]) -> Iterator[int]:
     """Before which instructions a fence can be added: those that are ordered after others, maybe of an earlier round
     of a loop."""
     before = False
-    loops = [(op.target, index) for index, op in enumerate(body) if isinstance(op, Branch) and op.target <= index]
+    loops = [(op.target, index) for index, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= index]
     for index, op in enumerate(body):
         ordered = isinstance(op, ORDERED)
         if ordered and (before or any(first <= index <= last for first, last in loops)):
@@ -165,35 +142,35 @@ def _gaps(body: tuple[Op, ...]) -> Iterator[int]:
         before = before or ordered
 
 
-def _beside_fence(body: tuple[Op, ...], index: int) -> bool:
+def _beside_fence(body: tuple[ops.Op, ...], index: int) -> bool:
     """Whether a memory fence is always passed right before an instruction: it can be made stronger instead."""
-    targets = {op.target for op in body if isinstance(op, Branch)}
+    targets = {op.target for op in body if isinstance(op, ops.Branch)}
     while index and index not in targets and isinstance(body[index - 1], FENCES):
         index -= 1
         op = body[index]
-        if isinstance(op, Fence) and op.guard is None and op.restrict is None:
+        if isinstance(op, ops.Fence) and op.guard is None and op.restrict is None:
             return True
     return False
 
 
-def _candidates(test: Test, threads: Collection[int], op: Op, coverage: Coverage) -> Iterator[Op]:
+def _candidates(test: Test, threads: Collection[int], op: ops.Op, coverage: Coverage) -> Iterator[ops.Op]:
     """The fences that can be added before ``op`` in ``threads``, each in one of its forms."""
-    source = Source(op.source.span, "")
-    scopes: tuple[Scope, ...] = scopes_of(test, threads, coverage)
-    yield Fence("acq_rel", scopes[0], source)
+    source = ops.Source(op.source.span, "")
+    scopes: tuple[ops.Scope, ...] = scopes_of(test, threads, coverage)
+    yield ops.Fence("acq_rel", scopes[0], source)
     everything = [item for other in test.threads for item in other.body]
     if coverage.aliases and any(o.virtual != o.physical for o in test.objects.values()):
-        yield ProxyFence("alias", source)
+        yield ops.ProxyFence("alias", source)
     if "async" in coverage.proxies and any(isinstance(item, _ASYNCHRONOUS) for item in everything):
         spaces = {o.space for o in test.objects.values()}
         if "shared" in spaces:
-            yield ProxyFence("async", source, None, "shared::cta")
+            yield ops.ProxyFence("async", source, None, "shared::cta")
         if "global" in spaces:
-            yield ProxyFence("async", source, None, "global")
-    if any(isinstance(item, MbarrierInit) and item.count is not None for item in everything):
-        yield MbarrierInitFence(source)
-    if any(isinstance(item, TensormapReplace | TensormapFence) for item in everything):
-        yield TensormapFence("release", scopes[0], None, source)
+            yield ops.ProxyFence("async", source, None, "global")
+    if any(isinstance(item, ops.MbarrierInit) and item.count is not None for item in everything):
+        yield ops.MbarrierInitFence(source)
+    if any(isinstance(item, ops.TensormapReplace | ops.TensormapFence) for item in everything):
+        yield ops.TensormapFence("release", scopes[0], None, source)
         for item in test.objects.values():
             if item.tensormap is not None and item.space == "global":
-                yield TensormapFence("acquire", scopes[0], Address(Sym(item.key)), source)
+                yield ops.TensormapFence("acquire", scopes[0], ops.Address(ops.Sym(item.key)), source)

@@ -13,21 +13,7 @@ from msgspec import Struct
 from ptxmm.events.explicit.values import arithmetic
 from ptxmm.formats.modules.objects import Object
 from ptxmm.program.shared.windows import SPACES
-from ptxmm.ptx.ops import (
-    Alu,
-    AluPair,
-    Convert,
-    ConvertAddress,
-    IsSpace,
-    Op,
-    Operand,
-    Pack,
-    Select,
-    SetPredicate,
-    Sym,
-    Type,
-    Unpack,
-)
+from ptxmm.ptx import ops
 from ptxmm.ptx.ops.signatures import source_types
 
 _ORDERS = {
@@ -39,25 +25,25 @@ _ORDERS = {
 class Generic(Struct, frozen=True):
     """The generic address of a variable whose state space is a window, plus an offset in bytes."""
 
-    place: Sym
+    place: ops.Sym
 
 
 class Half(Struct, frozen=True):
     """32 bits of the address of a variable in global memory, ``high`` or low ones: in their place in 64 bits where they
     are ``placed``, else the lowest bits of a register, with zeros before them."""
 
-    place: Sym
+    place: ops.Sym
     high: bool
     placed: bool
 
 
-Known = int | Sym | Generic | Half
+Known = int | ops.Sym | Generic | Half
 """The value of a register: an unsigned number of its width, or the address of a variable in its state space, or the
 generic one, plus an offset in bytes, or a half of one."""
 
 
 def evaluate(
-    op: Op, value: Callable[[Operand], Known | None], variables: Mapping[str, Object]
+    op: ops.Op, value: Callable[[ops.Operand], Known | None], variables: Mapping[str, Object]
 ) -> dict[str, Known] | None:
     """The registers that ``op`` writes with what it gives them; None where that is not known before it is executed.
 
@@ -65,22 +51,22 @@ def evaluate(
     all that have addresses; what depends on where they lie is not known. The guard of ``op`` plays no part.
     """
     match op:
-        case Alu() | Convert() | ConvertAddress() | IsSpace() | Select() | Pack():
+        case ops.Alu() | ops.Convert() | ops.ConvertAddress() | ops.IsSpace() | ops.Select() | ops.Pack():
             found = _result(op, value, variables)
             return None if found is None else {op.dst.name: found}
-        case AluPair(name, second, type_, dst, predicate, sources):
+        case ops.AluPair(name, second, type_, dst, predicate, sources):
             count = len(source_types(name, type_))
             first = _computed(name, type_, [value(source) for source in sources[:count]])
             flag = _computed(second, type_, [value(source) for source in sources])
             if first is None or flag is None:
                 return None
             return {predicate.name: flag} if dst is None else {dst.name: first, predicate.name: flag}
-        case SetPredicate():
+        case ops.SetPredicate():
             return _set_predicate(op, value, variables)
-        case Unpack(dsts, type_, source):
+        case ops.Unpack(dsts, type_, source):
             item = value(source)
             width = type_.bits // len(dsts)
-            if isinstance(item, Sym) and width == 32 and variables[item.name].space not in SPACES:
+            if isinstance(item, ops.Sym) and width == 32 and variables[item.name].space not in SPACES:
                 return {d.name: Half(item, i == 1, False) for i, d in enumerate(dsts) if d is not None}
             if not isinstance(item, int):
                 return None
@@ -89,35 +75,35 @@ def evaluate(
 
 
 def _result(
-    op: Alu | Convert | ConvertAddress | IsSpace | Select | Pack,
-    value: Callable[[Operand], Known | None],
+    op: ops.Alu | ops.Convert | ops.ConvertAddress | ops.IsSpace | ops.Select | ops.Pack,
+    value: Callable[[ops.Operand], Known | None],
     variables: Mapping[str, Object],
 ) -> Known | None:
     """What an instruction with one result gives."""
     match op:
-        case Alu(sources=sources):
+        case ops.Alu(sources=sources):
             return _alu(op, [value(source) for source in sources], variables)
-        case Convert(value=operand):
+        case ops.Convert(value=operand):
             return _converted(op, value(operand), variables)
-        case ConvertAddress(value=operand, space=space, to=to):
+        case ops.ConvertAddress(value=operand, space=space, to=to):
             # Of an address in the state space that it is about, not of any other.
             item = value(operand)
             place = item.place if isinstance(item, Generic) else item
-            if not isinstance(place, Sym) or variables[place.name].space != space.partition("::")[0]:
+            if not isinstance(place, ops.Sym) or variables[place.name].space != space.partition("::")[0]:
                 return None
             return (place if to else Generic(place)) if isinstance(item, Generic) == to else None
-        case IsSpace(space=space, value=operand):
+        case ops.IsSpace(space=space, value=operand):
             # The variables that a thread can name are those of its own CTA.
             match value(operand):
                 case Generic(place):
                     return int(variables[place.name].space == space.partition("::")[0])
-                case Sym(name) if variables[name].space not in SPACES:
+                case ops.Sym(name) if variables[name].space not in SPACES:
                     return int(space == "global")
             return None
-        case Select(type_, _, a, b, predicate):
+        case ops.Select(type_, _, a, b, predicate):
             chosen = value(predicate)
             return None if chosen is None else _cut(value(a if chosen else b), type_)
-        case Pack(_, type_, sources):
+        case ops.Pack(_, type_, sources):
             width = type_.bits // len(sources)
             parts = [value(source) for source in sources]
             if type_.bits == 64 and len(parts) == 2 and (whole := _joined(parts[0], parts[1], 32)) is not None:
@@ -128,7 +114,7 @@ def _result(
             return sum((n & (1 << width) - 1) << i * width for i, n in enumerate(numbers))
 
 
-def _converted(op: Convert, item: Known | None, variables: Mapping[str, Object]) -> Known | None:
+def _converted(op: ops.Convert, item: Known | None, variables: Mapping[str, Object]) -> Known | None:
     to, frm = op.to, op.frm
     if isinstance(item, int):
         return arithmetic.convert(item & _mask(frm), to, frm, op.saturate, op.rounding, op.flush)
@@ -137,22 +123,22 @@ def _converted(op: Convert, item: Known | None, variables: Mapping[str, Object])
     # Addresses in windows have 31 bits, with zeros before them.
     if item is None or op.saturate or {to.bits, frm.bits} - {32, 64} or {to.kind, frm.kind} - {"b", "s", "u"}:
         return None
-    window = isinstance(item, Sym) and variables[item.name].space in SPACES
-    if not window and isinstance(item, Sym) and (frm.bits, to.bits) == (64, 32):
+    window = isinstance(item, ops.Sym) and variables[item.name].space in SPACES
+    if not window and isinstance(item, ops.Sym) and (frm.bits, to.bits) == (64, 32):
         return Half(item, False, False)
     return item if window or to.bits == frm.bits == 64 else None
 
 
-def _mask(type_: Type) -> int:
+def _mask(type_: ops.Type) -> int:
     return (1 << type_.bits) - 1
 
 
-def _cut(item: Known | None, type_: Type) -> Known | None:
+def _cut(item: Known | None, type_: ops.Type) -> Known | None:
     """The lowest bits of a number; an address as it is."""
     return item & _mask(type_) if isinstance(item, int) else item
 
 
-def _alu(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:
+def _alu(op: ops.Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:
     if op.op == "mov":
         return _cut(sources[0], op.type)
     result = _computed(op.op, op.type, sources)
@@ -164,7 +150,7 @@ def _alu(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, Objec
     return of_address(op, sources, variables)
 
 
-def _computed(op: str, type_: Type, sources: Sequence[Known | None]) -> int | None:
+def _computed(op: str, type_: ops.Type, sources: Sequence[Known | None]) -> int | None:
     """``op`` on numbers, None where one of them is none or the execution has to say what is wrong."""
     numbers = [item for item in sources if isinstance(item, int)]
     types = source_types(op, type_)
@@ -176,7 +162,7 @@ def _computed(op: str, type_: Type, sources: Sequence[Known | None]) -> int | No
         return None
 
 
-def _joined(low: Known | None, high: Known | None, shift: int = 0) -> Sym | None:
+def _joined(low: Known | None, high: Known | None, shift: int = 0) -> ops.Sym | None:
     """The address whose halves are ``low`` and, ``shift`` bits below its place, ``high``."""
     if not isinstance(low, Half) or not isinstance(high, Half) or low.place != high.place:
         return None
@@ -184,7 +170,7 @@ def _joined(low: Known | None, high: Known | None, shift: int = 0) -> Sym | None
     return low.place if fits else None
 
 
-def _halves(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:
+def _halves(op: ops.Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:
     """A half of an address that is moved to its place, or joined with the other one; bits that the alignment tells."""
     match op.op, sources:
         case "and", (Half(place, False, _), int(number)) if number & _mask(op.type) < variables[place.name].aligned:
@@ -200,38 +186,38 @@ def _halves(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, Ob
     return None
 
 
-def _address(op: Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:
+def _address(op: ops.Alu, sources: Sequence[Known | None], variables: Mapping[str, Object]) -> Known | None:
     """Arithmetic on an address of a variable, where the result does not depend on where the variable lies."""
     generic = [isinstance(source, Generic) for source in sources]
     if any(generic):
-        if op.type.bits != 64 or any(isinstance(source, Sym) for source in sources):
+        if op.type.bits != 64 or any(isinstance(source, ops.Sym) for source in sources):
             return None  # which of the two is greater, and by how much, is not known
         places = [source.place if isinstance(source, Generic) else source for source in sources]
         found = _address(op, places, variables)
-        return Generic(found) if isinstance(found, Sym) else found
-    if op.op in ("mad.lo", "mad.wide") and isinstance(start := sources[2], Sym):
+        return Generic(found) if isinstance(found, ops.Sym) else found
+    if op.op in ("mad.lo", "mad.wide") and isinstance(start := sources[2], ops.Sym):
         product = _computed(op.op.replace("mad", "mul"), op.type, sources[:2])
         bits = op.type.bits * (2 if op.op == "mad.wide" else 1)
         if product is None or bits not in (32, 64):
             return None
-        return Sym(start.name, start.offset + arithmetic.as_signed(product, bits))
+        return ops.Sym(start.name, start.offset + arithmetic.as_signed(product, bits))
     if len(sources) != 2 or None in sources or op.type.bits not in (32, 64):
         return None
     first, second = (_cut(item, op.type) for item in sources)
     if isinstance(first, int) and op.op != "sub":
         first, second = second, first
     match op.op, first, second:
-        case "add" | "sub", Sym(name, offset), int(number):
+        case "add" | "sub", ops.Sym(name, offset), int(number):
             step = arithmetic.as_signed(number, op.type.bits)
-            return Sym(name, offset + (step if op.op == "add" else -step))
-        case "sub", Sym(name, offset), Sym(other, start) if name == other:
+            return ops.Sym(name, offset + (step if op.op == "add" else -step))
+        case "sub", ops.Sym(name, offset), ops.Sym(other, start) if name == other:
             return (offset - start) & _mask(op.type)
-        case "and" | "or" | "xor", Sym() as start, int(number):
+        case "and" | "or" | "xor", ops.Sym() as start, int(number):
             return _masked(op, start, number, variables[start.name].aligned)
     return None
 
 
-def _masked(op: Alu, start: Sym, number: int, aligned: int) -> Known | None:
+def _masked(op: ops.Alu, start: ops.Sym, number: int, aligned: int) -> Known | None:
     """``start`` and, or, xor ``number``, where the alignment of the variable tells the bits."""
     if op.op == "and" and number < aligned:
         return start.offset & number
@@ -239,18 +225,18 @@ def _masked(op: Alu, start: Sym, number: int, aligned: int) -> Known | None:
     if changed >= aligned:
         return None
     offset = start.offset
-    return Sym(start.name, {"and": offset & ~changed, "or": offset | changed, "xor": offset ^ changed}[op.op])
+    return ops.Sym(start.name, {"and": offset & ~changed, "or": offset | changed, "xor": offset ^ changed}[op.op])
 
 
-def _places(a: Known | None, b: Known | None) -> tuple[Sym, Sym] | None:
+def _places(a: Known | None, b: Known | None) -> tuple[ops.Sym, ops.Sym] | None:
     """Two addresses of one variable, both in its state space or both generic; None for any others."""
     if isinstance(a, Generic) and isinstance(b, Generic):
         a, b = a.place, b.place
-    return (a, b) if isinstance(a, Sym) and isinstance(b, Sym) and a.name == b.name else None
+    return (a, b) if isinstance(a, ops.Sym) and isinstance(b, ops.Sym) and a.name == b.name else None
 
 
 def _set_predicate(
-    op: SetPredicate, value: Callable[[Operand], Known | None], variables: Mapping[str, Object]
+    op: ops.SetPredicate, value: Callable[[ops.Operand], Known | None], variables: Mapping[str, Object]
 ) -> dict[str, Known] | None:
     result = _compared(op, value(op.a), value(op.b), variables)
     if result is None:
@@ -267,7 +253,7 @@ def _set_predicate(
     return {**results}
 
 
-def _compared(op: SetPredicate, a: Known | None, b: Known | None, variables: Mapping[str, Object]) -> int | None:
+def _compared(op: ops.SetPredicate, a: Known | None, b: Known | None, variables: Mapping[str, Object]) -> int | None:
     if isinstance(a, int) and isinstance(b, int):
         try:
             return arithmetic.compute(op.cmp, op.type, a & _mask(op.type), b & _mask(op.type))
@@ -278,6 +264,6 @@ def _compared(op: SetPredicate, a: Known | None, b: Known | None, variables: Map
         if op.cmp not in ("eq", "ne") and not all(0 <= place.offset <= size for place in places):
             return None  # one of them may lie beyond the end of all addresses
         return int(_ORDERS[op.cmp](places[0].offset, places[1].offset))
-    if op.cmp in ("eq", "ne") and sum(isinstance(item, Sym | Generic) for item in (a, b)) == 1 and 0 in (a, b):
+    if op.cmp in ("eq", "ne") and sum(isinstance(item, ops.Sym | Generic) for item in (a, b)) == 1 and 0 in (a, b):
         return int(op.cmp == "ne") if op.type.bits == 64 else None  # no variable lies at the null pointer
     return None

@@ -17,26 +17,15 @@ from ptxmm.formats.modules.objects import Object
 from ptxmm.program.accesses import touches
 from ptxmm.program.shared.mbarriers import MBARRIER_BYTES, operands
 from ptxmm.program.symbols import symbols
-from ptxmm.ptx.ops import (
-    MATRIX_ROW_BYTES,
-    Address,
-    BulkCopy,
-    Imm,
-    LoadMatrix,
-    Mapa,
-    Op,
-    StoreMatrix,
-    Sym,
-    Type,
-)
+from ptxmm.ptx import ops
 
-_B64 = Type("b", 64)
+_B64 = ops.Type("b", 64)
 _Places = dict[str, set[tuple[int, int]]]
 
 
 def separated(
-    variables: Mapping[str, Object], bodies: Sequence[Sequence[Op]], launch: Launch
-) -> tuple[dict[str, Object], list[tuple[Op, ...]]]:
+    variables: Mapping[str, Object], bodies: Sequence[Sequence[ops.Op]], launch: Launch
+) -> tuple[dict[str, Object], list[tuple[ops.Op, ...]]]:
     """``variables`` and the threads' instructions with a variable ``NAME_OFFSET`` for each mbarrier in a variable that
     also holds data.
 
@@ -55,13 +44,13 @@ def separated(
     for body in bodies:
         for op in body:
             named = symbols(op)
-            if isinstance(op, Mapa) and isinstance(op.value, Sym):
+            if isinstance(op, ops.Mapa) and isinstance(op.value, ops.Sym):
                 mapped.add((op.value.name, op.value.offset))
                 named.remove(op.value.name)
             for found, operand in ((barriers, _barriers(op)), (others, _others(op, boxes))):
                 for address, size in operand:
                     base = address.base
-                    if isinstance(base, Sym) and size is not None and base.name in named:
+                    if isinstance(base, ops.Sym) and size is not None and base.name in named:
                         start = base.offset + address.offset
                         found.setdefault(base.name, set()).add((start, start + size))
                         named.remove(base.name)
@@ -84,23 +73,23 @@ def separated(
     return added, [tuple(_renamed(op, names) for op in body) for body in bodies]
 
 
-def _barriers(op: Op) -> Iterator[tuple[Address, int | None]]:
+def _barriers(op: ops.Op) -> Iterator[tuple[ops.Address, int | None]]:
     for place in operands(op):
         yield place, MBARRIER_BYTES
 
 
-def _others(op: Op, boxes: Mapping[str, int]) -> Iterator[tuple[Address, int | None]]:
+def _others(op: ops.Op, boxes: Mapping[str, int]) -> Iterator[tuple[ops.Address, int | None]]:
     """The addresses of data in ``op`` and how many bytes it accesses there, None where that is not known.
 
     ``boxes``: the bytes of a tensor copy by its tensor map.
     """
-    if isinstance(op, LoadMatrix | StoreMatrix):
-        yield op.address, MATRIX_ROW_BYTES
+    if isinstance(op, ops.LoadMatrix | ops.StoreMatrix):
+        yield op.address, ops.MATRIX_ROW_BYTES
         return
-    if isinstance(op, BulkCopy) and op.tensormap is not None:
+    if isinstance(op, ops.BulkCopy) and op.tensormap is not None:
         base = op.tensormap.base
-        size = boxes.get(base.name) if isinstance(base, Sym) else None
-        op = replace(op, tensormap=None, size=None if size is None else Imm(size))
+        size = boxes.get(base.name) if isinstance(base, ops.Sym) else None
+        op = replace(op, tensormap=None, size=None if size is None else ops.Imm(size))
     for touch in touches(op, {}):
         if touch.role != "mbarrier":
             yield touch.address, touch.size
@@ -113,19 +102,19 @@ def _apart(barriers: set[tuple[int, int]], others: set[tuple[int, int]] | None) 
     return not any(low < end and start < high for start, end in barriers for low, high in others)
 
 
-def _renamed(op: Op, names: Mapping[tuple[str, int], str]) -> Op:
+def _renamed(op: ops.Op, names: Mapping[tuple[str, int], str]) -> ops.Op:
     """``op`` with the names of mbarriers that are variables of their own."""
-    if isinstance(op, Mapa) and isinstance(op.value, Sym):
+    if isinstance(op, ops.Mapa) and isinstance(op.value, ops.Sym):
         own = names.get((op.value.name, op.value.offset))
-        return op if own is None else replace(op, value=Sym(own))
+        return op if own is None else replace(op, value=ops.Sym(own))
     found = list(operands(op))
     if not found:
         return op
     changes: dict[str, Any] = {}
     for name in op.__struct_fields__:
         place = getattr(op, name)
-        if any(place is one for one in found) and isinstance(place.base, Sym):
+        if any(place is one for one in found) and isinstance(place.base, ops.Sym):
             own = names.get((place.base.name, place.base.offset + place.offset))
             if own is not None:
-                changes[name] = Address(Sym(own), 0)
+                changes[name] = ops.Address(ops.Sym(own), 0)
     return replace(op, **changes) if changes else op

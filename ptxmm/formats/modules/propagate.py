@@ -19,17 +19,8 @@ from ptxmm.formats.modules.evaluate import Known, evaluate
 from ptxmm.formats.modules.flow import Flow
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
-from ptxmm.ptx.ops import (
-    Branch,
-    Exit,
-    Guard,
-    Imm,
-    Operand,
-    Reg,
-    SetPredicate,
-    Sym,
-)
 
 MAX_ROUNDS = 4096
 MAX_OPEN = 8
@@ -127,21 +118,21 @@ class Propagation:
         new = {name: value for name, value in old.items() if name in out and out[name] == value}
         return new if len(new) < len(old) else None
 
-    def value(self, environment: Environment, operand: Operand | Reg, shown: bool = False) -> Known | None:
+    def value(self, environment: Environment, operand: ops.Operand | ops.Reg, shown: bool = False) -> Known | None:
         """What is known of an operand; with ``shown`` what branches have shown of a register counts too."""
         match operand:
-            case Reg(name):
+            case ops.Reg(name):
                 found = environment.get(name)
                 if found is None and shown:
                     found = environment.get("=" + name)
                 return None if isinstance(found, Shown) else found
-            case Imm(number):
+            case ops.Imm(number):
                 return number & ((1 << 128) - 1)
-            case Sym():
+            case ops.Sym():
                 return operand
         return None
 
-    def holds(self, environment: Environment, guard: Guard | None) -> bool | None:
+    def holds(self, environment: Environment, guard: ops.Guard | None) -> bool | None:
         """Whether an instruction with this guard is executed; None if it is not known."""
         if guard is None:
             return True
@@ -164,14 +155,14 @@ class Propagation:
         out = dict(environment)
         found = None
         if pc not in self.code.refused:
-            shown = isinstance(op, SetPredicate)
+            shown = isinstance(op, ops.SetPredicate)
             found = evaluate(op, lambda operand: self.value(environment, operand, shown), self.variables)
         names = {name for name, _ in written}
         for key, held in environment.items():
             about = key.lstrip(_FACTS) in names or (isinstance(held, Shown) and held.register in names)
             if about and key not in names:
                 del out[key]
-        if isinstance(op, SetPredicate) and holds and op.complement is None and op.boolop is None:
+        if isinstance(op, ops.SetPredicate) and holds and op.complement is None and op.boolop is None:
             self.note(op, environment, out)
         for name, _ in written:
             value = None if found is None else found.get(name)
@@ -182,18 +173,18 @@ class Propagation:
                 out[name] = value & ((1 << bits) - 1) if isinstance(value, int) else value
         return out
 
-    def note(self, op: SetPredicate, environment: Environment, out: Environment) -> None:
+    def note(self, op: ops.SetPredicate, environment: Environment, out: Environment) -> None:
         """Keep what a comparison of an unknown register with a number would show of it."""
         number = self.value(environment, op.b, True)
-        if op.cmp in ("eq", "ne") and isinstance(op.a, Reg) and isinstance(number, int) and op.type.kind in "bsu":
+        if op.cmp in ("eq", "ne") and isinstance(op.a, ops.Reg) and isinstance(number, int) and op.type.kind in "bsu":
             out["?" + op.dst.name] = Shown(op.a.name, number & ((1 << op.type.bits) - 1), op.cmp == "eq")
 
     def shown(self, node: Node, follower: int, out: Environment) -> Environment:
         """``out`` with what it shows that control goes from the branch ``node`` to ``follower``."""
         op = self.code.body[node[0]] if node[0] < len(self.code.body) else None
-        if not isinstance(op, Branch | Exit) or op.guard is None or self.decided(node):
+        if not isinstance(op, ops.Branch | ops.Exit) or op.guard is None or self.decided(node):
             return out
-        away = op.target if isinstance(op, Branch) else len(self.code.body)
+        away = op.target if isinstance(op, ops.Branch) else len(self.code.body)
         test = out.get("?" + op.guard.register)
         if away == node[0] + 1 or not isinstance(test, Shown):
             return out
@@ -207,9 +198,9 @@ class Propagation:
         if pc == len(body):
             return []
         op = body[pc]
-        if isinstance(op, Branch | Exit):
+        if isinstance(op, ops.Branch | ops.Exit):
             holds = self.holds(self.entry[node], op.guard)
-            away = op.target if isinstance(op, Branch) else len(body)
+            away = op.target if isinstance(op, ops.Branch) else len(body)
             if holds is True:
                 return [away]
             if holds is False:
@@ -245,7 +236,7 @@ class Propagation:
         """Whether it is known where control goes from ``node``."""
         pc = node[0]
         op = self.code.body[pc] if pc < len(self.code.body) else None
-        return not isinstance(op, Branch | Exit) or self.holds(self.entry[node], op.guard) is not None
+        return not isinstance(op, ops.Branch | ops.Exit) or self.holds(self.entry[node], op.guard) is not None
 
     def stays(self, node: Node, header: int, number: int, out: Environment) -> bool:
         """Whether the branch back from ``node`` to ``header`` is one of a loop that is left in the result."""

@@ -46,8 +46,7 @@ def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[i
     controls: list[list[int]] = [[] for _ in body]
     for pc, op in enumerate(body):
         if isinstance(op, Branch | Exit) and op.guard is not None:
-            for follower in graph.after[pc]:
-                node = follower
+            for node in graph.after[pc]:
                 while node != join[pc] and node < len(body):
                     controls[node].append(pc)
                     node = join[node]

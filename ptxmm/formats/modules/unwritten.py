@@ -18,26 +18,11 @@ from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.text import at
 from ptxmm.program.graph import graph_of
 from ptxmm.program.symbols import symbols
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
-from ptxmm.ptx.ops import (
-    Address,
-    Branch,
-    Exit,
-    Guard,
-    Imm,
-    Load,
-    Op,
-    Reg,
-    SetPredicate,
-    Source,
-    Store,
-    Sym,
-    Type,
-    access_bytes,
-)
 
 _WIDTHS = (8, 16, 32, 64)
-_State = dict[str, Guard | None]
+_State = dict[str, ops.Guard | None]
 """The registers that may not have been written: None, or a guard that would show by being true that they have."""
 
 
@@ -45,13 +30,13 @@ class Unwritten(Struct, frozen=True):
     """A thread with a value for what it reads before it writes it. ``variables``: where these values are from, by the
     register; ``registers``: those that were added."""
 
-    body: tuple[Op, ...]
+    body: tuple[ops.Op, ...]
     variables: dict[str, Object]
-    registers: dict[str, Type]
+    registers: dict[str, ops.Type]
 
 
 def with_unwritten(
-    body: tuple[Op, ...], registers: Mapping[str, Type], observed: Collection[str], taken: Collection[str]
+    body: tuple[ops.Op, ...], registers: Mapping[str, ops.Type], observed: Collection[str], taken: Collection[str]
 ) -> Unwritten:
     """``body`` with the registers that some path may read before it writes them read from variables of their own.
 
@@ -61,8 +46,8 @@ def with_unwritten(
     if not found:
         return Unwritten(body, {}, {})
     variables: dict[str, Object] = {}
-    added: dict[str, Type] = {}
-    first: list[Op] = []
+    added: dict[str, ops.Type] = {}
+    first: list[ops.Op] = []
     for name, source in found.items():
         type_ = registers[name]
         bits = 32 if type_ == PREDICATE else type_.bits
@@ -72,25 +57,25 @@ def with_unwritten(
         variable = "uninit_" + re.sub(r"\W", "_", name)
         while variable in taken or variable in {item.name for item in variables.values()}:
             variable += "_"
-        here = Source(source.span, f"%{shown(name)} before it is written")
-        word = Type("b", bits)
+        here = ops.Source(source.span, f"%{shown(name)} before it is written")
+        word = ops.Type("b", bits)
         variables[name] = Object(variable, "local", word, None, None, None, Span(1, 1, 2))
         into = f"{name} unwritten" if type_ == PREDICATE else name
-        first.append(Load((Reg(into),), Address(Sym(variable), 0), word, "weak", None, "local", here))
+        first.append(ops.Load((ops.Reg(into),), ops.Address(ops.Sym(variable), 0), word, "weak", None, "local", here))
         if type_ == PREDICATE:
             added[into] = word
-            first.append(SetPredicate("ne", word, Reg(name), None, Reg(into), Imm(0), here))
-    moved = [replace(op, target=op.target + len(first)) if isinstance(op, Branch) else op for op in body]
+            first.append(ops.SetPredicate("ne", word, ops.Reg(name), None, ops.Reg(into), ops.Imm(0), here))
+    moved = [replace(op, target=op.target + len(first)) if isinstance(op, ops.Branch) else op for op in body]
     return Unwritten((*first, *moved), variables, added)
 
 
-def written_first(bodies: Sequence[Sequence[Op]], item: Object) -> bool:
+def written_first(bodies: Sequence[Sequence[ops.Op]], item: Object) -> bool:
     """Whether every thread writes what it reads of the private variable ``item`` before it reads it, on every path, and
     does nothing else with its address: then it does not matter what the variable holds at first."""
     return all(_writes_first(body, item.name) for body in bodies if any(item.name in symbols(op) for op in body))
 
 
-def _writes_first(body: Sequence[Op], name: str) -> bool:
+def _writes_first(body: Sequence[ops.Op], name: str) -> bool:
     after = graph_of(body).after
     entry = {0: 0}  # the bytes that have been written, as bits
     waiting = [0]
@@ -100,15 +85,19 @@ def _writes_first(body: Sequence[Op], name: str) -> bool:
             continue
         op, written = body[pc], entry[pc]
         if name in symbols(op):
-            if not isinstance(op, Load | Store) or symbols(op) != [name] or not isinstance(op.address.base, Sym):
+            if (
+                not isinstance(op, ops.Load | ops.Store)
+                or symbols(op) != [name]
+                or not isinstance(op.address.base, ops.Sym)
+            ):
                 return False
             start = op.address.base.offset + op.address.offset
             if start < 0:
                 return False
-            touched = ((1 << access_bytes(op)) - 1) << start
-            if isinstance(op, Load) and touched & ~written:
+            touched = ((1 << ops.access_bytes(op)) - 1) << start
+            if isinstance(op, ops.Load) and touched & ~written:
                 return False
-            if isinstance(op, Store) and op.guard is None:
+            if isinstance(op, ops.Store) and op.guard is None:
                 written |= touched
         for follower in after[pc]:
             new = written & entry[follower] if follower in entry else written
@@ -123,7 +112,7 @@ def shown(name: str) -> str:
     return re.sub(r"\$[0-9]+$", "", name)
 
 
-def _read_early(body: Sequence[Op], observed: Collection[str]) -> dict[str, Source]:
+def _read_early(body: Sequence[ops.Op], observed: Collection[str]) -> dict[str, ops.Source]:
     """The registers that some path may read before it writes them, each with the first instruction that does."""
     end = len(body)
     start: _State = dict.fromkeys(sorted(live_registers(body, observed)[0]))
@@ -144,18 +133,18 @@ def _read_early(body: Sequence[Op], observed: Collection[str]) -> dict[str, Sour
             if new != old:
                 entry[follower] = new
                 waiting.append(follower)
-    found: dict[str, Source] = {}
+    found: dict[str, ops.Source] = {}
     for pc in sorted(entry):
         read = sorted(observed) if pc == end else [name for name, _ in uses(body[pc])]
         for name in read:
             guard = None if pc == end else body[pc].guard
             if name in entry[pc] and (entry[pc][name] is None or entry[pc][name] != guard):
-                source = body[pc].source if pc < end else body[-1].source if body else Source(Span(1, 1, 2), "")
+                source = body[pc].source if pc < end else body[-1].source if body else ops.Source(Span(1, 1, 2), "")
                 found.setdefault(name, source)
     return found
 
 
-def _left(op: Op, state: _State) -> _State:
+def _left(op: ops.Op, state: _State) -> _State:
     """The state after ``op``, where it goes on."""
     written = {name for name, _ in definitions(op)}
     out: _State = {}
@@ -168,11 +157,11 @@ def _left(op: Op, state: _State) -> _State:
     return out
 
 
-def _along(op: Op, follower: int, end: int, pc: int, state: _State) -> _State:
+def _along(op: ops.Op, follower: int, end: int, pc: int, state: _State) -> _State:
     """``state`` on the way from ``op`` to ``follower``, which shows whether its guard holds."""
-    if not isinstance(op, Branch | Exit) or op.guard is None:
+    if not isinstance(op, ops.Branch | ops.Exit) or op.guard is None:
         return state
-    away = op.target if isinstance(op, Branch) else end
+    away = op.target if isinstance(op, ops.Branch) else end
     if away == pc + 1:
         return state
     holds = op.guard if follower == away else _opposite(op.guard)
@@ -187,5 +176,5 @@ def _joined(one: _State, other: _State) -> _State:
     return found
 
 
-def _opposite(guard: Guard) -> Guard:
-    return Guard(guard.register, not guard.negated)
+def _opposite(guard: ops.Guard) -> ops.Guard:
+    return ops.Guard(guard.register, not guard.negated)

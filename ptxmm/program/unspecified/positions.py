@@ -18,37 +18,8 @@ from ptxmm.program.shared.undetermined import locations
 from ptxmm.program.shared.windows import SPACES
 from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import MemoryObject, Test
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import uses
-from ptxmm.ptx.ops import (
-    Address,
-    Alu,
-    AsyncStore,
-    Atomic,
-    Branch,
-    BulkCopy,
-    Compare,
-    Convert,
-    ConvertAddress,
-    CopyAsync,
-    CtaRank,
-    Imm,
-    IsSpace,
-    Load,
-    Mapa,
-    Multimem,
-    Op,
-    Operand,
-    Reg,
-    Select,
-    SetPredicate,
-    Store,
-    Sym,
-    TensorCopy,
-    TensormapReplace,
-    TensorProduct,
-    WarpExchange,
-    Wgmma,
-)
 
 Place = tuple[str, int | None]
 """An address: the key of an object and how many bytes behind its first one, None if that is not known."""
@@ -113,15 +84,15 @@ class _Search(Struct):
 
     # -- what is held ------------------------------------------------------------------------------------------------
 
-    def value(self, operand: Operand | Reg | None) -> Places:
+    def value(self, operand: ops.Operand | ops.Reg | None) -> Places:
         match operand:
-            case Reg(name):
+            case ops.Reg(name):
                 return self.registers[self.thread].get(name, _NONE)
-            case Sym(name, offset):
+            case ops.Sym(name, offset):
                 return frozenset(((name, offset),))
         return _NONE
 
-    def put(self, register: Reg | None, places: Places) -> None:
+    def put(self, register: ops.Reg | None, places: Places) -> None:
         if register is None or not places:
             return
         held = self.registers[self.thread]
@@ -139,16 +110,16 @@ class _Search(Struct):
         if new != words.get((offset, size), _NONE):
             words[offset, size], self.changed = new, True
 
-    def memory(self, address: Address) -> list[tuple[str, int | None]]:
+    def memory(self, address: ops.Address) -> list[tuple[str, int | None]]:
         """The physical objects that an access at ``address`` may be of, with the offset in each."""
-        if isinstance(address.base, Imm):
+        if isinstance(address.base, ops.Imm):
             return []  # a number, where nothing is
         places = {(key, None if at is None else at + address.offset) for key, at in self.value(address.base)}
         if not places:
             places = {(key, None) for key in self.test.objects}
         return [(one, at) for key, at in places for one in locations(self.test.objects[key])]
 
-    def read(self, op: Op, address: Address, skip: int, size: int) -> Places:
+    def read(self, op: ops.Op, address: ops.Address, skip: int, size: int) -> Places:
         """What the word of ``size`` bytes, ``skip`` bytes behind ``address``, may hold."""
         found: set[Place] = set()
         for key, base in self.memory(address):
@@ -162,7 +133,7 @@ class _Search(Struct):
                     found |= places
         return frozenset(found)
 
-    def report(self, op: Op) -> None:
+    def report(self, op: ops.Op) -> None:
         if self.collect:
             name = self.test.threads[self.thread].name
             words = op.source.text.split()
@@ -171,58 +142,67 @@ class _Search(Struct):
 
     # -- what instructions do ----------------------------------------------------------------------------------------
 
-    def step(self, op: Op) -> None:
+    def step(self, op: ops.Op) -> None:
         match op:
-            case Alu():
+            case ops.Alu():
                 self.alu(op)
-            case Select(_, dst, a, b):
+            case ops.Select(_, dst, a, b):
                 self.put(dst, self.value(a) | self.value(b))
-            case Convert(dst, source, to, frm, saturate):
+            case ops.Convert(dst, source, to, frm, saturate):
                 places = self.value(source)
                 whole = to.bits in _WIDTHS and frm.bits in _WIDTHS and "f" not in (to.kind, frm.kind)
                 if places and not (whole and not saturate and (to.bits >= frm.bits or self.windows(places))):
                     self.report(op)
                 else:
                     self.put(dst, places)
-            case ConvertAddress(dst=dst, value=source):
+            case ops.ConvertAddress(dst=dst, value=source):
                 self.put(dst, self.value(source))
-            case Mapa(dst=dst, value=source):
+            case ops.Mapa(dst=dst, value=source):
                 self.put(dst, frozenset((key, at) for one, at in self.value(source) for key in self.copies(one)))
-            case IsSpace() | CtaRank() | TensormapReplace() | Wgmma() | TensorCopy() | TensorProduct():
+            case (
+                ops.IsSpace()
+                | ops.CtaRank()
+                | ops.TensormapReplace()
+                | ops.Wgmma()
+                | ops.TensorCopy()
+                | ops.TensorProduct()
+            ):
                 pass  # a matrix descriptor is the address of the matrix
-            case SetPredicate(cmp, _, _, _, a, b):
+            case ops.SetPredicate(cmp, _, _, _, a, b):
                 self.compare(op, cmp, a, b, op.type.bits)
-            case Branch(condition=Compare(cmp, type_, a, b)):
+            case ops.Branch(condition=ops.Compare(cmp, type_, a, b)):
                 self.compare(op, cmp, a, b, type_.bits)
-            case Load(dst, address, type_):
+            case ops.Load(dst, address, type_):
                 for index, register in enumerate(dst):
                     if register is not None:
                         self.put(register, self.read(op, address, index * type_.bytes, type_.bytes))
-            case Store(address, values, type_) | AsyncStore(address, values, type_):
+            case ops.Store(address, values, type_) | ops.AsyncStore(address, values, type_):
                 self.store(op, address, values, type_.bytes)
-            case Multimem():
+            case ops.Multimem():
                 if any(map(self.value, op.values)) or (op.dst and self.read(op, op.address, 0, op.type.bytes)):
                     self.report(op)
-            case Atomic():
+            case ops.Atomic():
                 self.atomic(op)
-            case CopyAsync(dst=dst, src=src, size=size):
+            case ops.CopyAsync(dst=dst, src=src, size=size):
                 self.copy(dst, src, size)
-            case BulkCopy():
+            case ops.BulkCopy():
                 self.bulk(op)
-            case WarpExchange():
+            case ops.WarpExchange():
                 self.exchange(op)
             case _:
                 self.other(op)
 
-    def other(self, op: Op) -> None:
+    def other(self, op: ops.Op) -> None:
         """Any other instruction: an address is good for accesses only."""
-        bases = {place.base.name for place in addresses(op) if isinstance(place.base, Reg)}
+        bases = {place.base.name for place in addresses(op) if isinstance(place.base, ops.Reg)}
         guard = {op.guard.register} if op.guard is not None else set()
-        named = sum(isinstance(place.base, Sym) for place in addresses(op))
-        if len(symbols(op)) > named or any(self.value(Reg(name)) for name, _ in uses(op) if name not in bases | guard):
+        named = sum(isinstance(place.base, ops.Sym) for place in addresses(op))
+        if len(symbols(op)) > named or any(
+            self.value(ops.Reg(name)) for name, _ in uses(op) if name not in bases | guard
+        ):
             self.report(op)
 
-    def alu(self, op: Alu) -> None:
+    def alu(self, op: ops.Alu) -> None:
         values = [self.value(source) for source in op.sources]
         if not any(values):
             return
@@ -236,9 +216,9 @@ class _Search(Struct):
                 return
         self.report(op)
 
-    def arithmetic(self, op: Alu, values: Sequence[Places]) -> Places | None:
+    def arithmetic(self, op: ops.Alu, values: Sequence[Places]) -> Places | None:
         """What ``op`` gives where that is an address again or no matter of the layout; None where it is one."""
-        constants = [source.value if isinstance(source, Imm) else None for source in op.sources]
+        constants = [source.value if isinstance(source, ops.Imm) else None for source in op.sources]
         match op.op:
             case "add" if not all(values):
                 places, number = (values[0], constants[1]) if values[0] else (values[1], constants[0])
@@ -255,7 +235,7 @@ class _Search(Struct):
                 return None if number is None else self.masked(op, places, number & (1 << op.type.bits) - 1)
         return None
 
-    def masked(self, op: Alu, places: Places, mask: int) -> Places | None:
+    def masked(self, op: ops.Alu, places: Places, mask: int) -> Places | None:
         aligned = min(alignment(self.test.objects[key]) for key, _ in places)
         if op.op == "and" and mask < aligned:
             return _NONE
@@ -263,7 +243,7 @@ class _Search(Struct):
             mask ^= (1 << op.type.bits) - 1
         return frozenset((key, None) for key, _ in places) if mask < aligned else None
 
-    def compare(self, op: Op, cmp: str, a: Operand, b: Operand, bits: int) -> None:
+    def compare(self, op: ops.Op, cmp: str, a: ops.Operand, b: ops.Operand, bits: int) -> None:
         if not self.decided(cmp, self.value(a), self.value(b), (a, b), bits):
             self.report(op)
 
@@ -278,7 +258,7 @@ class _Search(Struct):
             return False
         if not one or not other:
             number = operands[0] if not one else operands[1]
-            return bits == 64 and isinstance(number, Imm | IntegerTerm) and 0 <= number.value < _PAGE
+            return bits == 64 and isinstance(number, ops.Imm | IntegerTerm) and 0 <= number.value < _PAGE
         return all(
             first == second or (self.inside(first, at) and self.inside(second, place))
             for first, at in one
@@ -298,16 +278,16 @@ class _Search(Struct):
         found = (o for o in self.test.objects.values() if (o.name, o.space) == (item.name, item.space))
         return [other.key for other in found]
 
-    def store(self, op: Op, address: Address, values: Iterable[Operand], size: int) -> None:
+    def store(self, op: ops.Op, address: ops.Address, values: Iterable[ops.Operand], size: int) -> None:
         for index, value in enumerate(values):
             places = self.value(value)
-            if places and (size * 8 not in _WIDTHS or (isinstance(op, AsyncStore) and op.reduction is not None)):
+            if places and (size * 8 not in _WIDTHS or (isinstance(op, ops.AsyncStore) and op.reduction is not None)):
                 self.report(op)
             elif places:
                 for key, at in self.memory(address):
                     self.hold(key, None if at is None else at + index * size, size, places)
 
-    def atomic(self, op: Atomic) -> None:
+    def atomic(self, op: ops.Atomic) -> None:
         size = op.type.bytes
         for index, (operands, dst) in enumerate(zip(op.operands, op.dst or (None,) * len(op.operands), strict=True)):
             before = self.read(op, op.address, index * size, size)
@@ -316,14 +296,14 @@ class _Search(Struct):
             if op.op == "cas" and not self.decided("eq", before, given[0], (None, operands[0]), op.type.bits):
                 self.report(op)
             if op.op in ("exch", "cas"):
-                self.store(op, Address(op.address.base, op.address.offset + index * size), (operands[-1],), size)
+                self.store(op, ops.Address(op.address.base, op.address.offset + index * size), (operands[-1],), size)
             elif op.op == "add" and before and not any(given):
                 for key, at in self.memory(op.address):
                     self.hold(key, None if at is None else at + index * size, size, _moved(before, None, 64))
             elif before or any(given):
                 self.report(op)
 
-    def copy(self, dst: Address, src: Address, size: int | None) -> None:
+    def copy(self, dst: ops.Address, src: ops.Address, size: int | None) -> None:
         """Bytes that are copied, with the addresses among them."""
         for key, at in self.memory(src):
             for (offset, width), places in tuple(self.content.get(key, {}).items()):
@@ -333,17 +313,17 @@ class _Search(Struct):
                         continue
                     self.hold(target, begin + offset - at if known else None, width, places)  # type: ignore[operator]
 
-    def bulk(self, op: BulkCopy) -> None:
-        anywhere = Address(Reg(""), 0)
+    def bulk(self, op: ops.BulkCopy) -> None:
+        anywhere = ops.Address(ops.Reg(""), 0)
         source = op.src or anywhere
         if op.reduction is not None and any(self.content.get(key) for key, _ in self.memory(source)):
             self.report(op)
         elif op.tensormap is None and op.dst is not None and op.mask is None:
-            self.copy(op.dst, source, op.size.value if isinstance(op.size, Imm) else None)
+            self.copy(op.dst, source, op.size.value if isinstance(op.size, ops.Imm) else None)
         elif any(self.content.get(key) for key, _ in self.memory(source)):
             self.copy(anywhere, source, None)
 
-    def exchange(self, op: WarpExchange) -> None:
+    def exchange(self, op: ops.WarpExchange) -> None:
         given = _NONE.union(*map(self.value, op.operands))
         kind = op.op.partition(".")[0]
         if kind not in ("shfl", "match"):
