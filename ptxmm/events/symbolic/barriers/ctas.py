@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
 from ptxmm.events.symbolic.barriers.paths import Arrival, Object
-from ptxmm.events.symbolic.barriers.state import Barrier, Log, Members, State, Turn
+from ptxmm.events.symbolic.barriers.state import Barrier, InPhase, Log, Members, State, Turn
 from ptxmm.program.shared.convergence import wide
 
 BARRIERS = 16
@@ -151,11 +151,11 @@ def begin(shared: Members, state: State, thread: int, arrival: Arrival, log: Log
         case "bar.sync" | "bar.red":
             return replace(state, pending=state.pending | {(thread, arrival)}, waits=waiting), False
         case "warp.sync" | "warp.exchange":
-            log.add(("phase", arrival.id, dict(state.warps).get(key, 0)))
+            log.add(InPhase(arrival.id, dict(state.warps).get(key, 0)))
             return replace(state, waits=waiting), False
     if arrival.kind == "cluster.wait":
         return replace(state, waits=waiting), False
-    log.add(("phase", arrival.id, state.rounds[thread] >> 1))
+    log.add(InPhase(arrival.id, state.rounds[thread] >> 1))
     return replace(state, rounds=_next_round(state, thread)), True
 
 
@@ -183,7 +183,7 @@ def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int,
             mates = [t for t, cluster in enumerate(shared.clusters) if cluster == key[1] and not state.exited(t)]
             for t in there:
                 if all(state.rounds[u] > state.rounds[t] - 1 for u in mates):
-                    log.add(("phase", state.step(t).id, state.rounds[t] >> 1))
+                    log.add(InPhase(state.step(t).id, state.rounds[t] >> 1))
                     return _go_on(replace(state, rounds=_next_round(state, t)), (t,)), (t,)
     return state, ()
 
@@ -210,7 +210,7 @@ def _join(shared: Members, state: State, log: Log) -> State:
             barrier = dict(state.ctas).get(key, Barrier())
             first = next(iter(found.values()))
             joined = Barrier(barrier.phase, barrier.arrived | {warp}, first.count, first.operation)
-            log.add(*(("phase", a.id, barrier.phase) for a in found.values()))
+            log.add(*(InPhase(a.id, barrier.phase) for a in found.values()))
             return replace(
                 state,
                 ctas=frozenset({**dict(state.ctas), key: joined}.items()),
@@ -229,7 +229,7 @@ def _full(shared: Members, state: State, key: Object, barrier: Barrier) -> bool:
 def _end_phase(shared: Members, state: State, key: Object, barrier: Barrier, log: Log) -> tuple[State, tuple[int, ...]]:
     """The next phase begins. Threads of a warp that is not there as a whole go on with the phase they arrived in."""
     early = {(t, a) for t, a in state.pending if shared.object_of(t, a) == key}
-    log.add(*(("phase", a.id, barrier.phase) for _, a in early))
+    log.add(*(InPhase(a.id, barrier.phase) for _, a in early))
     state = replace(
         state,
         ctas=frozenset({**dict(state.ctas), key: Barrier(barrier.phase + 1)}.items()),

@@ -17,12 +17,28 @@ from msgspec.structs import replace
 from ptxmm.events.symbolic.barriers.ctas import begin, complete, cta_misuse, divergent, left_alone, lost, own_misuse
 from ptxmm.events.symbolic.barriers.mbarrier import EPOCH, Counts, Done, perform, unsound
 from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object
-from ptxmm.events.symbolic.barriers.state import Barrier, Item, Key, Log, Members, State
+from ptxmm.events.symbolic.barriers.state import (
+    Barrier,
+    Completed,
+    Ends,
+    Fact,
+    Follows,
+    Happens,
+    InPhase,
+    Key,
+    Log,
+    Members,
+    PhaseOfToken,
+    Returns,
+    State,
+    Undefined,
+    Waits,
+)
 from ptxmm.events.symbolic.event import Mbarrier
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.convergence import divergent as not_together
 
-Facts = dict[int, tuple[int, tuple[EventId, ...]]]
+RunFacts = dict[int, tuple[int, tuple[EventId, ...]]]
 """The facts of each run, with the loose facts and the order of one run that has them; facts are bits."""
 
 _ARRIVALS = ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")
@@ -52,7 +68,7 @@ def runs(
     initial: dict[Mbarrier, Counts],
     ordered: bool,
     check: Callable[[], None],
-) -> Iterator[tuple[list[Item], tuple[EventId, ...]]]:
+) -> Iterator[tuple[list[Fact], tuple[EventId, ...]]]:
     """The facts of every run, and the operations on mbarriers in their order.
 
     ``starts``: where the paths of each thread begin; ``initial``: live mbarriers. ``ordered``: runs that differ only in
@@ -84,7 +100,7 @@ class _Runs:
         self.index = {place: i for i, place in enumerate(self.names)}
         self.initial = tuple(initial.get(place, Counts()) for place in self.names)
         self.confluent, self.mixed = self._confluent()
-        self.table: dict[Item, int] = {}
+        self.table: dict[Fact, int] = {}
         self.performed: dict[tuple[int, Counts, int | None], Done | str] = {}
 
     def _confluent(self) -> tuple[set[Object], set[Key]]:
@@ -119,7 +135,7 @@ class _Runs:
 
     # -- the search --
 
-    def facts(self) -> Facts:
+    def facts(self) -> RunFacts:
         """The facts of every run."""
         count = len(self.starts)
         blank = State(
@@ -130,13 +146,13 @@ class _Runs:
         )
         if len(blank.nodes) < count:
             return {}
-        done: dict[State, Facts] = {}
+        done: dict[State, RunFacts] = {}
         first = [
             moved
             for nodes in product(*self.starts)
             for moved in self._settled(replace(blank, nodes=nodes), range(count), Log(self.table))
         ]
-        waiting: dict[State, tuple[Facts, list[tuple[State, Log]]]] = {}
+        waiting: dict[State, tuple[RunFacts, list[tuple[State, Log]]]] = {}
         stack = [state for state, _ in first]
         while stack:
             state = stack[-1]
@@ -152,20 +168,20 @@ class _Runs:
             self._gather(found, successors, done)
             done[state] = found
             stack.pop()
-        result: Facts = {}
+        result: RunFacts = {}
         self._gather(result, first, done)
         return result
 
-    def _gather(self, found: Facts, successors: list[tuple[State, Log]], done: dict[State, Facts]) -> None:
+    def _gather(self, found: RunFacts, successors: list[tuple[State, Log]], done: dict[State, RunFacts]) -> None:
         """Add to ``found`` the facts of runs that go on with one of ``successors``."""
         for state, log in successors:
-            items, loose, order = log.items, log.loose, log.order
-            for rest, (others, later) in done[state].items():
-                found.setdefault(rest | items, (others | loose, order + later))
+            facts, loose, order = log.facts, log.loose, log.order
+            for rest, (looser, later) in done[state].items():
+                found.setdefault(rest | facts, (looser | loose, order + later))
 
-    def _expand(self, state: State) -> tuple[Facts, list[tuple[State, Log]]]:
+    def _expand(self, state: State) -> tuple[RunFacts, list[tuple[State, Log]]]:
         """The runs that end at ``state``, and the moments after its next steps."""
-        ended: Facts = {}
+        ended: RunFacts = {}
         ready = [t for t, key in enumerate(state.waits) if key is None and state.nodes[t].step is not None]
         verdicts = {t: self._verdict(state, t, state.step(t)) for t in ready}
         able = [t for t in ready if verdicts[t] is None]
@@ -269,13 +285,13 @@ class _Runs:
         """The moments after the next step of ``thread``."""
         step, log = state.step(thread), Log(self.table)
         if not step.kind.startswith("mb."):
-            log.add(("step", step, None))
+            log.add(Happens(step))
             state, goes_on = begin(self.shared, state, thread, step, log)
             return list(self._settled(state, (thread,) if goes_on else (), log))
         moved, outcome = self._perform(state, step, log)
         if outcome not in state.nodes[thread].after:
             return []
-        log.add(("step", step if outcome is None else replace(step, outcome=outcome), None))
+        log.add(Happens(step if outcome is None else replace(step, outcome=outcome)))
         return list(self._settled(moved, (thread,), log, outcome))
 
     def _land(self, state: State, flight: Arrival) -> list[tuple[State, Log]]:
@@ -291,16 +307,16 @@ class _Runs:
         done = self._done(state.places[number], step, self._token(state, step))
         assert not isinstance(done, str)
         if done.phase is not None:
-            log.add(("phase", step.id, done.phase))
+            log.add(InPhase(step.id, done.phase))
         counts = self._in_order(state.places[number], step, done, log) if self.ordered else done.counts
         places = (*state.places[:number], counts, *state.places[number + 1 :])
         tokens = state.tokens
         if done.token is not None:
             if step.counted:
-                log.add(("token", step.id, done.token))
+                log.add(Returns(step.id, done.token))
             else:
-                log.add(("completed", step.id, done.token >> EPOCH))
-                log.add_loose(("token", step.id, done.token))
+                log.add(PhaseOfToken(step.id, done.token >> EPOCH))
+                log.add_loose(Returns(step.id, done.token))
             tokens |= {(step.id, done.token >> EPOCH << EPOCH)}
         return state.moved(state.nodes, state.flying, places, tokens), done.outcome
 
@@ -308,7 +324,7 @@ class _Runs:
         """Note the latest arrival before an operation, and which one that is from now on."""
         arrives = step.kind in _ARRIVALS
         if before.last is not None and (arrives or done.outcome):
-            log.add(("next", before.last, step.id))
+            log.add(Follows(before.last, step.id))
         if step.kind != "mb.increment":  # it is no operation of its own, but the first half of one
             log.order += (step.id,)
         return replace(done.counts, last=step.id) if arrives else done.counts
@@ -336,7 +352,7 @@ class _Runs:
                 for landed, flights in _launched(choices):
                     nodes = (*state.nodes[:thread], landed, *state.nodes[thread + 1 :])
                     after = log.copy()
-                    after.add(*(("step", f, None) for f in flights))
+                    after.add(*(Happens(f) for f in flights))
                     moved = state.moved(nodes, state.flying.union(flights), state.places, state.tokens)
                     stack.append((moved, left, after, None, first))
                 continue
@@ -355,26 +371,26 @@ class _Runs:
     def _over(self, state: State) -> int:
         """What is so where nothing can happen any more."""
         log = Log(self.table)
-        log.add(*(("stuck", state.step(t).id, None) for t, key in enumerate(state.waits) if key is not None))
-        log.add(*(("ends", t, node.ends) for t, node in enumerate(state.nodes) if node.step is None))
+        log.add(*(Waits(state.step(t).id) for t, key in enumerate(state.waits) if key is not None))
+        log.add(*(Ends(t, node.ends) for t, node in enumerate(state.nodes) if node.step is None))
         at = dict(state.ctas)
         for t, arrival in state.pending:  # the rest of the warp never comes
-            log.add(("phase", arrival.id, at.get(self.shared.object_of(t, arrival), Barrier()).phase))
+            log.add(InPhase(arrival.id, at.get(self.shared.object_of(t, arrival), Barrier()).phase))
         for place, counts in zip(self.names, state.places, strict=True):
             if counts != Counts():  # it was initialised at some time
-                log.add(("phases", place, counts.phase))
-        return log.items
+                log.add(Completed(place, counts.phase))
+        return log.facts
 
     def _stopped(self, state: State, last: int | None, why: str) -> int:
         """All ends at ``state``: thread ``last`` where it is, who waits there too, others at their next step."""
         log = Log(self.table)
-        log.add(("undefined", why, last))
+        log.add(Undefined(why, last))
         for t, node in enumerate(state.nodes):
             if node.step is None:
-                log.add(("ends", t, node.ends))
+                log.add(Ends(t, node.ends))
             else:
-                log.add(("stuck", node.step.id, None), ("step", node.step, None))
-        return log.items
+                log.add(Waits(node.step.id), Happens(node.step))
+        return log.facts
 
 
 def _further(verdict: _Wrong, following: list[tuple[Arrival, list[tuple[State, Log]]]]) -> bool:

@@ -6,14 +6,26 @@ Sources: PTX ISA 9.7.14.1 (bar), .2 (bar.warp.sync), .3 (barrier.cluster), .15 (
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.mbarrier import Counts, initial_counts
 from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object, matches, paths
-from ptxmm.events.symbolic.barriers.state import Item, Members, cta_key, members
+from ptxmm.events.symbolic.barriers.state import (
+    Completed,
+    Ends,
+    Fact,
+    Follows,
+    Happens,
+    InPhase,
+    Members,
+    Returns,
+    Undefined,
+    Waits,
+    cta_key,
+    members,
+)
 from ptxmm.events.symbolic.event import Mbarrier, ThreadEvents
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
@@ -156,22 +168,18 @@ def _group_of(place: Mbarrier, starts: list[tuple[Node, ...]], groups: list[froz
     return 0
 
 
-def _scenario(threads: frozenset[int], facts: list[Item], order: tuple[EventId, ...], group: int = 0) -> Scenario:
+def _scenario(threads: frozenset[int], facts: list[Fact], order: tuple[EventId, ...], group: int = 0) -> Scenario:
     """The scenario of ``threads`` with ``facts``."""
-    by_kind: dict[str, list[tuple[object, object]]] = {}
-    for kind, subject, value in facts:
-        by_kind.setdefault(kind, []).append((subject, value))
-    ends = dict(cast("list[tuple[int, bool | None]]", by_kind.get("ends", [])))
-    undefined = [cast(str, why) for why, _ in by_kind.get("undefined", [])]
+    ends = {fact.thread: fact.ends for fact in facts if isinstance(fact, Ends)}
     return Scenario(
-        frozenset(cast(Arrival, arrival) for arrival, _ in by_kind.get("step", [])),
-        tuple(sorted(cast("list[tuple[EventId, int]]", by_kind.get("phase", [])))),
-        frozenset(cast(EventId, id_) for id_, _ in by_kind.get("stuck", [])),
+        frozenset(fact.step for fact in facts if isinstance(fact, Happens)),
+        tuple(sorted((fact.step, fact.phase) for fact in facts if isinstance(fact, InPhase))),
+        frozenset(fact.step for fact in facts if isinstance(fact, Waits)),
         tuple(ends.get(t, True) for t in range(max(threads, default=-1) + 1)),
-        undefined[0] if undefined else None,
-        tuple(sorted(cast("list[tuple[EventId, int]]", by_kind.get("token", [])))),
-        tuple(sorted(cast("list[tuple[Mbarrier, int]]", by_kind.get("phases", [])))),
-        tuple(sorted(cast("list[tuple[EventId, EventId]]", by_kind.get("next", [])))),
+        next((fact.why for fact in facts if isinstance(fact, Undefined)), None),
+        tuple(sorted((fact.arrival, fact.token) for fact in facts if isinstance(fact, Returns))),
+        tuple(sorted((fact.place, fact.phases) for fact in facts if isinstance(fact, Completed))),
+        tuple(sorted((fact.arrival, fact.step) for fact in facts if isinstance(fact, Follows))),
         order,
         threads,
         group,

@@ -6,12 +6,13 @@ from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.mbarrier import Counts
 from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object
+from ptxmm.events.symbolic.event import Mbarrier
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.convergence import others
 from ptxmm.program.test import Test
 
 Key = tuple[object, ...]
-"""A CTA, a warp or a cluster; or a barrier, as ``phases_paths.Object``."""
+"""A CTA, a warp or a cluster; or a barrier, as ``paths.Object``."""
 
 
 def cta_key(test: Test, thread: int) -> Key:
@@ -128,8 +129,69 @@ class State(Struct, frozen=True):
         return step
 
 
-Item = tuple[str, object, object]
-"""A fact of a scenario: (``step``, its arrival, None), (``phase`` ``token`` ``count`` ``stuck`` ``ends`` ...)."""
+class Happens(Struct, frozen=True):
+    """A step happens, an asynchronous one from its issue on."""
+
+    step: Arrival
+
+
+class InPhase(Struct, frozen=True):
+    """The phase that a step is in; of a wait at an mbarrier how many phases were complete."""
+
+    step: EventId
+    phase: int
+
+
+class Returns(Struct, frozen=True):
+    """The token that an arrival at an mbarrier returns."""
+
+    arrival: EventId
+    token: int
+
+
+class PhaseOfToken(Struct, frozen=True):
+    """The phase in that token, where nothing but waits look at it: runs that agree on it are one."""
+
+    arrival: EventId
+    phase: int
+
+
+class Follows(Struct, frozen=True):
+    """An arrival at an mbarrier, and a step there with no arrival between them."""
+
+    arrival: EventId
+    step: EventId
+
+
+class Completed(Struct, frozen=True):
+    """How many phases an mbarrier completed since it was initialised last."""
+
+    place: Mbarrier
+    phases: int
+
+
+class Waits(Struct, frozen=True):
+    """A step at which its thread waits for ever, or was when the run became undefined."""
+
+    step: EventId
+
+
+class Ends(Struct, frozen=True):
+    """Whether a thread without a further step is at its end, or at the bound, or (None) neither."""
+
+    thread: int
+    ends: bool | None
+
+
+class Undefined(Struct, frozen=True):
+    """Why the run has no meaning, and the thread that made it so; None for an asynchronous step."""
+
+    why: str
+    thread: int | None
+
+
+Fact = Happens | InPhase | Returns | PhaseOfToken | Follows | Completed | Waits | Ends | Undefined
+"""What is so in a scenario."""
 
 
 class Log(Struct):
@@ -139,20 +201,20 @@ class Log(Struct):
     mbarriers in the order they ran.
     """
 
-    table: dict[Item, int]
-    items: int = 0
+    table: dict[Fact, int]
+    facts: int = 0
     loose: int = 0
     order: tuple[EventId, ...] = ()
 
-    def add(self, *items: Item) -> None:
+    def add(self, *facts: Fact) -> None:
         """Note facts."""
-        for item in items:
-            self.items |= 1 << self.table.setdefault(item, len(self.table))
+        for fact in facts:
+            self.facts |= 1 << self.table.setdefault(fact, len(self.table))
 
-    def add_loose(self, item: Item) -> None:
+    def add_loose(self, fact: Fact) -> None:
         """Note a fact that may be replaced."""
-        self.loose |= 1 << self.table.setdefault(item, len(self.table))
+        self.loose |= 1 << self.table.setdefault(fact, len(self.table))
 
     def copy(self) -> Log:
         """A log that goes on from here."""
-        return Log(self.table, self.items, self.loose, self.order)
+        return Log(self.table, self.facts, self.loose, self.order)
