@@ -1,8 +1,8 @@
 """Random litmus tests of two or three threads with loops that spin on atomics which write back what they read.
 
 ``while (atomicExch(&f, 1) != 0);``, ``while (atomicAdd(&f, 0) == 0);`` and their like, over one or two flags and a word
-of data, with stores and loads of all kinds around and in them: what ``program.silent`` and ``program.control`` leave
-out of such loops must not change any final state.
+of data, with stores and loads of all kinds around and in them: what ``idempotent`` and ``control`` of
+``program.shared`` leave out of such loops must not change any final state.
 """
 
 from __future__ import annotations

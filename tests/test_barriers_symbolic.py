@@ -127,9 +127,9 @@ def whole(found: list[Scenario], threads: int) -> list[Scenario]:
         ends = {t: part.ends[t] for part in parts for t in part.threads}
         made.append(
             Scenario(
-                frozenset().union(*(part.arrivals for part in parts)),
+                frozenset().union(*(part.steps for part in parts)),
                 tuple(sorted(item for part in parts for item in part.phases)),
-                frozenset().union(*(part.stuck for part in parts)),
+                frozenset().union(*(part.waiting for part in parts)),
                 tuple(ends.get(t, True) for t in range(threads)),
                 None,
                 tuple(sorted(item for part in parts for item in part.tokens)),
@@ -154,15 +154,15 @@ def short(scenario: Scenario) -> dict[tuple[int, int], int | None]:
 def outcomes(found: list[Scenario]) -> set[tuple[bool | None, ...]]:
     """What the waits of each scenario returned, in the order of threads and instructions."""
     return {
-        tuple(a.outcome for a in sorted(s.arrivals, key=lambda a: a.id) if a.kind == "mb.wait")
+        tuple(a.outcome for a in sorted(s.steps, key=lambda a: a.id) if a.kind == "mb.wait")
         for s in found
-        if s.undefined is None
+        if s.misuse is None
     }
 
 
 def misuse(*threads: list[Do], **more: object) -> str:
     """The reason of all scenarios, which must all be undefined."""
-    reasons = {s.undefined for s in run(*threads, **more)}  # type: ignore[arg-type]
+    reasons = {s.misuse for s in run(*threads, **more)}  # type: ignore[arg-type]
     assert len(reasons) == 1 and None not in reasons, reasons
     return str(reasons.pop())
 
@@ -197,8 +197,8 @@ def test_counts_that_do_not_matter_are_left_out() -> None:
     plain = [replace(each[0], counted=False), each[1]]
     found = run(plain, plain, plain, m=(3, 0))
     assert len(found) < len(counted)
-    assert {(s.arrivals, s.phases) for s in found} == {
-        (frozenset(replace(a, counted=False) for a in s.arrivals), s.phases) for s in counted
+    assert {(s.steps, s.phases) for s in found} == {
+        (frozenset(replace(a, counted=False) for a in s.steps), s.phases) for s in counted
     }
     assert all(sorted(v for _, v in s.tokens) == [1, 2, 3] for s in found)
 
@@ -244,8 +244,8 @@ def test_increments() -> None:
 
 def test_no_complete() -> None:
     assert ".noComplete" in misuse([arrive(no_complete=True)], m=(1, 0))
-    assert only_one([arrive(no_complete=True)], m=(2, 0)).undefined is None
-    assert only_one([arrive(no_complete=True, amount=4)], m=(1, 0)).undefined is None
+    assert only_one([arrive(no_complete=True)], m=(2, 0)).misuse is None
+    assert only_one([arrive(no_complete=True, amount=4)], m=(1, 0)).misuse is None
 
 
 def test_bounds_of_counts_and_bytes() -> None:
@@ -255,7 +255,7 @@ def test_bounds_of_counts_and_bytes() -> None:
     assert "expects" in misuse([arrive(number=3)], m=(2, 0))
     assert "bytes" in misuse([mb("expect", amount=1 << 20)], m=(1, 0))
     assert "bytes" in misuse([mb("complete", amount=1 << 20)], m=(1, 0))
-    assert only_one([mb("complete", amount=(1 << 20) - 1)], m=(1, 0)).undefined is None
+    assert only_one([mb("complete", amount=(1 << 20) - 1)], m=(1, 0)).misuse is None
 
 
 def test_which_arrival_came_right_before() -> None:
@@ -313,7 +313,7 @@ def test_outcomes_of_a_decided_path() -> None:
     found = scenarios(test, formulas, [one, other], lambda: None)
     finished = [s for s in found if None not in s.ends]
     assert outcomes(finished) == {(True,)} and finished[0].completed == ((("m", 0), 1), (("n", 0), 1))
-    assert not finished[0].stuck and [s for s in found if s.undefined] == []
+    assert not finished[0].waiting and [s for s in found if s.misuse] == []
 
 
 # ---- initialisation --------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_nobody_initialises() -> None:
 
 def test_another_thread_initialises() -> None:
     found = only_one([mb("init", number=1)], [arrive()])
-    assert found.undefined is None and short(found)[1, 0] == EPOCH
+    assert found.misuse is None and short(found)[1, 0] == EPOCH
 
 
 def test_its_own_initialisation_comes_too_late() -> None:
@@ -352,7 +352,7 @@ def test_initialised_again() -> None:
 
 def test_between_two_initialisations() -> None:
     found = run([mb("inval"), mb("init", number=1)], [arrive()], m=(1, 0))
-    assert {short(s)[1, 0] for s in found} == {0, EPOCH} and all(s.undefined is None for s in found)
+    assert {short(s)[1, 0] for s in found} == {0, EPOCH} and all(s.misuse is None for s in found)
 
 
 # ---- asynchronous arrivals -------------------------------------------------------------------------------------------
@@ -374,20 +374,20 @@ def test_asynchronous_arrivals_go_on_while_their_thread_waits() -> None:
     )
     assert outcomes(found) == {(False,), (True,)}
     stuck = only_one([fly, bar("sync", 0, 64)], m=(1, 0))
-    assert stuck.stuck == {EventId(0, 1)} and stuck.completed == ((("m", 0), 1),)
+    assert stuck.waiting == {EventId(0, 1)} and stuck.completed == ((("m", 0), 1),)
 
 
 def test_an_asynchronous_arrival_may_come_after_the_initialisation_by_its_own_thread() -> None:
     found = only_one([mb("complete", amount=1, flies=True), mb("init", number=1)])
-    assert found.undefined is None and short(found)[0, 0] == EPOCH
+    assert found.misuse is None and short(found)[0, 0] == EPOCH
     assert "not initialised" in misuse([mb("complete", amount=1, flies=True)])
 
 
 def test_an_asynchronous_arrival_too_many() -> None:
     found = run([arrive(flies=True), bar("sync", 0, 64), arrive("n")], m=(0, 8), n=(1, 0))
-    assert all(s.undefined and "expects" in s.undefined for s in found)
-    assert {s.stuck for s in found} == {frozenset({EventId(0, 1)})}
-    assert {frozenset(a.id for a in s.arrivals) for s in found} == {frozenset({EventId(0, 0), EventId(0, 1)})}
+    assert all(s.misuse and "expects" in s.misuse for s in found)
+    assert {s.waiting for s in found} == {frozenset({EventId(0, 1)})}
+    assert {frozenset(a.id for a in s.steps) for s in found} == {frozenset({EventId(0, 0), EventId(0, 1)})}
 
 
 # ---- barriers of clusters --------------------------------------------------------------------------------------------
@@ -395,22 +395,22 @@ def test_an_asynchronous_arrival_too_many() -> None:
 
 def test_cluster_barrier() -> None:
     found = only_one([ARRIVE, WAIT, ARRIVE, WAIT], [ARRIVE, WAIT, ARRIVE, WAIT])
-    assert short(found) == {(t, i): i // 2 for t in (0, 1) for i in range(4)} and not found.stuck
+    assert short(found) == {(t, i): i // 2 for t in (0, 1) for i in range(4)} and not found.waiting
 
 
 def test_cluster_barrier_across_ctas() -> None:
     near = [Placement(cta=0, cluster=0), Placement(cta=1, cluster=0)]
-    assert only_one([ARRIVE, WAIT], [parity(0), ARRIVE], places=near, m=(1, 0)).stuck == frozenset()
+    assert only_one([ARRIVE, WAIT], [parity(0), ARRIVE], places=near, m=(1, 0)).waiting == frozenset()
     far = [Placement(cta=0, cluster=0), Placement(cta=0, cluster=1)]
     assert short(only_one([ARRIVE, WAIT], [], places=far)) == {(0, 0): 0, (0, 1): 0}
 
 
 def test_cluster_barrier_waits_for_those_that_have_not_exited() -> None:
-    assert not only_one([ARRIVE, WAIT], []).stuck
-    assert only_one([ARRIVE, WAIT], [bar("sync", 0, 64)]).stuck == {EventId(0, 1), EventId(1, 0)}
-    assert only_one([ARRIVE, WAIT, ARRIVE, WAIT], [ARRIVE]).stuck == frozenset()
+    assert not only_one([ARRIVE, WAIT], []).waiting
+    assert only_one([ARRIVE, WAIT], [bar("sync", 0, 64)]).waiting == {EventId(0, 1), EventId(1, 0)}
+    assert only_one([ARRIVE, WAIT, ARRIVE, WAIT], [ARRIVE]).waiting == frozenset()
     blocked = only_one([ARRIVE, WAIT, ARRIVE, WAIT], [ARRIVE, WAIT, bar("sync", 0, 64), ARRIVE])
-    assert blocked.stuck == {EventId(0, 3), EventId(1, 2)}
+    assert blocked.waiting == {EventId(0, 3), EventId(1, 2)}
 
 
 def test_cluster_barrier_misuse() -> None:
@@ -423,8 +423,8 @@ def test_cluster_barrier_misuse() -> None:
 def test_a_misuse_that_is_certain_ends_the_run_where_the_others_can_go() -> None:
     (found,) = run([WAIT], [arrive(), arrive(), bar("sync", 0, 96), arrive()], m=(1, 0))
     assert (
-        found.undefined
-        and found.stuck == {EventId(0, 0), EventId(1, 2)}
+        found.misuse
+        and found.waiting == {EventId(0, 0), EventId(1, 2)}
         and short(found) == {(1, 0): 0, (1, 1): 1, (1, 2): 0}
     )
 
@@ -436,23 +436,23 @@ LANES = [Placement(cta=0, warp=0)] * 2
 
 def test_warp_barrier() -> None:
     found = only_one([warp(3), warp(3)], [warp(3), warp(3)], places=LANES)
-    assert short(found) == {(t, i): i for t in (0, 1) for i in (0, 1)} and not found.stuck
+    assert short(found) == {(t, i): i for t in (0, 1) for i in (0, 1)} and not found.waiting
 
 
 def test_warp_barrier_of_lanes_that_are_not_shown() -> None:
     found = only_one([warp(0xFFFFFFFF)], [warp(0xFFFFFFFF)], places=LANES)
-    assert not found.stuck
+    assert not found.waiting
 
 
 def test_warp_barrier_of_one_lane_and_of_exited_ones() -> None:
-    assert not only_one([warp(1)], [], places=LANES).stuck
-    assert not only_one([warp(3)], [], places=LANES).stuck
-    assert not only_one([warp(1)]).stuck  # lane 0 of its own warp
+    assert not only_one([warp(1)], [], places=LANES).waiting
+    assert not only_one([warp(3)], [], places=LANES).waiting
+    assert not only_one([warp(1)]).waiting  # lane 0 of its own warp
 
 
 def test_warp_barrier_masks_must_agree() -> None:
-    assert only_one([warp(3)], [warp(2)], places=LANES).stuck == frozenset()  # lane 1 goes on and exits
-    assert only_one([warp(3)], [warp(7), warp(3)], places=[*LANES]).stuck == {EventId(0, 0), EventId(1, 0)}
+    assert only_one([warp(3)], [warp(2)], places=LANES).waiting == frozenset()  # lane 1 goes on and exits
+    assert only_one([warp(3)], [warp(7), warp(3)], places=[*LANES]).waiting == {EventId(0, 0), EventId(1, 0)}
 
 
 def test_warp_barrier_misuse() -> None:
@@ -472,7 +472,7 @@ def test_a_cta_barrier_orders_mbarrier_operations() -> None:
 
 def test_counts_of_threads_and_mbarriers() -> None:
     found = run([bar("sync", 0, 64), parity(0)], [arrive(), bar("arrive", 0, 64)], m=(1, 0))
-    assert outcomes(found) == {(True,)} and not found[0].stuck
+    assert outcomes(found) == {(True,)} and not found[0].waiting
 
 
 def test_matches_gives_the_condition_of_a_step() -> None:
@@ -483,7 +483,7 @@ def test_matches_gives_the_condition_of_a_step() -> None:
     wait.place = {("m", 0): one, ("n", 0): -one}
     threads = [ThreadEvents([wait], TRUE, FALSE, {})]
     found = scenarios(setting([Placement(cta=0)], {"m": (1, 0), "n": (0, 8)}), formulas, threads, lambda: None)
-    conditions = {matches(formulas, wait, a) for s in found for a in s.arrivals}
+    conditions = {matches(formulas, wait, a) for s in found for a in s.steps}
     assert conditions == {formulas.all([here, place, -wait.outcome]) for place in (one, -one)}
     assert len(found) == 3  # at either mbarrier, or not at all
 

@@ -63,7 +63,7 @@ def test_wrong_operands_whatever_the_other_threads_do() -> None:
     assert misuse([bar("sync", 0, 48)], [bar("sync")]) == "48 threads at a barrier, which is no multiple of 32"
     assert misuse([bar("arrive", 0, 0)]) == "0 threads at a barrier, which is no positive multiple of 32"
     assert misuse([parity(2)], m=(1, 0)) == "the parity 2 of a wait, which is not 0 or 1"
-    assert only_one([bar("sync", 15, 32)]).undefined is None
+    assert only_one([bar("sync", 15, 32)]).misuse is None
 
 
 MBARRIERS = """PTX opaque

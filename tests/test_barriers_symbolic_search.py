@@ -246,14 +246,14 @@ def of_scenario(scenario: Scenario) -> Result:
 
     stamps: frozenset[tuple[object, ...]] = frozenset((short_id(i), phase) for i, phase in scenario.phases)
     stamps |= {(short_id(a), short_id(b)) for a, b in scenario.next}
-    if scenario.undefined is not None:
+    if scenario.misuse is not None:
         return ("undefined", stamps)
     return (
         "over",
         stamps,
         frozenset((short_id(i), v) for i, v in scenario.tokens),
-        frozenset((short_id(a.id), a.outcome) for a in scenario.arrivals if a.outcome is not None),
-        frozenset(map(short_id, scenario.stuck)),
+        frozenset((short_id(a.id), a.outcome) for a in scenario.steps if a.outcome is not None),
+        frozenset(map(short_id, scenario.waiting)),
         frozenset((place[0], count) for place, count in scenario.completed),
     )
 
@@ -294,7 +294,7 @@ def respects(threads: list[list[Do]], scenario: Scenario) -> bool:
     last: dict[str, EventId] = {}
     for id_ in scenario.order:
         do = threads[id_.thread][id_.instruction]
-        outcome = next((a.outcome for a in scenario.arrivals if a.id == id_ and a.kind == do.kind), None)
+        outcome = next((a.outcome for a in scenario.steps if a.id == id_ and a.kind == do.kind), None)
         arrives = do.kind in ("mb.arrive", "mb.drop", "mb.expect", "mb.complete")
         if do.on in last and (arrives or outcome):
             pairs.add((last[do.on], id_))
@@ -322,7 +322,7 @@ def compare(seeds: range, ordered: bool = False) -> None:
         expected = Search(threads, ctas, initial, ordered).results()
         scenarios = run(*threads, m=initial["m"], n=initial["n"], places=places, ordered=ordered)
         found = {of_scenario(s) for s in scenarios}
-        assert not ordered or all(respects(threads, s) for s in scenarios if s.undefined is None), seed
+        assert not ordered or all(respects(threads, s) for s in scenarios if s.misuse is None), seed
         about = f"seed {seed}: {threads} {initial} {ctas}"
         assert {r for r in found if r[0] == "over"} == {r for r in expected if r[0] == "over"}, about
         misused = [r[1] for r in found if r[0] == "undefined"]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ptxmm.errors import Span
 from ptxmm.program.graph import Graph, dominators, post_dominators, strong_components
 from ptxmm.program.shared.control import ControlFlow, control_flow
-from ptxmm.program.shared.idempotent import silent
+from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.test import Placement, Thread
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
@@ -519,7 +519,7 @@ def test_spin_loops_keep_all_final_states(text: str, engine: str, monkeypatch: p
     from tests.support import ask, model_named
 
     (test,) = parse(text)
-    assert any(control_flow(t, quiet).spin for t, quiet in zip(test.threads, silent(test), strict=True))
+    assert any(control_flow(t, quiet).spin for t, quiet in zip(test.threads, idempotent_atomics(test), strict=True))
     model = model_named("ptx-7.5")
     answer = ask(engine, test, model, unroll=1)
     assert not answer.bounded and answer.states

@@ -27,7 +27,7 @@ from tests.tally import Tally
 UNROLL = 45
 LOADS = 25
 INSTRUCTIONS = 700
-SILENT = ("ptxmm.events.explicit.interpreter.silent", "ptxmm.events.symbolic.build.silent")
+IDEMPOTENT = ("ptxmm.events.explicit.interpreter.idempotent_atomics", "ptxmm.events.symbolic.build.idempotent_atomics")
 """Where the engines ask which atomics may be left out."""
 USUAL, HIGH = 3, 4
 SECONDS = 5
@@ -151,10 +151,10 @@ def test_many_whole_kernels_end_there_too(block: int, tally: Tally) -> None:
 
 
 @contextmanager
-def no_silent_atomics() -> Iterator[None]:
+def no_idempotent_atomics() -> Iterator[None]:
     """Every atomic counts as a write."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in SILENT:
+        for name in IDEMPOTENT:
             patch.setattr(name, lambda test: (frozenset(),) * len(test.threads))
         yield
 
@@ -163,7 +163,7 @@ def _spin(number: int, engine: str) -> str:
     """What could be compared of a program: with the bound that is usual, and with a higher one and nothing left out."""
     source = program(number)
     usual = ask(engine, parse_one(source), model_named("ptx-8.5"), seconds=SECONDS, most=400)
-    with no_silent_atomics():
+    with no_idempotent_atomics():
         unroll = USUAL if usual.bounded else HIGH
         every = ask(engine, parse_one(source), model_named("ptx-8.5"), unroll=unroll, seconds=SECONDS, most=400)
     if not (usual.complete and every.complete):
@@ -179,7 +179,7 @@ def _spin(number: int, engine: str) -> str:
 def _spins(first: int, many: int, tally: Tally) -> None:
     found = [_spin(number, engine) for number in range(first, first + many) for engine in ("solve", "enumerate")]
     kinds = {kind: found.count(kind) for kind in sorted(set(found))}
-    tally.notes.append(f"loops that spin, with and without silent atomics: {kinds}")
+    tally.notes.append(f"loops that spin, with and without idempotent atomics: {kinds}")
     assert found.count("nothing else") + found.count("the same") >= many
 
 
@@ -203,7 +203,7 @@ def test_spin_loops_hide_no_race(first: int, many: int) -> None:
     for number in range(first, first + many):
         source = program(number)
         usual = _race_free(source, USUAL)
-        with no_silent_atomics():
+        with no_idempotent_atomics():
             high = _race_free(source, HIGH)
         assert usual is None or high is None or usual == high, f"program {number}"
 

@@ -12,7 +12,7 @@ from ptxmm.analysis.execution import Execution, execution, location
 from ptxmm.analysis.instruction import Instruction, bound_reached, instruction
 from ptxmm.analysis.result import Note, Status, told
 from ptxmm.analysis.search import bug, engine_named
-from ptxmm.analysis.uninitialised import without_unread
+from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Axiom
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
@@ -111,7 +111,7 @@ def races(test: Test, model: Model, *, limits: Limits | None = None, most: int =
     axioms = race_flags(model, test)
     found = _Found()
     try:
-        test = without_unread(test, model, limits)
+        test = settle_uninitialised(test, model, limits)
         for assigned in assignments(test):
             for part in (assigned.test, *held(assigned.test, next_grid(model))):
                 _search(test, part, model, axioms, limits, most, found)
@@ -145,7 +145,7 @@ def confirm_races(test: Test, model: Model, found: RacesResult, limits: Limits) 
     explicit = engine_named("enumerate")
     raised, over = False, True
     try:
-        for assigned in assignments(without_unread(test, model, limits)):
+        for assigned in assignments(settle_uninitialised(test, model, limits)):
             search = explicit(assigned.test, model, Observed((), ()), limits, None)
             if search.undefined is not None or search.flags & index().undefined:
                 if found.status not in ("undefined", "timeout"):

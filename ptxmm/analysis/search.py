@@ -9,7 +9,7 @@ from itertools import chain
 from msgspec import Struct, field
 
 from ptxmm.analysis.compatibility import check_covered
-from ptxmm.analysis.uninitialised import without_unread
+from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Search, Witness
@@ -27,14 +27,14 @@ _LAST_STATES = 1.0
 class FinalStates(Struct):
     """What the searches for a test found together.
 
-    ``search`` has the facts of all; ``rows`` the final states, one for all that differ in an
-    unknown initial value only; ``satisfied``: for each final state, those left out of ``rows`` too, whether it
-    satisfies the proposition of the condition (None: there is no condition). ``depends``: that differs within a row.
-    ``computed``: where the program computes with unknown values, so that not all values that matter may be known.
-    ``left_open``: what the language leaves open that was not tried in full.
-    ``unrolled``: some execution goes on beyond the bound of a loop. ``test``: the one whose executions ``search`` has;
-    in it, unknown values that do not matter are 0 (``unread``). ``late``: the engines that the deadline ended, where
-    several search. ``agreed``: as ``satisfied``, of the final states that all of them found.
+    ``search`` has the facts of all; ``rows`` the final states, one for all that differ in an unknown initial value
+    only; ``satisfied``: for each final state, those left out of ``rows`` too, whether it satisfies the proposition of
+    the condition (None: there is no condition). ``depends``: that differs within a row. ``computed``: where the program
+    computes with unknown values, so that not all values that matter may be known. ``left_open``: what the language
+    leaves open that was not tried in full. ``unrolled``: some execution goes on beyond the bound of a loop. ``test``:
+    the one whose executions ``search`` has; in it, unknown values that do not matter are 0 (``uninitialised``).
+    ``late``: the engines that the deadline ended, where several search. ``agreed``: as ``satisfied``, of the final
+    states that all of them found.
     """
 
     search: Search
@@ -64,7 +64,7 @@ def final_states(
     the engines raise.
     """
     try:
-        test = without_unread(test, model, limits, what)
+        test = settle_uninitialised(test, model, limits, what)
     except Timeout:
         return FinalStates(Search(timeout=True), test)
     asked = {term.thread for term in what.registers}

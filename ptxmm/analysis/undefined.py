@@ -11,7 +11,7 @@ from ptxmm.analysis.execution import Execution, execution
 from ptxmm.analysis.instruction import instruction
 from ptxmm.analysis.result import Note, Result
 from ptxmm.analysis.search import bug
-from ptxmm.analysis.uninitialised import without_unread
+from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model, index
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness
@@ -49,7 +49,7 @@ def misuse(
     notes: list[Note] = []
     first: Execution | None = None
     try:
-        for assigned in assignments(without_unread(test, model, limits)):
+        for assigned in assignments(settle_uninitialised(test, model, limits)):
             for part in (assigned.test, *held(assigned.test, next_grid(model))):
                 for found, reached in _raised(part, model, limits, told):
                     notes += [note for note in found if note not in notes]

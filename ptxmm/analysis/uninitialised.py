@@ -24,7 +24,7 @@ from ptxmm.program.unspecified.unknown import assignments, choices, computed_wit
 from ptxmm.relations.formula import Formula
 
 
-def without_unread(test: Test, model: Model, limits: Limits, what: Observed | None = None) -> Test:
+def settle_uninitialised(test: Test, model: Model, limits: Limits, what: Observed | None = None) -> Test:
     """``test`` with 0 in the objects no unknown byte of which comes into a register, where that makes it simpler.
 
     ``what``: whose final values are asked for besides those of the condition; they are left as they are. Raises as
@@ -36,8 +36,8 @@ def without_unread(test: Test, model: Model, limits: Limits, what: Observed | No
     if not candidates or not _matters(test):
         return test
     seen = set[str]().union(*(_seen(chosen, model, limits, shown) for chosen in choices(test)))
-    unread = candidates - seen
-    return _zero(test, unread) if unread else test
+    unseen = candidates - seen
+    return _zero(test, unseen) if unseen else test
 
 
 def _matters(test: Test) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxmm.analysis.execution import Execution
-from ptxmm.analysis.progress.result import Fate, ProgressResult, Seen
+from ptxmm.analysis.progress.result import ProgressResult, Seen, ThreadReport
 from ptxmm.render.document import listed
 from ptxmm.render.execution import execution_document, execution_lines, instruction_document
 from ptxmm.render.style import Style, clean
@@ -36,7 +36,7 @@ def document(result: ProgressResult) -> dict[str, Any]:
     }
 
 
-def _fate(fate: Fate) -> str:
+def _fate(fate: ThreadReport) -> str:
     at = "" if fate.at is None else f" {fate.at}"
     match fate.state:
         case "spins":
@@ -59,7 +59,7 @@ def _seen(seen: Seen) -> str:
     return f"{seen.instruction} reads {seen.location} = {seen.value} from {source}"
 
 
-def _fate_document(fate: Fate) -> dict[str, Any]:
+def _fate_document(fate: ThreadReport) -> dict[str, Any]:
     steps = execution_document(Execution(((fate.thread, fate.steps),), (), ()))["threads"][0]["steps"]
     return {
         "thread": fate.thread,

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator, Mapping
 
 from ptxmm.analysis.compatibility import check_compatible, check_covered
-from ptxmm.analysis.progress.report import fates
-from ptxmm.analysis.progress.result import Fate, ProgressResult, Verdict
+from ptxmm.analysis.progress.report import thread_reports
+from ptxmm.analysis.progress.result import ProgressResult, ThreadReport, Verdict
 from ptxmm.analysis.result import Note, Status
 from ptxmm.analysis.search import bug
 from ptxmm.cat import Model, index
@@ -60,7 +60,7 @@ def progress(
     start = time.perf_counter()
     check_compatible(test, model)
     answer, timeout, undefined, compared = Answer(), False, None, True
-    threads: tuple[Fate, ...] = ()
+    threads: tuple[ThreadReport, ...] = ()
     try:
         for assigned in assignments(test):
             undefined = _undefined(assigned.test, model, limits)
@@ -70,7 +70,7 @@ def progress(
             answer.bounded = answer.bounded or found.bounded
             compared = engine == "both" and _compare(assigned.test, model, limits, fairness, visibility, found)
             if found.hang is not None:
-                threads = fates(assigned.test, found.hang)
+                threads = thread_reports(assigned.test, found.hang)
                 break
     except Timeout:
         timeout = True

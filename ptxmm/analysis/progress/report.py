@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxmm.analysis.execution import INITIAL, Access, Step, location, shown
 from ptxmm.analysis.instruction import Instruction, instruction
-from ptxmm.analysis.progress.result import Fate, Seen
+from ptxmm.analysis.progress.result import Seen, ThreadReport
 from ptxmm.analysis.races import conditions
 from ptxmm.engines.explicit.hangs import Hang
 from ptxmm.engines.explicit.witness import Rebuilt
@@ -22,12 +22,12 @@ _DOES = {
 }
 
 
-def fates(test: Test, hang: Hang) -> tuple[Fate, ...]:
+def thread_reports(test: Test, hang: Hang) -> tuple[ThreadReport, ...]:
     """What becomes of each thread of ``test`` in ``hang``."""
-    return tuple(_fate(test, hang, t) for t in range(len(test.threads)))
+    return tuple(_thread_report(test, hang, t) for t in range(len(test.threads)))
 
 
-def _fate(test: Test, hang: Hang, t: int) -> Fate:
+def _thread_report(test: Test, hang: Hang, t: int) -> ThreadReport:
     state = hang.states[t]
     spin = hang.runs[t].spin if state == "spins" else None
     lines = None
@@ -37,7 +37,7 @@ def _fate(test: Test, hang: Hang, t: int) -> Fate:
         lines = min(at), max(at)
         seen = (*_reads(test, hang, t), *_waits(test, hang, t))
     steps = tuple(_steps(test, hang, t))
-    return Fate(test.threads[t].name, state, _next(test, hang, t), lines, steps, seen)
+    return ThreadReport(test.threads[t].name, state, _next(test, hang, t), lines, steps, seen)
 
 
 def _origin(test: Test, hang: Hang, t: int, pc: int) -> int:
@@ -121,14 +121,14 @@ def _source(test: Test, hang: Hang, number: int) -> list[str]:
     found: list[str] = []
     for w in hang.sources.get(number, ()):
         seen = {w}
-        while (read := _silent(hang, w)) is not None and hang.sources[read][0] not in seen:
+        while (read := _read_of_idempotent(hang, w)) is not None and hang.sources[read][0] not in seen:
             w = hang.sources[read][0]
             seen.add(w)
         found.append(_place(test, hang, w))
     return list(dict.fromkeys(found))
 
 
-def _silent(hang: Hang, w: int) -> int | None:
+def _read_of_idempotent(hang: Hang, w: int) -> int | None:
     """The read of the atomic of a loop that spins whose write ``w`` is."""
     event = hang.layout.events[w]
     if w >= hang.layout.initial_first:
@@ -166,7 +166,7 @@ def _unordered(hang: Hang, w: int, read: int) -> bool:
     """Whether coherence order relates ``w`` with no write that ``read`` reads from."""
     has = hang.layout.algebra.has
     sources = hang.sources.get(read, ())
-    return _silent(hang, w) is None and all(
+    return _read_of_idempotent(hang, w) is None and all(
         s != w and not has(hang.co, s, w) and not has(hang.co, w, s) for s in sources
     )
 

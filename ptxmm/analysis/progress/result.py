@@ -29,7 +29,7 @@ class Seen(Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-class Fate(Struct, frozen=True):
+class ThreadReport(Struct, frozen=True):
     """What becomes of one thread in an execution that never ends.
 
     ``state``: ends, spins, waits (at a barrier), held (an earlier grid does not end), stops (left out of the schedule
@@ -61,7 +61,7 @@ class ProgressResult(Struct, frozen=True):
     visibility: Visibility
     verdict: Verdict
     status: Status
-    threads: tuple[Fate, ...]
+    threads: tuple[ThreadReport, ...]
     notes: tuple[Note, ...]
     seconds: float
 

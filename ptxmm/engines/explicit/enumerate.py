@@ -18,7 +18,7 @@ from ptxmm.engines.explicit.candidates import Candidate, Candidates, Path, execu
 from ptxmm.engines.explicit.final import Finals, memory_terms, restrict
 from ptxmm.engines.explicit.independent import independent_candidates
 from ptxmm.engines.explicit.orders import Judge, Rules, rules
-from ptxmm.engines.explicit.precomputed import static_evaluator
+from ptxmm.engines.explicit.precomputed import precomputed_evaluator
 from ptxmm.engines.explicit.prefixes import awaited
 from ptxmm.engines.result import Found, Limits, Observed, Search, Source, Witness
 from ptxmm.errors import Timeout
@@ -138,7 +138,7 @@ class _Task:
                 if known is None:
                     events = [p.trace.events[: p.length] for p in case.paths]
                     layout = Layout(self.scene, events, case.links, case.open)
-                    known = layout, static_evaluator(self.model, layout)
+                    known = layout, precomputed_evaluator(self.model, layout)
                     layouts = {shape: known}  # only meetings of the same paths come again
                 self._search(case, *known, domains)
 
@@ -225,9 +225,9 @@ class _Task:
     def _flags_known(self) -> bool:
         return {f.name for f in self.rules.flags} <= self.result.flags
 
-    def _search(self, case: _Case, layout: Layout, static: Evaluator[int, int], domains: Domains | None) -> None:
+    def _search(self, case: _Case, layout: Layout, precomputed: Evaluator[int, int], domains: Domains | None) -> None:
         phases = phase_relations(layout, case.meeting.phases, case.meeting.order)
-        judge = Judge(self.rules, layout, static, phases, self.readings.transitive, self.limits.check)
+        judge = Judge(self.rules, layout, precomputed, phases, self.readings.transitive, self.limits.check)
         finals = Finals(self.test, layout, self.wanted, self.readings.tear)
 
         def worthwhile(partial: Candidate, evaluator: Evaluator[int, int]) -> bool:

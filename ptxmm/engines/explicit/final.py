@@ -17,7 +17,7 @@ from ptxmm.events.explicit.relations.execution import Layout, initial_value
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.program.condition import MemoryTerm, Proposition, State, terms
 from ptxmm.program.shared.mbarriers import mbarriers
-from ptxmm.program.shared.undetermined import left_whole
+from ptxmm.program.shared.undetermined import untorn_finals
 from ptxmm.program.test import Test
 
 Completed = Mapping[tuple[str, int], int]
@@ -105,8 +105,8 @@ class Finals:
         wanted = tuple(wanted)
         known = mbarriers(test.threads, test.objects) if any(_is_word(test, t) for t in wanted) else frozenset()
         self._mbarriers = [t for t in wanted if t.key in known]
-        whole = left_whole(test) if tear else frozenset()
-        slots = choices(layout, lambda key: tear and key not in whole)
+        untorn = untorn_finals(test) if tear else frozenset()
+        slots = choices(layout, lambda key: tear and key not in untorn)
         self.pieces = {t: pieces(element(test, t), slots) for t in wanted if t.key not in known}
         self.slots: dict[Cell, tuple[int, ...]] = {}
         for parts in self.pieces.values():

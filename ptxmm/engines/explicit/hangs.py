@@ -2,7 +2,7 @@
 
 On the explicit side: paths of threads, meetings of barriers, reads-from and orders as in ``enumerate``. A thread that
 spins for ever is a thread of its own that ends (``spinning``); what its two last rounds read must be what it may read
-for ever (``steady``).
+for ever (``spin_fixpoint``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.explicit.candidates import Candidate, Candidates, Path
 from ptxmm.engines.explicit.orders import Judge, Rules, rules
-from ptxmm.engines.explicit.precomputed import static_evaluator
-from ptxmm.engines.explicit.prefixes import Run, held, idles, stops, whole
-from ptxmm.engines.explicit.spin_fixpoint import Steady
+from ptxmm.engines.explicit.precomputed import precomputed_evaluator
+from ptxmm.engines.explicit.prefixes import Run, complete_run, held, idles, stops
+from ptxmm.engines.explicit.spin_fixpoint import SpinFixpoint
 from ptxmm.engines.fairness import Fairness, State, may_starve
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Span
@@ -39,7 +39,7 @@ from ptxmm.events.explicit.values.node import leaves_of
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.control import BARRIERS
 from ptxmm.program.shared.convergence import sites
-from ptxmm.program.shared.spinning import loops, plain, spinning
+from ptxmm.program.shared.spinning import loops, spinning, without_counters
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Atomic, CtaRank, Mapa, Source, WarpExchange
 
@@ -61,8 +61,8 @@ class Hang(Struct, frozen=True):
     ``test``: the program it is an execution of, in which threads that spin are ``spinning``. ``runs`` and ``states`` by
     thread; ``paths``: what of the runs is executed. ``values``: by the numbers of events in ``layout``; ``sources``:
     the writes that each read takes bytes from; ``base`` and ``evaluator``: the values of all relations. ``missed``: the
-    pairs of steady reads and the writes that they may fail to see for ever. ``writers``: the instructions of the
-    original program that may write, or arrive, somewhere: thread, pc, object, offset, size.
+    pairs of reads of these rounds and the writes that they may fail to see for ever. ``writers``: the instructions of
+    the original program that may write, or arrive, somewhere: thread, pc, object, offset, size.
     """
 
     test: Test
@@ -136,7 +136,7 @@ class _Hunt:
     """One search."""
 
     def __init__(self, test: Test, model: Model, limits: Limits, fairness: Fairness, visibility: Visibility) -> None:
-        self.test = replace(test, threads=tuple(map(plain, test.threads)))
+        self.test = replace(test, threads=tuple(map(without_counters, test.threads)))
         self.model = model
         self.limits = limits
         self.fairness = fairness
@@ -175,7 +175,7 @@ class _Hunt:
             self.writers |= {w for trace in mine for e in trace.events for w in _written(t, e)}
             runs = _Runs()
             around = loops(self.test.threads[t])
-            found_here = [whole(x, "ends" if x.end == "end" else "cut") for x in mine if x.end in ("end", "cut")]
+            found_here = [complete_run(x, "ends" if x.end == "end" else "cut") for x in mine if x.end in ("end", "cut")]
             for run in (*found_here, *self._spins(t)):
                 if not idles(run, around):
                     runs.add(run)
@@ -193,7 +193,7 @@ class _Hunt:
         """The runs of thread ``t`` that spin for ever in one of its loops."""
         thread = self.test.threads[t]
         for loop in loops(thread):
-            if not loop.steady:
+            if not loop.may_repeat:
                 continue
             simple = not loop.again and not loop.carried and not _may_write(thread.body[pc] for pc in loop.body)
             for arrival in range(1, 2 if simple else self.limits.unroll + 2):
@@ -203,8 +203,8 @@ class _Hunt:
                 changed[t] = spin.thread
                 program = programs(replace(self.test, threads=tuple(changed)), self.readings)[t]
                 for trace in traces(program, self.domains, self.limits.unroll, self.readings, self.limits.check):
-                    run = whole(trace, "spins", spin)
-                    if trace.end == "end" and run.steady:
+                    run = complete_run(trace, "spins", spin)
+                    if trace.end == "end" and run.is_fixpoint:
                         yield run
 
     # Choices.
@@ -285,17 +285,17 @@ class _Hunt:
     def _search(self, case: _Case) -> bool:
         """Whether ``case`` has an execution; then the answer has it."""
         layout = Layout(Scene(case.test), [p.trace.events[: p.length] for p in case.paths], case.links)
-        static = static_evaluator(self.model, layout, flags=False)
+        precomputed = precomputed_evaluator(self.model, layout, flags=False)
         phases = phase_relations(layout, case.meeting.phases, case.meeting.order)
-        judge = Judge(self.rules, layout, static, phases, self.readings.transitive, self.limits.check)
-        visible = self._visible(layout, static)
-        steady = Steady(layout, case.runs, case.states, visible)
+        judge = Judge(self.rules, layout, precomputed, phases, self.readings.transitive, self.limits.check)
+        visible = self._visible(layout, precomputed)
+        fixpoint = SpinFixpoint(layout, case.runs, case.states, visible)
         cut = "cut" in case.states
-        if not cut and not steady.waits_for_ever(case.meeting):
+        if not cut and not fixpoint.waits_for_ever(case.meeting):
             return False
 
         def worthwhile(partial: Candidate, evaluator: Evaluator[int, int]) -> bool:
-            return not steady.droppable(partial) if cut else steady.possible(partial)
+            return not fixpoint.droppable(partial) if cut else fixpoint.possible(partial)
 
         # No read is more relevant than others: what they may not miss is known from the first one on.
         candidates = Candidates(
@@ -305,29 +305,29 @@ class _Hunt:
         if start is None:
             return False
         for candidate in candidates.search(start, set()):
-            if not worthwhile(candidate, static):
+            if not worthwhile(candidate, precomputed):
                 continue
             for fsc, co in judge.orders(candidate.rf):
                 if cut:
                     self.answer.bounded = True
                     return True
                 fr = layout.fr(candidate.rf, co)
-                if steady.holds(candidate, fr, fsc):
+                if fixpoint.holds(candidate, fr, fsc):
                     base = base_of(layout, candidate.rf, co, fsc, phases)
-                    evaluator = static.changed(WITNESS | PHASES, base)
+                    evaluator = precomputed.changed(WITNESS | PHASES, base)
                     self.answer.hang = Hang(
                         case.test, case.runs, case.states, case.paths, case.meeting, layout, tuple(candidate.values),
                         {r: tuple(dict.fromkeys(parts.values())) for r, parts in candidate.sources.items()},
-                        co, base, evaluator, tuple(steady.missed(fr)), frozenset(self.writers),
+                        co, base, evaluator, tuple(fixpoint.missed(fr)), frozenset(self.writers),
                     )  # fmt: skip
                     return True
         return False
 
-    def _visible(self, layout: Layout, static: Evaluator[int, int]) -> int:
+    def _visible(self, layout: Layout, precomputed: Evaluator[int, int]) -> int:
         if self.everything:
             universe = layout.algebra.universe()
             return layout.algebra.product(universe, universe)
-        return static.value("ms")
+        return precomputed.value("ms")
 
 
 def _alike(test: Test) -> list[list[int]]:

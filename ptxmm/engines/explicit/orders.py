@@ -104,7 +104,7 @@ class Judge:
         self,
         rules: Rules,
         layout: Layout,
-        static: Evaluator[int, int],
+        precomputed: Evaluator[int, int],
         phases: Mapping[str, int],
         transitive: bool,
         check: Callable[[], None],
@@ -116,7 +116,7 @@ class Judge:
         self._phases = phases
         self._transitive = transitive
         self._initial = layout.initial_order()
-        self._evaluator = static.changed(PHASES, base_of(layout, ReadsFrom(), 0, 0, phases))
+        self._evaluator = precomputed.changed(PHASES, base_of(layout, ReadsFrom(), 0, 0, phases))
         self._pairs = fence_sc_pairs(layout) if rules.uses_fsc else []
         self._allowed_co = self._initial | self._algebra.relation(
             pair for a, b in overlapping_writes(layout) for pair in ((a, b), (b, a))

@@ -9,7 +9,7 @@ from ptxmm.events.explicit.relations.base import base_of
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom
 
 
-def static_evaluator(model: Model, layout: Layout, *, flags: bool = True) -> Evaluator[int, int]:
+def precomputed_evaluator(model: Model, layout: Layout, *, flags: bool = True) -> Evaluator[int, int]:
     """An evaluator of ``model`` in which nothing is read, ordered or synchronized yet, and that has the values of what
     stays the same; ``flags``: of the model's flags too."""
     base = base_of(layout, ReadsFrom(), 0, 0, {})

@@ -26,7 +26,7 @@ class Run(Struct, frozen=True):
     spin: Spinning | None = None
 
     @property
-    def steady(self) -> bool:
+    def is_fixpoint(self) -> bool:
         """Whether the two last rounds of a run that spins look at the same in the same order, and do nothing else."""
         spin, trace = self.spin, self.trace
         if spin is None or trace.registers[SPINS].value != 1 or trace.outside is not None:
@@ -107,7 +107,7 @@ def plainly_repeats(loop: Loop, found: Sequence[Loop]) -> bool:
     return apart and not loop.carried and not loop.again
 
 
-def whole(trace: Trace, state: State, spin: Spinning | None = None) -> Run:
+def complete_run(trace: Trace, state: State, spin: Spinning | None = None) -> Run:
     """The run of all of ``trace``. A thread that spins has no end that others could wait for."""
     events = trace.events
     length = len(events)

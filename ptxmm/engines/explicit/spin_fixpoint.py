@@ -17,33 +17,33 @@ _Bytes = tuple[Cell, int, int]
 """A part of a read: the cell it is in, its first byte, and how many bytes it has."""
 
 
-class Steady:
+class SpinFixpoint:
     """The rounds of one choice of runs, and what must hold of them if they go on like that for ever.
 
-    ``pairs``: the reads of the first rounds with those of the second; ``silent``: the writes of these rounds, each with
-    the read that it belongs to. ``visible``: the pairs of reads and writes such that the read can't miss the write for
-    ever.
+    ``paired_reads``: the reads of the first rounds with those of the second; ``idempotent``: the writes of these
+    rounds, each with the read that it belongs to. ``visible``: the pairs of reads and writes such that the read
+    can't miss the write for ever.
     """
 
-    __slots__ = ("_cut", "_fences", "_layout", "_quiet", "_runs", "_visible", "pairs", "silent")
+    __slots__ = ("_cut", "_fences", "_layout", "_quiet", "_runs", "_visible", "idempotent", "paired_reads")
 
     def __init__(self, layout: Layout, runs: Sequence[Run], states: Sequence[State], visible: int) -> None:
         self._layout = layout
         self._runs = [run for run, state in zip(runs, states, strict=True) if state == "spins"]
         self._visible = visible
-        self.pairs: list[tuple[int, int]] = []
-        self.silent: dict[int, int] = {}
+        self.paired_reads: list[tuple[int, int]] = []
+        self.idempotent: dict[int, int] = {}
         self._fences: list[tuple[set[int], set[int]]] = []
         numbers = layout.numbers
         for run in self._runs:
             first, second = run.rounds()
-            self.pairs += [
+            self.paired_reads += [
                 (numbers[a.id, "R"], numbers[b.id, "R"]) for a, b in zip(first, second, strict=True) if a.kind == "R"
             ]
-            self.silent |= {numbers[e.id, "W"]: numbers[e.id, "R"] for e in (*first, *second) if e.kind == "W"}
+            self.idempotent |= {numbers[e.id, "W"]: numbers[e.id, "R"] for e in (*first, *second) if e.kind == "W"}
             fences = [{numbers[e.id, "F"] for e in events if e.kind == "F"} for events in (first, second)]
             self._fences.append((fences[0], fences[1]))
-        self._quiet = sum(1 << w for w in self.silent)
+        self._quiet = sum(1 << w for w in self.idempotent)
         self._cut = [
             (run, loop)
             for run, state in zip(runs, states, strict=True)
@@ -54,17 +54,17 @@ class Steady:
     def possible(self, candidate: Candidate) -> bool:
         """Whether ``candidate``, as far as it is known, may read the same in both rounds, and change nothing."""
         values = candidate.values
-        for a, b in self.pairs:
+        for a, b in self.paired_reads:
             mine, theirs = self._sources(candidate, a), self._sources(candidate, b)
             for part, w in mine.items():
                 other = theirs.get(part)
-                if other is not None and other != w and other not in self.silent:
+                if other is not None and other != w and other not in self.idempotent:
                     return False
             if self._misses(candidate, a, mine) or self._misses(candidate, b, theirs):
                 return False
             if values[a] is not None and values[b] is not None and values[a] != values[b]:
                 return False
-        return all(values[w] is None or values[r] is None or values[w] == values[r] for w, r in self.silent.items())
+        return all(values[w] is None or values[r] is None or values[w] == values[r] for w, r in self.idempotent.items())
 
     def _sources(self, candidate: Candidate, read: int) -> dict[_Bytes, int]:
         """The write that each part of ``read`` is known to come from; where only its value is known, none."""
@@ -86,17 +86,17 @@ class Steady:
         algebra = self._layout.algebra
         if not self.possible(candidate):
             return False
-        for r in (r for pair in self.pairs for r in pair):
+        for r in (r for pair in self.paired_reads for r in pair):
             if algebra.successors(fr, r) & algebra.successors(self._visible, r) & ~self._quiet:
                 return False
         return not fsc or self._after_all(fsc)
 
     def missed(self, fr: int) -> Iterator[tuple[int, int]]:
         """Each read of the last rounds with the writes that come after what it reads, and that it does not see."""
-        for _, r in self.pairs:
+        for _, r in self.paired_reads:
             later = self._layout.algebra.successors(fr, r)
             for w in range(self._layout.initial_first):
-                if later >> w & 1 and w not in self.silent:
+                if later >> w & 1 and w not in self.idempotent:
                     yield r, w
 
     def _after_all(self, fsc: int) -> bool:
@@ -142,17 +142,17 @@ class Steady:
             for event in run.trace.events:
                 if event.id.instruction not in loop.body or event.kind == "MBP":
                     continue
-                silent = event.kind in ("R", "F")
+                idempotent = event.kind in ("R", "F")
                 if event.kind == "W":
                     w, r = (self._layout.numbers.get((event.id, kind)) for kind in ("W", "R"))
-                    silent = (
+                    idempotent = (
                         w is not None
                         and r is not None
                         and values[w] is not None
                         and values[w] == values[r]
                         and self._uniform(w)
                     )
-                rounds[event.id.round] = rounds.get(event.id.round, True) and silent
+                rounds[event.id.round] = rounds.get(event.id.round, True) and idempotent
             if any(rounds.values()):
                 return True
         return False

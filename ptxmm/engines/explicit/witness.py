@@ -16,7 +16,7 @@ from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.explicit.candidates import Path, executed
 from ptxmm.engines.explicit.final import Finals, memory_terms
 from ptxmm.engines.explicit.orders import overlapping_writes
-from ptxmm.engines.explicit.precomputed import static_evaluator
+from ptxmm.engines.explicit.precomputed import precomputed_evaluator
 from ptxmm.engines.explicit.prefixes import awaited
 from ptxmm.engines.result import Observed, Source, Witness
 from ptxmm.events.explicit import barriers
@@ -43,7 +43,7 @@ class Unconfirmed(Exception):
 
 
 class _Known(Struct):
-    """What is kept of a choice of paths: its layout, an evaluator with the static values, final cells."""
+    """What is kept of a choice of paths: its layout, an evaluator with the precomputed values, final cells."""
 
     layout: Layout
     evaluator: Evaluator[int, int]
@@ -180,7 +180,7 @@ class Confirmer:
         known = self._known.get(key)
         if known is None:
             layout = Layout(self._scene, threads, links, open_)
-            evaluator = static_evaluator(self._model, layout, flags=False)
+            evaluator = precomputed_evaluator(self._model, layout, flags=False)
             known = self._known[key] = _Known(layout, evaluator, makes_values(layout), {})
         return known
 
@@ -333,8 +333,8 @@ class Confirmer:
 
 def _ends(path: Path, meeting: Meeting) -> bool:
     """Whether a thread reaches its end."""
-    whole = path.length == len(path.trace.events) and path.trace.thread not in meeting.waiting
-    return whole and path.trace.end == "end"
+    complete = path.length == len(path.trace.events) and path.trace.thread not in meeting.waiting
+    return complete and path.trace.end == "end"
 
 
 def _last_writes(layout: Layout, finals: Finals, co: int, observed: Observed, witness: Witness) -> dict[Cell, int]:

@@ -18,7 +18,7 @@ from ptxmm.engines.symbolic.problem import Problem
 from ptxmm.program.condition import RegisterTerm
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.convergence import gathers
-from ptxmm.program.shared.spinning import SPINS, Spinning, loops, plain, spinning
+from ptxmm.program.shared.spinning import SPINS, Spinning, loops, spinning, without_counters
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import FAMILIES, Atomic, Type
 from ptxmm.relations.formula import Formula
@@ -46,7 +46,7 @@ def may_hang(test: Test, model: Model, limits: Limits, everything: bool) -> bool
     ``everything``: a read that is repeated for ever sees all writes in the end, not only those that are morally strong
     with it. Raises ``Timeout`` and what building the problem raises.
     """
-    base = replace(test, threads=tuple(map(plain, test.threads)))
+    base = replace(test, threads=tuple(map(without_counters, test.threads)))
     choices = [[None, *_spins(base, t, limits.unroll)] for t in range(len(base.threads))]
     for spins in product(*choices):
         limits.check()
@@ -58,7 +58,7 @@ def may_hang(test: Test, model: Model, limits: Limits, everything: bool) -> bool
 def _spins(test: Test, t: int, unroll: int) -> Iterator[Spinning]:
     thread = test.threads[t]
     for loop in loops(thread):
-        if loop.steady:
+        if loop.may_repeat:
             alike = not loop.again and not loop.carried
             writes = any(isinstance(thread.body[pc], Atomic) for pc in loop.body)
             for arrival in range(1, 2 if alike and not writes else unroll + 2):
@@ -88,7 +88,7 @@ class _Rounds:
     def __init__(self, problem: Problem, spins: _Spins, everything: bool) -> None:
         self.problem = problem
         self.everything = everything
-        self.pairs: list[tuple[int, int]] = []
+        self.paired_reads: list[tuple[int, int]] = []
         self.reads: list[int] = []
         self.writes: list[tuple[int, int]] = []
         self.fences: list[tuple[int, int, bool]] = []  # number, thread, of the second round
@@ -103,7 +103,7 @@ class _Rounds:
             self.reads += [e.number for e in mine if e.kind == "R"]
             self.writes += [(e.number, r) for e in mine if e.kind == "W" for r in by_id.get((e.id, "R"), ())]
             self.fences += [(e.number, t, e.id.instruction in spin.second) for e in mine if e.kind == "F"]
-            self.pairs += [
+            self.paired_reads += [
                 (a.number, b.number)
                 for a in mine
                 for b in mine
@@ -123,12 +123,12 @@ class _Rounds:
     def _alike(self) -> Iterator[Formula]:
         """Both rounds read the same from the same writes (or from one of a round, that wrote back what it read)."""
         formulas, program = self.problem.formulas, self.problem.program
-        silent = {w for w, _ in self.writes}
-        for a, b in self.pairs:
+        idempotent = {w for w, _ in self.writes}
+        for a, b in self.paired_reads:
             both = formulas.both(program.presence[a], program.presence[b])
             for readers in program.rf.values():
                 for w, taken in readers.get(b, {}).items():
-                    if w not in silent:
+                    if w not in idempotent:
                         first = readers.get(a, {}).get(w)
                         same = -both if first is None else formulas.either(-both, first)
                         yield formulas.either(-taken, same)
@@ -153,10 +153,10 @@ class _Rounds:
         algebra = problem.program.algebra
         fr = problem.base.relation("fr")
         strong = None if self.everything else problem.evaluator.value("ms")
-        silent = {w for w, _ in self.writes}
+        idempotent = {w for w, _ in self.writes}
         for r in self.reads:
             for event in problem.program.events:
-                if event.kind == "W" and event.number not in silent:
+                if event.kind == "W" and event.number not in idempotent:
                     missed = algebra.get(fr, r, event.number)
                     if isinstance(strong, Relation):
                         missed = formulas.both(missed, algebra.get(strong, r, event.number))

@@ -250,11 +250,11 @@ class Problem:
             if value(selector):
                 phases.update(scenario.phases)
                 values.update(scenario.tokens)
-                values.update((s.id, int(s.outcome)) for s in scenario.arrivals if s.outcome is not None)
-                deadlocked |= {i.thread for i in scenario.stuck}
-                misuse = misuse or scenario.undefined is not None
-                if scenario.undefined is not None:  # whatever a misused operation returns
-                    values.update((i, 0) for i in scenario.stuck if self._returns(i) and i not in values)
+                values.update((s.id, int(s.outcome)) for s in scenario.steps if s.outcome is not None)
+                deadlocked |= {i.thread for i in scenario.waiting}
+                misuse = misuse or scenario.misuse is not None
+                if scenario.misuse is not None:  # whatever a misused operation returns
+                    values.update((i, 0) for i in scenario.waiting if self._returns(i) and i not in values)
                 order += scenario.order
         return Witness(
             values,
@@ -310,9 +310,9 @@ def _program(
     that has not been shown impossible.
     """
     axioms = rule(model) if reading.tear else None
-    whole: frozenset[str] | None = None
+    untorn: frozenset[str] | None = None
     while True:
-        kept = whole
+        kept = untorn
         program = build(
             test,
             observed,
@@ -324,8 +324,8 @@ def _program(
         evaluator: Evaluator[EventSet, Relation] = Evaluator(model, program.algebra, base, _absent(base))
         if axioms is None or not program.torn:
             return program, base, evaluator
-        whole = never_torn(program, base, evaluator, axioms, program.torn)
-        if whole == program.torn:
+        untorn = never_torn(program, base, evaluator, axioms, program.torn)
+        if untorn == program.torn:
             return program, base, evaluator
 
 

@@ -22,7 +22,7 @@ from ptxmm.program.identity import EventId
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import BARRIERS, SPINS, around, control_flow, exits_matter
 from ptxmm.program.shared.convergence import gathers, sites
-from ptxmm.program.shared.idempotent import silent
+from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import opaque
 from ptxmm.program.shared.refusals import UNDECIDABLE, refused
 from ptxmm.program.test import Test
@@ -42,7 +42,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
     api, exits = _has_api(test), exits_matter(test)
     where = places(test)
     hidden = opaque(test.threads, test.objects)
-    quiet = silent(test)
+    idempotent = idempotent_atomics(test)
     aligned = sites(test)
     found = []
     for i, t in enumerate(test.threads):
@@ -52,7 +52,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
             for u, other in enumerate(where)
             if other.cta == where[i].cta
         )
-        flow = control_flow(t, quiet[i], readings.essential)
+        flow = control_flow(t, idempotent[i], readings.essential)
         products = any(isinstance(op, ops.Wgmma) for op in t.body)
         around_ = around(t)
         found.append(
@@ -327,7 +327,7 @@ def _jump(machine: Machine, op: ops.Branch | ops.Exit) -> bool:
 
 
 def _wrote(machine: Machine, since: int) -> bool:
-    """Whether the thread has written since a step, other than back what it read (``program.silent``)."""
+    """Whether the thread has written since a step, other than back what it read (``program.shared.idempotent``)."""
     if machine.last_write >= since:
         return True
     return any(machine.decide(changed, (0, 1)) != 0 for step, changed in machine.changes if step >= since)

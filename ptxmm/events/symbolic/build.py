@@ -24,7 +24,7 @@ from ptxmm.events.symbolic.values.possible import Possible, rounds
 from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.identity import TENSORMAP, EventId
 from ptxmm.program.shared.chunks import Chunks
-from ptxmm.program.shared.idempotent import silent
+from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.tensors import field_start
 from ptxmm.program.shared.undetermined import Place, readable
@@ -40,11 +40,11 @@ def build(
     observed: Iterable[Term],
     reading: Reading,
     check: Callable[[], None],
-    whole: Callable[[str], bool] = lambda key: False,
+    untorn: Callable[[str], bool] = lambda key: False,
 ) -> Program:
     """The program of ``test``, read as ``reading`` says.
 
-    ``whole``: the objects at which no read is torn although reads may be torn; those where it makes a difference are
+    ``untorn``: the objects at which no read is torn although reads may be torn; those where it makes a difference are
     ``torn`` in the result.
     ``observed``: the registers and memory elements whose final values matter. Raises ``PtxmmError`` for what is not
     modelled.
@@ -52,7 +52,7 @@ def build(
     terms = list(dict.fromkeys(observed))
     shown = {(t.thread, t.register) for t in terms if isinstance(t, RegisterTerm)}
     seen = readable(test, terms) if has_unknown(test) else None
-    machine, threads, found, torn = _execute(test, reading, shown, whole, seen, check)
+    machine, threads, found, torn = _execute(test, reading, shown, untorn, seen, check)
     refuse_noncoherent_loads(machine)
     formulas = machine.formulas
     cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
@@ -87,7 +87,7 @@ def _execute(
     test: Test,
     reading: Reading,
     shown: Collection[tuple[int, str]],
-    whole: Callable[[str], bool],
+    untorn: Callable[[str], bool],
     seen: set[Place] | None,
     check: Callable[[], None],
 ) -> tuple[Machine, list[ThreadEvents], list[Scenario], frozenset[str]]:
@@ -102,7 +102,8 @@ def _execute(
     chunks = _chunks(test, reading)
     shared = members(test)
     outlines = [
-        outline(thread, quiet, reading.values) for thread, quiet in zip(test.threads, silent(test), strict=True)
+        outline(thread, atomics, reading.values)
+        for thread, atomics in zip(test.threads, idempotent_atomics(test), strict=True)
     ]
     guarded = any(_guarded(op) for thread in test.threads for op in thread.body)
     while True:
@@ -125,7 +126,7 @@ def _execute(
                 torn[key] = {field_start(point - base) + base for point in torn[key]}
         torn = {k: inside for k, points in torn.items() if (inside := _inside_reads(machine, k, points, seen))}
         for key, points in torn.items():
-            if not whole(key):
+            if not untorn(key):
                 borders.setdefault(key, set()).update(points)
         grown = {key: points - set(assumed.borders.get(key, ())) for key, points in borders.items()}
         if any(grown.values()):
@@ -137,20 +138,20 @@ def _execute(
             assumed, executions = replace(assumed, borders=merged), 0
             continue
         if not any(t.barriers for t in threads):
-            return machine, threads, [], frozenset(filter(whole, torn))
+            return machine, threads, [], frozenset(filter(untorn, torn))
         found = scenarios(test, machine.formulas, threads, check, reading.ordered)
         met = [(found, Exchanges(shared, machine.formulas, threads))]
         if guarded and free.freed and _values_matter(threads):
             # Whom a thread meets may owe its value to what a thread does that reads it, as a write may.
             met.append((scenarios(test, free.formulas, freely, check), Exchanges(shared, free.formulas, freely)))
-        stuck = assumed.stuck.union(*(s.stuck for s in found))
+        waiting = assumed.waiting.union(*(s.waiting for s in found))
         tokens = _tokens(assumed, [scenario for known, _ in met for scenario in known])
         # A value goes through each step once at most, so that all are known after as many turns as there are steps.
         results = _results(assumed, met) if turns <= max(len(e.steps) for _, e in met) else assumed.results
         turns += results != assumed.results
-        if (stuck, tokens, results) == (assumed.stuck, assumed.tokens, assumed.results):
-            return machine, threads, found, frozenset(filter(whole, torn))
-        assumed, executions = replace(assumed, stuck=stuck, tokens=tokens, results=results), 0
+        if (waiting, tokens, results) == (assumed.waiting, assumed.tokens, assumed.results):
+            return machine, threads, found, frozenset(filter(untorn, torn))
+        assumed, executions = replace(assumed, waiting=waiting, tokens=tokens, results=results), 0
 
 
 def _values_matter(threads: list[ThreadEvents]) -> bool:

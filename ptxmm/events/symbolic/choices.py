@@ -60,11 +60,11 @@ def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None
         program.at_most_one(selectors)
         program.constraints += [formulas.either(-s, c) for s, c in zip(selectors, conditions, strict=True)]
     for scenario, selector in program.scenarios:
-        if scenario.undefined is not None:
-            program.undefined.append((selector, scenario.undefined))
-    misuse = [s for scenario, s in program.scenarios if scenario.undefined is not None]
+        if scenario.misuse is not None:
+            program.undefined.append((selector, scenario.misuse))
+    misuse = [s for scenario, s in program.scenarios if scenario.misuse is not None]
     for index, thread in enumerate(threads):
-        waits = [s for scenario, s in program.scenarios if any(i.thread == index for i in scenario.stuck)]
+        waits = [s for scenario, s in program.scenarios if any(i.thread == index for i in scenario.waiting)]
         program.constraints.append(formulas.any([thread.completed, thread.cut, thread.spun, *waits, *misuse]))
         for event in thread.barriers:
             if event.tokens is not None and len(event.tokens) > 1:
@@ -75,7 +75,7 @@ def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formul
     """What a scenario asks of paths, operand values, and what waits and arrivals return."""
     formulas = program.formulas
     happens: dict[tuple[EventId, str], Formula] = {}
-    arrivals = {(a.id, a.kind): a for a in scenario.arrivals}
+    arrivals = {(a.id, a.kind): a for a in scenario.steps}
     tokens = dict(scenario.tokens)
     parts: list[Formula] = []
     for index in scenario.threads:
@@ -87,12 +87,12 @@ def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formul
                 when = matches(formulas, event, arrival)
                 passes = machine.passes.get((event.id, event.number))
                 if passes is not None:
-                    parts.append(formulas.either(-when, -passes if event.id in scenario.stuck else passes))
+                    parts.append(formulas.either(-when, -passes if event.id in scenario.waiting else passes))
                 if event.tokens is not None and event.id in tokens:
                     parts.append(formulas.either(-when, event.tokens.get(tokens[event.id], FALSE)))
             happens[key] = formulas.either(happens.get(key, FALSE), when)
     parts += [when if key in arrivals else -when for key, when in happens.items()]
-    waiting = {id_.thread for id_ in scenario.stuck}
+    waiting = {id_.thread for id_ in scenario.waiting}
     for index in scenario.threads - waiting:
         thread = program.threads[index]
         lost = formulas.both(-thread.completed, -thread.cut)

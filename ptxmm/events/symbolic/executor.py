@@ -28,14 +28,14 @@ class Executor:
     the instructions that the threads of its warp execute together, as in ``convergence.sites``."""
 
     def __init__(
-        self, machine: Machine, index: int, thread: Thread, headers: Collection[int], silent: Collection[int] = ()
+        self, machine: Machine, index: int, thread: Thread, headers: Collection[int], idempotent: Collection[int] = ()
     ) -> None:
         self.machine = machine
         self.formulas = machine.formulas
         self.index = index
         self.thread = thread
         self.headers = headers
-        self.silent = silent
+        self.idempotent = idempotent
         self.aligned = machine.aligned[index]
         self.barriers: list[SyncEvent] = []
         self.stopped: list[tuple[Formula, Mapping[str, Value]]] = []
@@ -295,7 +295,7 @@ class Executor:
 
     def passes(self, state: State, step: SyncEvent) -> Formula:
         """When the thread goes on after ``step``, which may block it or be undefined; its path ends there otherwise."""
-        if step.id not in self.machine.stuck:
+        if step.id not in self.machine.waiting:
             return step.presence
         passes = self.formulas.variable()
         self.machine.passes[step.id, step.number] = passes

@@ -34,13 +34,13 @@ Queue = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 class Assumed(Struct, frozen=True):
     """What an execution of the program supposes, until later executions know better.
 
-    ``borders``: for an object whose accesses are divided, the offsets where. ``stuck``: the steps at which a thread may
-    wait for ever. ``tokens``: for each mbarrier arrival the states that it may return. ``results``: for each step that
-    gets a value from other threads those that it may get, with their support.
+    ``borders``: for an object whose accesses are divided, the offsets where. ``waiting``: the steps at which a thread
+    may wait for ever. ``tokens``: for each mbarrier arrival the states that it may return. ``results``: for each step
+    that gets a value from other threads those that it may get, with their support.
     """
 
     borders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    stuck: frozenset[EventId] = frozenset()
+    waiting: frozenset[EventId] = frozenset()
     tokens: Mapping[EventId, tuple[int, ...]] = field(default_factory=dict)
     results: Mapping[EventId, Mapping[int, int]] = field(default_factory=dict)
 
@@ -126,7 +126,7 @@ class Machine:
         self.possible = possible
         self.free = free
         self.borders = assumed.borders
-        self.stuck = assumed.stuck
+        self.waiting = assumed.waiting
         self.tokens = assumed.tokens
         self.results = assumed.results
         self.chunks = chunks

@@ -77,7 +77,7 @@ class Program(Struct):
     @property
     def finished(self) -> Formula:
         """When every thread reaches its end."""
-        stuck = [-s for scenario, s in self.scenarios if scenario.stuck]
+        stuck = [-s for scenario, s in self.scenarios if scenario.waiting]
         return self.formulas.all([*(t.completed for t in self.threads), *stuck])
 
     @property
@@ -132,7 +132,7 @@ class Program(Struct):
     def deadlock(self) -> Formula:
         """When some thread waits for ever at a barrier although no other was cut by the bound or spins."""
         formulas = self.formulas
-        waits = formulas.any([s for scenario, s in self.scenarios if scenario.stuck])
+        waits = formulas.any([s for scenario, s in self.scenarios if scenario.waiting])
         rest = [-f for t in self.threads for f in (t.cut, t.spun)] + [-f for f, _ in self.undefined]
         return formulas.all([waits, *rest])
 
@@ -166,7 +166,7 @@ class Program(Struct):
         arms = [
             (selector, only(dict(scenario.completed).get(mbarrier, 0)))
             for scenario, selector in self.scenarios
-            if scenario.group in own and scenario.undefined is None and not scenario.stuck
+            if scenario.group in own and scenario.misuse is None and not scenario.waiting
         ]
         if len(arms) <= 1:
             return arms[0][1] if arms else only(0)

@@ -42,9 +42,9 @@ class Outline(Struct, frozen=True):
     idle: frozenset[int]
 
 
-def outline(thread: Thread, silent: frozenset[int], values: bool) -> Outline:
-    """The outline of ``thread``; ``silent`` and ``values`` as in ``control_flow``."""
-    flow = control_flow(thread, silent, values)
+def outline(thread: Thread, idempotent: frozenset[int], values: bool) -> Outline:
+    """The outline of ``thread``; ``idempotent`` and ``values`` as in ``control_flow``."""
+    flow = control_flow(thread, idempotent, values)
     splits = any(isinstance(op, AsyncCommit) and op.guard is not None for op in thread.body)
     operands = live_operands(thread) if flow.join or flow.backward or splits else []
     idle = frozenset(pc for pc, header in flow.spin.items() if _idle(thread, header, pc))
@@ -85,7 +85,7 @@ class _Run:
         self.around = known.around
         self.component = known.component
         self.headers = set(self.flow.spin.values())
-        self.executor = Executor(machine, index, self.thread, self.headers, self.flow.silent)
+        self.executor = Executor(machine, index, self.thread, self.headers, self.flow.idempotent)
         self.operands = known.operands
         self.idle = known.idle
         self.products = registers(self.thread.body)

@@ -66,7 +66,7 @@ class ControlFlow(Struct, frozen=True):
     ``assigned``: for the same pcs, the registers written on some path from it to its join.
     ``backward``: the branches whose target is not after them, reachable or not.
     ``spin``: for each backward branch that closes a spin loop (see ``control_flow``), the header of that loop.
-    ``silent``: atomics in these loops that count as writes only where they change what they read.
+    ``idempotent``: atomics in these loops that count as writes only where they change what they read.
     ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
     ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
     ``twins``, ``same``: under dep=value what is the same whichever way a branch goes (see ``Alike``).
@@ -76,7 +76,7 @@ class ControlFlow(Struct, frozen=True):
     assigned: dict[int, frozenset[str]]
     backward: frozenset[int]
     spin: dict[int, int]
-    silent: frozenset[int] = frozenset()
+    idempotent: frozenset[int] = frozenset()
     leaving: frozenset[int] = frozenset()
     skipping: frozenset[int] = frozenset()
     twins: Mapping[int, int] = field(default_factory=dict)
@@ -93,9 +93,10 @@ def exits_matter(test: Test) -> bool:
     return not test.dialect and any(isinstance(op, BARRIERS) for thread in test.threads for op in thread.body)
 
 
-def control_flow(thread: Thread, silent: frozenset[int] = frozenset(), values: bool = False) -> ControlFlow:
-    """The control flow of ``thread``; it raises nothing, whatever the branches look like. ``silent``: its atomics that
-    may be left out where they write back what they read (see ``program.silent``); ``values``: under dep=value.
+def control_flow(thread: Thread, idempotent: frozenset[int] = frozenset(), values: bool = False) -> ControlFlow:
+    """The control flow of ``thread``; it raises nothing, whatever the branches look like. ``idempotent``: its atomics
+    that may be left out where they write back what they read (see ``program.shared.idempotent``); ``values``: under
+    dep=value.
 
     A pc from which the end can't be reached (a loop without exit, and what leads only there) counts as if it might
     fall through to the end, so that every pc has a post-dominator.
@@ -110,13 +111,13 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset(), values: b
     the natural loop of the edge (``h`` and every pc that reaches ``t`` without passing ``h``) has
 
     1. no instruction but those that read, order or compute (``_only_looks``): no store, no atomic but ``cas`` and
-       the ``silent`` ones, no barrier, no arrival, no copy; ``mbarrier.test_wait`` and ``try_wait`` are among those
+       the ``idempotent`` ones, no barrier, no arrival, no copy; ``mbarrier.test_wait`` and ``try_wait`` are among those
        that read;
     2. no register that is written in the loop and live on entry to ``h``, where all registers are live at the end
        of the thread, because the final state shows them. A predicated write does not end a live range.
 
     The engines then drop every execution that takes the branch at ``t`` more than ``SPINS`` times although no ``cas``
-    has succeeded, and no silent atomic has changed what it read, since the thread was last at ``h``. This loses no
+    has succeeded, and no idempotent atomic has changed what it read, since the thread was last at ``h``. This loses no
     final state and adds none:
 
     - It adds none, since it only drops executions.
@@ -124,7 +125,7 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset(), values: b
       back to ``h`` in which that did not happen. Since ``h`` dominates ``t``, and the part does not pass ``h`` in
       between, it lies within the natural loop (also if it contains whole rounds of an inner loop, and if other
       branches go back to ``h``: each of them ends a part of its own). So its events are reads, fences and waits of
-      mbarriers, by (1), and atomics that write what they read, which ``program.silent`` is about.
+      mbarriers, by (1), and atomics that write what they read, which ``program.shared.idempotent`` is about.
       Take them out. The thread is at ``h`` before and after; the registers that differ are written in the loop,
       so nobody reads them before they are written again, by (2), and the rest of the thread runs as before, with
       the same reads and the same final registers. No write and no barrier is lost, so all other threads and the
@@ -161,8 +162,8 @@ def control_flow(thread: Thread, silent: frozenset[int] = frozenset(), values: b
             if any(isinstance(body[i], BARRIERS) for i in region if i < len(body)):
                 skipping.add(pc)
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
-    spin = _spin_loops(thread, graph, backward, written, silent) if backward else {}
-    quiet = silent if spin else frozenset()
+    spin = _spin_loops(thread, graph, backward, written, idempotent) if backward else {}
+    quiet = idempotent if spin else frozenset()
     ways = alike(thread, graph, join) if values else Alike({}, {})
     return ControlFlow(join, assigned, backward, spin, quiet, frozenset(leaving), frozenset(skipping), *ways)
 
@@ -209,7 +210,7 @@ def _spin_loops(
     graph: Graph,
     backward: frozenset[int],
     written: list[frozenset[str]],
-    silent: frozenset[int],
+    idempotent: frozenset[int],
 ) -> dict[int, int]:
     """The backward branches that close a spin loop, with the loop's header (see ``control_flow``)."""
     body = thread.body
@@ -222,7 +223,7 @@ def _spin_loops(
         if not dominates(dominator, op.target, pc):
             continue
         loop = natural_loop(graph, op.target, pc)
-        if not all(i in silent or _only_looks(body[i]) for i in loop):
+        if not all(i in idempotent or _only_looks(body[i]) for i in loop):
             continue
         if not any(entering[op.target] & written[i] for i in loop):
             spin[pc] = op.target

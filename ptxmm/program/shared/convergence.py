@@ -70,7 +70,7 @@ def sites(test: Test) -> tuple[dict[int, str], ...]:
     qualifiers and constants; registers and addresses have names of their own in each thread.
     """
     named = Counter(t.placement for t in test.threads if t.placement.warp is not None and t.placement.cta is not None)
-    beside = others(test)
+    beside = warpgroup_mates(test)
     found: list[dict[int, str]] = []
     for thread, rest in zip(test.threads, beside, strict=True):
         if test.dialect or thread.placement.host or not (named[thread.placement] > 1 or rest):
@@ -81,7 +81,7 @@ def sites(test: Test) -> tuple[dict[int, str], ...]:
     return tuple(found)
 
 
-def others(test: Test) -> tuple[tuple[int, ...], ...]:
+def warpgroup_mates(test: Test) -> tuple[tuple[int, ...], ...]:
     """The threads of the other warps of the warpgroup of each thread, in a kernel with instructions of warpgroups. The
     warps of a litmus test have names, but no ranks."""
     groups: dict[object, list[tuple[int, int]]] = {}

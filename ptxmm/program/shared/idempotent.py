@@ -32,7 +32,7 @@ _NEVER = ("cas",)
 Range = tuple[str, int, int]
 
 
-def silent(test: Test) -> tuple[frozenset[int], ...]:
+def idempotent_atomics(test: Test) -> tuple[frozenset[int], ...]:
     """For each thread the indices of its atomics that may be left out where they write back what they read."""
     if not any(isinstance(op, Atomic) and op.op not in _NEVER for thread in test.threads for op in thread.body):
         return (frozenset(),) * len(test.threads)

@@ -25,7 +25,7 @@ def held(test: Test, direct: bool) -> Iterator[Test]:
     grids = sorted({(t.placement.gpu, t.placement.grid) for t in test.threads if not t.placement.host})
     for gpu, grid in grids:
         endless = {grid}
-        silent: set[int] = set()
+        untriggered: set[int] = set()
         threads = list(test.threads)
         stopped = set()
         for number in (n for g, n in grids if g == gpu and n > grid):
@@ -33,13 +33,13 @@ def held(test: Test, direct: bool) -> Iterator[Test]:
             for t, thread in enumerate(test.threads):
                 if _in(thread.placement, gpu, number):
                     waits = not endless.isdisjoint(before[-1:] if direct else before)
-                    begins = thread.placement.overlap and before[-1] not in silent
+                    begins = thread.placement.overlap and before[-1] not in untriggered
                     threads[t] = _held(thread, begins, waits)
                     if threads[t] is not thread:
                         stopped.add(t)
                         endless.add(number)
                         if not (begins and _triggers(thread)):
-                            silent.add(number)
+                            untriggered.add(number)
         if stopped:
             yield _unfiltered(replace(test, threads=tuple(threads)), stopped)
 

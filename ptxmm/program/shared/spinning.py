@@ -44,7 +44,7 @@ SPINS = "%spins"
 _GATE, _ARRIVALS, _FIRST, _SECOND = "%gate", "%arrivals", "%first.", "%second."
 _U32 = Type("u", 32)
 
-_STEADY = (*COMPUTING, Load, Atomic, Fence, ProxyFence, TensormapFence, MbarrierInitFence, MbarrierWait, Branch, Exit)
+_ALIKE = (*COMPUTING, Load, Atomic, Fence, ProxyFence, TensormapFence, MbarrierInitFence, MbarrierWait, Branch, Exit)
 """Instructions of loops whose rounds may all be alike: those that look, and atomics that may write what they read."""
 
 
@@ -52,14 +52,14 @@ class Loop(Struct, frozen=True):
     """A natural loop: the pc of its ``header``, which dominates all of ``body``, the pcs of the loop (sorted).
 
     ``carried``: registers that a round may leave different for the next one, in a way that matters to what the thread
-    does. ``steady``: rounds may be alike for ever: they have no instruction but those that look, compute, or may write
-    back what they have read. ``again``: the thread may come to the loop a second time after it has left it.
+    does. ``may_repeat``: rounds may be alike for ever: they have no instruction but those that look, compute, or may
+    write back what they have read. ``again``: the thread may come to the loop a second time after it has left it.
     """
 
     header: int
     body: tuple[int, ...]
     carried: tuple[str, ...]
-    steady: bool
+    may_repeat: bool
     again: bool
 
 
@@ -85,7 +85,7 @@ class Spinning(Struct, frozen=True):
         return event._replace(instruction=self.origin[event.instruction])
 
 
-def plain(thread: Thread) -> Thread:
+def without_counters(thread: Thread) -> Thread:
     """``thread`` without what no memory access, barrier or branch depends on, and with all registers 0 at its end.
 
     Counters of rounds disappear, so that more loops are seen to be the same in every round. All pcs stay.
@@ -119,10 +119,10 @@ def loops(thread: Thread) -> tuple[Loop, ...]:
     for header, pcs in bodies.items():
         ops = [thread.body[pc] for pc in pcs]
         written = {name for op in ops for name, _ in definitions(op)}
-        steady = all(isinstance(op, _STEADY) or (isinstance(op, Multimem) and op.kind == "ld_reduce") for op in ops)
+        may_repeat = all(isinstance(op, _ALIKE) or (isinstance(op, Multimem) and op.kind == "ld_reduce") for op in ops)
         leaving = {target for pc in pcs for target in graph.after[pc]} - pcs
         again = header in reach(graph.after, leaving)
-        found.append(Loop(header, tuple(sorted(pcs)), tuple(sorted(written & needed[header])), steady, again))
+        found.append(Loop(header, tuple(sorted(pcs)), tuple(sorted(written & needed[header])), may_repeat, again))
     return tuple(sorted(found, key=lambda loop: (len(loop.body), loop.header)))
 
 

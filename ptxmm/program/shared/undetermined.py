@@ -85,7 +85,7 @@ def writers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> l
     return found
 
 
-def left_whole(test: Test) -> frozenset[str]:
+def untorn_finals(test: Test) -> frozenset[str]:
     """The physical objects whose final values are not torn although values may be: those that an instruction may write
     undetermined values to. Of which of these a byte is that remains tells nothing."""
     return frozenset(key for writer in writers(test.threads, test.objects) for key in writer.ranges)

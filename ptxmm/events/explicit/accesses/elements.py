@@ -88,7 +88,7 @@ def atomic(machine: Machine, op: Atomic) -> None:
             else:
                 ctrl = machine.control | control
                 machine.write(cells, new, addr, element.offset, lane=lane, stage=1, ctrl=ctrl)
-                if machine.pc in machine.program.control.silent:
+                if machine.pc in machine.program.control.idempotent:
                     changed = machine.expressions.operation("ne", element.type, new, old)
                     machine.changes.append((machine.step_count, changed))
                 else:

@@ -237,11 +237,11 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
         src, src_addr = machine.address(op.src, size, role="source", alignment=UNIT)
     this = issue(machine)
     targets = destinations(machine, op, dst, mbarrier, mask)
-    whole = src is not None and not wrong and all(t.sound(op) for t in targets)
-    sources = read_source(this, src, size, src_addr | sizes) if whole else []
-    if not whole:
+    defined = src is not None and not wrong and all(t.sound(op) for t in targets)
+    sources = read_source(this, src, size, src_addr | sizes) if defined else []
+    if not defined:
         machine.lose()
-    for operand, target in enumerate(targets if whole else (), 1):
+    for operand, target in enumerate(targets if defined else (), 1):
         assert target.spot is not None
         if op.reduction is None:
             copy_to(this, target.spot, operand, sources, size, dst_addr | sizes | masks)
@@ -251,7 +251,7 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
             name = "add.ftz" if op.reduction == "add" and type_.name == "f32" else op.reduction
             values = [(i, bytes_of(machine, sources, i, type_.bytes)) for i in range(0, size, type_.bytes)]
             _reduce(this, target.spot, operand, name, type_, values, dst_addr | sizes)
-    finish(this, op, size, targets, sizes | src_addr | dst_addr | barriers | masks, whole)
+    finish(this, op, size, targets, sizes | src_addr | dst_addr | barriers | masks, defined)
 
 
 def cta_mask(machine: Machine, op: BulkCopy) -> tuple[int | None, int]:
@@ -259,14 +259,14 @@ def cta_mask(machine: Machine, op: BulkCopy) -> tuple[int | None, int]:
     return (None, 0) if op.mask is None else machine.number(op.mask, Type("u", 16), "CTA mask of this copy")
 
 
-def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target], addr: int, whole: bool = True) -> None:
+def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target], addr: int, defined: bool = True) -> None:
     """The implicit proxy fences, and how the completion is told; ``addr`` as in ``complete``.
 
-    Not ``whole``: an operand has no meaning. Who waits for these bytes goes on all the same, as after an access outside
-    every object.
+    Not ``defined``: an operand has no meaning. Who waits for these bytes goes on all the same, as after an access
+    outside every object.
     """
     machine = this.machine
-    if not whole:
+    if not defined:
         for k, target in enumerate(targets):
             if target.mbarrier is not None:
                 complete(this, k, target.mbarrier, size, (), addr)

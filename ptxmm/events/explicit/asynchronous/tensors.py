@@ -22,7 +22,7 @@ from ptxmm.ptx.ops import BulkCopy, TensormapCopyFence, TensormapReplace, Type
 _S32 = Type("s", 32)
 
 
-class _Run(Struct, frozen=True):
+class _Row(Struct, frozen=True):
     """Elements of a box that lie in its tensor and one after the other in both memories: where they begin in the box
     and in global memory, and how many bytes they have."""
 
@@ -69,26 +69,26 @@ def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
         copies.finish(this, op, room, targets, addr | near_addr | barriers | masks, False)
         return
     local, near_addr = machine.address(near, tensor.size, role=side, alignment=UNIT)
-    places: list[tuple[_Run, Spot]] = []
-    rows = _runs(tensor, coordinates)
-    for run in rows:
-        far = machine.spot(run.address, run.size, role="tensor")
+    places: list[tuple[_Row, Spot]] = []
+    rows = _rows(tensor, coordinates)
+    for row in rows:
+        far = machine.spot(row.address, row.size, role="tensor")
         if far is not None:
-            places.append((run, far))
+            places.append((row, far))
     targets = copies.destinations(machine, op, local, mbarrier, mask)
-    whole = len(places) == len(rows) and all(t.sound(op) for t in targets)
-    if not whole:
+    defined = len(places) == len(rows) and all(t.sound(op) for t in targets)
+    if not defined:
         machine.lose()
     elif op.dst is None:
         _store(this, op, tensor, local, places, addr, near_addr)
     else:
         sources: Sources = []
-        for run, far in places:
-            sources += copies.read_source(this, far, run.size, addr, run.begin)
+        for row, far in places:
+            sources += copies.read_source(this, far, row.size, addr, row.begin)
         for number, target in enumerate(targets, 1):
             assert target.spot is not None
             copies.copy_to(this, target.spot, number, sources, tensor.size, addr | near_addr | masks)
-    copies.finish(this, op, tensor.size, targets, addr | near_addr | barriers | masks, whole)
+    copies.finish(this, op, tensor.size, targets, addr | near_addr | barriers | masks, defined)
 
 
 def _described(this: Pending, op: BulkCopy, spot: Spot, addr: int) -> tuple[Tensor | None, int]:
@@ -104,30 +104,30 @@ def _described(this: Pending, op: BulkCopy, spot: Spot, addr: int) -> tuple[Tens
     return found, content.reads
 
 
-def _runs(tensor: Tensor, coordinates: Sequence[int]) -> list[_Run]:
+def _rows(tensor: Tensor, coordinates: Sequence[int]) -> list[_Row]:
     """The elements of the box at ``coordinates`` that lie in the tensor, in the order of the box, adjacent ones
     together (5.5.3). The others are not accessed (5.5.3.3)."""
     width = tensor.type.bytes
     counts, strides = tensor.counts, (width, *tensor.strides)
-    runs: list[_Run] = []
+    rows: list[_Row] = []
     position = [0] * len(counts)
     begin = 0
     while True:
         where = [c + p * step for c, p, step in zip(coordinates, position, tensor.steps, strict=True)]
         if all(0 <= w < size for w, size in zip(where, tensor.dims, strict=True)):
             address = tensor.address + sum(w * stride for w, stride in zip(where, strides, strict=True))
-            last = runs[-1] if runs else None
+            last = rows[-1] if rows else None
             if last is not None and (last.begin + last.size, last.address + last.size) == (begin, address):
-                runs[-1] = _Run(last.begin, last.address, last.size + width)
+                rows[-1] = _Row(last.begin, last.address, last.size + width)
             else:
-                runs.append(_Run(begin, address, width))
+                rows.append(_Row(begin, address, width))
         begin += width
         dimension = 0
         while dimension < len(counts) and position[dimension] == counts[dimension] - 1:
             position[dimension] = 0
             dimension += 1
         if dimension == len(counts):
-            return runs
+            return rows
         position[dimension] += 1
 
 
@@ -136,7 +136,7 @@ def _store(
     op: BulkCopy,
     tensor: Tensor,
     local: Spot | None,
-    places: Sequence[tuple[_Run, Spot]],
+    places: Sequence[tuple[_Row, Spot]],
     far_addr: int,
     near_addr: int,
 ) -> None:
@@ -144,21 +144,21 @@ def _store(
     machine = this.machine
     sources = copies.read_source(this, local, tensor.size, far_addr | near_addr)
     if op.reduction is None:
-        for run, far in places:
-            copies.copy_to(this, far, 1, sources, run.size, far_addr, run.begin)
+        for row, far in places:
+            copies.copy_to(this, far, 1, sources, row.size, far_addr, row.begin)
         return
     name = "add.ftz" if op.reduction == "add" and tensor.type.name == "f32" else op.reduction
     width = tensor.type.bytes
-    elements = [(run, far, offset) for run, far in places for offset in range(0, run.size, width)]
+    elements = [(row, far, offset) for row, far in places for offset in range(0, row.size, width)]
     fields = {"asynchronous": True, "issuer": this.issuer, "after": tuple(this.maps)}
     held: list[Node] = []
-    for run, far, offset in elements:
+    for row, far, offset in elements:
         this.reads.append(this.next)
-        held.append(machine.read(far.cells(offset, width), far_addr, run.begin + offset, 1, **fields))
-    for (run, far, offset), old in zip(elements, held, strict=True):
-        value = copies.bytes_of(machine, sources, run.begin + offset, width)
+        held.append(machine.read(far.cells(offset, width), far_addr, row.begin + offset, 1, **fields))
+    for (row, far, offset), old in zip(elements, held, strict=True):
+        value = copies.bytes_of(machine, sources, row.begin + offset, width)
         new = machine.expressions.operation(name, tensor.type, old, value)
-        copies.write_bytes(this, far, 1, offset, width, new, far_addr, run.begin)
+        copies.write_bytes(this, far, 1, offset, width, new, far_addr, row.begin)
 
 
 # Tensor maps.

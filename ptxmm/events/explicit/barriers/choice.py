@@ -1,8 +1,8 @@
-"""Which moves of a state must be tried, so that all ways of ending are found (partial-order reduction).
+"""Which transitions of a state must be tried, so that all ways of ending are found (partial-order reduction).
 
-The moves chosen are a persistent set: whatever the others do first commutes with them. Only wholly independent orders
-are left out, so that each end is reached with the same phases and tokens, and each misuse with the longest runs of the
-other threads before it.
+The transitions chosen are a persistent set: whatever the others do first commutes with them. Only wholly independent
+orders are left out, so that each end is reached with the same phases and tokens, and each misuse with the longest runs
+of the other threads before it.
 """
 
 from __future__ import annotations
@@ -13,29 +13,31 @@ from ptxmm.events.explicit.barriers.mbarrier import most_completions, one_phase,
 from ptxmm.events.explicit.barriers.plan import ARRIVALS, Slot
 from ptxmm.events.explicit.barriers.transitions import GO, Simulation, State
 
-Move = tuple[Slot, str, str]
+Transition = tuple[Slot, str, str]
 """A pending step, what becomes of it (``GO`` or ``MISUSE``) and the reason of a misuse."""
 
 
-def necessary(simulation: Simulation, state: State, moves: Sequence[Move]) -> Sequence[Move]:
-    """Those of ``moves``, the moves that ``state`` has, that must be tried."""
-    if len(moves) == 1:
-        return moves
+def necessary(simulation: Simulation, state: State, transitions: Sequence[Transition]) -> Sequence[Transition]:
+    """Those of ``transitions``, the transitions that ``state`` has, that must be tried."""
+    if len(transitions) == 1:
+        return transitions
     plan = simulation.plan
-    for move in moves:
-        slot, kind, _ = move
+    for transition in transitions:
+        slot, kind, _ = transition
         if slot.misuse is not None:
-            return (move,)  # whatever others do before or after it is the same
-        if slot.group & plan.free or (kind == GO and slot.group & plan.plain and _stable(simulation, state, slot)):
-            return (move,)
-    best = moves
+            return (transition,)  # whatever others do before or after it is the same
+        if slot.group & plan.free or (
+            kind == GO and slot.group & plan.mbarrier_only and _stable(simulation, state, slot)
+        ):
+            return (transition,)
+    best = transitions
     tried = 0
-    for move in moves:
-        if move[0].group & tried:
+    for transition in transitions:
+        if transition[0].group & tried:
             continue
-        closed = _closure(simulation, state, move[0].group)
-        tried |= move[0].group
-        chosen = [m for m in moves if m[0].group & closed]
+        closed = _closure(simulation, state, transition[0].group)
+        tried |= transition[0].group
+        chosen = [t for t in transitions if t[0].group & closed]
         if len(chosen) < len(best):
             best = chosen
     return best

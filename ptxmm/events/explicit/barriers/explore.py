@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from ptxmm.events.explicit.barriers.choice import Move, necessary
+from ptxmm.events.explicit.barriers.choice import Transition, necessary
 from ptxmm.events.explicit.barriers.meeting import Meeting
 from ptxmm.events.explicit.barriers.plan import ARRIVALS, CHANGES, Slot
 from ptxmm.events.explicit.barriers.transitions import (
@@ -50,8 +50,8 @@ def explore(simulation: Simulation, check: Callable[[], None], wanted: Wanted) -
     while stack:
         check()
         state, way = stack.pop()
-        moves = _moves(simulation, state, fixed)
-        if not moves:
+        transitions = _transitions(simulation, state, fixed)
+        if not transitions:
             meeting = _end(simulation, state, way, fixed is not None)
             if meeting is not None:
                 key = (
@@ -67,10 +67,10 @@ def explore(simulation: Simulation, check: Callable[[], None], wanted: Wanted) -
                     results.add(key)
                     yield meeting
             continue
-        for slot, kind, reason in necessary(simulation, state, moves):
+        for slot, kind, reason in necessary(simulation, state, transitions):
             following, then = simulation.fail(state, slot, reason), way
             if kind == GO:
-                moved = simulation.move(state, slot)
+                moved = simulation.take(state, slot)
                 if moved is None or not _agrees(slot, moved[1], moved[2], wanted):
                     continue
                 if ranks is not None and slot.chained and ranks.get(slot.number) != _changes(simulation, state, slot):
@@ -106,19 +106,19 @@ def _changes(simulation: Simulation, state: State, slot: Slot) -> int:
     return sum(simulation.plan.slots[number].step.kind in CHANGES for number in order)
 
 
-def _moves(simulation: Simulation, state: State, fixed: Mapping[EventId, int | None] | None) -> list[Move]:
+def _transitions(simulation: Simulation, state: State, fixed: Mapping[EventId, int | None] | None) -> list[Transition]:
     """The steps that may happen, or be undefined, in ``state``. No misuse has fixed phases."""
-    moves = []
+    transitions = []
     for slot in simulation.pending(state):
         kind, reason = simulation.outlook(state, slot)
         if kind == GO:
-            if not state.failed or simulation.move(state, slot) is not None:
-                moves.append((slot, kind, reason))
+            if not state.failed or simulation.take(state, slot) is not None:
+                transitions.append((slot, kind, reason))
         elif kind == MISUSE:
-            moves.append((slot, kind, reason))
-    if fixed is not None and any(kind == MISUSE for _, kind, _ in moves):
-        moves = [m for m in moves if m[1] == GO]
-    return moves
+            transitions.append((slot, kind, reason))
+    if fixed is not None and any(kind == MISUSE for _, kind, _ in transitions):
+        transitions = [m for m in transitions if m[1] == GO]
+    return transitions
 
 
 def _agrees(slot: Slot, phase: int, token: int, wanted: Wanted) -> bool:
@@ -133,7 +133,7 @@ def _with(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
 
 
 def _end(simulation: Simulation, state: State, way: _Way, fixed: bool) -> Meeting | None:
-    """The meeting of a state without moves; None if it is no execution."""
+    """The meeting of a state without transitions; None if it is no execution."""
     plan = simulation.plan
     reached, waiting, failed = list(state.position), state.waiting, state.failed
     early: list[tuple[int, str]] = []
@@ -145,7 +145,7 @@ def _end(simulation: Simulation, state: State, way: _Way, fixed: bool) -> Meetin
             reached[slot.thread] += 1
             waiting |= 1 << slot.thread
         elif (kind == NEVER and not failed) or kind == MISUSE:
-            return None  # a misuse is no move where phases are fixed
+            return None  # a misuse is no transition where phases are fixed
     if not failed and early:
         failed = tuple(early)  # nobody gets as far as the initialisation
     if fixed and failed:

@@ -15,7 +15,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.relations.scopes import Place
 from ptxmm.events.explicit.trace import Step
 from ptxmm.program.identity import EventId
-from ptxmm.program.shared.convergence import others, wide
+from ptxmm.program.shared.convergence import warpgroup_mates, wide
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import MbarrierArrive
 
@@ -62,13 +62,13 @@ class Plan(Struct, frozen=True):
 
     ``slots``: all steps, thread by thread; ``first[t]``: the number of the first one of t; ``lengths``: how many each
     thread has; ``floating``: the asynchronous ones. ``later[t][i]``: the classes of the steps of t from i on.
-    ``users[b]``: the steps at barrier b. ``free``: the free classes; ``plain``: those of an mbarrier alone. ``bars``,
-    ``mbarriers``: the positions in a state of CTA barriers and mbarriers, by number. ``mates``: for each thread the
-    threads of its warp, ``ctas`` of its CTA, ``clusters`` of its cluster, as bits. ``lanes[b]``: the threads in the
-    mask of a warp barrier. ``arrived[t][i]``: how often t has arrived at its cluster's barrier before its step i.
-    ``aligned[t]``: the steps of t that the threads of its warp do together, ``wide[t]`` those of its warpgroup, whose
-    threads in other warps are ``others[t]``, as bits.
-    ``ended``: the threads that exit after their steps, as bits. ``ordered``: the order of chained steps is told apart.
+    ``users[b]``: the steps at barrier b. ``free``: the free classes; ``mbarrier_only``: those of an mbarrier alone.
+    ``bars``, ``mbarriers``: the positions in a state of CTA barriers and mbarriers, by number. ``mates``: for each
+    thread the threads of its warp, ``ctas`` of its CTA, ``clusters`` of its cluster, as bits. ``lanes[b]``: the threads
+    in the mask of a warp barrier. ``arrived[t][i]``: how often t has arrived at its cluster's barrier before its step
+    i. ``aligned[t]``: the steps of t that the threads of its warp do together, ``wide[t]`` those of its warpgroup,
+    whose threads in other warps are ``warpgroup_mates[t]``, as bits. ``ended``: the threads that exit after their
+    steps, as bits. ``ordered``: the order of chained steps is told apart.
     """
 
     keys: tuple[_Key, ...]
@@ -79,7 +79,7 @@ class Plan(Struct, frozen=True):
     later: tuple[tuple[int, ...], ...]
     users: tuple[tuple[Slot, ...], ...]
     free: int
-    plain: int
+    mbarrier_only: int
     bars: Mapping[int, int]
     mbarriers: Mapping[int, int]
     mates: tuple[int, ...]
@@ -91,7 +91,7 @@ class Plan(Struct, frozen=True):
     ordered: bool
     aligned: tuple[tuple[Slot, ...], ...]
     wide: tuple[tuple[Slot, ...], ...]
-    others: tuple[int, ...]
+    warpgroup_mates: tuple[int, ...]
 
     def slot(self, thread: int, index: int) -> Slot:
         """The step of ``thread`` at ``index``."""
@@ -160,7 +160,7 @@ def plan(
         later=tuple(later),
         users=users,
         free=_union(g for g in groups if not g & sequenced),
-        plain=_union(groups[b] for b in kinds["mb"] if groups[b] not in shared),
+        mbarrier_only=_union(groups[b] for b in kinds["mb"] if groups[b] not in shared),
         bars={b: i for i, b in enumerate(kinds["bar"])},
         mbarriers={b: i for i, b in enumerate(kinds["mb"])},
         mates=mates,
@@ -172,7 +172,9 @@ def plan(
         ordered=ordered,
         aligned=aligned,
         wide=wide_,
-        others=tuple(_union(1 << u for u in rest) for rest in others(test)) if any(wide_) else (0,) * len(steps),
+        warpgroup_mates=tuple(_union(1 << u for u in rest) for rest in warpgroup_mates(test))
+        if any(wide_)
+        else (0,) * len(steps),
     )
 
 

@@ -1,8 +1,8 @@
-"""The states of the simulation of barriers, and the moves from one to another.
+"""The states of the simulation of barriers, and the transitions from one to another.
 
-A move is one step of a thread, or an asynchronous one that happens now. States are values, so that every order of
-moves can be tried. A misused barrier stays as it is from then on: who comes to it goes no further, the rest goes on,
-which is as if it had gone on before the misuse.
+A transition is one step of a thread, or an asynchronous one that happens now. States are values, so that every order of
+transitions can be tried. A misused barrier stays as it is from then on: who comes to it goes no further, the rest goes
+on, which is as if it had gone on before the misuse.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class State(Struct, frozen=True):
 
 
 class Simulation:
-    """The moves that a plan allows."""
+    """The transitions that a plan allows."""
 
     def __init__(self, test: Test, plan: Plan) -> None:
         self.plan = plan
@@ -148,7 +148,7 @@ class Simulation:
         phase = state.phases[slot.token]
         return None if phase < 0 else phase % EPOCH
 
-    def move(self, state: State, slot: Slot) -> tuple[State, int, int] | None:
+    def take(self, state: State, slot: Slot) -> tuple[State, int, int] | None:
         """The state after a step that happens now, its phase and the token it returns (or -1).
 
         None if that would change a barrier that was misused before.
@@ -208,7 +208,7 @@ class Simulation:
         """Why a step is undefined that threads do together, by what the others have come to. ``later``: it has
         happened."""
         plan = self.plan
-        for together, steps in ((plan.mates, plan.aligned), (plan.others, plan.wide)):
+        for together, steps in ((plan.mates, plan.aligned), (plan.warpgroup_mates, plan.wide)):
             if slot in steps[slot.thread]:
                 mates = [t for t in range(len(steps)) if t != slot.thread and together[slot.thread] >> t & 1]
                 other = self._elsewhere(state, slot, steps, mates, later)

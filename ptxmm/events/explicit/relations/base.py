@@ -16,7 +16,7 @@ WITNESS = frozenset(("rf", "co", "fr", "fsc", "sync_fence"))
 """The base relations that the order-finding part of a witness decides."""
 
 
-def static(layout: Layout, name: str) -> int | None:
+def precomputed(layout: Layout, name: str) -> int | None:
     """The base set or relation ``name`` if the witness does not decide it; None if it is unknown."""
     found = layout.known.get(name)
     if found is None:
@@ -45,8 +45,8 @@ def _computed(layout: Layout, name: str) -> int | None:
 
 
 def get(layout: Layout, name: str) -> int:
-    """``static`` of a name that is known."""
-    value = static(layout, name)
+    """``precomputed`` of a name that is known."""
+    value = precomputed(layout, name)
     assert value is not None
     return value
 
@@ -79,6 +79,6 @@ def base_of(layout: Layout, rf: ReadsFrom, co: int, fsc: int, phases: Mapping[st
             return layout.fr(rf, co)
         if name in ("fsc", "sync_fence"):
             return fsc
-        return phases.get(name, 0) if name in PHASES else static(layout, name)
+        return phases.get(name, 0) if name in PHASES else precomputed(layout, name)
 
     return lookup

@@ -150,8 +150,8 @@ def _int(layout: Layout) -> list[int]:
 # Addresses.
 
 
-def _overlap(layout: Layout, cell_of: Callable[[Event], Cell | None], whole: bool) -> list[int]:
-    """Accesses with bytes in common; ``whole``: of exactly the same bytes. Initial writes stay alone."""
+def _overlap(layout: Layout, cell_of: Callable[[Event], Cell | None], same: bool) -> list[int]:
+    """Accesses with bytes in common; ``same``: of exactly the same bytes. Initial writes stay alone."""
     groups: dict[str, dict[Cell, int]] = {}
     for i in range(layout.initial_first):
         cell = cell_of(layout.events[i])
@@ -162,7 +162,7 @@ def _overlap(layout: Layout, cell_of: Callable[[Event], Cell | None], whole: boo
     for members in groups.values():
         for cell, mask in members.items():
             union[cell] = mask
-            if not whole and not layout.simple:
+            if not same and not layout.simple:
                 for other, theirs in members.items():
                     if other[1] < cell[1] + cell[2] and cell[1] < other[1] + other[2]:
                         union[cell] |= theirs
@@ -381,10 +381,10 @@ BUILDERS: Mapping[str, Builder] = {
     "inscope": _inscope,
     "scta": _scta,
     "int": _int,
-    "loc": lambda layout: _overlap(layout, _physical, whole=True),
-    "ovl": lambda layout: _overlap(layout, _physical, whole=False),
-    "vloc": lambda layout: _overlap(layout, _virtual, whole=True),
-    "vovl": lambda layout: _overlap(layout, _virtual, whole=False),
+    "loc": lambda layout: _overlap(layout, _physical, same=True),
+    "ovl": lambda layout: _overlap(layout, _physical, same=False),
+    "vloc": lambda layout: _overlap(layout, _virtual, same=True),
+    "vovl": lambda layout: _overlap(layout, _virtual, same=False),
     "pfence": _pfence,
     "tmcov": _tmcov,
     "rcov": _rcov,

@@ -131,7 +131,7 @@ def _fence(event: Event) -> tuple[str, ...]:
 def _access(event: Event) -> tuple[str, ...]:
     kind, op = event.kind, event.op
     if isinstance(op, Load | Store):
-        return _plain(kind, op)
+        return _load_or_store(kind, op)
     if isinstance(op, Atomic):
         return (kind, "M", _PROXY[op.proxy], "STRONG", "AMO", *_atomic_order(kind, op))
     if isinstance(op, Multimem):
@@ -164,7 +164,7 @@ def _reduction(kind: str) -> tuple[str, ...]:
     return ("STRONG", "RLX", "AMO", "NORET") if kind == "R" else ("STRONG", "RLX", "AMO")
 
 
-def _plain(kind: str, op: Load | Store) -> tuple[str, ...]:
+def _load_or_store(kind: str, op: Load | Store) -> tuple[str, ...]:
     found = (kind, "M", _PROXY[op.proxy])
     if op.scope is None:
         return (*found, "WEAK")
@@ -188,8 +188,8 @@ def _atomic_order(kind: str, op: Atomic) -> tuple[str, ...]:
     acquires = kind == "R" and op.sem in ("acquire", "acq_rel")
     releases = op.sem in ("release", "acq_rel")
     relaxed = not acquires and not (releases and kind == "W") and op.sem != "acq_rel"
-    silent = kind == "R" and not op.returns
-    return ("ACQ",) * acquires + ("REL",) * releases + ("RLX",) * relaxed + ("NORET",) * silent
+    unreturned = kind == "R" and not op.returns
+    return ("ACQ",) * acquires + ("REL",) * releases + ("RLX",) * relaxed + ("NORET",) * unreturned
 
 
 def _synchronization(event: Event) -> tuple[str, ...]:

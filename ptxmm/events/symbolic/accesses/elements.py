@@ -212,7 +212,7 @@ def _atomic(run: Executor, common: Access, op: Atomic, element: Element, state: 
         written = new
     else:
         written = updated(run, op.op, element.type, common.where, old, values[0])
-        if common.here.instruction in run.silent:
+        if common.here.instruction in run.idempotent:
             same = apply(run.formulas, lambda a, b: int(a == b), old.domain, written.domain).get(1, FALSE)
             same = run.machine.either_way(same, {**old.reads, **written.reads})
             run.wrote(state, run.formulas.both(presence, -same))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
-from ptxmm.events.symbolic.barriers.paths import Arrival, Object
+from ptxmm.events.symbolic.barriers.paths import Object, Step
 from ptxmm.events.symbolic.barriers.state import Barrier, InPhase, Log, Members, State, Turn
 from ptxmm.program.shared.convergence import wide
 
@@ -18,7 +18,7 @@ BARRIERS = 16
 """How many barriers a CTA has (9.7.14.1)."""
 
 
-def cta_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> str | None:
+def cta_misuse(shared: Members, state: State, thread: int, arrival: Step) -> str | None:
     """Why an arrival of ``thread`` at a barrier of its CTA has no meaning now, or None."""
     key = shared.object_of(thread, arrival)
     barrier = dict(state.ctas).get(key, Barrier())
@@ -36,7 +36,7 @@ def cta_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> 
     return None
 
 
-def own_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> str | None:
+def own_misuse(shared: Members, state: State, thread: int, arrival: Step) -> str | None:
     """Why an arrival at a barrier has no meaning, whatever the other threads do, or None."""
     if arrival.kind.startswith("bar."):
         return _operand_misuse(arrival)
@@ -50,7 +50,7 @@ def own_misuse(shared: Members, state: State, thread: int, arrival: Arrival) -> 
     return None if arrived else "barrier.cluster.wait without barrier.cluster.arrive before it"
 
 
-def _operand_misuse(arrival: Arrival) -> str | None:
+def _operand_misuse(arrival: Step) -> str | None:
     """Operands in registers that no barrier of a CTA has (9.7.14.1)."""
     if not 0 <= arrival.barrier < BARRIERS:
         return f"barrier {arrival.barrier}, but a CTA has the barriers 0 to {BARRIERS - 1}"
@@ -60,14 +60,14 @@ def _operand_misuse(arrival: Arrival) -> str | None:
     return f"{count} threads at a barrier, which is no {'' if count else 'positive '}multiple of {LANES}"
 
 
-def _warp_misuse(shared: Members, thread: int, arrival: Arrival) -> str | None:
+def _warp_misuse(shared: Members, thread: int, arrival: Step) -> str | None:
     if arrival.mask >> shared.lanes(thread).index(thread) & 1:
         return None
     what = "bar.warp.sync" if arrival.kind == "warp.sync" else arrival.operation.partition(".")[0] + ".sync"
     return f"a thread at {what} that is not in its own mask"
 
 
-def turn(shared: Members, arrival: Arrival) -> Turn | None:
+def turn(shared: Members, arrival: Step) -> Turn | None:
     """What a step is told from others by that threads execute together; None if they need not."""
     if arrival.aligned is None:
         return None
@@ -81,7 +81,7 @@ def _mates(shared: Members, state: State, thread: int, mine: Turn) -> Iterator[t
     before = state.together or ((),) * len(state.nodes)
     for t in shared.lanes(thread):
         yield t, len(before[thread]), (*before[t], *_next_turn(shared, state, t))
-    for t in shared.others[thread] if mine[2] else ():
+    for t in shared.warpgroup_mates[thread] if mine[2] else ():
         theirs = (*before[t], *_next_turn(shared, state, t))
         yield t, sum(m[2] for m in before[thread]), tuple(m for m in theirs if m[2])
 
@@ -95,7 +95,7 @@ def _next_turn(shared: Members, state: State, thread: int) -> tuple[Turn, ...]:
     return () if mine is None else (mine,)
 
 
-def divergent(shared: Members, state: State, thread: int, arrival: Arrival) -> int | None:
+def divergent(shared: Members, state: State, thread: int, arrival: Step) -> int | None:
     """A thread that does another step in place of ``arrival``, or has exited; None if there is none."""
     mine = turn(shared, arrival)
     if mine is None:
@@ -137,7 +137,7 @@ def _gathered(shared: Members, state: State, key: Object) -> tuple[int, ...]:
     return there if complete else ()
 
 
-def begin(shared: Members, state: State, thread: int, arrival: Arrival, log: Log) -> tuple[State, bool]:
+def begin(shared: Members, state: State, thread: int, arrival: Step, log: Log) -> tuple[State, bool]:
     """``thread`` begins a step at a barrier; whether it goes on at once."""
     key = shared.object_of(thread, arrival)
     mine = turn(shared, arrival)
@@ -200,7 +200,7 @@ def _join(shared: Members, state: State, log: Log) -> State:
     """Let one warp arrive whose threads all did."""
     for warp, mates in shared.warps.items():
         live = {t for t in mates if not state.exited(t)}
-        lanes: dict[Object, dict[int, Arrival]] = {}
+        lanes: dict[Object, dict[int, Step]] = {}
         for t, arrival in sorted(state.pending, key=lambda item: (item[0], item[1].id)):
             if t in mates:
                 lanes.setdefault(shared.object_of(t, arrival), {}).setdefault(t, arrival)

@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 from msgspec import Struct
 
-from ptxmm.events.symbolic.barriers.paths import Arrival, arrivals
+from ptxmm.events.symbolic.barriers.paths import Step, arrivals
 from ptxmm.events.symbolic.barriers.state import Key, Members
 from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.program.identity import EventId
@@ -23,18 +23,18 @@ class Trace(Struct, frozen=True):
     """
 
     when: Formula
-    arrivals: tuple[Arrival, ...]
+    steps: tuple[Step, ...]
     ends: bool | None
 
 
 class Outcome(Struct, frozen=True):
     """How one choice of traces turned out; the fields are those of ``Scenario``."""
 
-    arrivals: frozenset[Arrival]
+    steps: frozenset[Step]
     phases: tuple[tuple[EventId, int | None], ...]
-    stuck: frozenset[EventId]
+    waiting: frozenset[EventId]
     ends: tuple[bool | None, ...]
-    undefined: str | None
+    misuse: str | None
 
 
 def outcomes(
@@ -50,9 +50,9 @@ def outcomes(
 def _traces(formulas: Formulas, thread: ThreadEvents, check: Callable[[], None]) -> list[Trace]:
     """The traces of a thread: one for each choice of the barrier instructions on its path and of their operands."""
     lost = formulas.both(-thread.completed, -thread.cut) if thread.barriers else FALSE
-    paths: list[tuple[Formula, tuple[Arrival, ...]]] = [(TRUE, ())]
+    paths: list[tuple[Formula, tuple[Step, ...]]] = [(TRUE, ())]
     for event in thread.barriers:
-        longer: list[tuple[Formula, tuple[Arrival, ...]]] = []
+        longer: list[tuple[Formula, tuple[Step, ...]]] = []
         choices = list(arrivals(formulas, event))
         for when, before in paths:
             check()
@@ -73,14 +73,14 @@ def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Calla
     position = [0] * len(choice)
     waits = [False] * len(choice)
     group_of: dict[EventId, tuple[Key, int | None, int]] = {}
-    arrived: dict[tuple[Key, int | None, int], list[tuple[int, Arrival]]] = {}
-    on_path = {(t, shared.ctas[t], a.instance, a.barrier) for t, trace in enumerate(choice) for a in trace.arrivals}
+    arrived: dict[tuple[Key, int | None, int], list[tuple[int, Step]]] = {}
+    on_path = {(t, shared.ctas[t], a.instance, a.barrier) for t, trace in enumerate(choice) for a in trace.steps}
     moved = True
     while moved:
         moved = False
         for t, trace in enumerate(choice):
-            while not waits[t] and position[t] < len(trace.arrivals):
-                arrival = trace.arrivals[position[t]]
+            while not waits[t] and position[t] < len(trace.steps):
+                arrival = trace.steps[position[t]]
                 key = (shared.ctas[t], arrival.instance, arrival.barrier)
                 group_of[arrival.id] = key
                 arrived.setdefault(key, []).append((t, arrival))
@@ -88,7 +88,7 @@ def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Calla
                 waits[t] = arrival.kind == "bar.sync"
                 moved = True
             if waits[t]:
-                arrival = trace.arrivals[position[t] - 1]
+                arrival = trace.steps[position[t] - 1]
                 key = group_of[arrival.id]
                 if arrival.count is not None:
                     passes = len(arrived[key]) >= arrival.count
@@ -98,8 +98,8 @@ def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Calla
                 if passes:
                     waits[t] = False
                     moved = True
-    stuck = frozenset(choice[t].arrivals[position[t] - 1].id for t in range(len(choice)) if waits[t])
-    reached = frozenset(a for trace, end in zip(choice, position, strict=True) for a in trace.arrivals[:end])
+    waiting = frozenset(choice[t].steps[position[t] - 1].id for t in range(len(choice)) if waits[t])
+    reached = frozenset(a for trace, end in zip(choice, position, strict=True) for a in trace.steps[:end])
     options: list[list[tuple[tuple[EventId, int | None], ...]]] = []
     for events in arrived.values():
         quorums = {a.count for _, a in events}
@@ -120,7 +120,7 @@ def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Calla
     ends = tuple(waits[t] or trace.ends for t, trace in enumerate(choice))
     for selection in product(*options):
         check()
-        yield Outcome(reached, tuple(sorted(p for part in selection for p in part)), stuck, ends, None)
+        yield Outcome(reached, tuple(sorted(p for part in selection for p in part)), waiting, ends, None)
 
 
 def _needed(test: Test, shared: Members, key: tuple[Key, int | None, int]) -> set[int]:

@@ -12,7 +12,7 @@ from functools import reduce
 from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
-from ptxmm.events.symbolic.barriers.scenarios import Arrival, Scenario, matches
+from ptxmm.events.symbolic.barriers.scenarios import Scenario, Step, matches
 from ptxmm.events.symbolic.barriers.state import Members
 from ptxmm.events.symbolic.event import SyncEvent, ThreadEvents
 from ptxmm.events.symbolic.values.domain import Domain, Reads, apply, compute, merge, only
@@ -46,15 +46,15 @@ class Exchanges:
             for event in thread.barriers:
                 if event.source is not None:
                     self.steps.setdefault((event.id, event.kind), []).append(event)
-        self._known: dict[tuple[Arrival, frozenset[Arrival]], tuple[Returned, ...]] = {}
+        self._known: dict[tuple[Step, frozenset[Step]], tuple[Returned, ...]] = {}
 
     def returned(self, scenario: Scenario) -> Iterator[Returned]:
         """What every step returns that meets others in ``scenario``."""
         if not self.steps:
             return
         phases = dict(scenario.phases)
-        groups: dict[object, set[Arrival]] = {}
-        for arrival in scenario.arrivals:
+        groups: dict[object, set[Step]] = {}
+        for arrival in scenario.steps:
             phase = phases.get(arrival.id)
             if phase is not None and (arrival.id, arrival.kind) in self.steps:
                 groups.setdefault((self.shared.object_of(arrival.id.thread, arrival), phase), set()).add(arrival)
@@ -65,14 +65,14 @@ class Exchanges:
                     self._known[arrival, group] = tuple(self._of(arrival, group))
                 yield from self._known[arrival, group]
 
-    def _matching(self, arrival: Arrival) -> list[tuple[SyncEvent, Formula]]:
+    def _matching(self, arrival: Step) -> list[tuple[SyncEvent, Formula]]:
         """The steps that ``arrival`` may be; a single one surely is, in a scenario with it."""
         events = self.steps[arrival.id, arrival.kind]
         if len(events) == 1:
             return [(events[0], TRUE)]
         return [(e, f) for e in events if (f := matches(self.formulas, e, arrival)) != FALSE]
 
-    def _of(self, arrival: Arrival, group: Collection[Arrival]) -> Iterator[Returned]:
+    def _of(self, arrival: Step, group: Collection[Step]) -> Iterator[Returned]:
         by_thread = {a.id.thread: a for a in group}
         givers = self._givers(arrival, by_thread)
         if givers is None:
@@ -88,7 +88,7 @@ class Exchanges:
         for event, when in self._matching(arrival):
             yield Returned(event, when, domain, tuple(steps))
 
-    def _givers(self, arrival: Arrival, group: Mapping[int, Arrival]) -> list[int] | None:
+    def _givers(self, arrival: Step, group: Mapping[int, Step]) -> list[int] | None:
         """The threads whose sources occur in what ``arrival`` returns; None if one of them is not there."""
         if not arrival.operation.startswith("shfl."):
             return sorted(group)
@@ -98,7 +98,7 @@ class Exchanges:
             return None
         return [lanes[source]]
 
-    def _result(self, arrival: Arrival, sources: dict[int, Domain]) -> Domain:
+    def _result(self, arrival: Step, sources: dict[int, Domain]) -> Domain:
         """The value of what ``arrival`` returns, by what threads give."""
         if arrival.kind == "bar.red":
             return self._reduced(arrival.operation, sources)

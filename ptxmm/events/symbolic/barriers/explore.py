@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.ctas import begin, complete, cta_misuse, divergent, left_alone, lost, own_misuse
 from ptxmm.events.symbolic.barriers.mbarrier import EPOCH, Counts, Done, perform, unsound
-from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object
+from ptxmm.events.symbolic.barriers.paths import Node, Object, Step
 from ptxmm.events.symbolic.barriers.state import (
     Barrier,
     Completed,
@@ -28,10 +28,10 @@ from ptxmm.events.symbolic.barriers.state import (
     Key,
     Log,
     Members,
+    Misuse,
     PhaseOfToken,
     Returns,
     State,
-    Undefined,
     Waits,
 )
 from ptxmm.events.symbolic.event import Mbarrier
@@ -221,7 +221,7 @@ class _Runs:
 
     # -- what a step means --
 
-    def _verdict(self, state: State, thread: int | None, step: Arrival) -> _Wrong | _Later | None:
+    def _verdict(self, state: State, thread: int | None, step: Step) -> _Wrong | _Later | None:
         """Why ``step`` can't be taken now, or None. ``thread`` is None for an asynchronous arrival."""
         if not step.kind.startswith("mb.") and thread is not None:
             why = own_misuse(self.shared, state, thread, step)
@@ -247,11 +247,11 @@ class _Runs:
         done = self._done(counts, step, self._token(state, step))
         return _Wrong(done, False, step.place) if isinstance(done, str) else None
 
-    def _uninitialised(self, step: Arrival) -> str:
+    def _uninitialised(self, step: Step) -> str:
         name = step.place[0] if step.place is not None else ""
         return f"an operation on mbarrier {name}, which is not initialised"
 
-    def _token(self, state: State, step: Arrival) -> int | None:
+    def _token(self, state: State, step: Step) -> int | None:
         if step.state_of is not None:
             return dict(state.tokens).get(step.state_of, 0)
         return step.state
@@ -272,7 +272,7 @@ class _Runs:
         keys = {("mb", step.place)} if step.kind == "mb.wait" else {("mb", step.place), ("mb wait", step.place)}
         return all(t == thread or keys.isdisjoint(n.touches) for t, n in enumerate(state.nodes))
 
-    def _lonely(self, state: State, flight: Arrival) -> bool:
+    def _lonely(self, state: State, flight: Step) -> bool:
         """Whether nothing else acts on the mbarrier of an asynchronous arrival any more."""
         keys = {("mb", flight.place), ("mb wait", flight.place)}
         return all(keys.isdisjoint(n.touches) for n in state.nodes) and not any(
@@ -294,13 +294,13 @@ class _Runs:
         log.add(Happens(step if outcome is None else replace(step, outcome=outcome)))
         return list(self._settled(moved, (thread,), log, outcome))
 
-    def _land(self, state: State, flight: Arrival) -> list[tuple[State, Log]]:
+    def _land(self, state: State, flight: Step) -> list[tuple[State, Log]]:
         """The moment after an asynchronous arrival."""
         log = Log(self.table)
         state, _ = self._perform(state, flight, log)
         return [(replace(state, flying=state.flying - {flight}), log)]
 
-    def _perform(self, state: State, step: Arrival, log: Log) -> tuple[State, bool | None]:
+    def _perform(self, state: State, step: Step, log: Log) -> tuple[State, bool | None]:
         """An operation on an mbarrier, and what a wait returned."""
         assert step.place is not None
         number = self.index[step.place]
@@ -320,7 +320,7 @@ class _Runs:
             tokens |= {(step.id, done.token >> EPOCH << EPOCH)}
         return state.moved(state.nodes, state.flying, places, tokens), done.outcome
 
-    def _in_order(self, before: Counts, step: Arrival, done: Done, log: Log) -> Counts:
+    def _in_order(self, before: Counts, step: Step, done: Done, log: Log) -> Counts:
         """Note the latest arrival before an operation, and which one that is from now on."""
         arrives = step.kind in _ARRIVALS
         if before.last is not None and (arrives or done.outcome):
@@ -329,7 +329,7 @@ class _Runs:
             log.order += (step.id,)
         return replace(done.counts, last=step.id) if arrives else done.counts
 
-    def _done(self, counts: Counts, step: Arrival, token: int | None) -> Done | str:
+    def _done(self, counts: Counts, step: Step, token: int | None) -> Done | str:
         key = (id(step), counts, token)  # steps live as long as their nodes, and their hash takes long
         if key not in self.performed:
             self.performed[key] = perform(counts, step, token)
@@ -384,7 +384,7 @@ class _Runs:
     def _stopped(self, state: State, last: int | None, why: str) -> int:
         """All ends at ``state``: thread ``last`` where it is, who waits there too, others at their next step."""
         log = Log(self.table)
-        log.add(Undefined(why, last))
+        log.add(Misuse(why, last))
         for t, node in enumerate(state.nodes):
             if node.step is None:
                 log.add(Ends(t, node.ends))
@@ -393,7 +393,7 @@ class _Runs:
         return log.facts
 
 
-def _further(verdict: _Wrong, following: list[tuple[Arrival, list[tuple[State, Log]]]]) -> bool:
+def _further(verdict: _Wrong, following: list[tuple[Step, list[tuple[State, Log]]]]) -> bool:
     """Whether a step without meaning is still there after one of the steps that others can take."""
     if verdict.settled:
         return any(moments for _, moments in following)
@@ -409,9 +409,9 @@ def _bits(number: int) -> Iterator[int]:
         number ^= lowest
 
 
-def _launched(choices: tuple[Node, ...]) -> Iterator[tuple[Node, tuple[Arrival, ...]]]:
+def _launched(choices: tuple[Node, ...]) -> Iterator[tuple[Node, tuple[Step, ...]]]:
     """The nodes of ``choices`` with asynchronous ones left behind, and those that are under way then."""
-    stack: list[tuple[Node, tuple[Arrival, ...]]] = [(node, ()) for node in reversed(choices)]
+    stack: list[tuple[Node, tuple[Step, ...]]] = [(node, ()) for node in reversed(choices)]
     while stack:
         node, flights = stack.pop()
         if node.step is not None and node.step.asynchronous:

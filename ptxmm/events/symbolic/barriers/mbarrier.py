@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.events.symbolic.barriers.paths import Arrival
+from ptxmm.events.symbolic.barriers.paths import Step
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
 
@@ -55,7 +55,7 @@ def initial_counts(test: Test) -> dict[tuple[str, int], Counts]:
     return found
 
 
-def unsound(arrival: Arrival) -> str | None:
+def unsound(arrival: Step) -> str | None:
     """Why an operation is wrong whatever the state of its mbarrier, or None."""
     count = 1 if arrival.count is None else arrival.count
     if arrival.kind in ("mb.init", "mb.arrive", "mb.drop") and not 1 <= count <= MOST:
@@ -65,7 +65,7 @@ def unsound(arrival: Arrival) -> str | None:
     return None
 
 
-def perform(counts: Counts, arrival: Arrival, token: int | None) -> Done | str:
+def perform(counts: Counts, arrival: Step, token: int | None) -> Done | str:
     """What ``arrival`` does, or why that has no meaning; ``token``: of the state that a wait tests, or None."""
     name = f"mbarrier {arrival.place[0]}" if arrival.place is not None else "mbarrier"
     if arrival.kind == "mb.init":
@@ -87,7 +87,7 @@ def perform(counts: Counts, arrival: Arrival, token: int | None) -> Done | str:
     return _arrive(counts, arrival, name)
 
 
-def _wait(counts: Counts, arrival: Arrival, token: int | None, name: str) -> Done | str:
+def _wait(counts: Counts, arrival: Step, token: int | None, name: str) -> Done | str:
     if token is None:
         return Done(counts, counts.stamp, outcome=counts.phase & 1 != arrival.parity)
     phase = token >> EPOCH
@@ -96,7 +96,7 @@ def _wait(counts: Counts, arrival: Arrival, token: int | None, name: str) -> Don
     return Done(counts, counts.stamp, outcome=counts.phase > phase)
 
 
-def _arrive(counts: Counts, arrival: Arrival, name: str) -> Done | str:
+def _arrive(counts: Counts, arrival: Step, name: str) -> Done | str:
     """Arrivals and the counting of bytes; they may complete the phase."""
     tx = counts.tx - arrival.amount if arrival.kind == "mb.complete" else counts.tx + arrival.amount
     if not -MOST <= tx <= MOST:

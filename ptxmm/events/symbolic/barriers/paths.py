@@ -20,7 +20,7 @@ DEPTH = 6
 """How deep conditions are simplified by what a path has decided; it is only a matter of speed."""
 
 
-class Arrival(Struct, frozen=True):
+class Step(Struct, frozen=True):
     """A step of a thread at a barrier or an mbarrier, with the values that its operands have.
 
     The fields are those of ``SyncEvent``; ``outcome`` is what a wait returned (None: it did not run), ``token`` tells
@@ -48,7 +48,7 @@ class Arrival(Struct, frozen=True):
     aligned: str | None = None
 
 
-def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Arrival, Formula]]:
+def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Step, Formula]]:
     """What ``event`` may be if it is executed, with the formulas under which it is; outcomes are left open."""
     barriers = {0: TRUE} if event.barrier is None else dict(event.barrier)
     masks = {0: TRUE} if event.mask is None else dict(event.mask)
@@ -71,7 +71,7 @@ def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Arrival, Fo
         when = formulas.all([a, b, c, d, e, f, g, h])
         if when == FALSE:
             continue
-        arrival = Arrival(
+        arrival = Step(
             event.id,
             event.kind,
             barrier,
@@ -102,7 +102,7 @@ def _together(formulas: Formulas, domains: tuple[Domain, ...]) -> list[tuple[tup
     ]
 
 
-def matches(formulas: Formulas, event: SyncEvent, arrival: Arrival) -> Formula:
+def matches(formulas: Formulas, event: SyncEvent, arrival: Step) -> Formula:
     """When ``event`` is executed and is ``arrival``; FALSE where it is another step."""
     if (event.id, event.kind) != (arrival.id, arrival.kind):
         return FALSE
@@ -147,7 +147,7 @@ class Node(Struct, frozen=True, eq=False):
     """
 
     number: int
-    step: Arrival | None
+    step: Step | None
     ends: bool | None
     after: dict[bool | None, tuple[Node, ...]]
     may_exit: bool
@@ -163,7 +163,7 @@ class Node(Struct, frozen=True, eq=False):
 
 
 def paths(
-    formulas: Formulas, thread: ThreadEvents, object_of: Callable[[Arrival], Object], check: Callable[[], None]
+    formulas: Formulas, thread: ThreadEvents, object_of: Callable[[Step], Object], check: Callable[[], None]
 ) -> tuple[Node, ...]:
     """Where the paths of a thread through its barriers begin. ``object_of``: what a step acts on."""
     return _Paths(formulas, thread, object_of, check).starts()
@@ -176,7 +176,7 @@ _Conditions = tuple[Formula, ...]
 class _Edge(Struct, frozen=True):
     """A way from the conditions before an event to those after it; ``step`` is None if the event does not happen."""
 
-    step: Arrival | None
+    step: Step | None
     outcome: bool | None
     target: _Conditions
 
@@ -188,7 +188,7 @@ class _Paths:
         self,
         formulas: Formulas,
         thread: ThreadEvents,
-        object_of: Callable[[Arrival], Object],
+        object_of: Callable[[Step], Object],
         check: Callable[[], None],
     ) -> None:
         self.formulas = formulas
@@ -251,7 +251,7 @@ class _Paths:
 
     def _branches(self, edges: list[_Edge], below: dict[_Conditions, tuple[Node, ...]]) -> tuple[Node, ...]:
         found: dict[Node, None] = {}
-        after: dict[Arrival, dict[bool | None, tuple[Node, ...]]] = {}
+        after: dict[Step, dict[bool | None, tuple[Node, ...]]] = {}
         for edge in edges:
             if edge.step is None:
                 found.update(dict.fromkeys(below[edge.target]))
@@ -261,7 +261,7 @@ class _Paths:
             found[self._node(step, None, following)] = None
         return tuple(found)
 
-    def _node(self, step: Arrival | None, ends: bool | None, after: dict[bool | None, tuple[Node, ...]]) -> Node:
+    def _node(self, step: Step | None, ends: bool | None, after: dict[bool | None, tuple[Node, ...]]) -> Node:
         key = (step, ends, tuple((o, tuple(n.number for n in nodes)) for o, nodes in after.items()))
         if key in self.nodes:
             return self.nodes[key]

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.mbarrier import Counts, initial_counts
-from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object, matches, paths
+from ptxmm.events.symbolic.barriers.paths import Node, Object, Step, matches, paths
 from ptxmm.events.symbolic.barriers.state import (
     Completed,
     Ends,
@@ -20,8 +20,8 @@ from ptxmm.events.symbolic.barriers.state import (
     Happens,
     InPhase,
     Members,
+    Misuse,
     Returns,
-    Undefined,
     Waits,
     cta_key,
     members,
@@ -35,12 +35,12 @@ from ptxmm.relations.formula import FALSE, Formulas
 class Scenario(Struct, frozen=True):
     """One way the barriers of a program turn out.
 
-    ``arrivals``: the steps that happen, asynchronous ones from their issue on, with their operands and the outcomes
+    ``steps``: the steps that happen, asynchronous ones from their issue on, with their operands and the outcomes
     of waits. ``phases``: the phase of each; mbarriers' have the number of initialisations in the bits from 20 on, a
     wait has how many phases were complete. Missing or None: it takes part in none. ``tokens``: what each arrival that
     writes a register returns. ``completed``: how many phases each mbarrier completed since it was initialised last.
-    ``stuck``: where threads wait for ever. ``ends``: for each thread whether its path reaches its end, or the bound,
-    or (None) neither; True if it is stuck. ``undefined``: why the program has no meaning, or None; then ``stuck`` is
+    ``waiting``: where threads wait for ever. ``ends``: for each thread whether its path reaches its end, or the bound,
+    or (None) neither; True if it waits. ``misuse``: why the program has no meaning, or None; then ``waiting`` is
     where threads were (never an asynchronous step), and only the steps before it have phases. ``next``: pairs of an
     arrival at an mbarrier and an arrival or a successful wait, the first such one after it or no arrival between them,
     and ``order``: all operations on mbarriers in an order in which they ran so; both only if that is asked for.
@@ -48,11 +48,11 @@ class Scenario(Struct, frozen=True):
     ``group`` is its number.
     """
 
-    arrivals: frozenset[Arrival]
+    steps: frozenset[Step]
     phases: tuple[tuple[EventId, int | None], ...]
-    stuck: frozenset[EventId]
+    waiting: frozenset[EventId]
     ends: tuple[bool | None, ...]
-    undefined: str | None = None
+    misuse: str | None = None
     tokens: tuple[tuple[EventId, int], ...] = ()
     completed: tuple[tuple[Mbarrier, int], ...] = ()
     next: tuple[tuple[EventId, EventId], ...] = ()
@@ -82,9 +82,9 @@ def scenarios(
 
         for outcome in outcomes(test, shared, formulas, threads, check):
             scenario = Scenario(
-                outcome.arrivals, outcome.phases, outcome.stuck, outcome.ends, outcome.undefined, threads=everyone
+                outcome.steps, outcome.phases, outcome.waiting, outcome.ends, outcome.misuse, threads=everyone
             )
-            if cut or scenario.undefined is not None or None not in scenario.ends:
+            if cut or scenario.misuse is not None or None not in scenario.ends:
                 found[scenario] = scenario
         return list(found)
     from ptxmm.events.symbolic.barriers.explore import runs
@@ -100,7 +100,7 @@ def scenarios(
         own = {place: counts for place, counts in initial.items() if _group_of(place, starts, groups) == number}
         for facts, order in runs(shared, alone, own, ordered, check):
             scenario = _scenario(group, facts, order, number)
-            if scenario.undefined is not None:
+            if scenario.misuse is not None:
                 return _together(shared, starts, initial, ordered, check, cut)
             if cut or None not in scenario.ends:
                 found.setdefault(replace(scenario, order=()), scenario)
@@ -126,7 +126,7 @@ def _together(
     found: dict[Scenario, Scenario] = {}
     for facts, order in runs(shared, starts, initial, ordered, check):
         scenario = _scenario(everyone, facts, order)
-        if cut or scenario.undefined is not None or None not in scenario.ends:
+        if cut or scenario.misuse is not None or None not in scenario.ends:
             found.setdefault(replace(scenario, order=()), scenario)
     return list(found.values())
 
@@ -176,7 +176,7 @@ def _scenario(threads: frozenset[int], facts: list[Fact], order: tuple[EventId, 
         tuple(sorted((fact.step, fact.phase) for fact in facts if isinstance(fact, InPhase))),
         frozenset(fact.step for fact in facts if isinstance(fact, Waits)),
         tuple(ends.get(t, True) for t in range(max(threads, default=-1) + 1)),
-        next((fact.why for fact in facts if isinstance(fact, Undefined)), None),
+        next((fact.why for fact in facts if isinstance(fact, Misuse)), None),
         tuple(sorted((fact.arrival, fact.token) for fact in facts if isinstance(fact, Returns))),
         tuple(sorted((fact.place, fact.phases) for fact in facts if isinstance(fact, Completed))),
         tuple(sorted((fact.arrival, fact.step) for fact in facts if isinstance(fact, Follows))),
@@ -186,4 +186,4 @@ def _scenario(threads: frozenset[int], facts: list[Fact], order: tuple[EventId, 
     )
 
 
-__all__ = ["Arrival", "Scenario", "cta_key", "matches", "scenarios"]
+__all__ = ["Scenario", "Step", "cta_key", "matches", "scenarios"]

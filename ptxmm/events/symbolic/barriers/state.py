@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.mbarrier import Counts
-from ptxmm.events.symbolic.barriers.paths import Arrival, Node, Object
+from ptxmm.events.symbolic.barriers.paths import Node, Object, Step
 from ptxmm.events.symbolic.event import Mbarrier
 from ptxmm.program.identity import EventId
-from ptxmm.program.shared.convergence import others
+from ptxmm.program.shared.convergence import warpgroup_mates
 from ptxmm.program.test import Test
 
 Key = tuple[object, ...]
@@ -25,7 +25,7 @@ def cta_key(test: Test, thread: int) -> Key:
 
 class Members(Struct, frozen=True):
     """The CTA, the warp and the cluster of each thread; ``warps``: the threads of each warp, its lanes in order;
-    ``others``: those of the other warps of its warpgroup."""
+    ``warpgroup_mates``: those of the other warps of its warpgroup."""
 
     ctas: tuple[Key, ...]
     warp_of: tuple[Key, ...]
@@ -33,9 +33,9 @@ class Members(Struct, frozen=True):
     hosts: tuple[bool, ...]
     warps: dict[Key, tuple[int, ...]]
     test: Test
-    others: tuple[tuple[int, ...], ...] = ()
+    warpgroup_mates: tuple[tuple[int, ...], ...] = ()
 
-    def object_of(self, thread: int, step: Arrival) -> Object:
+    def object_of(self, thread: int, step: Step) -> Object:
         """What ``step`` of ``thread`` acts on. A wait leaves its mbarrier as it is, so it has an object of its own."""
         if step.kind.startswith("mb."):
             return ("mb wait" if step.kind == "mb.wait" else "mb", step.place)
@@ -68,7 +68,7 @@ def members(test: Test) -> Members:
     for index, warp in enumerate(warps):
         lanes[warp] = (*lanes.get(warp, ()), index)
     hosts = tuple(t.placement.host for t in test.threads)
-    return Members(tuple(ctas), tuple(warps), tuple(clusters), hosts, lanes, test, others(test))
+    return Members(tuple(ctas), tuple(warps), tuple(clusters), hosts, lanes, test, warpgroup_mates(test))
 
 
 class Barrier(Struct, frozen=True):
@@ -99,18 +99,18 @@ class State(Struct, frozen=True):
     nodes: tuple[Node, ...]
     waits: tuple[Object | None, ...]
     ctas: frozenset[tuple[Object, Barrier]] = frozenset()
-    pending: frozenset[tuple[int, Arrival]] = frozenset()
+    pending: frozenset[tuple[int, Step]] = frozenset()
     warps: frozenset[tuple[Object, int]] = frozenset()
     rounds: tuple[int, ...] = ()
     places: tuple[Counts, ...] = ()
-    flying: frozenset[Arrival] = frozenset()
+    flying: frozenset[Step] = frozenset()
     tokens: frozenset[tuple[EventId, int]] = frozenset()
     together: tuple[tuple[Turn, ...], ...] = ()
 
     def moved(
         self,
         nodes: tuple[Node, ...],
-        flying: frozenset[Arrival],
+        flying: frozenset[Step],
         places: tuple[Counts, ...],
         tokens: frozenset[tuple[EventId, int]],
     ) -> State:
@@ -122,7 +122,7 @@ class State(Struct, frozen=True):
         """Whether ``thread`` has reached its end."""
         return self.nodes[thread].exited
 
-    def step(self, thread: int) -> Arrival:
+    def step(self, thread: int) -> Step:
         """The next step of ``thread``, or the one where it waits."""
         step = self.nodes[thread].step
         assert step is not None
@@ -132,7 +132,7 @@ class State(Struct, frozen=True):
 class Happens(Struct, frozen=True):
     """A step happens, an asynchronous one from its issue on."""
 
-    step: Arrival
+    step: Step
 
 
 class InPhase(Struct, frozen=True):
@@ -183,14 +183,14 @@ class Ends(Struct, frozen=True):
     ends: bool | None
 
 
-class Undefined(Struct, frozen=True):
+class Misuse(Struct, frozen=True):
     """Why the run has no meaning, and the thread that made it so; None for an asynchronous step."""
 
     why: str
     thread: int | None
 
 
-Fact = Happens | InPhase | Returns | PhaseOfToken | Follows | Completed | Waits | Ends | Undefined
+Fact = Happens | InPhase | Returns | PhaseOfToken | Follows | Completed | Waits | Ends | Misuse
 """What is so in a scenario."""
 
 

@@ -9,7 +9,7 @@ from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.relations.coherence import exactly_one
 from ptxmm.program.condition import MemoryTerm
-from ptxmm.program.shared.undetermined import left_whole
+from ptxmm.program.shared.undetermined import untorn_finals
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 _PAIRS = 1 << 12
@@ -24,13 +24,13 @@ def final_writes(program: Program, observed: tuple[MemoryTerm, ...], ordered: Ca
     """
     wanted = [(program.test.objects[t.key].physical, t.index * t.type.bytes, t.type.bytes) for t in observed]
     ranges = dict.fromkeys((p.physical, p.offset, p.size) for e in program.events if e.kind == "W" for p in e.places)
-    whole = left_whole(program.test)
+    untorn = untorn_finals(program.test)
     for group in _groups(ranges):
         key, start = group[0][:2]
         end = max(o + n for _, o, n in group)
         if len(group) == 1:
             shown = [(o, o + n) for k, o, n in wanted if key == k and start < o + n and o < end]
-            torn = shown and program.tear and key not in whole
+            torn = shown and program.tear and key not in untorn
             for cell in _divided(program, group[0], ordered) if torn else group:
                 if any(cell[1] < last and first < cell[1] + cell[2] for first, last in shown):
                     _choose_last(program, cell)
@@ -40,7 +40,7 @@ def final_writes(program: Program, observed: tuple[MemoryTerm, ...], ordered: Ca
         ]
         for cell in chosen:
             _choose_last(program, cell)
-        if not program.tear or key in whole:
+        if not program.tear or key in untorn:
             _tie(program, group, chosen)
     for key, offset, size in wanted:
         for start, length in _gaps(offset, size, [(o, n) for k, o, n in ranges if k == key]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from ptxmm.events.symbolic.barriers.scenarios import Arrival, cta_key
+from ptxmm.events.symbolic.barriers.scenarios import Step, cta_key
 from ptxmm.events.symbolic.barriers.state import Members, members
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation
 from ptxmm.events.symbolic.program import Program
@@ -57,7 +57,7 @@ def _by_phase(program: Program, steps: tuple[str, ...], arrive: str, wait: str) 
     for scenario, selector in program.scenarios:
         phases = dict(scenario.phases)
         groups: dict[object, tuple[list[object], list[object]]] = {}
-        for step in scenario.arrivals:
+        for step in scenario.steps:
             phase = phases.get(step.id)
             if step.kind in steps and (phase is not None or program.test.dialect):
                 arrived, waiting = groups.setdefault((_barrier(program.test, step), phase or 0), ([], []))
@@ -70,7 +70,7 @@ def _by_phase(program: Program, steps: tuple[str, ...], arrive: str, wait: str) 
                     yield x.number, y.number, selector
 
 
-def _barrier(test: Test, step: Arrival) -> object:
+def _barrier(test: Test, step: Step) -> object:
     """The barrier that a step is at."""
     thread = step.id.thread
     cta, place = cta_key(test, thread), test.threads[thread].placement
@@ -106,8 +106,8 @@ def exitphase(program: Program) -> Iterator[Item]:
     shared = members(program.test)
     for scenario, selector in program.scenarios if exits else ():
         phases = dict(scenario.phases)
-        groups: dict[object, list[Arrival]] = {}
-        for step in scenario.arrivals:
+        groups: dict[object, list[Step]] = {}
+        for step in scenario.steps:
             phase = phases.get(step.id)
             if phase is not None and step.kind in _MEETING:
                 groups.setdefault((step.kind.partition(".")[0], _barrier(program.test, step), phase), []).append(step)
@@ -121,7 +121,7 @@ def exitphase(program: Program) -> Iterator[Item]:
 _MEETING = ("bar.sync", "bar.arrive", "bar.red", "warp.sync", "cluster.arrive", "cluster.wait")
 
 
-def _awaited(shared: Members, steps: list[Arrival]) -> set[int]:
+def _awaited(shared: Members, steps: list[Step]) -> set[int]:
     """The threads that a phase of a barrier waits for unless they have exited; ``steps``: what they do in it."""
     first = steps[0]
     mine = first.id.thread
@@ -144,7 +144,7 @@ def mbphase(program: Program) -> Iterator[Item]:
     for scenario, selector in program.scenarios:
         phases = dict(scenario.phases)
         steps: dict[Mbarrier, dict[str, list[tuple[object, int]]]] = {}
-        for step in scenario.arrivals:
+        for step in scenario.steps:
             phase = phases.get(step.id)
             if step.place is None or phase is None:
                 continue
@@ -167,7 +167,7 @@ def _late(program: Program) -> Iterator[tuple[Formula, list[object], list[tuple[
         phases = dict(scenario.phases)
         arrivals: list[tuple[object, Mbarrier | None, int]] = []
         waits: list[tuple[object, Mbarrier | None, int]] = []
-        for step in scenario.arrivals:
+        for step in scenario.steps:
             phase = phases.get(step.id)
             if phase is not None and step.kind in ("mb.arrive", "mb.drop"):
                 arrivals.append((step.id, step.place, phase))

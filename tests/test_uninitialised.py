@@ -1,10 +1,10 @@
-"""Memory without an initial value, as shared memory is: what is never read may as well be 0 (``analysis.unread``)."""
+"""Memory without an initial value, as shared memory is: what is never read may as well be 0."""
 
 from __future__ import annotations
 
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Result
-from ptxmm.analysis.uninitialised import without_unread
+from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.formats import parse
 from ptxmm.program.test import Test
@@ -42,7 +42,7 @@ def kernel(body: str, condition: str, block: int = 2) -> Test:
 
 def zeroed(test: Test) -> set[str]:
     """The objects that are taken to hold 0 at first."""
-    left = without_unread(test, model_named("ptx-8.5"), Limits(), Observed((), ()))
+    left = settle_uninitialised(test, model_named("ptx-8.5"), Limits(), Observed((), ()))
     return {name for name, item in test.objects.items() if item.unknown and not left.objects[name].unknown}
 
 
@@ -174,7 +174,7 @@ def test_too_many_combinations() -> None:
 def test_nothing_to_do_without_unknown_values_in_computations() -> None:
     """Where nothing is computed with them, no search is made."""
     test = kernel("  ld.shared.u32 %r1, [s]; st.global.u32 [%rd1], %r1;", "forall (out[1] == 0)", block=1)
-    assert without_unread(test, model_named("ptx-8.5"), Limits()) is test
+    assert settle_uninitialised(test, model_named("ptx-8.5"), Limits()) is test
 
 
 def test_a_tensor_copy_does_not_read_where_it_writes() -> None:
