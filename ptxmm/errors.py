@@ -48,6 +48,11 @@ class PtxmmError(Exception):
         self.hint = hint
         self.more: list[PtxmmError] = []
 
+    def at(self, span: Span) -> PtxmmError:
+        """Fill in the place, and the width of the caret."""
+        self.line, self.column, self.width = span.line, span.column, max(1, span.end_column - span.column)
+        return self
+
     def place(self, file: str, text: str) -> PtxmmError:
         """Fill in ``file`` and, from the whole input ``text``, the line of source that the error points at."""
         self.file = self.file or file

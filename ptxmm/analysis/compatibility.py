@@ -50,8 +50,7 @@ def _error(test: Test, message: str, able: list[str], source: Source | None) -> 
     hint = "use --model " + " or --model ".join(able) if able else None
     error = PtxmmError(message, kind="unsupported", file=test.file, hint=hint)
     if source is not None:
-        error.line, error.column = source.span.line, source.span.column
-        error.width = max(1, source.span.end_column - source.span.column)
+        error.at(source.span)
     return error.place(test.file, test.text)
 
 

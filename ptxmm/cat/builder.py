@@ -20,8 +20,7 @@ class Token(Protocol):
 
 def error_at(span: Span, message: str, hint: str | None = None) -> PtxmmError:
     """An error of kind ``model`` at a place (the file is filled in by the caller)."""
-    width = max(1, span.end_column - span.column)
-    return PtxmmError(message, kind="model", line=span.line, column=span.column, width=width, hint=hint)
+    return PtxmmError(message, kind="model", hint=hint).at(span)
 
 
 def span_of(token: Token) -> Span:

@@ -173,15 +173,8 @@ def _owners(instance: Instance, objects: dict[str, MemoryObject], blocks: list[_
         for name, op in _accesses(thread):
             physical = objects[name].physical
             if objects[name].space == "shared" and users.setdefault(physical, place) != place:
-                span = op.source.span
-                raise PtxmmError(
-                    f".shared `{name}` is used by threads of two CTAs",
-                    kind="unsupported",
-                    line=span.line,
-                    column=span.column,
-                    width=span.end_column - span.column,
-                    hint="declare it .global",
-                )
+                message = f".shared `{name}` is used by threads of two CTAs"
+                raise PtxmmError(message, kind="unsupported", hint="declare it .global").at(op.source.span)
     for key, item in objects.items():
         if item.space == "shared":
             placed[key] = replace(item, owner=users.get(item.physical, (0, 0, None, 0)))

@@ -81,15 +81,9 @@ def write(test: Test) -> str:
 
 def _refuse(what: str, hint: str | None = None, op: Op | None = None) -> NoReturn:
     """Raise the error that the format has no ``what``."""
-    span = op.source.span if op else None
-    raise PtxmmError(
-        f"the nvlitmus format has no place for {what}" + (f": `{op.source.text}`" if op else ""),
-        kind="unsupported",
-        line=span.line if span else None,
-        column=span.column if span else None,
-        width=span.end_column - span.column if span else 1,
-        hint=hint,
-    )
+    shown = f": `{op.source.text}`" if op else ""
+    error = PtxmmError(f"the nvlitmus format has no place for {what}{shown}", kind="unsupported", hint=hint)
+    raise error.at(op.source.span) if op else error
 
 
 # Objects and places.

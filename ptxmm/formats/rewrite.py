@@ -13,11 +13,8 @@ Cta = tuple[int, int, int | None, int]
 
 def refuse(message: str, op: Op | None = None, hint: str | None = None) -> PtxmmError:
     """An error of kind ``unsupported``, at ``op`` where one is to blame."""
-    if op is None:
-        return PtxmmError(message, kind="unsupported", hint=hint)
-    span = op.source.span
-    width = max(1, span.end_column - span.column)
-    return PtxmmError(message, kind="unsupported", line=span.line, column=span.column, width=width, hint=hint)
+    error = PtxmmError(message, kind="unsupported", hint=hint)
+    return error if op is None else error.at(op.source.span)
 
 
 def barriers(test: Test) -> Iterator[tuple[Cta, list[tuple[int, list[Barrier]]]]]:

@@ -59,8 +59,7 @@ class Text(Struct, frozen=True):
 
 def at(message: str, span: Span, *, kind: str = "syntax", hint: str | None = None) -> PtxmmError:
     """An error at ``span``."""
-    width = max(1, span.end_column - span.column)
-    return PtxmmError(message, kind=kind, line=span.line, column=span.column, width=width, hint=hint)
+    return PtxmmError(message, kind=kind, hint=hint).at(span)
 
 
 def decode(data: bytes, file: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Literal, TypeVar
 
@@ -44,6 +45,10 @@ class AddressTerm(Struct, frozen=True):
 
 Term = RegisterTerm | MemoryTerm | IntegerTerm | AddressTerm
 
+
+_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -103,20 +108,7 @@ def compare(op: str, left: int, right: int, type_: Type | None) -> bool:
         if type_.signed:
             sign = 1 << (type_.bits - 1)
             left, right = (left ^ sign) - sign, (right ^ sign) - sign
-    match op:
-        case "==":
-            return left == right
-        case "!=":
-            return left != right
-        case "<":
-            return left < right
-        case "<=":
-            return left <= right
-        case ">":
-            return left > right
-        case ">=":
-            return left >= right
-    raise ValueError(f"no comparison {op!r}")
+    return _COMPARISONS[op](left, right)
 
 
 def holds(item: Comparison[Term], left: int, right: int, type_: Type | None) -> bool:

@@ -12,8 +12,7 @@ from ptxmm.ptx.ops import Type
 
 def error(message: str, span: Span, *, kind: str = "name", hint: str | None = None) -> PtxmmError:
     """An error of kind ``name`` (or another) at ``span``."""
-    width = max(1, span.end_column - span.column)
-    return PtxmmError(message, kind=kind, line=span.line, column=span.column, width=width, hint=hint)
+    return PtxmmError(message, kind=kind, hint=hint).at(span)
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str | None:

@@ -39,6 +39,20 @@ def cta_of(placements: Sequence[Placement]) -> list[Cta | None]:
     return found
 
 
+def includes(scope: str, mine: Placement, other: Placement) -> bool:
+    """Whether ``scope`` around one thread includes another thread (PTX ISA 8.5)."""
+    if scope == "sys":
+        return True
+    if mine.host or other.host or mine.gpu != other.gpu:
+        return False
+    if scope == "gpu":
+        return True
+    together = mine.grid == other.grid and mine.cluster == other.cluster
+    if scope == "cluster" and mine.cluster is not None:
+        return together
+    return together and mine.cta is not None and mine.cta == other.cta
+
+
 def check_placements(threads: Sequence[ThreadSource]) -> list[Cta | None]:
     """The CTA of each thread, after checking names, warps, clusters, grids and sizes.
 
@@ -118,14 +132,13 @@ def find_cta(path: Path, ctas: Sequence[Cta | None]) -> Cta:
         matching = exact or matching
     if len(matching) == 1 and "cta" in wanted:
         return matching[0]
-    width = path.span.end_column - path.span.column
     if not matching:
         message, hint = f"no thread is in {path.text}", None
     elif "cta" not in wanted:
         message, hint = f"`{path.text}` names no CTA", "add `cta N`"
     else:
         message, hint = f"{len(matching)} CTAs are called {path.text}", "name more levels: gpu, grid, cluster"
-    raise PtxmmError(message, kind="name", line=path.span.line, column=path.span.column, width=width, hint=hint)
+    raise PtxmmError(message, kind="name", hint=hint).at(path.span)
 
 
 def _level(cta: Cta, level: str) -> int | None:
@@ -152,6 +165,4 @@ def short_names(ctas: Sequence[Cta]) -> dict[Cta, str]:
 
 
 def _error(message: str, thread: ThreadSource, hint: str | None = None) -> PtxmmError:
-    span = thread.span
-    width = span.end_column - span.column
-    return PtxmmError(message, kind="name", line=span.line, column=span.column, width=width, hint=hint)
+    return PtxmmError(message, kind="name", hint=hint).at(thread.span)

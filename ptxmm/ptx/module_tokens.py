@@ -122,8 +122,7 @@ class Cursor:
 
     def error_in(self, message: str, span: Span, kind: str = "syntax", hint: str | None = None) -> PtxmmError:
         """An error that points at ``span``."""
-        width = max(1, span.end_column - span.column)
-        return PtxmmError(message, kind=kind, line=span.line, column=span.column, width=width, hint=hint)
+        return PtxmmError(message, kind=kind, hint=hint).at(span)
 
     def span(self, first: Token, last: Token | None = None) -> Span:
         """The span from ``first`` to ``last``."""

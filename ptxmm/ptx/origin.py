@@ -48,8 +48,7 @@ class Origin(Struct, frozen=True):
 
 def syntax_error_at(span: Span, message: str, *, hint: str | None = None) -> PtxmmError:
     """A ``PtxmmError`` of kind ``syntax`` that points at ``span``."""
-    width = max(1, span.end_column - span.column)
-    return PtxmmError(message, kind="syntax", line=span.line, column=span.column, width=width, hint=hint)
+    return PtxmmError(message, kind="syntax", hint=hint).at(span)
 
 
 def clip(text: str, limit: int = 40) -> str:

@@ -59,8 +59,7 @@ class Qualified(Struct, frozen=True):
 
 def at(span: Span, message: str, *, kind: str = "isa", hint: str | None = None) -> PtxmmError:
     """A ``PtxmmError`` that points at ``span``."""
-    width = max(1, span.end_column - span.column)
-    return PtxmmError(message, kind=kind, line=span.line, column=span.column, width=width, hint=hint)
+    return PtxmmError(message, kind=kind, hint=hint).at(span)
 
 
 def too_new(span: Span, what: str, version: Version, isa: tuple[int, int], *, supported: bool = True) -> PtxmmError:

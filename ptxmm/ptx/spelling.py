@@ -80,6 +80,4 @@ def dotted(*parts: str | None) -> str:
 
 def refuse(op: Op, message: str) -> PtxmmError:
     """The error for what the language cannot say, at the instruction."""
-    span = op.source.span
-    width = max(1, span.end_column - span.column)
-    return PtxmmError(message, kind="unsupported", line=span.line, column=span.column, width=width)
+    return PtxmmError(message, kind="unsupported").at(op.source.span)

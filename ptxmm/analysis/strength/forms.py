@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.identity import Site, Switch
-from ptxmm.program.test import Placement, Test
+from ptxmm.program.placement import includes
+from ptxmm.program.test import Test
 from ptxmm.program.variation import Variation
 from ptxmm.ptx import ops
 
@@ -86,7 +87,7 @@ def _scopes_of(test: Test, thread: int, coverage: Coverage, kept: ops.Scope | No
         around = frozenset(
             index
             for index, other in enumerate(test.threads)
-            if index == thread or _includes(scope, mine, other.placement)
+            if index == thread or includes(scope, mine, other.placement)
         )
         if (scope == kept and stronger) or around not in found:
             found[around] = scope
@@ -220,17 +221,3 @@ def _product(op: ops.Op, orders: Sequence[Order], scopes: Sequence[ops.Scope], s
 def _with(op: ops.Op, sem: str, scope: ops.Scope | None) -> ops.Op:
     changes = {"sem": sem, "scope": scope, "volatile": False}
     return replace(op, **{name: value for name, value in changes.items() if name in op.__struct_fields__})
-
-
-def _includes(scope: ops.Scope, mine: Placement, other: Placement) -> bool:
-    """Whether ``scope`` around one thread includes another thread (8.5)."""
-    if scope == "sys":
-        return True
-    if mine.host or other.host or mine.gpu != other.gpu:
-        return False
-    if scope == "gpu":
-        return True
-    together = mine.grid == other.grid and mine.cluster == other.cluster
-    if scope == "cluster" and mine.cluster is not None:
-        return together
-    return together and mine.cta is not None and mine.cta == other.cta

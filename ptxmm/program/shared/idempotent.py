@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ptxmm.program.placement import includes
 from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import MemoryObject, Test, Thread
@@ -110,18 +111,9 @@ def _touched(op: Op, known: Mapping[str, Sym], objects: Mapping[str, MemoryObjec
 
 
 def _includes(op: Op, thread: Thread, other: Thread) -> bool:
-    """Whether the scope of a strong operation of ``thread`` includes ``other`` (PTX ISA 8.5)."""
+    """Whether the scope of a strong operation of ``thread`` includes ``other``."""
     scope = getattr(op, "scope", None)
-    own, place = thread.placement, other.placement
-    if other is thread or scope == "sys":
-        return True
-    if scope is None or own.host or place.host or own.gpu != place.gpu:
-        return False
-    if scope == "gpu":
-        return True
-    together = own.grid == place.grid and own.cluster == place.cluster
-    same_cta = together and own.cta is not None and own.cta == place.cta
-    return same_cta or (scope == "cluster" and together and own.cluster is not None)
+    return other is thread or (scope is not None and includes(scope, thread.placement, other.placement))
 
 
 def _meets(one: Range, other: Range) -> bool:

@@ -101,17 +101,12 @@ def mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject], ce
             (accessed if _has_address(op) else taken).update(others)
             by_register = (_variable(place, known) for place in addresses(op) if place not in found)
             accessed.update(place for place in by_register if place is not None)
-        values = set(thread.initial.values())
-        if values:
-            taken |= {k for k, o in objects.items() if any(_lies_in(o, v) for v in values)}
+        taken |= {k for k, o in objects.items() if any(_lies_in(o, v) for v in thread.initial.values())}
     found_keys = {key for key, item in objects.items() if item.mbarrier} | (named & objects.keys())
     if indirect and not certain:
-        found_keys |= {
-            key
-            for key in taken - accessed
-            if key in objects and objects[key].space == "shared" and objects[key].type.bytes == MBARRIER_BYTES
-            if not any(objects[other].name == objects[key].name for other in accessed if other in objects)
-        }
+        used = {objects[key].name for key in accessed & objects.keys()}
+        words = {k for k, o in objects.items() if o.space == "shared" and o.type.bytes == MBARRIER_BYTES}
+        found_keys |= {key for key in taken & words if objects[key].name not in used}
     names = {(objects[key].name, objects[key].type) for key in found_keys if objects[key].space == "shared"}
     physical = {objects[key].physical for key in found_keys}
     return frozenset(

@@ -35,8 +35,7 @@ def refusal(message: str) -> PtxmmError:
 def placed(error: PtxmmError, test: Test, op: Op) -> PtxmmError:
     """``error`` at ``op``, an instruction of ``test``, if it has no place yet."""
     if error.line is None:
-        span = op.source.span
-        error.line, error.column, error.width = span.line, span.column, max(1, span.end_column - span.column)
+        error.at(op.source.span)
     return error.place(test.file, test.text)
 
 

@@ -145,6 +145,11 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
         for key in locations(item):
             found.update((key, i) for i in range(max(0, first), min(end, test.objects[key].size)))
 
+    def add_all(space: str | None = None) -> None:
+        for item in test.objects.values():
+            if space in (None, item.space):
+                add(item, 0, item.size)
+
     for thread in test.threads:
         known = known_addresses(thread, test.objects)
         for op in thread.body:
@@ -161,16 +166,11 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
                     begin = base.offset + address.offset
                     add(test.objects[base.name], begin, begin + size)
                 else:
-                    for item in test.objects.values():
-                        add(item, 0, item.size)
+                    add_all()
             if isinstance(op, BulkCopy) and op.tensormap is not None:
-                for item in test.objects.values():  # its tensor map says which object it copies, and may change
-                    if item.space == "global":
-                        add(item, 0, item.size)
+                add_all("global")  # its tensor map says which object it copies, and may change
             if isinstance(op, Wgmma | TensorCopy | TensorProduct):
-                for item in test.objects.values():  # its descriptors say what it reads
-                    if item.space == "shared":
-                        add(item, 0, item.size)
+                add_all("shared")  # its descriptors say what it reads
     for term in (*test.named, *shown):
         if isinstance(term, MemoryTerm):
             add(test.objects[term.key], term.index * term.type.bytes, (term.index + 1) * term.type.bytes)
