@@ -318,7 +318,7 @@ class _Runs:
                 log.add(PhaseOfToken(step.id, done.token >> EPOCH))
                 log.add_loose(Returns(step.id, done.token))
             tokens |= {(step.id, done.token >> EPOCH << EPOCH)}
-        return state.moved(state.nodes, state.flying, places, tokens), done.outcome
+        return replace(state, places=places, tokens=tokens), done.outcome
 
     def _in_order(self, before: Counts, step: Step, done: Done, log: Log) -> Counts:
         """Note the latest arrival before an operation, and which one that is from now on."""
@@ -353,7 +353,7 @@ class _Runs:
                     nodes = (*state.nodes[:thread], landed, *state.nodes[thread + 1 :])
                     after = log.copy()
                     after.add(*(Happens(f) for f in flights))
-                    moved = state.moved(nodes, state.flying.union(flights), state.places, state.tokens)
+                    moved = replace(state, nodes=nodes, flying=state.flying.union(flights))
                     stack.append((moved, left, after, None, first))
                 continue
             if state.ctas or state.pending or any(state.waits):
@@ -363,7 +363,7 @@ class _Runs:
                     continue
             kept = frozenset(t for t in state.tokens if t[0] in state.nodes[t[0].thread].refers)
             if kept != state.tokens:
-                state = state.moved(state.nodes, state.flying, state.places, kept)
+                state = replace(state, tokens=kept)
             yield state, log
 
     # -- ends --

@@ -107,17 +107,6 @@ class State(Struct, frozen=True):
     tokens: frozenset[tuple[EventId, int]] = frozenset()
     together: tuple[tuple[Turn, ...], ...] = ()
 
-    def moved(
-        self,
-        nodes: tuple[Node, ...],
-        flying: frozenset[Step],
-        places: tuple[Counts, ...],
-        tokens: frozenset[tuple[EventId, int]],
-    ) -> State:
-        """The same moment but for what an operation on an mbarrier changes (``replace`` takes longer)."""
-        kept = self.waits, self.ctas, self.pending, self.warps, self.rounds
-        return State(nodes, *kept, places, flying, tokens, self.together)
-
     def exited(self, thread: int) -> bool:
         """Whether ``thread`` has reached its end."""
         return self.nodes[thread].exited
