@@ -178,6 +178,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "mixed_sizes": random_memory.mixed_sizes,
         "cluster": random_memory.cluster,
         "warps": random_memory.warps,
+        "zeros": random_memory.zeros,
         "grids": random_memory.grids,
         "mbarriers": random_mbarriers.mbarriers,
         "bulk": random_bulk.bulk,
@@ -222,6 +223,7 @@ NAMES = (
     "torn",
     "atomics",
     "aligned",
+    "zeros",
 )
 
 

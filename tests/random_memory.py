@@ -386,3 +386,50 @@ def grids(rng: random.Random) -> Program:
             place = "cta 0, grid 0"
         threads.append((f"{place}{f', gpu {gpu}' if gpu and not copies else ''}", kit.take()))
     return replace(program(declared, threads, f"{names[0]} == 1"), isa="9.2" if triggers else "")
+
+
+def zeros(rng: random.Random) -> Program:
+    """Two threads of a CTA that store, load and fill with zeros the same bytes of its shared memory."""
+    kit = Kit(rng)
+    declared = [
+        f".shared .align 16 .u32 x[8] @ cta 0 = {{{kit.pick((0, 1))}, 1, 1, 1}};",
+        ".shared .u32 f @ cta 0 = 0;",
+    ]
+    if kit.chance(0.2):
+        declared[0] = ".shared .align 16 .u32 x[8] @ cta 0;"
+    kind = kit.pick(("u8", "u16", "u32", "u32", "u64"))
+
+    def access(write: bool) -> None:
+        at = kit.pick(("x", "x", "x+8", "x+16"))
+        sem = kit.pick(("weak", "weak", "weak", "relaxed"))
+        if write:
+            kit.store(kind, at, 2, sem, "cta", ".shared")
+        else:
+            kit.load(kind, at, sem, "cta", ".shared")
+
+    def fill() -> None:
+        size = kit.pick(("8", "16", "24"))
+        if kit.chance(0.2):
+            kit.add("mov", f".u64 n, {size}")
+            if kit.chance(0.5):
+                kit.add("setp.eq", f".u32 n1, {kit.load('u32', 'f', space='.shared')}, 0")
+                kit.add("selp", f".u64 n, n, {kit.pick((0, 8, 12))}, n1")
+            size = "n"
+        head = "st.bulk" + kit.pick(("", ".weak")) + kit.pick((".shared::cta", ""))
+        kit.add(head, f" [{kit.pick(('x', 'x', 'x+8'))}], {size}, 0")
+
+    for i in range(2):
+        for part in (fill, lambda: access(True), lambda: access(False)):
+            if kit.chance(0.7 if (part is fill) == (i == 0) else 0.3):
+                part()
+        if i == 0:
+            if kit.chance(0.7):
+                kit.publish("f", "cta", ".shared")
+            first = kit.take()
+    label = kit.subscribe("f", "cta", ".shared", guarded=kit.chance(0.3)) if kit.chance(0.7) else None
+    access(False)
+    if kit.chance(0.5):
+        access(kit.chance(0.5))
+    kit.label(label)
+    threads = [("cta 0, warp 0", first), ("cta 0, warp 1", kit.take())]
+    return replace(program(declared, threads, "x[0] == 1"), isa="8.6")

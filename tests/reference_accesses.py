@@ -12,7 +12,7 @@ from ptxmm.program.test import MemoryObject
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type
 from tests.reference_events import Event, Run
-from tests.reference_expressions import Expr, apply, is_const, joined_bytes, reads
+from tests.reference_expressions import Expr, apply, const, is_const, joined_bytes, reads
 
 if TYPE_CHECKING:
     from tests.reference_threads import Walker
@@ -147,6 +147,31 @@ def atomic(
         kind = op.type if packed == 1 else Type("b", 8 * sum(size for _, _, size in mine))
         registers = walker.assign(replace(run, registers=registers), register, value, kind, taken)
     yield replace(run, pc=run.pc + 1, events=(*run.events, *new), registers=registers)
+
+
+def zeros(walker: Walker, run: Run, op: ops.StoreBulk, common: Event) -> Iterator[Run]:
+    """``st.bulk`` (9.7.9.14 of PTX ISA 9.0)."""
+    size, kind = walker.operand(run, op.size, Type("u", 64)), Type("u", 64)
+    most = max(item.size for item in walker.test.objects.values())
+    others = []
+    for number in range(most + 1):
+        chosen = walker.apply("eq", kind, size, const(number))
+        others.append((chosen, False))
+        if is_const(chosen) and not chosen[1]:
+            continue
+        taken = run if is_const(chosen) else replace(run, constraints=(*run.constraints, (chosen, True)))
+        if number % 8:
+            walker.strays.append(taken)
+            continue
+        for fork, item, offset, address in walker.places(taken, op.address, number, 1):
+            if offset % 8:
+                raise NotImplementedError(op)
+            here = replace(common, kind="W", proxy="GEN", addr=reads(address) | reads(size), value=const(0))
+            places = walker.chunks.of(item.physical, offset, number) if number else ()
+            events = [placed(replace(here, part=at - offset), item, at, length) for at, length in places]
+            yield replace(fork, pc=run.pc + 1, events=(*run.events, *events))
+    if not any(is_const(chosen) and chosen[1] for chosen, _ in others):
+        walker.strays.append(replace(run, constraints=(*run.constraints, *others)))  # beyond every object
 
 
 def tensormap(

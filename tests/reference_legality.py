@@ -90,6 +90,8 @@ def allowed(op: ops.Op, operand: str) -> set[str]:
             return {"own", "near"}
         case ops.LoadMatrix() | ops.StoreMatrix() | ops.MbarrierInit() | ops.MbarrierWait() | ops.CopyAsyncArrive():
             return {"own"}
+        case ops.StoreBulk():
+            return {"own"}
     return {"tmem"}
 
 

@@ -457,6 +457,8 @@ class Walker:
                 yield from reference_tensorcore.perform(self, run, op, taken, common)
             case ops.LoadMatrix() | ops.StoreMatrix() | ops.WgmmaFence() | ops.Wgmma():
                 yield from reference_matrices.perform(self, run, op, taken, common)
+            case ops.StoreBulk():
+                yield from reference_accesses.zeros(self, run, op, common)
             case ops.Discard() | ops.WmmaLoad() | ops.WmmaStore():
                 yield from reference_undetermined.perform(self, run, op, taken, common)
             case _:

@@ -11,7 +11,6 @@ from ptxmm.ptx.parser import parse_statements
 from ptxmm.ptx.syntax import Instruction
 
 FORMS = [
-    ("st.bulk.weak.shared::cta [s], 8, 0", "8.6"),
     ("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [s], [m]", "8.6"),
     ("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b128 [s], v, [m]", "9.2"),
     ("ld.volatile.local.u32 r, [x]", "9.1"),

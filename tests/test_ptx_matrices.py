@@ -332,7 +332,6 @@ LATER = [
         "8.6",
         "`{}` is not supported yet",
     ),
-    ("st.bulk.weak.shared::cta [x], a, 0", "st.bulk", "8.6", "`.bulk` is not supported yet (`{}`)"),
     (
         "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {a, b}, [x]",
         "ldmatrix.m16n16",

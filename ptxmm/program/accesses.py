@@ -34,6 +34,7 @@ from ptxmm.ptx.ops import (
     Multimem,
     Op,
     Store,
+    StoreBulk,
     StoreMatrix,
     Sym,
     TensorCommit,
@@ -125,6 +126,8 @@ def touches(op: Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
             yield Touch(op.src, TENSORMAP_BYTES, TENSORMAP_BYTES, "shared::cta", False, "source")
         case Discard():
             yield Touch(op.address, op.size, op.size, "global", True)
+        case StoreBulk(address, size):
+            yield Touch(address, size.value if isinstance(size, Imm) else None, 1, "shared::cta", True)
         case LoadMatrix() | StoreMatrix():
             stores = isinstance(op, StoreMatrix)
             yield Touch(op.address, MATRIX_ROW_BYTES, MATRIX_ROW_BYTES, "shared::cta", stores, "row")

@@ -246,6 +246,8 @@ def _effect(machine: Machine, op: ops.Straight) -> None:
             synchronization.mbarrier_wait(machine, op)
         case ops.Discard():
             elements.discard(machine, op)
+        case ops.StoreBulk():
+            elements.store_bulk(machine, op)
         case ops.Mapa():
             compute.mapa(machine, op)
         case ops.ConvertAddress():

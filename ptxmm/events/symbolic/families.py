@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxmm.events.symbolic.accesses.elements import store_bulk
 from ptxmm.events.symbolic.accesses.multimem import multimem
 from ptxmm.events.symbolic.asynchronous import copies, tensors
 from ptxmm.events.symbolic.asynchronous.groups import wait
@@ -30,6 +31,7 @@ from ptxmm.ptx.ops import (
     MbarrierTx,
     MbarrierWait,
     Multimem,
+    StoreBulk,
     StoreMatrix,
     TensormapCopyFence,
     TensormapFence,
@@ -45,7 +47,8 @@ from ptxmm.relations.formula import Formula
 
 Few = (
     AsyncStore | AsyncWait | Barrier | BarrierReduction | BulkCopy | ClusterBarrier | CopyAsync | CopyAsyncArrive
-    | Discard | LoadMatrix | MbarrierArrive | MbarrierInit | MbarrierTx | MbarrierWait | Multimem | StoreMatrix |
+    | Discard | LoadMatrix | MbarrierArrive | MbarrierInit | MbarrierTx | MbarrierWait | Multimem | StoreBulk
+    | StoreMatrix |
     TensormapCopyFence | TensormapFence | TensormapReplace | WarpBarrier | WarpExchange | Wgmma | WmmaLoad |
     WmmaStore | TensorOp
 )  # fmt: skip
@@ -58,6 +61,8 @@ def execute(
     match op:
         case Discard():
             discard(run, op, here, state, presence, control)
+        case StoreBulk():
+            store_bulk(run, op, here, state, presence, control)
         case Multimem():
             multimem(run, op, here, state, presence, condition, control)
         case Barrier():

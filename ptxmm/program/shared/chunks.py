@@ -42,6 +42,7 @@ from ptxmm.ptx.ops import (
     Op,
     Reg,
     Store,
+    StoreBulk,
     Sym,
     TensorCopy,
     TensormapCopyFence,
@@ -242,6 +243,8 @@ def _accesses(test: Test, op: Op, split: bool, whole: bool, known: Mapping[str, 
             yield _Access("copy", src, 0, size, "global")
         case Discard(address, size):
             yield _Access("copy", address, 0, size, "global")
+        case StoreBulk(address, Imm(size)):
+            yield _Access("copy", address, 0, size, "shared")
         case WmmaLoad(tile=tile) | WmmaStore(tile=tile):
             stride = tile.length if op.stride is None else op.stride.value if isinstance(op.stride, Imm) else None
             if stride is not None and stride >= tile.length:

@@ -29,6 +29,7 @@ from ptxmm.ptx.ops import (
     Multimem,
     Op,
     Store,
+    StoreBulk,
     StoreMatrix,
     TensorCommit,
     TensorCopy,
@@ -85,6 +86,8 @@ def rule(op: Op, role: Role = "data") -> Rule:
             return Rule(op.space, ("global",), "9.7.10.13", writes=op.kind != "ld_reduce")
         case Discard():
             return Rule(op.space, ("global",), "9.7.10.16", writes=True)
+        case StoreBulk():
+            return Rule(op.space, _CTA, "9.7.9.14 of version 9.0", writes=True)
         case AsyncStore():
             section = "9.7.10.12" if op.reduction is None else "9.7.14.7"
             return Rule(op.space, _CLUSTER, section, writes=True, away=True)

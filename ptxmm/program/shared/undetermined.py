@@ -30,6 +30,7 @@ from ptxmm.ptx.ops import (
     Op,
     Reg,
     Store,
+    StoreBulk,
     Sym,
     TensorCopy,
     TensorProduct,
@@ -211,7 +212,7 @@ def _sources(op: Op) -> Iterator[tuple[Address, int]]:
             yield op.address, access_bytes(op)
         case AsyncStore(reduction=str()):
             yield op.address, op.type.bytes * len(op.values)
-        case Store() | AsyncStore() | Multimem() | Discard() | WmmaStore() | WmmaLoad():
+        case Store() | AsyncStore() | Multimem() | Discard() | StoreBulk() | WmmaStore() | WmmaLoad():
             pass  # of a matrix that is loaded, nothing is seen
         case BulkCopy(reduction=None):
             yield from ((place, 1 << 32) for place in (op.src, op.tensormap, op.mbarrier) if place is not None)

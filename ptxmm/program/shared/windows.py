@@ -39,6 +39,7 @@ from ptxmm.ptx.ops import (
     Op,
     Reg,
     Store,
+    StoreBulk,
     StoreMatrix,
     Sym,
     TensorCommit,
@@ -65,7 +66,7 @@ MOST_VARIABLES, MOST_MAPPED = _WINDOWS // _STEP - 1, _MAPPED // _STEP - 1
 
 _WITH_SPACE = (
     Load, Store, Atomic, MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, CopyAsyncArrive, TensormapReplace,
-    LoadMatrix, StoreMatrix, TensorCommit, WmmaLoad, WmmaStore,
+    LoadMatrix, StoreBulk, StoreMatrix, TensorCommit, WmmaLoad, WmmaStore,
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
+    BULK_UNIT,
     Address,
     Alu,
     AsyncStore,
@@ -38,6 +39,7 @@ from ptxmm.ptx.ops import (
     Select,
     SetPredicate,
     Store,
+    StoreBulk,
     StoreMatrix,
     Sym,
     TensorCopy,
@@ -108,6 +110,9 @@ class UnknownUses(Struct):
                 self._atomic(number, thread, op)
             case SetPredicate(a=a, b=b, type=type_) | Branch(condition=Compare(a=a, b=b, type=type_)):
                 self._compare(thread, op, (a, b), type_, held, made)
+            case StoreBulk(address):
+                self._computed |= self._at(address, BULK_UNIT)
+                self._compute(number, thread, op)
             case _:
                 if not isinstance(op, _UNSEEN):
                     self._access(number, thread, op)

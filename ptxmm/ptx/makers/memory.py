@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import cast
 
 from ptxmm.ptx import operands, ops, syntax
-from ptxmm.ptx.makers.common import S64, U32, Maker, guard, scope_of, source, without_policy
+from ptxmm.ptx.makers.common import S64, U32, U64, Maker, guard, scope_of, source, without_policy
 from ptxmm.ptx.operands import Names
-from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops import BULK_UNIT, MOST_BULK, Op, Type
 from ptxmm.ptx.qualifiers import Qualified, at
 
 
@@ -47,6 +47,17 @@ def _store(q: Qualified, names: Names) -> Op:
         place, values, typ, sem, scope, q.get("space"), source(q), guard(q, names), _proxy(q),
         volatile=volatile, mmio=mmio,
     )  # fmt: skip
+
+
+def _store_bulk(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 3, 3)
+    address, size, initial = q.instruction.operands
+    number = operands.value(q, names, size, U64)
+    if isinstance(number, ops.Imm) and (number.value % BULK_UNIT or not 0 <= number.value <= MOST_BULK):
+        message = f"the size of `st.bulk` is a multiple of {BULK_UNIT} up to {MOST_BULK}, not {number.value}"
+        raise at(size.span, message)
+    operands.constant_of(initial, "what `st.bulk` writes", (0,), "0")
+    return ops.StoreBulk(operands.address(q, names, address), number, source(q), guard(q, names), q.get("space"))
 
 
 def _atomic(q: Qualified, names: Names) -> Op:
@@ -151,6 +162,7 @@ def _convert_address(q: Qualified, names: Names) -> Op:
 MAKERS: Mapping[str, Maker] = {
     "load": _load,
     "store": _store,
+    "store_bulk": _store_bulk,
     "atomic": _atomic,
     "async_store": _async_store,
     "multimem": _multimem,

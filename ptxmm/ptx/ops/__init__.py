@@ -37,6 +37,8 @@ from ptxmm.ptx.ops.copies import (
 )
 from ptxmm.ptx.ops.matrices import MATRIX_ROW_BYTES, LoadMatrix, StoreMatrix, Wgmma, WgmmaFence, matrix_bytes
 from ptxmm.ptx.ops.memory import (
+    BULK_UNIT,
+    MOST_BULK,
     AsyncStore,
     Atomic,
     ConvertAddress,
@@ -49,6 +51,7 @@ from ptxmm.ptx.ops.memory import (
     Multimem,
     Nothing,
     Store,
+    StoreBulk,
     access_bytes,
     elements,
 )
@@ -83,10 +86,12 @@ from ptxmm.ptx.ops.tensorcore import (
 from ptxmm.ptx.ops.wmma import Tile, Wmma, WmmaLoad, WmmaStore
 
 __all__ = [
+    "BULK_UNIT",
     "COLUMN_BYTES",
     "COMPUTING",
     "FAMILIES",
     "MATRIX_ROW_BYTES",
+    "MOST_BULK",
     "Address",
     "Alu",
     "AluPair",
@@ -139,6 +144,7 @@ __all__ = [
     "SetPredicate",
     "Source",
     "Store",
+    "StoreBulk",
     "StoreMatrix",
     "Straight",
     "Sym",
@@ -204,7 +210,8 @@ Straight = (
     Computing | Load | Store | Atomic | Fence | ProxyFence | TensormapFence | GenericToAsyncFence | MbarrierInitFence
     | Barrier | BarrierReduction | WarpBarrier | ClusterBarrier | MbarrierInit | MbarrierArrive | MbarrierTx
     | MbarrierWait | CopyAsync | CopyAsyncArrive | AsyncCommit | AsyncWait | BulkCopy | AsyncStore | TensormapReplace
-    | TensormapCopyFence | GridControl | Discard | WarpExchange | LoadMatrix | StoreMatrix | WgmmaFence | Wgmma
+    | TensormapCopyFence | GridControl | Discard | StoreBulk | WarpExchange | LoadMatrix | StoreMatrix | WgmmaFence
+    | Wgmma
     | TensorOp | Multimem | WmmaLoad | WmmaStore | Wmma | SetMaxRegisters
 )  # fmt: skip
 """What the next instruction comes after."""

@@ -34,7 +34,7 @@ class Type(Struct, frozen=True):
         return self.kind == "s"
 
 
-U32, S64 = Type("u", 32), Type("s", 64)
+U32, U64, S64 = Type("u", 32), Type("u", 64), Type("s", 64)
 B32, B64 = Type("b", 32), Type("b", 64)
 PREDICATE = Type("pred", 1)
 

@@ -276,6 +276,22 @@ class Discard(Struct, frozen=True):
     content: Undetermined = UNMARKED
 
 
+class StoreBulk(Struct, frozen=True):
+    """``st.bulk [a], size, 0`` (9.7.9.14 of PTX ISA 9.0): weak writes of zeros to ``size`` bytes of shared memory of
+    the CTA, a multiple of ``BULK_UNIT``."""
+
+    opcode: ClassVar = "st.bulk.weak {space}"
+    roles: ClassVar = "[address] size:u64 0"
+    address: Address
+    size: Operand
+    source: Source
+    guard: Guard | None = None
+    space: str | None = None
+
+
+BULK_UNIT, MOST_BULK = 8, 1 << 24
+
+
 class Mapa(Struct, frozen=True):
     """``mapa`` (9.7.10.22): the address in CTA ``rank`` of the cluster of the shared variable at ``value``.
 

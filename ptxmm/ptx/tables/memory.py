@@ -108,7 +108,7 @@ def _memory(opcode: str, orders: str, spaces: str, cop: str, slots: str) -> Form
     if opcode == "ld":
         groups["prefetch"] = PREFETCH
     groups |= {"vec": words("v2 v4 v8"), "type": MEMORY_TYPES}
-    later = words("L2::evict_last L2::evict_normal L2::evict_first") + (("bulk",) if opcode == "st" else ())
+    later = words("L2::evict_last L2::evict_normal L2::evict_first")
     return Form(opcode, "load" if opcode == "ld" else "store", groups, words(slots), V1, ("type",), later=later)
 
 
@@ -134,6 +134,8 @@ FORMS = (
     _memory("ld", "weak relaxed acquire volatile", "const global local param param::entry param::func",
             "ca cg cs lu cv", "d [a] policy?"),
     _memory("st", "weak relaxed release volatile", "global local param param::func", "wb cg cs wt", "[a] b policy?"),
+    Form("st.bulk", "store_bulk", {"sem": ("weak",), "space": ("shared::cta",)}, words("[a] size initval"),
+         Version((8, 6), 100)),
     Form("ld.nc", "load",
          {"space": ("global",), "cop": words("ca cg cs"), "evict": EVICT, "hint": HINT, "prefetch": PREFETCH,
           **_READ_ONLY}, words("d [a] policy?"), Version((3, 1), 32), ("space", "type"), fixed={"nc": "nc"}),

@@ -99,7 +99,6 @@ _LATER = (
     (("tensormap.replace",), "swizzle_atomicity", _V86),
     (("redux",), "f32 abs NaN", _V86),
     (("ldmatrix", "stmatrix"), " ".join(LATER_MATRICES), _V86),
-    (("st",), "bulk", _V86),
     *(((opcode,), " ".join(names), SM100) for opcode, names in MULTIMEM_LATER.items()),
     *(((opcode,), " ".join(names), SM100) for opcode, names in LATER_TENSORS.items()),
     (("ld", "st"), "L2::evict_last L2::evict_normal L2::evict_first", Version((8, 8), 100)),

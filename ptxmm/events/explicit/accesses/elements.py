@@ -6,7 +6,21 @@ from collections.abc import Iterator
 
 from ptxmm.events.explicit.machine import Machine, Spot
 from ptxmm.events.explicit.values.node import Node
-from ptxmm.ptx.ops import Atomic, Discard, Element, Load, Operand, Store, Type, access_bytes, elements
+from ptxmm.program.shared.refusals import MISALIGNED_BULK, refused
+from ptxmm.ptx.ops import (
+    BULK_UNIT,
+    Atomic,
+    Discard,
+    Element,
+    Load,
+    Operand,
+    Store,
+    StoreBulk,
+    Type,
+    access_bytes,
+    elements,
+)
+from ptxmm.ptx.ops.basic import U64
 
 
 def load(machine: Machine, op: Load) -> None:
@@ -116,6 +130,25 @@ def discard(machine: Machine, op: Discard) -> None:
         value = machine.expressions.constant(op.content.value(spot.item.physical, position, size))
         offset = position - spot.offset
         machine.write(spot.cells(offset, size), value, addr, offset, lane=lane)
+
+
+def store_bulk(machine: Machine, op: StoreBulk) -> None:
+    """``st.bulk``: weak writes of zeros, one for each chunk of its bytes."""
+    size, sizes = machine.number(op.size, U64, "size of this store")
+    if size % BULK_UNIT:
+        machine.undefined(f"st.bulk of {size} bytes, which is no multiple of {BULK_UNIT}")
+        machine.lose()
+        return
+    spot, addr = machine.address(op.address, size, alignment=1)
+    if spot is None:
+        machine.lose()
+        return
+    if spot.offset % BULK_UNIT:
+        raise refused(MISALIGNED_BULK, machine.program.test, op)
+    zero = machine.expressions.constant(0)
+    for lane, (position, length) in enumerate(machine.program.chunks.of(spot.item.physical, spot.offset, size)):
+        offset = position - spot.offset
+        machine.write(spot.cells(offset, length), zero, addr | sizes, offset, lane=lane)
 
 
 def operation(op: str, type_: Type, spot: Spot | None) -> str:

@@ -8,12 +8,25 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from ptxmm.events.symbolic.event import Event, Place
-from ptxmm.events.symbolic.executor import Executor, Located, place_at
+from ptxmm.events.symbolic.executor import ADDRESS, Executor, Located, place_at
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, extend, merge, only, update
 from ptxmm.events.symbolic.values.floats import compute_float, is_float
 from ptxmm.program.identity import EventId
-from ptxmm.ptx.ops import Atomic, Element, Load, Op, Operand, Store, Type, access_bytes, elements
+from ptxmm.program.shared.refusals import MISALIGNED_BULK, refused
+from ptxmm.ptx.ops import (
+    BULK_UNIT,
+    Atomic,
+    Element,
+    Load,
+    Op,
+    Operand,
+    Store,
+    StoreBulk,
+    Type,
+    access_bytes,
+    elements,
+)
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
@@ -124,6 +137,29 @@ def pieces(run: Executor, where: Located, offset: int, size: int, divided: bool)
         for column, (o, n) in zip(columns, chunks, strict=True):
             column.append(place_at(when, item, o, n))
     return list(ways.values())
+
+
+def store_bulk(run: Executor, op: StoreBulk, here: EventId, state: State, presence: Formula, control: Reads) -> None:
+    """``st.bulk``: weak writes of zeros, divided as the other accesses of the test divide its bytes."""
+    address, size = run.address(state, op.address, op.space), run.operand(state, op.size, ADDRESS)
+    reads = run.machine.union(address.reads, size.reads)
+    for length, when in size.domain.items():
+        held = run.formulas.both(presence, when)
+        if length % BULK_UNIT:
+            run.misuse(op, held, f"st.bulk of {length} bytes, which is no multiple of {BULK_UNIT}")
+            continue
+        where, wrong = run.located(op, address, length, held, alignment=1)
+        if any(start % BULK_UNIT for _, _, start in where):
+            raise refused(MISALIGNED_BULK, run.machine.test, op)
+        for columns in pieces(run, where, 0, length, True):
+            offset = 0
+            for places in columns:
+                there = run.formulas.both(held, run.formulas.any([p.when for p in places]))
+                if there != FALSE:
+                    event = run.event("W", op, here.at(offset), there, control)
+                    event.places, event.value, event.address = places, only(0), reads
+                offset += places[0].size
+        run.wrote(state, run.formulas.both(held, -wrong))
 
 
 def _when(run: Executor, places: list[Place], whole: bool) -> Formula:
