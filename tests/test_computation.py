@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -16,20 +14,14 @@ from ptxmm.events.explicit.values import arithmetic
 from ptxmm.events.symbolic.values import domain as values
 from ptxmm.ptx.isa import definitions, resolve, uses
 from ptxmm.ptx.ops import Op, Type
-from ptxmm.ptx.ops.signatures import CARRY, result_type, source_types
+from ptxmm.ptx.ops.signatures import CARRY, result_type
 from ptxmm.ptx.parser import parse_statements
 from ptxmm.ptx.printer import instruction_text
 from ptxmm.ptx.qualifiers import parse_type
 from ptxmm.ptx.syntax import Instruction
-from tests import reference, reference_expressions, reference_floats
+from tests import machine, reference, reference_expressions, reference_floats
+from tests.machine import REAL_COMPARISONS, ROUNDING, drawn, operations, value_of
 from tests.support import ENGINES, ask, model_named, parse_one, run
-
-MACHINE = Path(__file__).with_name("computation_h200.txt")
-INTEGERS = "u16 u32 u64 s16 s32 s64"
-WIDE = "u32 s32 u64 s64"
-COMPARISONS = "eq ne lt le gt ge"
-REAL_COMPARISONS = "eq ne lt le gt ge equ neu ltu leu gtu geu num nan"
-ROUNDING = ("rn", "rz", "rm", "rp")
 
 
 def result(op: str, type_: Type, operands: list[int]) -> int:
@@ -305,96 +297,20 @@ def test_conversions_by_hand(
 
 
 def test_results_of_a_machine() -> None:
-    """The results of single instructions on a GPU (see the head of the file)."""
-    lines = [line for line in MACHINE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    for line in lines:
-        text, _, expected = line.partition(" = ")
-        name, types, *given = text.split()
-        operands = [int(v, 16) for v in given]
-        if name.split(".")[0] == "cvt" and ".pack" not in name:
-            to, frm = (parse_type(t) for t in types.split("."))
-            words = name.split(".")[1:]
-            rounding = next((w for w in words if w not in ("ftz", "sat")), None)
-            modes = ("sat" in words, rounding, "ftz" in words)
-            found = {arithmetic.convert(operands[0], to, frm, *modes), values.convert(operands[0], to, frm, *modes)}
-        else:
-            found = {result(name, parse_type(types), operands)}
-        assert found == {int(expected, 16)}, line
-    assert len(lines) > 9000
+    """What instructions give on a GPU, of every operation and type."""
+    found = machine.read()
+    for form, rows in found.items():
+        for operands, expected in rows:
+            assert machine.expected(form, operands) == expected, (form, operands)
+            if machine.is_conversion(form):
+                to, (frm,) = machine.types_of(form)
+                assert values.convert(operands[0], to, frm, *machine.modes_of(form[0])) == expected, (form, operands)
+            else:
+                assert values.compute(form[0], parse_type(form[1]), operands) == expected, (form, operands)
+    assert set(machine.forms()) >= set(found) and len(found) > 1400
 
 
 # -- three implementations ---------------------------------------------------------------------------------------------
-
-
-def operations() -> Iterator[tuple[str, Type]]:
-    """Every operation in every type that it has."""
-    rounding = ("add", "sub", "mul", "fma", "div", "rcp", "sqrt")
-    properties = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
-    table: list[tuple[str, str]] = [
-        ("add sub mul.lo mul.hi sad div rem min max shr", INTEGERS),
-        ("mul.wide", "u16 s16 u32 s32"),
-        ("add.sat sub.sat mad.hi.sat mad24.hi.sat min.relu max.relu", "s32"),
-        ("mul24.lo mul24.hi mad24.lo mad24.hi szext.clamp szext.wrap", "u32 s32"),
-        ("dp4a.u32 dp4a.s32 dp2a.lo.u32 dp2a.lo.s32 dp2a.hi.u32 dp2a.hi.s32", "u32 s32"),
-        ("neg abs", "s16 s32 s64"),
-        ("popc clz brev bfi", "b32 b64"),
-        ("bfind bfind.shiftamt bfe", WIDE),
-        ("fns bmsk.clamp bmsk.wrap lop3 lop3.and lop3.or shf.l.clamp shf.r.clamp shf.l.wrap shf.r.wrap", "b32"),
-        ("prmt prmt.f4e prmt.b4e prmt.rc8 prmt.ecl prmt.ecr prmt.rc16", "b32"),
-        ("add.u16x2 add.s16x2 min.u16x2 min.s16x2 max.u16x2 max.s16x2 min.relu.s16x2 max.relu.s16x2", "b32"),
-        (" ".join(f"cvt.pack.{t}" for t in ("u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2")), "b32"),
-        ("add.cc sub.cc addc subc addc.cc subc.cc", WIDE),
-        ("mad.lo.cc mad.hi.cc madc.lo madc.hi madc.lo.cc madc.hi.cc", WIDE),
-        ("and or xor not cnot shl", "b16 b32 b64"),
-        ("and or xor not", "pred"),
-        *((f"{c} set.{c}.u32 set.{c}.and.s32 set.{c}.or_not.f32 set.{c}.xor.u32", f"{INTEGERS} f32 f64")
-          for c in COMPARISONS.split()),
-        *((f"{c} set.{c}.u32 set.{c}.and.f32", "f32 f64") for c in REAL_COMPARISONS.split()),
-        *((f"{c}.ftz set.{c}.ftz.u32", "f32") for c in REAL_COMPARISONS.split()),
-        ("slct.s32 slct.f32 slct.ftz.f32", "u32 b64 f32 f64"),
-        *((" ".join(f"{op}.{r}" for op in rounding), "f32 f64") for r in ROUNDING),
-        *((" ".join(f"{op}.{r}.ftz" for op in rounding), "f32") for r in ROUNDING),
-        *((f"add.{r}.sat mul.{r}.ftz.sat fma.{r}.sat", "f32") for r in ROUNDING),
-        ("neg abs min max copysign", "f32 f64"),
-        (" ".join(f"testp.{p}" for p in properties), "f32 f64"),
-        ("neg.ftz abs.ftz min.ftz max.NaN min.ftz.xorsign.abs max.xorsign.abs min.NaN.xorsign.abs", "f32"),
-    ]  # fmt: skip
-    seen: dict[tuple[str, str], None] = {}
-    for names, types in table:
-        seen |= dict.fromkeys(itertools.product(names.split(), types.split()))
-    for op, name in seen:
-        yield op, parse_type(name)
-
-
-def sources_of(op: str, type_: Type) -> tuple[Type, ...]:
-    return (type_, type_) if arithmetic.is_comparison(op) else source_types(op, type_)
-
-
-def drawn(rng: random.Random, op: str, type_: Type) -> list[int]:
-    """Operands near limits."""
-    found = [_value(rng, t) for t in sources_of(op, type_)]
-    if op.startswith("lop3"):
-        found[3] &= 0xFF
-    if op == "fns":
-        found[1] &= 31
-    if op in ("div", "rem") and found[1] == 0:
-        found[1] = 1
-    return found
-
-
-def _value(rng: random.Random, type_: Type) -> int:
-    bits = type_.bits
-    if type_.kind in ("f", "bf") and rng.random() < 0.7:
-        digits = {("f", 16): 10, ("bf", 16): 7, ("f", 32): 23, ("f", 64): 52}[type_.kind, bits]
-        infinity = (1 << bits - 1) - (1 << digits)
-        one = infinity >> 1 & infinity
-        near = rng.choice((0, 1, 1 << digits, one, one + (rng.randint(-digits, digits) << digits), infinity))
-        return max(0, near + rng.randint(-2, 2)) | rng.getrandbits(1) << bits - 1
-    if rng.random() < 0.3:
-        return rng.randint(0, 70) & ((1 << bits) - 1)
-    if rng.random() < 0.6:
-        return ((1 << rng.randint(0, bits)) - rng.randint(0, 2)) & ((1 << bits) - 1)
-    return rng.getrandbits(bits)
 
 
 def test_three_implementations() -> None:
@@ -421,7 +337,7 @@ def test_three_implementations_of_conversions() -> None:
         for rounding, saturate, flush in itertools.product(roundings, (False, True), (False, True)):
             modes = (saturate, rounding, flush)
             for _ in range(3):
-                value = _value(rng, frm)
+                value = value_of(rng, frm)
                 found = arithmetic.convert(value, to, frm, *modes)
                 assert values.convert(value, to, frm, *modes) == found, (to, frm, modes, hex(value))
                 if any(real):
@@ -494,7 +410,7 @@ def test_a_program_with_each_form(text: str) -> None:
             lines.append(f"{'sub' if text.startswith('sub') else 'add'}.cc.u32 junk, one, 0xffffffff")
             continue
         bits = max(8, type_.bits)
-        number = 3 if name == "b" and text.startswith("fns") else _value(rng, type_) or 1
+        number = 3 if name == "b" and text.startswith("fns") else value_of(rng, type_) or 1
         places.append(f".global .b{bits} v{name} = {number};")
         if type_.kind == "pred":
             lines += [f"ld.weak.global.b8 t{name}, [v{name}]", f"setp.ne.u16 {name}, t{name}, 0"]
