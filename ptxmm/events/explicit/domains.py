@@ -14,7 +14,8 @@ from itertools import pairwise, product
 from math import prod
 
 from ptxmm.events.explicit.barriers.exchanges import possible
-from ptxmm.events.explicit.interpreter import Program, run
+from ptxmm.events.explicit.interpreter import run
+from ptxmm.events.explicit.program import Program
 from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.relations.execution import initial_value, split
 from ptxmm.events.explicit.trace import Cell, Event, Trace
@@ -244,7 +245,21 @@ def _longest(found: Sequence[Sequence[Trace]]) -> int:
     events = [e for paths in found for t in paths for e in t.events]
     if any(e.addr for e in events) or any(t.lost or t.exchanges for paths in found for t in paths):
         return everything
-    ordered = sorted({e.cell for e in events if e.cell is not None})
+    root = _linked(found)
+    longest = Counter[Cell]()
+    for paths in found:
+        most = Counter[Cell]()
+        for trace in paths:
+            most |= Counter(root(e.cell) for e in trace.events if _open(e) and e.cell is not None)
+        longest += most
+    return max(longest.values(), default=0)
+
+
+def _linked(found: Sequence[Sequence[Trace]]) -> Callable[[Cell], Cell]:
+    """What stands for all cells that a value may pass between: those that overlap, and those of a write and of the
+    reads that it depends on."""
+    every = [trace for paths in found for trace in paths]
+    ordered = sorted({e.cell for trace in every for e in trace.events if e.cell is not None})
     parent = {cell: cell for cell in ordered}
 
     def root(cell: Cell) -> Cell:
@@ -252,25 +267,19 @@ def _longest(found: Sequence[Sequence[Trace]]) -> int:
             cell = parent[cell]
         return cell
 
-    end, last = 0, None
-    for cell in ordered:
-        if last is not None and last[0] == cell[0] and cell[1] < end:
+    key, end = "", 0
+    for last, cell in pairwise([*ordered[:1], *ordered]):
+        if cell[0] == key and cell[1] < end:
             parent[root(cell)] = root(last)
-        end = cell[1] + cell[2] if last is None or last[0] != cell[0] else max(end, cell[1] + cell[2])
-        last = cell
-    for paths in found:
-        for trace in paths:
-            for event in filter(_open, trace.events):
-                assert event.cell is not None and event.value is not None
-                for number, read in enumerate(trace.reads):
-                    if event.value.reads >> number & 1 and read.cell is not None:
-                        parent[root(read.cell)] = root(event.cell)
-    longest: dict[Cell, int] = {}
-    for paths in found:
-        counts = [Counter(root(e.cell) for e in t.events if _open(e) and e.cell is not None) for t in paths]
-        for cell in {c for count in counts for c in count}:
-            longest[cell] = longest.get(cell, 0) + max(count[cell] for count in counts)
-    return max(longest.values(), default=0)
+        end = max(end if cell[0] == key else 0, cell[1] + cell[2])
+        key = cell[0]
+    for trace in every:
+        for event in filter(_open, trace.events):
+            assert event.cell is not None and event.value is not None
+            for number, read in enumerate(trace.reads):
+                if event.value.reads >> number & 1 and read.cell is not None:
+                    parent[root(read.cell)] = root(event.cell)
+    return root
 
 
 def _open(event: Event) -> bool:

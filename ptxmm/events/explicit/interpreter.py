@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from ptxmm.events.explicit.accesses import elements
 from ptxmm.events.explicit.barriers import synchronization
-from ptxmm.events.explicit.machine import PRED, Domain, Given, Impossible, Machine, Missing, Program, Undecided, Unmet
+from ptxmm.events.explicit.machine import PRED, Domain, Given, Impossible, Machine, Missing, Undecided, Unmet
+from ptxmm.events.explicit.program import Program
 from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.relations.scopes import places
 from ptxmm.events.explicit.trace import Event, Trace

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ptxmm.events.explicit.barriers.exchanges import Link, resolve
-from ptxmm.events.explicit.interpreter import Program, run
+from ptxmm.events.explicit.interpreter import run
+from ptxmm.events.explicit.program import Program
 from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.trace import Exchange, Trace
 from ptxmm.program.identity import EventId

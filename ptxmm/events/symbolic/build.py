@@ -119,23 +119,17 @@ def _execute(
         executions += 1
         if not guarded and possible.learn(machine) and executions <= rounds(machine):
             continue
+        torn = _torn(machine, possible, seen) if reading.tear else {}
         borders = _borders(machine)
-        torn = possible.torn() if reading.tear else {}
-        for key, base in {(p.physical, p.offset) for e in machine.events if _reads_map(e) for p in e.places}:
-            if key in torn:
-                torn[key] = {field_start(point - base) + base for point in torn[key]}
-        torn = {k: inside for k, points in torn.items() if (inside := _inside_reads(machine, k, points, seen))}
         for key, points in torn.items():
             if not untorn(key):
                 borders.setdefault(key, set()).update(points)
-        grown = {key: points - set(assumed.borders.get(key, ())) for key, points in borders.items()}
-        if any(grown.values()):
-            merged = dict(assumed.borders)
-            for key, points in grown.items():
-                if points:
-                    possible.forget(key)
-                    merged[key] = tuple(sorted({*points, *merged.get(key, ())}))
-            assumed, executions = replace(assumed, borders=merged), 0
+        grown = [key for key, points in borders.items() if not points.issubset(assumed.borders.get(key, ()))]
+        if grown:
+            for key in grown:
+                possible.forget(key)
+            merged = {key: tuple(sorted({*borders[key], *assumed.borders.get(key, ())})) for key in grown}
+            assumed, executions = replace(assumed, borders={**assumed.borders, **merged}), 0
             continue
         if not any(t.barriers for t in threads):
             return machine, threads, [], frozenset(filter(untorn, torn))
@@ -152,6 +146,15 @@ def _execute(
         if (waiting, tokens, results) == (assumed.waiting, assumed.tokens, assumed.results):
             return machine, threads, found, frozenset(filter(untorn, torn))
         assumed, executions = replace(assumed, waiting=waiting, tokens=tokens, results=results), 0
+
+
+def _torn(machine: Machine, possible: Possible, seen: set[Place] | None) -> dict[str, set[int]]:
+    """Where reads of each object may be torn so that it makes a difference; not inside of a field of a tensor map."""
+    torn = possible.torn()
+    for key, base in {(p.physical, p.offset) for e in machine.events if _reads_map(e) for p in e.places}:
+        if key in torn:
+            torn[key] = {field_start(point - base) + base for point in torn[key]}
+    return {k: inside for k, points in torn.items() if (inside := _inside_reads(machine, k, points, seen))}
 
 
 def _values_matter(threads: list[ThreadEvents]) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxmm.events.explicit.machine import Machine, Spot
+from ptxmm.events.explicit.machine import Machine
+from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.refusals import MISALIGNED_BULK, refused
 from ptxmm.ptx.ops import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxmm.events.explicit.accesses.elements import part_of
-from ptxmm.events.explicit.machine import Machine, Spot
+from ptxmm.events.explicit.machine import Machine
+from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import Element, Multimem, Type, access_bytes, elements

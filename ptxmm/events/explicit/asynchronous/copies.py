@@ -13,7 +13,8 @@ from msgspec import Struct, field
 
 from ptxmm.events.explicit.accesses.elements import operation, part_of
 from ptxmm.events.explicit.barriers.synchronization import place
-from ptxmm.events.explicit.machine import U32, Copy, Machine, Spot
+from ptxmm.events.explicit.machine import U32, Copy, Machine
+from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.events.explicit.values.compute import in_cta
 from ptxmm.events.explicit.values.node import Node

@@ -12,7 +12,8 @@ from msgspec import Struct
 from ptxmm.events.explicit.asynchronous import copies
 from ptxmm.events.explicit.asynchronous.copies import UNIT, Pending, Sources
 from ptxmm.events.explicit.barriers.synchronization import MAP_ALIGNMENT, place
-from ptxmm.events.explicit.machine import Machine, Spot
+from ptxmm.events.explicit.machine import Machine
+from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.identity import TENSORMAP
 from ptxmm.program.shared.legality import Role

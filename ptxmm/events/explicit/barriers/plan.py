@@ -7,7 +7,9 @@ with all others, and the phase that each counts in is known: all threads wait fo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import accumulate
+from functools import reduce
+from itertools import accumulate, chain
+from operator import or_
 
 from msgspec import Struct
 
@@ -114,68 +116,84 @@ def plan(
     do.
     """
     keys: dict[_Key, int] = {}
-    for t, mine in enumerate(steps):
+    for place, mine in zip(places, steps, strict=True):
         for step in mine:
-            keys.setdefault(_key(places[t], step), len(keys))
+            keys.setdefault(_key(place, step), len(keys))
     mates = _together([p.warp for p in places])
-    clusters = _together([p.cluster for p in places])
     first = [0, *accumulate(len(mine) for mine in steps)]
-    tokens = {
-        step.id: first[t] + i for t, mine in enumerate(steps) for i, step in enumerate(mine) if step.kind in ARRIVALS
-    }
     groups, sequenced = _classes(places, steps, ended, keys)
-    waits = [s for mine in steps for s in mine if s.kind == "mb.wait"]
-    awaited = {s.place for s in waits} | {s.state for s in waits}
-    slots: list[Slot] = []
-    for t, mine in enumerate(steps):
-        known = _known(test, t, mates[t], mine)
-        for i, step in enumerate(mine):
-            barrier = keys[_key(places[t], step)]
-            phase, misuse = known[i]
-            recorded = step.kind not in ("mb.inval", "mb.increment", "warp.exchange")
-            seen = step.kind in ARRIVALS and (_returns(test, step.id) if observed is None else step.id in observed)
-            kept = told or ordered or observed is None or step.place is None
-            kept = kept or step.place in awaited or step.id in awaited
-            token = _token(step, tokens)
-            chained = step.kind in CHANGES or (step.kind == "mb.wait" and step.number == 1)
-            at = len(slots), t, i, step, barrier, groups[barrier]
-            slots.append(Slot(*at, phase, misuse, token, recorded, kept, seen, chained))
-    users = tuple(tuple(s for s in slots if s.barrier == b) for b in range(len(keys)))
-    later = []
-    for t, mine in enumerate(steps):
-        bits = [0]
-        for i in reversed(range(len(mine))):
-            bits.append(bits[-1] | slots[first[t] + i].group)
-        later.append(tuple(reversed(bits)))
+    at = [[keys[_key(place, step)] for step in mine] for place, mine in zip(places, steps, strict=True)]
+    slots = _slots(test, steps, at, groups, mates, observed, ordered or told)
     kinds = {kind: [b for key, b in keys.items() if key[0].split()[0] == kind] for kind in ("bar", "mb", "warp")}
     shared = [g for b, g in enumerate(groups) if b not in kinds["mb"]]
     aligned = tuple(tuple(s for s in slots if s.thread == t and s.step.aligned) for t in range(len(steps)))
     wide_ = tuple(tuple(s for s in mine if wide(test, t, s.step.id.instruction)) for t, mine in enumerate(aligned))
+    beside = warpgroup_mates(test) if any(wide_) else ((),) * len(steps)
     return Plan(
         keys=tuple(keys),
         slots=tuple(slots),
         first=tuple(first),
         lengths=tuple(map(len, steps)),
         floating=tuple(s for s in slots if s.step.asynchronous),
-        later=tuple(later),
-        users=users,
+        later=tuple(_later([groups[b] for b in mine]) for mine in at),
+        users=tuple(tuple(s for s in slots if s.barrier == b) for b in range(len(keys))),
         free=_union(g for g in groups if not g & sequenced),
         mbarrier_only=_union(groups[b] for b in kinds["mb"] if groups[b] not in shared),
         bars={b: i for i, b in enumerate(kinds["bar"])},
         mbarriers={b: i for i, b in enumerate(kinds["mb"])},
         mates=mates,
         ctas=_together([p.cta for p in places]),
-        clusters=clusters,
+        clusters=_together([p.cluster for p in places]),
         lanes={b: _lanes(mates, slots, b) for b in kinds["warp"]},
         arrived=tuple(tuple(accumulate((s.kind == "cluster.arrive" for s in mine), initial=0)) for mine in steps),
         ended=_union(1 << t for t, end in enumerate(ended) if end),
         ordered=ordered,
         aligned=aligned,
         wide=wide_,
-        warpgroup_mates=tuple(_union(1 << u for u in rest) for rest in warpgroup_mates(test))
-        if any(wide_)
-        else (0,) * len(steps),
+        warpgroup_mates=tuple(_union(1 << u for u in rest) for rest in beside),
     )
+
+
+def _slots(
+    test: Test,
+    steps: Sequence[Sequence[Step]],
+    at: Sequence[Sequence[int]],
+    groups: Sequence[int],
+    mates: Sequence[int],
+    observed: Collection[EventId] | None,
+    told: bool,
+) -> list[Slot]:
+    """The steps of all threads; ``at``: the barrier of each, ``groups``: its class."""
+    everything = list(chain.from_iterable(steps))
+    arrivals = {step.id: number for number, step in enumerate(everything) if step.kind in ARRIVALS}
+    awaited = {wanted for s in everything if s.kind == "mb.wait" for wanted in (s.place, s.state)}
+    slots: list[Slot] = []
+    for t, mine in enumerate(steps):
+        for i, (step, (phase, misuse)) in enumerate(zip(mine, _known(test, t, mates[t], mine), strict=True)):
+            slots.append(
+                Slot(
+                    number=len(slots),
+                    thread=t,
+                    index=i,
+                    step=step,
+                    barrier=at[t][i],
+                    group=groups[at[t][i]],
+                    phase=phase,
+                    misuse=misuse,
+                    token=_token(step, arrivals),
+                    recorded=step.kind not in ("mb.inval", "mb.increment", "warp.exchange"),
+                    told=told or observed is None or step.place is None or step.place in awaited or step.id in awaited,
+                    observed=step.kind in ARRIVALS
+                    and (_returns(test, step.id) if observed is None else step.id in observed),
+                    chained=step.kind in CHANGES or (step.kind == "mb.wait" and step.number == 1),
+                )
+            )
+    return slots
+
+
+def _later(groups: Sequence[int]) -> tuple[int, ...]:
+    """For each step of a thread, and its end, the union of the classes from there on."""
+    return tuple(reversed(list(accumulate(reversed(groups), or_, initial=0))))
 
 
 def _key(place: Place, step: Step) -> _Key:
@@ -197,10 +215,7 @@ def _together(values: Sequence[object]) -> tuple[int, ...]:
 
 
 def _union(bits: Iterable[int]) -> int:
-    result = 0
-    for b in bits:
-        result |= b
-    return result
+    return reduce(or_, bits, 0)
 
 
 def _lane(mates: int, thread: int) -> int:
@@ -224,7 +239,7 @@ def _returns(test: Test, event: EventId) -> bool:
 
 def _token(step: Step, arrivals: Mapping[EventId, int]) -> int:
     """The number of the arrival that a wait by state waits for, or -1."""
-    if step.kind != "mb.wait" or not isinstance(step.state, tuple):
+    if step.kind != "mb.wait" or not isinstance(step.state, EventId):
         return -1
     number = arrivals.get(step.state)
     if number is None:
@@ -311,7 +326,7 @@ def _classes(
     arrivals = {s.id: _key(places[t], s) for t, mine in enumerate(steps) for s in mine if s.kind in ARRIVALS}
     for t, mine in enumerate(steps):
         for step in mine:
-            if step.kind == "mb.wait" and isinstance(step.state, tuple) and step.state in arrivals:
+            if step.kind == "mb.wait" and isinstance(step.state, EventId) and step.state in arrivals:
                 merge(keys[arrivals[step.state]], keys[_key(places[t], step)])
     ordered |= {number for key, number in keys.items() if key[0] == "mb"}
     return [1 << g for g in group], _union(1 << group[number] for number in ordered)

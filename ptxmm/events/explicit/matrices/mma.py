@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxmm.events.explicit.accesses.elements import part_of
-from ptxmm.events.explicit.machine import ADDRESS, Copy, Machine, Spot
+from ptxmm.events.explicit.machine import ADDRESS, Copy, Machine
+from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, LoadMatrix, Operand, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence

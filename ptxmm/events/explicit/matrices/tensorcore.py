@@ -11,7 +11,8 @@ from typing import Any
 
 from ptxmm.events.explicit.asynchronous.copies import Sources, bytes_of
 from ptxmm.events.explicit.barriers.synchronization import place
-from ptxmm.events.explicit.machine import ADDRESS, Machine, Spot
+from ptxmm.events.explicit.machine import ADDRESS, Machine
+from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import (
     COLUMN_BYTES,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxmm.events.explicit.machine import U32, Machine, Spot
+from ptxmm.events.explicit.machine import U32, Machine
+from ptxmm.events.explicit.program import Spot
 from ptxmm.ptx.ops import Operand, Reg, Wmma, WmmaLoad, WmmaStore
 
 

@@ -181,43 +181,32 @@ class _Runs:
 
     def _expand(self, state: State) -> tuple[RunFacts, list[tuple[State, Log]]]:
         """The runs that end at ``state``, and the moments after its next steps."""
-        ended: RunFacts = {}
         ready = [t for t, key in enumerate(state.waits) if key is None and state.nodes[t].step is not None]
         verdicts = {t: self._verdict(state, t, state.step(t)) for t in ready}
         able = [t for t in ready if verdicts[t] is None]
         for t in able:
             if self._alone(state, t) and (steps := self._step(state, t)):
-                return ended, steps
+                return {}, steps
         flights = {f: self._verdict(state, None, f) for f in state.flying}
         landing = [f for f in flights if flights[f] is None]
         for f in landing:
             if self._lonely(state, f):
-                return ended, self._land(state, f)
+                return {}, self._land(state, f)
         following = [(state.step(t), self._step(state, t)) for t in able]
         following += [(f, self._land(state, f)) for f in landing]
-        wrong: list[tuple[int | None, _Wrong]] = [
-            *((t, v) for t, v in verdicts.items() if isinstance(v, _Wrong)),
-            *((None, v) for v in flights.values() if isinstance(v, _Wrong)),
-            *((t, _Wrong(why, True)) for t, why in lost(self.shared, state)),
-            *(
-                (t, _Wrong(not_together(self.shared.test, t, pc, u), True))
-                for t, pc, u in left_alone(self.shared, state)
-            ),
-        ]
-        for last, verdict in wrong:
-            if not _further(verdict, following):
-                ended[self._stopped(state, last, verdict.why)] = (0, ())
-        if following:
-            return ended, [moved for _, steps in following for moved in steps]
-        late = [t for t, v in verdicts.items() if v is _LATER]
-        for t in late:  # whoever would initialise it waits for ever
-            ended[self._stopped(state, t, self._uninitialised(state.step(t)))] = (0, ())
-        for f, v in flights.items():
-            if v is _LATER:
-                ended[self._stopped(state, None, self._uninitialised(f))] = (0, ())
-        if not ready and not flights and not wrong:
-            ended[self._over(state)] = (0, ())
-        return ended, []
+        found = [(t, state.step(t), v) for t, v in verdicts.items()] + [(None, f, v) for f, v in flights.items()]
+        wrong = [(t, v) for t, _, v in found if isinstance(v, _Wrong)] + self._left(state)
+        ends = [self._stopped(state, t, v.why) for t, v in wrong if not _further(v, following)]
+        if not following:  # whoever would initialise it waits for ever
+            ends += [self._stopped(state, t, self._uninitialised(step)) for t, step, v in found if v is _LATER]
+            if not found and not wrong:
+                ends.append(self._over(state))
+        return dict.fromkeys(ends, (0, ())), [moved for _, steps in following for moved in steps]
+
+    def _left(self, state: State) -> list[tuple[int | None, _Wrong]]:
+        """The threads that wait for what others, who have gone on or exited, will not do."""
+        alone = ((t, not_together(self.shared.test, t, pc, u)) for t, pc, u in left_alone(self.shared, state))
+        return [(t, _Wrong(why, True)) for t, why in (*lost(self.shared, state), *alone)]
 
     # -- what a step means --
 

@@ -12,8 +12,9 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.barriers.scenarios import cta_key
 from ptxmm.events.symbolic.event import Event, Place
 from ptxmm.events.symbolic.program import Program
+from ptxmm.events.symbolic.relations.barriers import Related, unready_mbarriers
 from ptxmm.events.symbolic.relations.scopes import in_scope, includes, scope_of, thread_site
-from ptxmm.events.symbolic.relations.structure import RELATIONS, VARYING, Item, unready_mbarriers
+from ptxmm.events.symbolic.relations.structure import RELATIONS, VARYING
 from ptxmm.events.symbolic.relations.tags import TAGS, tags_of
 from ptxmm.events.symbolic.variants import NONE, Alternatives
 from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy, Multimem
@@ -151,7 +152,7 @@ class Base:
             when = self.formulas.both(event.presence, self.formulas.any(whens))
             self._varying.setdefault(tag, {})[event.number] = when
 
-    def _executed(self, items: Iterable[Item]) -> Relation:
+    def _executed(self, items: Iterable[Related]) -> Relation:
         """The relation with the given pairs, between executed events."""
         presence, all_of = self.program.presence, self.formulas.all
         whens: dict[tuple[int, int], list[Formula]] = {}
@@ -246,7 +247,7 @@ class Base:
         by_thread = {thread: mask & ~away for thread, mask in self._by_thread().items()}
         sites = {thread: thread_site(test, thread) for thread in by_thread}
         rows = [0] * self.algebra.size
-        items: list[Item] = []
+        items: list[Related] = []
 
         def row(event: Event) -> int:
             scope, found = scope_of(event), 0

@@ -26,25 +26,27 @@ def final_writes(program: Program, observed: tuple[MemoryTerm, ...], ordered: Ca
     ranges = dict.fromkeys((p.physical, p.offset, p.size) for e in program.events if e.kind == "W" for p in e.places)
     untorn = untorn_finals(program.test)
     for group in _groups(ranges):
-        key, start = group[0][:2]
-        end = max(o + n for _, o, n in group)
+        key = group[0][0]
+        shown = [(offset, offset + size) for k, offset, size in wanted if k == key]
+        torn = program.tear and key not in untorn
         if len(group) == 1:
-            shown = [(o, o + n) for k, o, n in wanted if key == k and start < o + n and o < end]
-            torn = shown and program.tear and key not in untorn
-            for cell in _divided(program, group[0], ordered) if torn else group:
-                if any(cell[1] < last and first < cell[1] + cell[2] for first, last in shown):
-                    _choose_last(program, cell)
-            continue
-        chosen = [
-            (key, byte, 1) for byte in range(start, end) if any(key == k and o <= byte < o + n for k, o, n in wanted)
-        ]
+            cells = _divided(program, group[0], ordered) if torn and _reaches(group[0], shown) else group
+        else:
+            cells = [(key, byte, 1) for byte in range(group[0][1], max(o + n for _, o, n in group))]
+        chosen = [cell for cell in cells if _reaches(cell, shown)]
         for cell in chosen:
             _choose_last(program, cell)
-        if not program.tear or key in untorn:
+        if len(group) > 1 and not torn:
             _tie(program, group, chosen)
     for key, offset, size in wanted:
         for start, length in _gaps(offset, size, [(o, n) for k, o, n in ranges if k == key]):
             program.last[key, start, length] = {-1: TRUE}
+
+
+def _reaches(cell: Cell, shown: list[tuple[int, int]]) -> bool:
+    """Whether ``cell`` has bytes of one of the ranges ``shown``."""
+    _, start, size = cell
+    return any(start < last and first < start + size for first, last in shown)
 
 
 def _divided(program: Program, cell: Cell, ordered: Callable[[Event, Event], bool]) -> list[Cell]:

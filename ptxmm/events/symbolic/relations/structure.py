@@ -1,18 +1,13 @@
-"""Base relations of barriers, mbarriers, asynchronous operations, proxy fences and grids (docs/cat.md).
-
-Each function gives pairs of events by number with a formula that holds where the pair is related, given that both
-events are executed.
-"""
+"""Base relations of asynchronous operations, proxy fences and grids (docs/cat.md), and the table of all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from ptxmm.events.symbolic.barriers.scenarios import Step, cta_key
-from ptxmm.events.symbolic.barriers.state import Members, members
-from ptxmm.events.symbolic.event import Event, Mbarrier, Operation
+from ptxmm.events.symbolic.event import Event, Operation
 from ptxmm.events.symbolic.program import Program
+from ptxmm.events.symbolic.relations.barriers import BARRIERS, Related
 from ptxmm.events.symbolic.relations.tags import in_tensor_memory
 from ptxmm.events.symbolic.variants import NONE, Alternatives
 from ptxmm.program.identity import TENSORMAP
@@ -25,7 +20,6 @@ from ptxmm.ptx.ops import (
     Fence,
     GenericToAsyncFence,
     Load,
-    MbarrierArrive,
     ProxyFence,
     Store,
     TensorCommit,
@@ -36,226 +30,6 @@ from ptxmm.ptx.ops import (
 )
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
-Item = tuple[int, int, Formula]
-
-_PHASE = (1 << 20) - 1
-"""The number of a phase, without that of the initialisation."""
-
-
-# -- barriers and mbarriers --
-
-
-def _by_phase(program: Program, steps: tuple[str, ...], arrive: str, wait: str) -> Iterator[Item]:
-    """Arrivals and waits of one phase of one barrier, as the scenario that is chosen has it.
-
-    In the untyped dialect an arrival without a phase is not of the chosen subset, but its wait is of the group (A27).
-    """
-    halves: dict[object, dict[str, list[Event]]] = {}
-    for event in program.events:
-        if event.kind in (arrive, wait):
-            halves.setdefault(event.id, {arrive: [], wait: []})[event.kind].append(event)
-    for scenario, selector in program.scenarios:
-        phases = dict(scenario.phases)
-        groups: dict[object, tuple[list[object], list[object]]] = {}
-        for step in scenario.steps:
-            phase = phases.get(step.id)
-            if step.kind in steps and (phase is not None or program.test.dialect):
-                arrived, waiting = groups.setdefault((_barrier(program.test, step), phase or 0), ([], []))
-                waiting.append(step.id)
-                if phase is not None:
-                    arrived.append(step.id)
-        for arrived, waiting in groups.values():
-            for a, w in product(arrived, waiting):
-                for x, y in product(halves.get(a, {}).get(arrive, ()), halves.get(w, {}).get(wait, ())):
-                    yield x.number, y.number, selector
-
-
-def _barrier(test: Test, step: Step) -> object:
-    """The barrier that a step is at."""
-    thread = step.id.thread
-    cta, place = cta_key(test, thread), test.threads[thread].placement
-    if step.kind.startswith("bar."):
-        return cta, step.instance, step.barrier
-    if step.kind == "warp.sync":
-        return cta, place.warp if place.warp is not None else ("thread", thread), step.mask
-    return (place.gpu, place.grid, place.cluster) if place.cluster is not None else cta
-
-
-def barphase(program: Program) -> Iterator[Item]:
-    """Barriers of a CTA."""
-    return _by_phase(program, ("bar.sync", "bar.arrive", "bar.red"), "BA", "BW")
-
-
-def warpphase(program: Program) -> Iterator[Item]:
-    """``bar.warp.sync``."""
-    return _by_phase(program, ("warp.sync",), "BA", "BW")
-
-
-def cluphase(program: Program) -> Iterator[Item]:
-    """Barriers of a cluster."""
-    return _by_phase(program, ("cluster.arrive", "cluster.wait"), "CA", "CW")
-
-
-def exitphase(program: Program) -> Iterator[Item]:
-    """The exits of threads that a barrier has not waited for, and the waits that it lets pass."""
-    exits = {event.thread: event for event in program.events if event.kind == "EX"}
-    waits: dict[object, list[Event]] = {}
-    for event in program.events if exits else ():
-        if event.kind in ("BW", "CW"):
-            waits.setdefault(event.id, []).append(event)
-    shared = members(program.test)
-    for scenario, selector in program.scenarios if exits else ():
-        phases = dict(scenario.phases)
-        groups: dict[object, list[Step]] = {}
-        for step in scenario.steps:
-            phase = phases.get(step.id)
-            if phase is not None and step.kind in _MEETING:
-                groups.setdefault((step.kind.partition(".")[0], _barrier(program.test, step), phase), []).append(step)
-        for steps in groups.values():
-            gone = _awaited(shared, steps).difference(step.id.thread for step in steps)
-            for t, step in product(sorted(gone), steps):
-                if t in exits:
-                    yield from ((exits[t].number, wait.number, selector) for wait in waits.get(step.id, ()))
-
-
-_MEETING = ("bar.sync", "bar.arrive", "bar.red", "warp.sync", "cluster.arrive", "cluster.wait")
-
-
-def _awaited(shared: Members, steps: list[Step]) -> set[int]:
-    """The threads that a phase of a barrier waits for unless they have exited; ``steps``: what they do in it."""
-    first = steps[0]
-    mine = first.id.thread
-    if first.kind == "warp.sync":
-        return {t for lane, t in enumerate(shared.lanes(mine)) if (first.mask or 0) >> lane & 1}
-    if first.kind.startswith("cluster."):
-        return {t for t, cluster in enumerate(shared.clusters) if cluster == shared.clusters[mine]}
-    if first.count is None:
-        return {t for t, cta in enumerate(shared.ctas) if cta == shared.ctas[mine]}
-    return {t for step in steps for t in shared.lanes(step.id.thread)}
-
-
-def mbphase(program: Program) -> Iterator[Item]:
-    """Arrivals of the phases that a wait found complete, since the mbarrier was initialised."""
-    arrivals: dict[object, list[Event]] = {}
-    waits: dict[object, list[Event]] = {}
-    for event in program.events:
-        if event.kind in ("MBA", "MBW"):
-            (arrivals if event.kind == "MBA" else waits).setdefault(event.id, []).append(event)
-    for scenario, selector in program.scenarios:
-        phases = dict(scenario.phases)
-        steps: dict[Mbarrier, dict[str, list[tuple[object, int]]]] = {}
-        for step in scenario.steps:
-            phase = phases.get(step.id)
-            if step.place is None or phase is None:
-                continue
-            found = steps.setdefault(step.place, {"wait": [], "arrive": []})
-            if step.kind == "mb.wait":
-                found["wait"].append((step.id, phase))
-            elif step.kind in ("mb.arrive", "mb.drop", "mb.expect", "mb.complete"):
-                found["arrive"].append((step.id, phase))
-        for found in steps.values():
-            for (a, x), (w, y) in product(found["arrive"], found["wait"]):
-                if x >> 20 == y >> 20 and x < y:
-                    for one, other in product(arrivals.get(a, ()), waits.get(w, ())):
-                        yield one.number, other.number, selector
-
-
-def _late(program: Program) -> Iterator[tuple[Formula, list[object], list[tuple[object, object]]]]:
-    """In each scenario the arrivals in phases that are not the first ones of their initialisation, and with each the
-    waits that have found the phase before complete."""
-    for scenario, selector in program.scenarios:
-        phases = dict(scenario.phases)
-        arrivals: list[tuple[object, Mbarrier | None, int]] = []
-        waits: list[tuple[object, Mbarrier | None, int]] = []
-        for step in scenario.steps:
-            phase = phases.get(step.id)
-            if phase is not None and step.kind in ("mb.arrive", "mb.drop"):
-                arrivals.append((step.id, step.place, phase))
-            elif phase is not None and step.kind == "mb.wait" and step.outcome:
-                waits.append((step.id, step.place, phase))
-        late = [a for a in arrivals if a[2] & _PHASE]
-        pairs = [(w, a) for w, at, x in waits for a, place, y in late if at == place and x >> 20 == y >> 20 and x >= y]
-        if late:
-            yield selector, [a for a, _, _ in late], pairs
-
-
-def mblate(program: Program) -> Iterator[Item]:
-    """Each arrival in a phase that is not the first one, and itself."""
-    events = _at_mbarriers(program)
-    for selector, late, _ in _late(program):
-        yield from ((e.number, e.number, selector) for a in late for e in events.get((a, "MBA"), ()))
-
-
-def mbpassed(program: Program) -> Iterator[Item]:
-    """A wait that has found a phase complete, and the arrivals of the next one."""
-    events = _at_mbarriers(program)
-    for selector, _, pairs in _late(program):
-        for w, a in pairs:
-            for x, y in product(events.get((w, "MBW"), ()), events.get((a, "MBA"), ())):
-                yield x.number, y.number, selector
-
-
-def _at_mbarriers(program: Program) -> dict[tuple[object, str], list[Event]]:
-    found: dict[tuple[object, str], list[Event]] = {}
-    for event in program.events:
-        if event.kind in ("MBA", "MBW"):
-            found.setdefault((event.id, event.kind), []).append(event)
-    return found
-
-
-def mbnext(program: Program) -> Iterator[Item]:
-    """The latest arrival at an mbarrier before each operation on it."""
-    events: dict[object, list[Event]] = {}
-    for event in program.events:
-        if event.kind in ("MBA", "MBW"):
-            events.setdefault(event.id, []).append(event)
-    for scenario, selector in program.scenarios:
-        for before, after in scenario.next:
-            for one, other in product(events.get(before, ()), events.get(after, ())):
-                yield one.number, other.number, selector
-
-
-def mbcount(program: Program) -> Iterator[Item]:
-    """The operations on an mbarrier before an arrival that returns its state."""
-    events: dict[object, list[Event]] = {}
-    for event in program.events:
-        if event.kind == "MBA":
-            events.setdefault(event.id, []).append(event)
-    for scenario, selector in program.scenarios:
-        latest = {after: before for before, after in scenario.next if before in events and after in events}
-        for after in latest:
-            returning = [e for e in events[after] if isinstance(e.op, MbarrierArrive) and e.op.dst is not None]
-            before = latest.get(after) if returning else None
-            while before is not None:
-                for one, other in product(events[before], returning):
-                    yield one.number, other.number, selector
-                before = latest.get(before)
-
-
-def mbobj(program: Program) -> Iterator[Item]:
-    """An initialisation and the operations on the same mbarrier."""
-    inits = [e for e in program.events if e.kind == "MBI"]
-    others = [e for e in program.events if e.mbarriers and e.kind != "MBI"]
-    for a, b in product(inits, others):
-        same = [program.formulas.both(f, b.mbarriers[m]) for m, f in a.mbarriers.items() if m in b.mbarriers]
-        if same:
-            yield a.number, b.number, program.formulas.any(same)
-
-
-def unready_mbarriers(program: Program) -> Iterator[tuple[int, Formula]]:
-    """The operations on mbarriers that are not initialised before the program, and when they are."""
-    ready = {
-        (item.physical, index * item.type.bytes)
-        for item in program.test.objects.values()
-        for index, state in enumerate(item.mbarrier)
-        if state is not None
-    }
-    for event in program.events:
-        if event.mbarriers and event.kind != "MBI":
-            unready = program.formulas.any([f for m, f in event.mbarriers.items() if m not in ready])
-            yield event.number, program.formulas.both(event.presence, unready)
-
-
 # -- asynchronous operations --
 
 
@@ -264,7 +38,7 @@ def _operations(program: Program) -> Iterator[tuple[Operation, list[Event]]]:
         yield operation, [program.events[e] for e in operation.events]
 
 
-def issue(program: Program, alternatives: Alternatives = NONE) -> Iterator[Item]:
+def issue(program: Program, alternatives: Alternatives = NONE) -> Iterator[Related]:
     """The issue of an operation and its memory accesses."""
     for operation, events in _operations(program):
         accesses = [e for e in events if e.kind in ("R", "W")]
@@ -289,7 +63,7 @@ def _tensor_issue(program: Program, operation: Operation, accesses: list[Event])
             yield from ((fence, access) for access in accesses if everything or not in_tensor_memory(access))
 
 
-def _waited(program: Program) -> Iterator[Item]:
+def _waited(program: Program) -> Iterator[Related]:
     """What ``tcgen05.wait`` has completed comes before the operations of tcgen05 after it in its thread."""
     for wait in program.events:
         if isinstance(wait.op, TensorWait):
@@ -301,14 +75,14 @@ def _waited(program: Program) -> Iterator[Item]:
             yield from ((a, b, wait.presence) for a, b in product(wait.after, later))
 
 
-def issue_all(program: Program, alternatives: Alternatives = NONE) -> Iterator[Item]:
+def issue_all(program: Program, alternatives: Alternatives = NONE) -> Iterator[Related]:
     """The issue of an operation and all that performs it."""
     for operation, events in _operations(program):
         for before, event in product(operation.issues, events):
             yield before, event.number, alternatives.there(program.events[before], program.formulas)
 
 
-def aord(program: Program) -> Iterator[Item]:
+def aord(program: Program) -> Iterator[Related]:
     """The order inside an operation: the read of a tensor map, the other reads, writes, the fences after each, then the
     completion on an mbarrier."""
     for operation, events in _operations(program):
@@ -333,7 +107,7 @@ def aord(program: Program) -> Iterator[Item]:
     yield from _waited(program)
 
 
-def acomp(program: Program) -> Iterator[Item]:
+def acomp(program: Program) -> Iterator[Related]:
     """What completes before a wait for groups ends, or before the thread does."""
     for event in program.events:
         if event.kind in ("AW", "API"):
@@ -343,7 +117,7 @@ def acomp(program: Program) -> Iterator[Item]:
 # -- proxy fences --
 
 
-def pfence(program: Program, alternatives: Alternatives = NONE) -> Iterator[Item]:
+def pfence(program: Program, alternatives: Alternatives = NONE) -> Iterator[Related]:
     """Proxy fences and the accesses that they are for (A33, A34); ``alternatives``: fences of several forms."""
     fences = [e for e in program.events if e.kind == "PF"]
     memory = [e for e in program.events if e.kind in ("R", "W")] if fences else []
@@ -386,7 +160,7 @@ def _lies_in(test: Test, key: str, space: str | None, fence: Event) -> bool:
     return item.owner == (place.gpu, place.grid, place.cluster, place.cta) and not place.host
 
 
-def tmcov(program: Program) -> Iterator[Item]:
+def tmcov(program: Program) -> Iterator[Related]:
     """Acquire fences of the tensormap proxy and the reads of tensor maps within their 128 bytes."""
     fences = [e for e in program.events if e.covers]
     reads = [e for e in program.events if e.kind == "R" and e.id.operand == TENSORMAP] if fences else []
@@ -401,7 +175,7 @@ def tmcov(program: Program) -> Iterator[Item]:
             yield fence.number, read.number, program.formulas.any(inside)
 
 
-def rcov(program: Program) -> Iterator[Item]:
+def rcov(program: Program) -> Iterator[Related]:
     """Fences with ``.sync_restrict`` and the operations, on mbarriers too, whose object lies in the space named."""
     fences = [
         (e, space)
@@ -418,7 +192,7 @@ def rcov(program: Program) -> Iterator[Item]:
 # -- grids and CTAs --
 
 
-def lives(program: Program) -> Iterator[Item]:
+def lives(program: Program) -> Iterator[Related]:
     """What is done with shared memory from elsewhere in a cluster, or by a bulk copy, and the events in program order
     of the threads of the CTA that it lies in, if all of these end; of kernels only."""
     test = program.test
@@ -441,7 +215,7 @@ def lives(program: Program) -> Iterator[Item]:
                     yield event.number, other.number, when
 
 
-def api(program: Program) -> Iterator[Item]:
+def api(program: Program) -> Iterator[Related]:
     """The ends of the threads of a grid come before what waits for it: later grids of its GPU, unless they overlap
     it, and ``griddepcontrol.wait`` of every later grid."""
     events = [e for e in program.events if e.kind == "API"]
@@ -455,7 +229,7 @@ def api(program: Program) -> Iterator[Item]:
             yield a.number, b.number, TRUE
 
 
-def api_indirect(program: Program) -> Iterator[Item]:
+def api_indirect(program: Program) -> Iterator[Related]:
     """The pairs of ``api`` from a grid to ``griddepcontrol.wait`` of one that is not the next one of its GPU."""
     grids = {(t.placement.gpu, t.placement.grid) for t in program.test.threads if not t.placement.host}
     for a, b, when in api(program):
@@ -465,7 +239,7 @@ def api_indirect(program: Program) -> Iterator[Item]:
             yield a, b, when
 
 
-def trigger(program: Program) -> Iterator[Item]:
+def trigger(program: Program) -> Iterator[Related]:
     """``griddepcontrol.launch_dependents``, the first of its thread (9.7.14.13: others do nothing more), and the starts
     of the threads of the next grid of the GPU, if that may start before this one ends."""
     launches = [e for e in program.events if e.kind == "GD"]
@@ -479,24 +253,15 @@ def trigger(program: Program) -> Iterator[Item]:
             yield a.number, b.number, -program.formulas.any(before)
 
 
-VARYING: dict[str, Callable[[Program, Alternatives], Iterator[Item]]] = {
+VARYING: dict[str, Callable[[Program, Alternatives], Iterator[Related]]] = {
     "pfence": pfence,
     "issue": issue,
     "issue-all": issue_all,
 }
 """Those that depend on the form of an instruction that may take several."""
 
-RELATIONS: dict[str, Callable[[Program], Iterator[Item]]] = {
-    "barphase": barphase,
-    "warpphase": warpphase,
-    "cluphase": cluphase,
-    "mbphase": mbphase,
-    "exitphase": exitphase,
-    "mbnext": mbnext,
-    "mbcount": mbcount,
-    "mblate": mblate,
-    "mbpassed": mbpassed,
-    "mbobj": mbobj,
+RELATIONS: dict[str, Callable[[Program], Iterator[Related]]] = {
+    **BARRIERS,
     "aord": aord,
     "acomp": acomp,
     "tmcov": tmcov,

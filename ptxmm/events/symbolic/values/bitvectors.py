@@ -96,16 +96,14 @@ def _vector(made: Operation, operands: list[Any]) -> Any:
                 return z3.If(z3.UGE(a, b), _number(0), a + 1)
             return z3.If(z3.Or(a == 0, z3.UGT(a, b)), b, a - 1)
     types = source_types(made.name, made.type) if made.name not in _COMPARISONS else (made.type, made.type)
-    bits = made.type.bits
     given = [_typed(o, t) for o, t in zip(operands, types, strict=True)]
     if made.name in _COMPARISONS:
         return _truth(_COMPARISONS[made.name](*given))
-    plain = [_low(o, t.bits) for o, t in zip(operands, types, strict=True)]
-    name, *modes = made.name.split(".")
-    made_of = _integer(name, modes, made.type, given, plain)
-    if made_of is None:
+    unsigned = [_low(o, t.bits) for o, t in zip(operands, types, strict=True)]
+    found = _integer(made, given, unsigned)
+    if found is None:
         raise refusal(UNDECIDABLE)
-    result, width = made_of if isinstance(made_of, tuple) else (made_of, bits)
+    result, width = found if isinstance(found, tuple) else (found, made.type.bits)
     return _low(result, width)
 
 
@@ -127,93 +125,109 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _integer(name: str, modes: list[str], type_: Type, given: list[Any], plain: list[Any]) -> Any:
-    """An operation on ``given`` numbers, which are ``plain`` as unsigned ones; with its width where that is not that of
-    the type. None for one that is not among these."""
-    bits = type_.bits
-    a, b, c = (*given, None, None)[:3]
-    match name, modes:
-        case "mov", []:
-            return a
-        case "add", []:
-            return a + b
-        case "sub", []:
-            return a - b
-        case "mul", ["lo"]:
-            return a * b
-        case "mul", ["hi"]:
-            return a * b >> bits
-        case "mul", ["wide"]:
-            return a * b, 2 * bits
-        case "and", []:
-            return a & b
-        case "or", []:
-            return a | b
-        case "xor", []:
-            return a ^ b
-        case "not", []:
-            return ~a
-        case "cnot", []:
-            return _truth(a == 0)
-        case "neg", []:
-            return -a
-        case "abs", []:
-            signed = _typed(a, Type("s", bits))
-            return z3.If(signed < 0, -signed, signed)
-        case "shl", []:
-            return z3.If(z3.UGE(plain[1], bits), _number(0), a << plain[1])
-        case "shr", []:
-            return z3.If(z3.UGE(plain[1], bits), a >> bits, a >> plain[1])
-        case "min", []:
-            return z3.If(b < a, b, a)
-        case "max", []:
-            return z3.If(b > a, b, a)
-        case "div" | "rem", []:
-            return _divided(name, type_, a, b, plain[0])
-        case "sad", []:
-            return c + z3.If(a < b, b - a, a - b)
-        case "popc", []:
-            return _sum([_bit(plain[0], i) for i in range(bits)]), 32
-        case "clz", []:
-            result = _number(bits)
-            for i in range(bits):
-                result = z3.If(_bit(plain[0], i) == 1, _number(bits - 1 - i), result)
-            return result, 32
-        case "brev", []:
-            return _sum([_bit(plain[0], i) << (bits - 1 - i) for i in range(bits)])
-        case "bfe", []:
-            return _extracted(type_, a, plain)
-        case "bfi", []:
-            first, length = plain[2] & 0xFF, plain[3] & 0xFF
-            hole = z3.If(z3.UGE(length, _WIDE), _number(-1), (_number(1) << length) - 1) << first
-            return plain[1] & ~hole | plain[0] << first & hole
-        case "lop3", _:
-            result = _number(0)
-            for row in range(8):
-                parts = [p if row & m else ~p for p, m in zip(plain[:3], (4, 2, 1), strict=True)]
-                chosen = z3.If(_bit(plain[3], row) == 1, _number(-1), _number(0))
-                result = result | parts[0] & parts[1] & parts[2] & chosen
-            if not modes:
-                return result
-            some = _truth(_low(result, 32) != 0)
-            return (some & plain[4] if modes == ["and"] else some | plain[4]), 1
-        case "shf", _:
-            amount = z3.If(z3.UGT(plain[2], 32), _number(32), plain[2]) if modes[1] == "clamp" else plain[2] & 31
-            both = plain[1] << 32 | plain[0]
-            return z3.LShR(both << amount, 32) if modes[0] == "l" else z3.LShR(both, amount)
-        case "prmt", []:
-            return _permuted(plain)
-        case "slct", ["s32"]:
-            return z3.If(c >= 0, a, b)
-        case "set", _:
-            truth = _truth(_COMPARISONS[modes[0]](a, b))
-            for mode in modes[1:-1]:
-                word, _, negated = mode.partition("_")
-                other = plain[2] ^ 1 if negated else plain[2]
-                if word in ("and", "or", "xor"):
-                    truth = {"and": truth & other, "or": truth | other, "xor": truth ^ other}[word]
-            return z3.If(truth != 0, _number(0x3F800000 if modes[-1] == "f32" else 0xFFFFFFFF), _number(0)), 32
-    return None
+# By name: of numbers of the type.
+_NUMBERS: Mapping[str, Callable[..., Any]] = {
+    "mov": lambda a: a,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul.lo": lambda a, b: a * b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "not": lambda a: ~a,
+    "cnot": lambda a: _truth(a == 0),
+    "neg": lambda a: -a,
+    "min": lambda a, b: z3.If(b < a, b, a),
+    "max": lambda a, b: z3.If(b > a, b, a),
+    "sad": lambda a, b, c: c + z3.If(a < b, b - a, a - b),
+    "slct.s32": lambda a, b, c: z3.If(c >= 0, a, b),
+}
+
+# By name: of the type, the numbers, and the same as unsigned ones.
+_TYPED: Mapping[str, Callable[[Type, list[Any], list[Any]], Any]] = {
+    "mul.hi": lambda type_, given, unsigned: given[0] * given[1] >> type_.bits,
+    "mul.wide": lambda type_, given, unsigned: (given[0] * given[1], 2 * type_.bits),
+    "abs": lambda type_, given, unsigned: _absolute(type_, given[0]),
+    "shl": lambda type_, given, unsigned: z3.If(z3.UGE(unsigned[1], type_.bits), _number(0), given[0] << unsigned[1]),
+    "shr": lambda type_, given, unsigned: z3.If(
+        z3.UGE(unsigned[1], type_.bits), given[0] >> type_.bits, given[0] >> unsigned[1]
+    ),
+    "div": lambda type_, given, unsigned: _divided("div", type_, given[0], given[1], unsigned[0]),
+    "rem": lambda type_, given, unsigned: _divided("rem", type_, given[0], given[1], unsigned[0]),
+    "popc": lambda type_, given, unsigned: (_sum([_bit(unsigned[0], i) for i in range(type_.bits)]), 32),
+    "clz": lambda type_, given, unsigned: (_leading_zeros(type_.bits, unsigned[0]), 32),
+    "brev": lambda type_, given, unsigned: _sum(
+        [_bit(unsigned[0], i) << (type_.bits - 1 - i) for i in range(type_.bits)]
+    ),
+    "bfe": lambda type_, given, unsigned: _extracted(type_, given[0], unsigned),
+    "bfi": lambda type_, given, unsigned: _inserted(*unsigned),
+    "prmt": lambda type_, given, unsigned: _permuted(unsigned),
+}
+
+# By the first word of the name: of its further qualifiers, the numbers, and the same as unsigned ones.
+_QUALIFIED: Mapping[str, Callable[[list[str], list[Any], list[Any]], Any]] = {
+    "lop3": lambda modes, given, unsigned: _looked_up(modes, unsigned),
+    "shf": lambda modes, given, unsigned: _funnelled(modes, *unsigned),
+    "set": lambda modes, given, unsigned: _compared(modes, given, unsigned),
+}
+
+
+def _integer(made: Operation, given: list[Any], unsigned: list[Any]) -> Any:
+    """An operation on ``given`` numbers, or the same as ``unsigned`` ones; with its width where that is not that of the
+    type. None for one that is not among these."""
+    if made.name in _NUMBERS:
+        return _NUMBERS[made.name](*given)
+    if made.name in _TYPED:
+        return _TYPED[made.name](made.type, given, unsigned)
+    name, *modes = made.name.split(".")
+    return _QUALIFIED[name](modes, given, unsigned) if name in _QUALIFIED else None
+
+
+def _absolute(type_: Type, a: Any) -> Any:
+    number = _typed(a, Type("s", type_.bits))
+    return z3.If(number < 0, -number, number)
+
+
+def _leading_zeros(bits: int, vector: Any) -> Any:
+    result = _number(bits)
+    for i in range(bits):
+        result = z3.If(_bit(vector, i) == 1, _number(bits - 1 - i), result)
+    return result
+
+
+def _inserted(a: Any, b: Any, c: Any, d: Any) -> Any:
+    first, length = c & 0xFF, d & 0xFF
+    hole = z3.If(z3.UGE(length, _WIDE), _number(-1), (_number(1) << length) - 1) << first
+    return b & ~hole | a << first & hole
+
+
+def _looked_up(modes: list[str], operands: list[Any]) -> Any:
+    result = _number(0)
+    for row in range(8):
+        parts = [p if row & m else ~p for p, m in zip(operands[:3], (4, 2, 1), strict=True)]
+        chosen = z3.If(_bit(operands[3], row) == 1, _number(-1), _number(0))
+        result = result | parts[0] & parts[1] & parts[2] & chosen
+    if not modes:
+        return result
+    some = _truth(_low(result, 32) != 0)
+    return (some & operands[4] if modes == ["and"] else some | operands[4]), 1
+
+
+def _funnelled(modes: list[str], low: Any, high: Any, shift: Any) -> Any:
+    amount = z3.If(z3.UGT(shift, 32), _number(32), shift) if modes[1] == "clamp" else shift & 31
+    both = high << 32 | low
+    return z3.LShR(both << amount, 32) if modes[0] == "l" else z3.LShR(both, amount)
+
+
+def _compared(modes: list[str], given: list[Any], unsigned: list[Any]) -> Any:
+    """``set``: all ones or 1.0 where the comparison holds, joined with a predicate."""
+    truth = _truth(_COMPARISONS[modes[0]](*given[:2]))
+    for mode in modes[1:-1]:
+        word, _, negated = mode.partition("_")
+        if word in ("and", "or", "xor"):
+            other = unsigned[2] ^ 1 if negated else unsigned[2]
+            truth = {"and": truth & other, "or": truth | other, "xor": truth ^ other}[word]
+    return z3.If(truth != 0, _number(0x3F800000 if modes[-1] == "f32" else 0xFFFFFFFF), _number(0)), 32
 
 
 def _bit(vector: Any, i: int) -> Any:
@@ -239,21 +253,20 @@ def _divided(name: str, type_: Type, a: Any, b: Any, dividend: Any) -> Any:
     return z3.If(b == 0, by_zero, z3.ZeroExt(_WIDE - bits, result))
 
 
-def _extracted(type_: Type, a: Any, plain: list[Any]) -> Any:
-    first, length = plain[1] & 0xFF, plain[2] & 0xFF
+def _extracted(type_: Type, a: Any, unsigned: list[Any]) -> Any:
+    first, length = unsigned[1] & 0xFF, unsigned[2] & 0xFF
     # Of a signed number the sign goes on above; of a field of the whole width or more nothing is cut off.
     field = z3.If(z3.UGE(first, _WIDE), a >> _WIDE - 1, a >> first)
     rest = z3.If(z3.UGE(length, type_.bits), _number(0), _number(_WIDE) - length)
-    unsigned = z3.LShR(field << rest, rest)
-    cut = (field << rest) >> rest if type_.signed else unsigned
+    cut = (field << rest) >> rest if type_.signed else z3.LShR(field << rest, rest)
     return z3.If(length == 0, _number(0), cut)
 
 
-def _permuted(plain: list[Any]) -> Any:
-    both = plain[1] << 32 | plain[0]
+def _permuted(operands: list[Any]) -> Any:
+    both = operands[1] << 32 | operands[0]
     result = _number(0)
     for i in range(4):
-        selector = z3.LShR(plain[2], 4 * i)
+        selector = z3.LShR(operands[2], 4 * i)
         byte = z3.LShR(both, (selector & 7) << 3) & 0xFF
         sign = z3.If(byte & 0x80 != 0, _number(0xFF), _number(0))
         result = result | z3.If(selector & 8 != 0, sign, byte) << (8 * i)

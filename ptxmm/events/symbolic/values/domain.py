@@ -231,6 +231,34 @@ def signed(value: int, bits: int) -> int:
     return ((value & ((1 << bits) - 1)) ^ sign) - sign
 
 
+# What of ``compute`` is taken in so many bits of two numbers of the type, and a third operand that is added.
+_OPERATIONS: Mapping[str, Callable[[int, int, int, int], int]] = {
+    "mov": lambda a, b, c, bits: a,
+    "add": lambda a, b, c, bits: a + b,
+    "sub": lambda a, b, c, bits: a - b,
+    "mul.lo": lambda a, b, c, bits: a * b,
+    "mul.hi": lambda a, b, c, bits: a * b >> bits,
+    "mul.wide": lambda a, b, c, bits: a * b,
+    "mad.lo": lambda a, b, c, bits: a * b + c,
+    "mad.hi": lambda a, b, c, bits: (a * b >> bits) + c,
+    "mad.wide": lambda a, b, c, bits: a * b + c,
+    "and": lambda a, b, c, bits: a & b,
+    "or": lambda a, b, c, bits: a | b,
+    "xor": lambda a, b, c, bits: a ^ b,
+    "not": lambda a, b, c, bits: ~a,
+    "neg": lambda a, b, c, bits: -a,
+    "abs": lambda a, b, c, bits: abs(signed(a, bits)),
+    "min": lambda a, b, c, bits: min(a, b),
+    "max": lambda a, b, c, bits: max(a, b),
+    "eq": lambda a, b, c, bits: a == b,
+    "ne": lambda a, b, c, bits: a != b,
+    "lt": lambda a, b, c, bits: a < b,
+    "le": lambda a, b, c, bits: a <= b,
+    "gt": lambda a, b, c, bits: a > b,
+    "ge": lambda a, b, c, bits: a >= b,
+}
+
+
 def compute(op: str, type_: Type, operands: list[int]) -> int:
     """The unsigned result of an instruction that computes (PTX ISA 9.7.1 to .3, 9.7.7, 9.7.9) on unsigned operands;
     those of floating-point types are bit patterns. What the ISA leaves unspecified has some value."""
@@ -239,71 +267,26 @@ def compute(op: str, type_: Type, operands: list[int]) -> int:
         return _set(op.split(".")[1:], type_, operands)
     if first == "slct":
         return operands[0] if _not_negative(op.split(".")[1:], operands[2]) else operands[1]
-    if type_.kind in ("f", "bf") and op not in ("mov", "select"):
+    if op == "select":
+        return operands[0] if operands[2] else operands[1]
+    if type_.kind in ("f", "bf") and op != "mov":
         from ptxmm.events.symbolic.values.reals import compute_real
 
         return compute_real(op, type_, operands)
     bits = type_.bits
     mask = (1 << bits) - 1
-    a = operands[0] & mask
-    b = operands[1] & mask if len(operands) > 1 else 0
-    sa, sb = (signed(a, bits), signed(b, bits)) if type_.signed else (a, b)
-    match op:
-        case "mov":
-            return a
-        case "add":
-            return (a + b) & mask
-        case "sub":
-            return (a - b) & mask
-        case "mul.lo":
-            return (a * b) & mask
-        case "mul.hi":
-            return (sa * sb >> bits) & mask
-        case "mul.wide":
-            return (sa * sb) & ((1 << 2 * bits) - 1)
-        case "mad.lo":
-            return (a * b + operands[2]) & mask
-        case "mad.hi":
-            return ((sa * sb >> bits) + operands[2]) & mask
-        case "mad.wide":
-            return (sa * sb + operands[2]) & ((1 << 2 * bits) - 1)
-        case "and":
-            return a & b
-        case "or":
-            return a | b
-        case "xor":
-            return a ^ b
-        case "not":
-            return ~a & mask
-        case "neg":
-            return -a & mask
-        case "abs":
-            return abs(signed(a, bits)) & mask
-        case "shl":
-            return (a << amount) & mask if (amount := operands[1] & 0xFFFFFFFF) < bits else 0
-        case "shr":
-            return (sa >> min(operands[1] & 0xFFFFFFFF, bits)) & mask
-        case "min":
-            return min(sa, sb) & mask
-        case "max":
-            return max(sa, sb) & mask
-        case "eq":
-            return int(a == b)
-        case "ne":
-            return int(a != b)
-        case "lt":
-            return int(sa < sb)
-        case "le":
-            return int(sa <= sb)
-        case "gt":
-            return int(sa > sb)
-        case "ge":
-            return int(sa >= sb)
-        case "select":
-            return operands[0] if operands[2] else operands[1]
-    from ptxmm.events.symbolic.values.integers import compute_bits  # few programs have these
+    if op in ("shl", "shr"):
+        amount = min(operands[1] & 0xFFFFFFFF, bits)
+        a = operands[0] & mask
+        return (a << amount if op == "shl" else (signed(a, bits) if type_.signed else a) >> amount) & mask
+    operation = _OPERATIONS.get(op)
+    if operation is None:
+        from ptxmm.events.symbolic.values.integers import compute_bits  # few programs have these
 
-    return compute_bits(op, type_, operands)
+        return compute_bits(op, type_, operands)
+    a, b, c = (*operands, 0, 0)[:3]
+    a, b = (signed(a, bits), signed(b, bits)) if type_.signed else (a & mask, b & mask)
+    return operation(a, b, c, bits) & ((1 << 2 * bits) - 1 if op.endswith(".wide") else mask)
 
 
 def _set(modes: list[str], type_: Type, operands: list[int]) -> int:

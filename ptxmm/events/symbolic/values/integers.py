@@ -5,74 +5,53 @@ What is here is what ``values.compute`` has not got itself; operands are unsigne
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx.ops import Type
 
 _NONE = 0xFFFFFFFF
-_HALF_TYPES = ("u16x2", "s16x2")
 
 
 def compute_bits(op: str, type_: Type, operands: list[int]) -> int:
     """The unsigned result of ``op`` in ``type_``, as wide as it is. Raises ``PtxmmError`` for another operation."""
     name, *modes = op.split(".")
-    bits = type_.bits
-    ones = (1 << bits) - 1
-    a, *rest = operands
-    match name:
-        case "add" | "sub" if modes == ["sat"]:
-            x, y = _integers(type_, a, rest[0])
-            return _clamp(x + y if name == "add" else x - y) & ones
-        case "add" | "addc" | "sub" | "subc" if modes in ([], ["cc"]):
-            total = a + sum(rest) if name.startswith("add") else a - sum(rest)
-            return int(total != total & ones) if modes else total & ones
-        case "add" | "min" | "max" if modes[-1:] and modes[-1] in _HALF_TYPES:
-            return _halves(name, modes, a, rest[0])
-        case "min" | "max" if modes == ["relu"]:
-            x, y = _integers(type_, a, rest[0])
-            return max(0, min(x, y) if name == "min" else max(x, y))
-        case "mad" if modes == ["hi", "sat"]:
-            x, y, z = _integers(type_, a, *rest)
-            return _clamp((x * y >> 32) + z) & ones
-        case "mad" | "madc":
-            return _multiply_with_carry(type_, modes, a, rest)
-        case "mul24" | "mad24":
-            return _multiply24(type_, modes, a, rest)
-        case "sad":
-            x, y = _integers(type_, a, rest[0])
-            return (rest[1] + (y - x if x < y else x - y)) & ones
-        case "div" | "rem":
-            return _divide(name, type_, a, rest[0])
-        case "popc":
-            return sum(a >> i & 1 for i in range(bits))
-        case "clz":
-            return next((i for i in range(bits) if a >> (bits - 1 - i) & 1), bits)
-        case "bfind":
-            return _find(type_, a, modes == ["shiftamt"])
-        case "fns":
-            return _find_nth(a, *rest)
-        case "brev":
-            return sum((a >> i & 1) << (bits - 1 - i) for i in range(bits))
-        case "bfe":
-            return _extract(type_, a, *rest)
-        case "bfi":
-            return _insert(bits, a, *rest)
-        case "szext":
-            return _extend(type_, modes[0], a, rest[0])
-        case "bmsk":
-            return _mask(modes[0], a, rest[0])
-        case "dp4a" | "dp2a":
-            return _dot(name, type_, modes, a, rest)
-        case "cnot":
-            return 0 if a else 1
-        case "lop3":
-            return _look_up(modes, [a, *rest])
-        case "shf":
-            return _funnel(modes, a, *rest)
-        case "prmt":
-            return _permute(modes, a, *rest)
-        case "cvt":
-            return _pack(modes[1], a, *rest)
-    raise PtxmmError(f"no integer operation {op!r}", kind="internal")
+    operation = _OPERATIONS.get(name)
+    if operation is None:
+        raise PtxmmError(f"no integer operation {op!r}", kind="internal")
+    return operation(name, type_, modes, *operands)
+
+
+def _sum(name: str, type_: Type, modes: list[str], a: int, *rest: int) -> int:
+    """Addition and subtraction: saturated, of two halves, or with carry (9.7.1.1, 9.7.1.2, 9.7.2.1 to .4)."""
+    ones = (1 << type_.bits) - 1
+    if modes == ["sat"]:
+        x, y = _integers(type_, a, rest[0])
+        return _clamp(x + y if name == "add" else x - y) & ones
+    if modes not in ([], ["cc"]):
+        return _halves(name, modes, a, rest[0])
+    total = a + sum(rest) if name.startswith("add") else a - sum(rest)
+    return int(total != total & ones) if modes else total & ones
+
+
+def _extremum(name: str, type_: Type, modes: list[str], a: int, b: int) -> int:
+    """The least or the greatest: of two halves, or 0 where it is negative (9.7.1.12, .13)."""
+    if modes != ["relu"]:
+        return _halves(name, modes, a, b)
+    x, y = _integers(type_, a, b)
+    return max(0, min(x, y) if name == "min" else max(x, y))
+
+
+def _multiply_add(name: str, type_: Type, modes: list[str], a: int, *rest: int) -> int:
+    if modes == ["hi", "sat"]:
+        x, y, z = _integers(type_, a, *rest)
+        return _clamp((x * y >> 32) + z) & (1 << type_.bits) - 1
+    return _multiply_with_carry(type_, modes, a, list(rest))
+
+
+def _difference(type_: Type, a: int, b: int, c: int) -> int:
+    x, y = _integers(type_, a, b)
+    return (c + (y - x if x < y else x - y)) & (1 << type_.bits) - 1
 
 
 def _integer(type_: Type, value: int) -> int:
@@ -93,7 +72,7 @@ def _halves(name: str, modes: list[str], a: int, b: int) -> int:
     result = 0
     for shift in (16, 0):
         x, y = _integers(half, a >> shift & 0xFFFF, b >> shift & 0xFFFF)
-        found = x + y if name == "add" else min(x, y) if name == "min" else max(x, y)
+        found = {"add": x + y, "min": min(x, y), "max": max(x, y)}[name]
         if "relu" in modes and found < 0:
             found = 0
         result = result << 16 | found & 0xFFFF
@@ -131,6 +110,10 @@ def _divide(name: str, type_: Type, a: int, b: int) -> int:
     if name == "rem":
         return (-remainder if x < 0 else remainder) & ones
     return (quotient if (x < 0) is (y < 0) else -quotient) & ones
+
+
+def _leading_zeros(bits: int, a: int) -> int:
+    return next((i for i in range(bits) if a >> (bits - 1 - i) & 1), bits)
 
 
 def _find(type_: Type, a: int, amount: bool) -> int:
@@ -255,3 +238,29 @@ def _pack(part: str, a: int, b: int, c: int = 0) -> int:
     low, high = (0, (1 << size) - 1) if part[0] == "u" else (-(1 << (size - 1)), (1 << (size - 1)) - 1)
     upper, lower = (_clamp(x, low, high) & ((1 << size) - 1) for x in _integers(Type("s", 32), a, b))
     return (c << (2 * size) | upper << size | lower) & 0xFFFFFFFF
+
+
+_OPERATIONS: Mapping[str, Callable[..., int]] = {
+    **dict.fromkeys(("add", "addc", "sub", "subc"), _sum),
+    **dict.fromkeys(("min", "max"), _extremum),
+    **dict.fromkeys(("mad", "madc"), _multiply_add),
+    **dict.fromkeys(("mul24", "mad24"), lambda name, type_, modes, a, *rest: _multiply24(type_, modes, a, list(rest))),
+    **dict.fromkeys(("div", "rem"), lambda name, type_, modes, a, b: _divide(name, type_, a, b)),
+    **dict.fromkeys(("dp4a", "dp2a"), lambda name, type_, modes, a, *rest: _dot(name, type_, modes, a, list(rest))),
+    "sad": lambda name, type_, modes, a, b, c: _difference(type_, a, b, c),
+    "popc": lambda name, type_, modes, a: sum(a >> i & 1 for i in range(type_.bits)),
+    "clz": lambda name, type_, modes, a: _leading_zeros(type_.bits, a),
+    "bfind": lambda name, type_, modes, a: _find(type_, a, modes == ["shiftamt"]),
+    "fns": lambda name, type_, modes, a, b, c: _find_nth(a, b, c),
+    "brev": lambda name, type_, modes, a: sum((a >> i & 1) << (type_.bits - 1 - i) for i in range(type_.bits)),
+    "bfe": lambda name, type_, modes, a, b, c: _extract(type_, a, b, c),
+    "bfi": lambda name, type_, modes, a, b, c, d: _insert(type_.bits, a, b, c, d),
+    "szext": lambda name, type_, modes, a, b: _extend(type_, modes[0], a, b),
+    "bmsk": lambda name, type_, modes, a, b: _mask(modes[0], a, b),
+    "cnot": lambda name, type_, modes, a: 0 if a else 1,
+    "lop3": lambda name, type_, modes, *operands: _look_up(modes, list(operands)),
+    "shf": lambda name, type_, modes, a, b, c: _funnel(modes, a, b, c),
+    "prmt": lambda name, type_, modes, a, b, c: _permute(modes, a, b, c),
+    "cvt": lambda name, type_, modes, *operands: _pack(modes[1], *operands),
+}
+"""Each instruction by its name, type, further qualifiers and operands."""
