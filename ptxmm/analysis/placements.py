@@ -20,17 +20,7 @@ from ptxmm.program.placement import CLUSTER_SIZE, WARP_SIZE, Cta, cta_of
 from ptxmm.program.shared.convergence import gathers
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Placement, Test
-from ptxmm.ptx.ops import (
-    Barrier,
-    BarrierReduction,
-    BulkCopy,
-    ClusterBarrier,
-    CtaRank,
-    Mapa,
-    Op,
-    WarpBarrier,
-    WarpExchange,
-)
+from ptxmm.ptx import ops
 
 LEVELS = ("warp", "cta", "cluster", "gpu", "sys")
 """What the threads are in together, from the narrowest; each block is alone in what is one level below."""
@@ -113,14 +103,16 @@ def ties(test: Test) -> Iterator[Tie]:
 
 def _warp_ties(test: Test, members: Sequence[int]) -> Iterator[Tie]:
     counted = any(
-        isinstance(op, Barrier | BarrierReduction) and op.count is not None for i in members for op in _body(test, i)
+        isinstance(op, ops.Barrier | ops.BarrierReduction) and op.count is not None
+        for i in members
+        for op in _body(test, i)
     )
     warps: dict[object, list[int]] = {}
     for i in members:
         warp = test.threads[i].placement.warp
         warps.setdefault(("alone", i) if warp is None else warp, []).append(i)
     for lanes in warps.values():
-        op = _first(test, lanes, (WarpBarrier, WarpExchange)) or next(
+        op = _first(test, lanes, (ops.WarpBarrier, ops.WarpExchange)) or next(
             (op for i in lanes for op in _body(test, i) if gathers(op)), None
         )
         if op is not None:
@@ -130,7 +122,7 @@ def _warp_ties(test: Test, members: Sequence[int]) -> Iterator[Tie]:
 
 
 def _cta_ties(test: Test, cta: Cta, members: Sequence[int]) -> Iterator[Tie]:
-    op = _first(test, members, (Barrier, BarrierReduction))
+    op = _first(test, members, (ops.Barrier, ops.BarrierReduction))
     if op is not None:
         yield Tie("cta", tuple(members), f"`{_written(op)}` waits for the threads of its CTA", True)
     for item in _shared(test):
@@ -145,11 +137,11 @@ def _cluster_ties(test: Test, ctas: Sequence[Cta | None]) -> Iterator[Tie]:
         if cta is not None:
             clusters.setdefault(("cluster", *cta.path[:3]) if cta.path[2] is not None else cta, []).append(i)
     for members in clusters.values():
-        op = _first(test, members, (ClusterBarrier,))
+        op = _first(test, members, (ops.ClusterBarrier,))
         if op is not None:
             yield Tie("cluster", tuple(members), f"`{_written(op)}` waits for the threads of its cluster", True)
-        op = _first(test, members, (Mapa, CtaRank)) or next(
-            (o for i in members for o in _body(test, i) if isinstance(o, BulkCopy) and o.mask is not None), None
+        op = _first(test, members, (ops.Mapa, ops.CtaRank)) or next(
+            (o for i in members for o in _body(test, i) if isinstance(o, ops.BulkCopy) and o.mask is not None), None
         )
         if op is not None:
             yield Tie("cluster", tuple(members), f"`{_written(op)}` is about the CTAs of a cluster", True, True)
@@ -322,13 +314,13 @@ def _names(test: Test, thread: int, item: MemoryObject) -> bool:
     return any(item.address <= value < item.address + item.size for value in known)
 
 
-def _first(test: Test, threads: Sequence[int], kinds: tuple[type, ...]) -> Op | None:
+def _first(test: Test, threads: Sequence[int], kinds: tuple[type, ...]) -> ops.Op | None:
     return next((op for i in threads for op in _body(test, i) if isinstance(op, kinds)), None)
 
 
-def _body(test: Test, thread: int) -> tuple[Op, ...]:
+def _body(test: Test, thread: int) -> tuple[ops.Op, ...]:
     return test.threads[thread].body
 
 
-def _written(op: Op) -> str:
+def _written(op: ops.Op) -> str:
     return op.source.text.split()[0].rstrip(";")

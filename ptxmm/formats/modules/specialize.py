@@ -26,43 +26,19 @@ from ptxmm.program.edit import retarget
 from ptxmm.program.graph import graph_of
 from ptxmm.program.shared.legality import Role, Rule, meets, rule
 from ptxmm.program.shared.windows import SPACES
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.ptx.ops import (
-    Address,
-    Alu,
-    Atomic,
-    Branch,
-    ConvertAddress,
-    CtaRank,
-    Exit,
-    Guard,
-    Imm,
-    Load,
-    Mapa,
-    Nothing,
-    Op,
-    Reg,
-    Source,
-    Store,
-    Sym,
-    TensorCopy,
-    TensorProduct,
-    Type,
-    Unpack,
-    Wgmma,
-    access_bytes,
-)
 
 _ROLES: dict[str, Role] = {"dst": "destination", "src": "source", "mbarrier": "mbarrier", "tensormap": "tensor map"}
-_NAMES_VARIABLES = (Mapa, CtaRank, ConvertAddress)
+_NAMES_VARIABLES = (ops.Mapa, ops.CtaRank, ops.ConvertAddress)
 # What finds its matrices by descriptors (PTX ISA 9.7.16.5.1.2.7).
-_BY_DESCRIPTOR = {Wgmma: "wgmma.mma_async", TensorProduct: "tcgen05.mma", TensorCopy: "tcgen05.cp"}
+_BY_DESCRIPTOR = {ops.Wgmma: "wgmma.mma_async", ops.TensorProduct: "tcgen05.mma", ops.TensorCopy: "tcgen05.cp"}
 
 
 class Residue(Struct, frozen=True):
     """What is left of a kernel for one thread. ``origin[i]``: the index in the kernel of instruction i."""
 
-    body: tuple[Op, ...]
+    body: tuple[ops.Op, ...]
     origin: tuple[int, ...]
 
 
@@ -88,7 +64,7 @@ class _Emission:
         self.analysis, self.observed, self.variables = analysis, observed, variables
         self.code = analysis.code
 
-    def run(self) -> list[list[tuple[Op, int]]]:
+    def run(self) -> list[list[tuple[ops.Op, int]]]:
         """The instructions node by node, the last being empty: the end. Branches jump to numbers of nodes."""
         analysis = self.analysis
         out: dict[Node, Environment] = {}
@@ -111,13 +87,13 @@ class _Emission:
 
     def chunk(
         self, node: Node, out: Environment, targets: list[Node], numbers: Mapping[Node, int], number: int
-    ) -> list[tuple[Op, int]]:
+    ) -> list[tuple[ops.Op, int]]:
         pc = node[0]
         op = self.code.body[pc]
         environment = self.analysis.entry[node]
         source = op.source
 
-        def moves(target: Node) -> list[tuple[Op, int]]:
+        def moves(target: Node) -> list[tuple[ops.Op, int]]:
             if target[0] == len(self.code.body):
                 names = [name for name in sorted(self.observed) if name in out]
             else:
@@ -126,42 +102,44 @@ class _Emission:
                 names = [name for name in sorted(out) if name in live and name not in kept]
             return [(self.move(name, out[name], source), pc) for name in names]
 
-        def jump(target: Node, guard: Guard | None = None) -> list[tuple[Op, int]]:
+        def jump(target: Node, guard: ops.Guard | None = None) -> list[tuple[ops.Op, int]]:
             if guard is None and numbers[target] == number + 1:
                 return []
-            return [(Branch(numbers[target], None, source, guard), pc)]
+            return [(ops.Branch(numbers[target], None, source, guard), pc)]
 
-        if isinstance(op, Branch | Exit) and len(targets) == 2:
+        if isinstance(op, ops.Branch | ops.Exit) and len(targets) == 2:
             on, away = targets
             assert op.guard is not None
             carried = moves(away)
-            if isinstance(op, Branch):
+            if isinstance(op, ops.Branch):
                 # The side that is taken writes what it carries under the guard of the branch.
                 carried = [(replace(item, guard=op.guard), pc) for item, _ in carried]
                 return [*carried, *jump(away, op.guard), *moves(on), *jump(on)]
             return [*carried, (op, pc), *moves(on), *jump(on)]
-        found: list[tuple[Op, int]] = []
-        if not isinstance(op, Branch | Exit):
+        found: list[tuple[ops.Op, int]] = []
+        if not isinstance(op, ops.Branch | ops.Exit):
             found += self.instruction(op, pc, environment, out)
         if not targets:
             return found
         (target,) = targets
         return [*found, *moves(target), *jump(target)]
 
-    def move(self, name: str, value: Known | Shown, source: Source) -> Op:
+    def move(self, name: str, value: Known | Shown, source: ops.Source) -> ops.Op:
         """Give a register the value that is known of it."""
         assert not isinstance(value, Shown)
         type_ = self.code.registers[name]
-        plain = Type("b", type_.bits) if type_.kind != "pred" else type_
+        plain = ops.Type("b", type_.bits) if type_.kind != "pred" else type_
         if isinstance(value, Generic):
             space = self.variables[value.place.name].space
-            return ConvertAddress(Reg(name), Type("u", 64), value.place, space, Source(source.span, source.text))
+            return ops.ConvertAddress(
+                ops.Reg(name), ops.Type("u", 64), value.place, space, ops.Source(source.span, source.text)
+            )
         if isinstance(value, Half):
-            return _half(Reg(name), type_, value, source)
-        operand = Imm(value) if isinstance(value, int) else value
-        return Alu("mov", plain, Reg(name), (operand,), Source(source.span, source.text))
+            return _half(ops.Reg(name), type_, value, source)
+        operand = ops.Imm(value) if isinstance(value, int) else value
+        return ops.Alu("mov", plain, ops.Reg(name), (operand,), ops.Source(source.span, source.text))
 
-    def instruction(self, op: Op, pc: int, environment: Environment, out: Environment) -> list[tuple[Op, int]]:
+    def instruction(self, op: ops.Op, pc: int, environment: Environment, out: Environment) -> list[tuple[ops.Op, int]]:
         """What is left of an instruction that is no branch."""
         holds = self.analysis.holds(environment, op.guard)
         if holds is False:
@@ -171,7 +149,7 @@ class _Emission:
         live = frozenset[str]().union(*(flow.live[follower] for follower in flow.after[pc]))
         if written and not matters(op) and all(name in out or name not in live for name in written):
             return []
-        found: list[tuple[Op, int]] = []
+        found: list[tuple[ops.Op, int]] = []
         if holds:
             op = replace(op, guard=None)
         else:
@@ -182,14 +160,14 @@ class _Emission:
         found += [(self.move(name, environment[name], op.source), pc) for name in needed]
         return [*found, (changed, pc)]
 
-    def substituted(self, op: Op, environment: Environment) -> Op:
+    def substituted(self, op: ops.Op, environment: Environment) -> ops.Op:
         """``op`` with known values for the registers that it reads, where it may have a constant."""
         known = {name for name, _ in uses(op) if name in environment}
         if not known:
             return op
         # A generic mapa takes no name (PTX ISA 9.7.10.22).
-        named = isinstance(op, _NAMES_VARIABLES) and not (isinstance(op, Mapa) and op.space is None)
-        named = named or (isinstance(op, Alu) and op.op == "mov")
+        named = isinstance(op, _NAMES_VARIABLES) and not (isinstance(op, ops.Mapa) and op.space is None)
+        named = named or (isinstance(op, ops.Alu) and op.op == "mov")
         changes: dict[str, Any] = {}
         for field, kind in _sources(cast("Hashable", type(op))):
             old = getattr(op, field)
@@ -199,55 +177,55 @@ class _Emission:
                 changes[field] = new
         return replace(op, **changes) if changes else op
 
-    def fits(self, op: Op, place: object, held: Rule | None) -> bool:
+    def fits(self, op: ops.Op, place: object, held: Rule | None) -> bool:
         """Whether an access of ``op`` at ``place`` can be meant. What can't is an error only if it is executed."""
-        if not isinstance(place, Address) or not isinstance(place.base, Sym):
+        if not isinstance(place, ops.Address) or not isinstance(place.base, ops.Sym):
             return True
         item, start = self.variables[place.base.name], place.base.offset + place.offset
         if not 0 <= start < item.size:
             return False
         if held is not None and not meets(held, item.space):
             return False
-        if not isinstance(op, Load | Store | Atomic):
+        if not isinstance(op, ops.Load | ops.Store | ops.Atomic):
             return True
-        size = access_bytes(op)
+        size = ops.access_bytes(op)
         return start % size == 0 and start + size <= item.size
 
     def replaced(self, item: object, kind: str, environment: Environment, named: bool, held: Rule | None) -> object:
         """``item`` with what is known; the address of a variable only where the instruction takes such a one."""
         match item:
-            case Address(Reg(name), offset) if name in environment:
+            case ops.Address(ops.Reg(name), offset) if name in environment:
                 value = environment[name]
                 if isinstance(value, int):
-                    return Address(Imm(value), offset)
+                    return ops.Address(ops.Imm(value), offset)
                 if isinstance(value, Half):
                     return item
-                assert isinstance(value, Sym | Generic)
+                assert isinstance(value, ops.Sym | Generic)
                 place = value.place if isinstance(value, Generic) else value
                 window = self.variables[place.name].space in SPACES
                 wanted = held is not None and held.form is not None and held.form.partition("::")[0] in SPACES
                 if window and wanted == isinstance(value, Generic):
                     return item
-                return Address(place, offset)
-            case Reg(name) if kind == "operand" and name in environment:
+                return ops.Address(place, offset)
+            case ops.Reg(name) if kind == "operand" and name in environment:
                 value = environment[name]
                 if isinstance(value, int):
-                    return Imm(value)
-                return value if named and isinstance(value, Sym) else item
+                    return ops.Imm(value)
+                return value if named and isinstance(value, ops.Sym) else item
             case tuple():
                 made = tuple(self.replaced(part, kind, environment, named, held) for part in item)
                 return made if any(a is not b for a, b in zip(made, item, strict=True)) else item
         return item
 
 
-def _half(register: Reg, type_: Type, value: Half, source: Source) -> Op:
+def _half(register: ops.Reg, type_: ops.Type, value: Half, source: ops.Source) -> ops.Op:
     """Give ``register`` a half of an address."""
     if type_.bits == 32:
-        return Unpack((None, register) if value.high else (register, None), Type("b", 64), value.place, source)
+        return ops.Unpack((None, register) if value.high else (register, None), ops.Type("b", 64), value.place, source)
     mask = 0xFFFFFFFF << 32 * value.high
     if value.high and not value.placed:
-        return Alu("shr", Type("u", 64), register, (value.place, Imm(32)), source)
-    return Alu("and", Type("b", 64), register, (value.place, Imm(mask)), source)
+        return ops.Alu("shr", ops.Type("u", 64), register, (value.place, ops.Imm(32)), source)
+    return ops.Alu("and", ops.Type("b", 64), register, (value.place, ops.Imm(mask)), source)
 
 
 @cache
@@ -262,30 +240,30 @@ def _sources(kind: type[Any]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _trimmed(chunks: list[list[tuple[Op, int]]], observed: Collection[str], code: Code) -> Residue:
+def _trimmed(chunks: list[list[tuple[ops.Op, int]]], observed: Collection[str], code: Code) -> Residue:
     """The instructions in a row, without those that only compute what nobody reads, and without jumps to the next."""
     effects = {pc for pc, (_, effect) in code.refused.items() if effect}
     while True:
         chunks = _without_jumps(chunks)
-        ops = retarget([[op for op, _ in chunk] for chunk in chunks])
+        body = retarget([[op for op, _ in chunk] for chunk in chunks])
         origin = tuple(pc for chunk in chunks for _, pc in chunk)
-        live, after = live_registers(ops, observed), graph_of(ops).after
+        live, after = live_registers(body, observed), graph_of(body).after
         keep = [
             matters(op) or pc in effects or _wanted(op, after[i], live)
-            for i, (op, pc) in enumerate(zip(ops, origin, strict=True))
+            for i, (op, pc) in enumerate(zip(body, origin, strict=True))
         ]
         if all(keep):
-            return Residue(ops, origin)
+            return Residue(body, origin)
         position = iter(keep)
         chunks = [[item for item in chunk if next(position)] for chunk in chunks]
 
 
-def _wanted(op: Op, followers: tuple[int, ...], live: list[frozenset[str]]) -> bool:
+def _wanted(op: ops.Op, followers: tuple[int, ...], live: list[frozenset[str]]) -> bool:
     after = frozenset().union(*(live[follower] for follower in followers))
     return any(name in after for name, _ in definitions(op))
 
 
-def _without_jumps(chunks: list[list[tuple[Op, int]]]) -> list[list[tuple[Op, int]]]:
+def _without_jumps(chunks: list[list[tuple[ops.Op, int]]]) -> list[list[tuple[ops.Op, int]]]:
     """Without branches to where control goes anyway."""
     changed = True
     while changed:
@@ -293,7 +271,7 @@ def _without_jumps(chunks: list[list[tuple[Op, int]]]) -> list[list[tuple[Op, in
         following = len(chunks) - 1
         for number in range(len(chunks) - 2, -1, -1):
             chunk = chunks[number]
-            if chunk and isinstance(chunk[-1][0], Branch) and number < chunk[-1][0].target <= following:
+            if chunk and isinstance(chunk[-1][0], ops.Branch) and number < chunk[-1][0].target <= following:
                 chunks[number] = chunk[:-1]
                 changed = True
             if chunks[number]:
@@ -305,7 +283,7 @@ def _checked(code: Code, residue: Residue, known: Mapping[str, Known]) -> Residu
     """Refuse what is left of instructions that can't be modelled, and of special registers without a value."""
     written = {name for op in residue.body for name, _ in definitions(op)} | known.keys()
     for op, pc in zip(residue.body, residue.origin, strict=True):
-        if pc in code.refused and isinstance(op, Nothing):
+        if pc in code.refused and isinstance(op, ops.Nothing):
             why = code.refused[pc][0]
             raise at(why.message, op.source.span, kind=why.kind, hint=why.hint)
         for kind, name in _BY_DESCRIPTOR.items():

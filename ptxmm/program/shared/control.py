@@ -23,38 +23,18 @@ from ptxmm.program.graph import (
 )
 from ptxmm.program.shared.twins import Alike, alike
 from ptxmm.program.test import Test, Thread
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.ptx.ops import (
-    COMPUTING,
-    Atomic,
-    Barrier,
-    BarrierReduction,
-    Branch,
-    ClusterBarrier,
-    Exit,
-    Fence,
-    GenericToAsyncFence,
-    Load,
-    MbarrierInitFence,
-    MbarrierWait,
-    Multimem,
-    Op,
-    ProxyFence,
-    TensormapFence,
-    WarpBarrier,
-)
 
 SPINS = 1
 """How often the branch of a spin loop is taken without a write, beside what the bound allows. No final state needs
 it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
 
-_LOOKS = (
-    *COMPUTING, Load, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, MbarrierWait,
-    Branch, Exit,
-)  # fmt: skip
+FENCES = (ops.Fence, ops.ProxyFence, ops.TensormapFence, ops.GenericToAsyncFence, ops.MbarrierInitFence)
+"""Instructions that order, and do nothing else."""
+_LOOKS = (*ops.COMPUTING, *FENCES, ops.Load, ops.MbarrierWait, ops.Branch, ops.Exit)
 
-
-BARRIERS = (Barrier, BarrierReduction, WarpBarrier, ClusterBarrier)
+BARRIERS = (ops.Barrier, ops.BarrierReduction, ops.WarpBarrier, ops.ClusterBarrier)
 """Barriers that do not wait for threads which have exited."""
 
 
@@ -143,7 +123,7 @@ def control_flow(thread: Thread, idempotent: frozenset[int] = frozenset(), value
     branches be taken once. A model of the user's own that asks for the presence of reads or fences may differ.
     """
     body = thread.body
-    if not any(isinstance(op, Branch | Exit) for op in body):
+    if not any(isinstance(op, ops.Branch | ops.Exit) for op in body):
         return ControlFlow({}, {}, frozenset(), {}, twins=alike(thread, graph_of(body), {}).twins if values else {})
     graph = graph_of(body)
     parent = post_dominators(graph)
@@ -161,7 +141,7 @@ def control_flow(thread: Thread, idempotent: frozenset[int] = frozenset(), value
                 leaving.add(pc)
             if any(isinstance(body[i], BARRIERS) for i in region if i < len(body)):
                 skipping.add(pc)
-    backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc)
+    backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, backward, written, idempotent) if backward else {}
     quiet = idempotent if spin else frozenset()
     ways = alike(thread, graph, join) if values else Alike({}, {})
@@ -175,7 +155,7 @@ def around(thread: Thread) -> list[tuple[int, ...]]:
     Whoever comes to a pc a second time has taken one of them in between, so how often they have been taken tells
     the executions of an instruction apart.
     """
-    backward = [(pc, op.target) for pc, op in enumerate(thread.body) if isinstance(op, Branch) and op.target <= pc]
+    backward = [(pc, op.target) for pc, op in enumerate(thread.body) if isinstance(op, ops.Branch) and op.target <= pc]
     component = components(thread)
     return [
         tuple(b for b, target in backward if target <= pc <= b and component[b] == component[pc])
@@ -186,7 +166,7 @@ def around(thread: Thread) -> list[tuple[int, ...]]:
 def components(thread: Thread) -> list[int]:
     """For each pc and the end the number of its strongly connected component, in topological order of control."""
     body = thread.body
-    if not any(isinstance(op, Branch) and op.target <= pc for pc, op in enumerate(body)):
+    if not any(isinstance(op, ops.Branch) and op.target <= pc for pc, op in enumerate(body)):
         return list(range(len(body) + 1))
     return strong_components(graph_of(body))
 
@@ -219,7 +199,7 @@ def _spin_loops(
     spin: dict[int, int] = {}
     for pc in backward:
         op = body[pc]
-        assert isinstance(op, Branch)
+        assert isinstance(op, ops.Branch)
         if not dominates(dominator, op.target, pc):
             continue
         loop = natural_loop(graph, op.target, pc)
@@ -230,11 +210,11 @@ def _spin_loops(
     return spin
 
 
-def _only_looks(op: Op) -> bool:
+def _only_looks(op: ops.Op) -> bool:
     """Whether ``op`` may be in a spin loop: nobody else notices that it has been executed (a ``cas`` may fail)."""
-    if isinstance(op, Multimem):
+    if isinstance(op, ops.Multimem):
         return op.kind == "ld_reduce"
-    return isinstance(op, _LOOKS) or (isinstance(op, Atomic) and op.op == "cas")
+    return isinstance(op, _LOOKS) or (isinstance(op, ops.Atomic) and op.op == "cas")
 
 
 def _live_in(thread: Thread, graph: Graph, written: list[frozenset[str]]) -> list[frozenset[str]]:

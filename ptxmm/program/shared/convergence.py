@@ -9,54 +9,35 @@ from __future__ import annotations
 from collections import Counter
 
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import (
-    AsyncCommit,
-    AsyncWait,
-    Barrier,
-    BarrierReduction,
-    ClusterBarrier,
-    LoadMatrix,
-    Op,
-    SetMaxRegisters,
-    StoreMatrix,
-    TensorLoad,
-    TensormapCopyFence,
-    TensorStore,
-    TensorWait,
-    Wgmma,
-    WgmmaFence,
-    Wmma,
-    WmmaLoad,
-    WmmaStore,
-)
+from ptxmm.ptx import ops
 
-_BARRIERS = (Barrier, BarrierReduction, ClusterBarrier)
+_BARRIERS = (ops.Barrier, ops.BarrierReduction, ops.ClusterBarrier)
 _WARPS = 4
 """The warps of a warpgroup (9.7.16.1 of PTX ISA 8.5)."""
 
 _SECTIONS: dict[type, str] = {
-    Barrier: "9.7.14.1",
-    BarrierReduction: "9.7.14.1",
-    ClusterBarrier: "9.7.14.3",
-    TensormapCopyFence: "9.7.14.16",
-    WmmaLoad: "9.7.15.3.3",
-    WmmaStore: "9.7.15.3.4",
-    Wmma: "9.7.15.3.5",
-    LoadMatrix: "9.7.15.4.15",
-    StoreMatrix: "9.7.15.4.16",
-    Wgmma: "9.7.16.5.2",
-    WgmmaFence: "9.7.16.7.1",
-    AsyncCommit: "9.7.16.7.2",
-    AsyncWait: "9.7.16.7.3",
-    SetMaxRegisters: "9.7.19.5",
-    TensorLoad: "9.7.16.8 of PTX ISA 9.0",
-    TensorStore: "9.7.16.8 of PTX ISA 9.0",
-    TensorWait: "9.7.16.8 of PTX ISA 9.0",
+    ops.Barrier: "9.7.14.1",
+    ops.BarrierReduction: "9.7.14.1",
+    ops.ClusterBarrier: "9.7.14.3",
+    ops.TensormapCopyFence: "9.7.14.16",
+    ops.WmmaLoad: "9.7.15.3.3",
+    ops.WmmaStore: "9.7.15.3.4",
+    ops.Wmma: "9.7.15.3.5",
+    ops.LoadMatrix: "9.7.15.4.15",
+    ops.StoreMatrix: "9.7.15.4.16",
+    ops.Wgmma: "9.7.16.5.2",
+    ops.WgmmaFence: "9.7.16.7.1",
+    ops.AsyncCommit: "9.7.16.7.2",
+    ops.AsyncWait: "9.7.16.7.3",
+    ops.SetMaxRegisters: "9.7.19.5",
+    ops.TensorLoad: "9.7.16.8 of PTX ISA 9.0",
+    ops.TensorStore: "9.7.16.8 of PTX ISA 9.0",
+    ops.TensorWait: "9.7.16.8 of PTX ISA 9.0",
 }
 """Where each instruction is described that may be ``.aligned``."""
 
 
-def gathers(op: Op) -> bool:
+def gathers(op: ops.Op) -> bool:
     """Whether ``op`` is ``.sync.aligned`` and no barrier, which has steps of its own in the simulation of barriers."""
     return not isinstance(op, _BARRIERS) and _aligned(op)
 
@@ -103,33 +84,35 @@ def wide(test: Test, thread: int, pc: int) -> bool:
     return _wide(test.threads[thread].body[pc])
 
 
-def _wide(op: Op) -> bool:
-    return isinstance(op, Wgmma | WgmmaFence | SetMaxRegisters | AsyncCommit | AsyncWait) and _aligned(op)
+def _wide(op: ops.Op) -> bool:
+    return isinstance(
+        op, ops.Wgmma | ops.WgmmaFence | ops.SetMaxRegisters | ops.AsyncCommit | ops.AsyncWait
+    ) and _aligned(op)
 
 
-def _site(test: Test, op: Op) -> str:
+def _site(test: Test, op: ops.Op) -> str:
     source = op.source
     return name(op) if test.claims is None else f"{source.span.line}:{source.span.column} {source.number}"
 
 
-def name(op: Op) -> str:
+def name(op: ops.Op) -> str:
     """The qualifiers of an instruction, and those of its operands that are constants in every program."""
     from ptxmm.ptx.typed_text import mnemonic  # needed by few tests only
 
     constants: tuple[object, ...] = ()
-    if isinstance(op, AsyncWait):
+    if isinstance(op, ops.AsyncWait):
         constants = (op.pending,)
-    elif isinstance(op, SetMaxRegisters):
+    elif isinstance(op, ops.SetMaxRegisters):
         constants = (op.count,)
-    elif isinstance(op, Wgmma):
+    elif isinstance(op, ops.Wgmma):
         constants = (isinstance(op.a, tuple), op.immediates, op.selector)
     return " ".join(map(str, (mnemonic(op), *constants)))
 
 
-def _aligned(op: Op) -> bool:
+def _aligned(op: ops.Op) -> bool:
     if isinstance(op, _BARRIERS):
         return op.aligned
-    if isinstance(op, AsyncCommit | AsyncWait):
+    if isinstance(op, ops.AsyncCommit | ops.AsyncWait):
         return op.kind == "wgmma"
     return type(op) in _SECTIONS
 

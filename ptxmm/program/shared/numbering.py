@@ -13,32 +13,17 @@ from typing import Any, NamedTuple, cast
 
 from ptxmm.program.graph import Graph, reach, strong_components
 from ptxmm.program.test import Thread
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
-from ptxmm.ptx.ops import (
-    Address,
-    Alu,
-    AluPair,
-    Branch,
-    Convert,
-    Guard,
-    Imm,
-    Op,
-    Pack,
-    Reg,
-    Select,
-    SetPredicate,
-    Sym,
-    Unpack,
-)
 
 _RESULTS: Mapping[type, tuple[str, ...]] = {
-    Alu: ("dst",),
-    AluPair: ("dst", "predicate"),
-    Convert: ("dst",),
-    SetPredicate: ("dst", "complement"),
-    Select: ("dst",),
-    Pack: ("dst",),
-    Unpack: ("dst",),
+    ops.Alu: ("dst",),
+    ops.AluPair: ("dst", "predicate"),
+    ops.Convert: ("dst",),
+    ops.SetPredicate: ("dst", "complement"),
+    ops.Select: ("dst",),
+    ops.Pack: ("dst",),
+    ops.Unpack: ("dst",),
 }
 """The instructions that give the same results for the same operands, with the fields that name these results."""
 
@@ -87,7 +72,7 @@ class Numbering:
         """
         graph, place = self.graph, self.place
         found: dict[int, frozenset[str]] = {}
-        for pc in (pc for pc in join if isinstance(self.thread.body[pc], Branch)):
+        for pc in (pc for pc in join if isinstance(self.thread.body[pc], ops.Branch)):
             inside = reach(graph.after, graph.after[pc], join[pc])
             if all(place[p] < place[after] for p in (pc, *inside) for after in graph.after[p] if after != join[pc]):
                 first, *others = [self.leaving[p] for p in graph.before[join[pc]] if p == pc or p in inside]
@@ -102,7 +87,7 @@ class Numbering:
         self.constants[found] = value
         return found
 
-    def description(self, op: Op, numbers: _Numbers) -> Described:
+    def description(self, op: ops.Op, numbers: _Numbers) -> Described:
         """What ``op`` does; two that write registers do the same only if these have the same names."""
         type_ = getattr(op, "type", None)
         bits = 64 if type_ is None else type_.bits * getattr(op, "packed", 1)
@@ -114,14 +99,14 @@ class Numbering:
         """``item`` of an instruction on numbers of so many ``bits``, told by its value."""
         if isinstance(item, tuple):
             return tuple(self.told(part, bits, numbers) for part in item)
-        if isinstance(item, Address):
+        if isinstance(item, ops.Address):
             return self.told(item.base, 64, numbers), item.offset
-        known = item.value if isinstance(item, Imm) else None
-        if isinstance(item, Reg):
+        known = item.value if isinstance(item, ops.Imm) else None
+        if isinstance(item, ops.Reg):
             known = self.constants.get(numbers[item.name])
         return self.operand(item, numbers) if known is None else ("constant", known & ((1 << bits) - 1))
 
-    def guard(self, guard: Guard, numbers: _Numbers) -> tuple[int, bool]:
+    def guard(self, guard: ops.Guard, numbers: _Numbers) -> tuple[int, bool]:
         number, negated = self.literal(numbers[guard.register])
         return number, negated != guard.negated
 
@@ -151,7 +136,7 @@ class Numbering:
             made[name] = new
         numbers.update(made)
 
-    def made(self, op: Op, numbers: _Numbers) -> _Numbers:
+    def made(self, op: ops.Op, numbers: _Numbers) -> _Numbers:
         """The numbers of what ``op`` computes; none of what it gets from elsewhere."""
         results = _RESULTS.get(type(op), ())
         kept = (name for name in op.__struct_fields__ if name not in (*results, "source", "guard")) if results else ()
@@ -167,18 +152,18 @@ class Numbering:
         self.relate(op, made, numbers)
         return made
 
-    def relate(self, op: Op, made: _Numbers, numbers: _Numbers) -> None:
+    def relate(self, op: ops.Op, made: _Numbers, numbers: _Numbers) -> None:
         """Note of the predicates that ``op`` makes what they are the opposite of."""
-        if isinstance(op, Alu) and op.op == "not" and isinstance(op.sources[0], Reg) and op.type.kind == "pred":
+        if isinstance(op, ops.Alu) and op.op == "not" and isinstance(op.sources[0], ops.Reg) and op.type.kind == "pred":
             number, negated = self.literal(numbers[op.sources[0].name])
             self.literals[made[op.dst.name]] = number, not negated
-        if isinstance(op, SetPredicate) and op.boolop is None:
+        if isinstance(op, ops.SetPredicate) and op.boolop is None:
             held, negated = self.comparison(op, numbers)
             self.literals[made[op.dst.name]] = held, negated
             if op.complement is not None:
                 self.literals[made[op.complement.name]] = held, not negated
 
-    def comparison(self, op: SetPredicate, numbers: _Numbers) -> tuple[int, bool]:
+    def comparison(self, op: ops.SetPredicate, numbers: _Numbers) -> tuple[int, bool]:
         """The number of the comparison of these values that ``op`` makes, or of its opposite."""
         cmp, _, mode = op.cmp.partition(".")
         a, b = (self.told(item, op.type.bits, numbers) for item in (op.a, op.b))
@@ -193,16 +178,16 @@ class Numbering:
         """What tells apart a field of an instruction: of a register the number of its value."""
         if isinstance(item, tuple):
             return tuple(self.operand(part, numbers) for part in item)
-        return (self.bits(item), numbers[item.name]) if isinstance(item, Reg) else cast("Hashable", item)
+        return (self.bits(item), numbers[item.name]) if isinstance(item, ops.Reg) else cast("Hashable", item)
 
-    def copied(self, op: Op, bits: int, numbers: _Numbers) -> int | None:
+    def copied(self, op: ops.Op, bits: int, numbers: _Numbers) -> int | None:
         """The number of the value that ``op`` copies as it is to a register of so many bits."""
-        if not isinstance(op, Alu) or op.op != "mov" or op.type.bits != bits:
+        if not isinstance(op, ops.Alu) or op.op != "mov" or op.type.bits != bits:
             return None
         (value,) = op.sources
-        if isinstance(value, Reg):
+        if isinstance(value, ops.Reg):
             return numbers[value.name] if self.bits(value) == bits else None
-        return self.number(value if isinstance(value, Sym) else ("constant", value.value & ((1 << bits) - 1)))
+        return self.number(value if isinstance(value, ops.Sym) else ("constant", value.value & ((1 << bits) - 1)))
 
-    def bits(self, register: Reg) -> int:
+    def bits(self, register: ops.Reg) -> int:
         return self.thread.registers[register.name].bits

@@ -10,26 +10,12 @@ from collections.abc import Collection
 
 from ptxmm.program.condition import Comparison, Conjunction, Disjunction, Negation, Proposition, RegisterTerm, terms
 from ptxmm.program.graph import graph_of, reach
+from ptxmm.program.shared.control import FENCES
 from ptxmm.program.test import Test, Thread
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
-from ptxmm.ptx.ops import (
-    COMPUTING,
-    Atomic,
-    Branch,
-    Exit,
-    Fence,
-    GenericToAsyncFence,
-    Load,
-    MbarrierInitFence,
-    Op,
-    ProxyFence,
-    Store,
-    TensormapFence,
-)
 
-_GOES_ON = (
-    *COMPUTING, Load, Store, Atomic, Fence, ProxyFence, TensormapFence, GenericToAsyncFence, MbarrierInitFence, Exit,
-)  # fmt: skip
+_GOES_ON = (*ops.COMPUTING, *FENCES, ops.Load, ops.Store, ops.Atomic, ops.Exit)
 
 
 def known_filter(test: Test) -> Proposition | None:
@@ -45,9 +31,9 @@ def known_filter(test: Test) -> Proposition | None:
     return weakened(test.filter, known, True)
 
 
-def _may_stop(pc: int, op: Op) -> bool:
+def _may_stop(pc: int, op: ops.Op) -> bool:
     """Whether a thread may stop at ``op``, or, going back, be cut by the bound there."""
-    return op.target <= pc if isinstance(op, Branch) else not isinstance(op, _GOES_ON)
+    return op.target <= pc if isinstance(op, ops.Branch) else not isinstance(op, _GOES_ON)
 
 
 def _written_late(thread: Thread) -> frozenset[str]:

@@ -14,22 +14,13 @@ from typing import NamedTuple
 from ptxmm.program.graph import Graph
 from ptxmm.program.shared.numbering import Described, Numbering
 from ptxmm.program.test import Thread
-from ptxmm.ptx.ops import (
-    COMPUTING,
-    Atomic,
-    Barrier,
-    Branch,
-    ClusterBarrier,
-    Load,
-    MbarrierArrive,
-    MbarrierTx,
-    Store,
-    WarpBarrier,
-)
+from ptxmm.ptx import ops
 
-_PASSED = (*COMPUTING, Load, Store)
+_PASSED = (*ops.COMPUTING, ops.Load, ops.Store)
 """What may stand before such a store: it is neither order nor the end of anything."""
-_Made = Store | Atomic | Barrier | ClusterBarrier | WarpBarrier | MbarrierArrive | MbarrierTx
+_Made = (
+    ops.Store | ops.Atomic | ops.Barrier | ops.ClusterBarrier | ops.WarpBarrier | ops.MbarrierArrive | ops.MbarrierTx
+)
 """What others may see that it is made."""
 
 
@@ -50,7 +41,7 @@ def alike(thread: Thread, graph: Graph, join: Mapping[int, int]) -> Alike:
     places = {pc for pc, op in enumerate(body) if isinstance(op, _Made)}
     if len(places) < 2 or not (join or sum(body[pc].guard is not None for pc in places) > 1):
         places = set()
-    if not places and not any(isinstance(body[pc], Branch) for pc in join):
+    if not places and not any(isinstance(body[pc], ops.Branch) for pc in join):
         return Alike({}, {})
     numbering = Numbering(thread, graph, places)
     return Alike(_twins(thread, join, numbering.described), numbering.same_either_way(join))
@@ -60,14 +51,14 @@ def _twins(thread: Thread, join: Mapping[int, int], known: Mapping[int, Describe
     """Between the branch, or the first of two with opposite guards, and the other there is nothing but what computes,
     reads or writes, and no other way to come in between the two."""
     body = thread.body
-    targets = {op.target for op in body if isinstance(op, Branch)}
+    targets = {op.target for op in body if isinstance(op, ops.Branch)}
     found: dict[int, int] = {}
     for pc in sorted(known):
         other = None if pc in found else _opposite(thread, pc, known, targets, found)
         if other is not None:
             found |= {pc: pc, other: other}
     for pc, op in enumerate(body):
-        if isinstance(op, Branch) and pc in join and op.target > pc:
+        if isinstance(op, ops.Branch) and pc in join and op.target > pc:
             rest = list(_made(thread, op.target, join[pc], known))
             for place, store in _made(thread, pc + 1, join[pc], known):
                 match = next((other for other in rest if other[1] == store), None)
@@ -100,7 +91,7 @@ def _made(thread: Thread, pc: int, end: int, known: Mapping[int, Described]) -> 
     """What is made on the way from ``pc`` to ``end``."""
     while pc < end:
         op = thread.body[pc]
-        if isinstance(op, Branch) and op.guard is None and op.condition is None and op.target > pc:
+        if isinstance(op, ops.Branch) and op.guard is None and op.condition is None and op.target > pc:
             pc = op.target
             continue
         if pc in known:

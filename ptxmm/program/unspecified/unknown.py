@@ -25,16 +25,7 @@ from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.program.unspecified.active import with_masks
 from ptxmm.program.unspecified.elected import with_leaders
 from ptxmm.program.unspecified.unknown_uses import UnknownUses
-from ptxmm.ptx.ops import (
-    Alu,
-    Atomic,
-    Branch,
-    Compare,
-    Multimem,
-    Op,
-    SetPredicate,
-    Undetermined,
-)
+from ptxmm.ptx import ops
 
 MOST_BYTES = 128
 """At most so many bytes of a test may be unknown: each needs a value of its own that no constant contains."""
@@ -124,12 +115,12 @@ def _mark_writers(test: Test, made: Sequence[Writer], free: list[int]) -> tuple[
     bodies = [list(thread.body) for thread in test.threads]
     for writer, places in zip(made, parts, strict=True):
         rest, own, free = free[0], free[1 : 1 + len(places)], free[1 + len(places) :]
-        content = Undetermined(tuple((*place, byte) for place, byte in zip(places, own, strict=True)), rest)
+        content = ops.Undetermined(tuple((*place, byte) for place, byte in zip(places, own, strict=True)), rest)
         bodies[writer.thread][writer.pc] = _with_content(bodies[writer.thread][writer.pc], content)
     return tuple(replace(thread, body=tuple(body)) for thread, body in zip(test.threads, bodies, strict=True))
 
 
-def _with_content(op: Op, content: Undetermined) -> Op:
+def _with_content(op: ops.Op, content: ops.Undetermined) -> ops.Op:
     assert isinstance(op, WRITERS)
     return replace(op, content=content)
 
@@ -162,7 +153,7 @@ def described(test: Test) -> str:
     return " and ".join(initial + ([f"the undetermined value of {', '.join(written)}"] if written else []))
 
 
-def _content(test: Test, writer: Writer) -> Undetermined:
+def _content(test: Test, writer: Writer) -> ops.Undetermined:
     op = test.threads[writer.thread].body[writer.pc]
     assert isinstance(op, WRITERS)
     return op.content
@@ -269,11 +260,11 @@ def _assigned(test: Test, chosen: Mapping[int, int]) -> Assignment:
     return Assignment(replace(test, objects=objects, threads=threads), changed)
 
 
-def _put(op: Op, chosen: Mapping[int, int]) -> Op:
+def _put(op: ops.Op, chosen: Mapping[int, int]) -> ops.Op:
     if not isinstance(op, WRITERS):
         return op
     places = tuple((key, offset, chosen.get(byte, byte)) for key, offset, byte in op.content.places)
-    return _with_content(op, Undetermined(places, op.content.rest))
+    return _with_content(op, ops.Undetermined(places, op.content.rest))
 
 
 def computed_with(test: Test) -> list[str]:
@@ -299,11 +290,15 @@ def _compared(test: Test) -> list[int]:
     for thread in test.threads:
         for op in thread.body:
             match op:
-                case SetPredicate(cmp=cmp) | Branch(condition=Compare(cmp=cmp)):
+                case ops.SetPredicate(cmp=cmp) | ops.Branch(condition=ops.Compare(cmp=cmp)):
                     compares, ordered = True, ordered or cmp not in ("eq", "ne")
-                case Atomic(op="cas"):
+                case ops.Atomic(op="cas"):
                     compares = True
-                case Atomic(op="min" | "max" | "inc" | "dec") | Multimem(op="min" | "max") | Alu(op="min" | "max"):
+                case (
+                    ops.Atomic(op="min" | "max" | "inc" | "dec")
+                    | ops.Multimem(op="min" | "max")
+                    | ops.Alu(op="min" | "max")
+                ):
                     compares = ordered = True
     found: dict[int, None] = {}
     for comparison in comparisons(*test.propositions):
