@@ -141,16 +141,11 @@ class Derivations:
             case "base":
                 return Proof(node, x, y, (), 1 if node.name in EDGES else 0)
             case "union":
-                found = (self.pair(part, x, y) for part in Graph.flatten(node, "union"))
-                return _wrap(node, x, y, min((p for p in found if p is not None), key=_cost, default=None))
+                return _cheapest(node, x, y, (self.pair(part, x, y) for part in Graph.flatten(node, "union")))
             case "intersection":
                 return self._all(node, x, y, (self.pair(o, x, y) for o in _operands(node)))
             case "difference":
-                left, right = _operands(node)
-                kept = self.pair(left, x, y)
-                if kept is None or (node.open and self.pair(right, x, y) is not None):
-                    return None
-                return Proof(node, x, y, (kept,), kept.cost + (1 if right.depends & EDGES else 0))
+                return _difference(node, x, y, lambda part: self.pair(part, x, y))
             case "sequence":
                 return self._sequence(node, x, y)
             case "plus":
@@ -180,22 +175,16 @@ class Derivations:
             case "base" | "universe":
                 return Proof(node, x, None, (), 0)
             case "set_union":
-                found = (self.member(o, x) for o in _operands(node))
-                return _wrap(node, x, None, min((p for p in found if p is not None), key=_cost, default=None))
+                return _cheapest(node, x, None, (self.member(o, x) for o in _operands(node)))
             case "set_intersection":
                 return self._all(node, x, None, (self.member(o, x) for o in _operands(node)))
             case "set_difference":
-                left, right = _operands(node)
-                kept = self.member(left, x)
-                if kept is None or (node.open and self.member(right, x) is not None):
-                    return None
-                return Proof(node, x, None, (kept,), kept.cost + (1 if right.depends & EDGES else 0))
+                return _difference(node, x, None, lambda part: self.member(part, x))
             case "domain" | "range":
                 (inner,) = _operands(node)
                 others = range(self._algebra.n)
                 pairs = ((x, y) for y in others) if node.operator == "domain" else ((y, x) for y in others)
-                found = (self.pair(inner, a, b) for a, b in pairs)
-                return _wrap(node, x, None, min((p for p in found if p is not None), key=_cost, default=None))
+                return _cheapest(node, x, None, (self.pair(inner, a, b) for a, b in pairs))
         raise AssertionError(node.operator)
 
     def _all(self, node: Node, x: int, y: int | None, parts: Iterable[Proof | None]) -> Proof | None:
@@ -329,6 +318,18 @@ def _path(reached: dict[int, tuple[int, int, int, Proof]], start: int, end: int)
 
 def _operands(node: Node) -> tuple[Node, ...]:
     return tuple(o for o in node.operands if o is not None)
+
+
+def _cheapest(node: Node, x: int, y: int | None, found: Iterable[Proof | None]) -> Proof | None:
+    return _wrap(node, x, y, min((p for p in found if p is not None), key=_cost, default=None))
+
+
+def _difference(node: Node, x: int, y: int | None, prove: Callable[[Node], Proof | None]) -> Proof | None:
+    left, right = _operands(node)
+    kept = prove(left)
+    if kept is None or (node.open and prove(right) is not None):
+        return None
+    return Proof(node, x, y, (kept,), kept.cost + (1 if right.depends & EDGES else 0))
 
 
 def _wrap(node: Node, x: int, y: int | None, part: Proof | None) -> Proof | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from ptxmm.cat.ir import Graph, Node
 
 
@@ -21,43 +23,33 @@ def solve(graph: Graph, variables: list[Node], bodies: list[Node]) -> list[Node]
 
 
 def _closed_form(graph: Graph, variable: Node, body: Node) -> Node | None:
-    start: Node | None = None
-    suffix: Node | None = None
-    prefix: Node | None = None
-    between: Node | None = None
+    starts: list[Node] = []
+    before, after, between = list[Node](), list[Node](), list[Node]()
     squared = False
     for arm in graph.flatten(body, "union"):
         if not arm.open:
-            start = arm if start is None else graph.union(start, arm)
-            continue
-        factors = graph.flatten(arm, "sequence")
-        inner = factors[1:-1]
-        if arm is variable:
-            continue
-        if factors[0] is variable and not any(f.open for f in factors[1:]):
-            step = graph.sequence(factors[1:])
-            suffix = step if suffix is None else graph.union(suffix, step)
-        elif factors[-1] is variable and not any(f.open for f in factors[:-1]):
-            step = graph.sequence(factors[:-1])
-            prefix = step if prefix is None else graph.union(prefix, step)
-        elif factors[0] is variable and factors[-1] is variable and not any(f.open for f in inner):
-            if not inner:
-                squared = True
-            else:
-                step = graph.sequence(inner)
-                between = step if between is None else graph.union(between, step)
-        else:
-            return None
-    if start is None:
+            starts.append(arm)
+        elif arm is not variable:
+            factors = graph.flatten(arm, "sequence")
+            first, last = factors[0] is variable, factors[-1] is variable
+            steps = factors[first : len(factors) - last]
+            if not (first or last) or any(f.open for f in steps):
+                return None
+            if steps:
+                (between if first and last else after if first else before).append(graph.sequence(steps))
+            squared = squared or not steps
+    if not starts:
         return graph.constant("empty_relation")
-    if squared + (between is not None) + (suffix is not None or prefix is not None) > 1:
+    if squared + bool(between) + bool(before or after) > 1:
         return None
+    found = reduce(graph.union, starts)
     if squared:
-        return graph.unary("plus", start)
-    if between is not None:
-        return graph.union(start, graph.sequence([start, graph.unary("plus", graph.sequence([between, start]))]))
-    if suffix is not None:
-        start = graph.union(start, graph.sequence([start, graph.unary("plus", suffix)]))
-    if prefix is not None:
-        start = graph.union(start, graph.sequence([graph.unary("plus", prefix), start]))
-    return start
+        return graph.unary("plus", found)
+    if between:
+        again = graph.sequence([reduce(graph.union, between), found])
+        return graph.union(found, graph.sequence([found, graph.unary("plus", again)]))
+    if after:
+        found = graph.union(found, graph.sequence([found, graph.unary("plus", reduce(graph.union, after))]))
+    if before:
+        found = graph.union(found, graph.sequence([graph.unary("plus", reduce(graph.union, before)), found]))
+    return found

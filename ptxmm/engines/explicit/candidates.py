@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -131,7 +131,7 @@ def relevant_reads(
         if name in paths[t].trace.registers:
             work.append((t, paths[t].trace.registers[name]))
     seen_writes = {w for writes in finals.slots.values() for w in writes}
-    work += [(layout.thread_of[w], node) for w in seen_writes if (node := layout.events[w].value) is not None]
+    work += _values_of(layout, seen_writes)
     found: set[int] = set()
     linked: list[set[int]] = [set() for _ in paths]
     while work:
@@ -145,13 +145,18 @@ def relevant_reads(
             if r < 0 or r in found:
                 continue
             found.add(r)
-            for cell in layout.made_of[r]:
-                for w in layout.writes[cell][1:]:
-                    value = layout.events[w].value
-                    if w not in seen_writes and value is not None:
-                        seen_writes.add(w)
-                        work.append((layout.thread_of[w], value))
+            new = {w for cell in layout.made_of[r] for w in layout.writes[cell][1:]} - seen_writes
+            seen_writes |= new
+            work += _values_of(layout, new)
     return frozenset(found)
+
+
+def _values_of(layout: Layout, writes: Iterable[int]) -> Iterator[tuple[int, Node]]:
+    """The threads of writes, and what they write."""
+    for w in writes:
+        value = layout.events[w].value
+        if value is not None:
+            yield layout.thread_of[w], value
 
 
 class Candidates:
@@ -185,23 +190,10 @@ class Candidates:
         self._tokens = [(t, number, tokens[id_]) for t, number, id_ in layout.tokens if id_ in tokens]
         self.parts: list[Part] = []
         self.options: list[list[int]] = []
-        divided: dict[Cell, tuple[tuple[int, int], ...]] = {}
-        maps = {e.cell[0]: e.cell[1] for e in layout.events if e.reads_map and e.cell is not None}
         self._worthwhile = worthwhile
         self.relevant = relevant
-        self._decided = 0
-        for r in sorted(layout.reads, key=lambda r: r not in relevant):
-            own = layout.numbers.get((layout.events[r].id, "W"))
-            for cell in layout.made_of[r]:
-                torn = tear and len(layout.writes[cell]) > 1
-                if torn and cell not in divided:
-                    divided[cell] = chunks(layout, cell, domains)
-                    if cell[0] in maps:
-                        divided[cell] = _fields(divided[cell], cell[1] - maps[cell[0]])
-                for first, size in divided[cell] if torn else ((0, cell[2]),):
-                    self.parts.append(Part(r, cell, cell[1] + first, size))
-                    self.options.append([w for w in layout.writes[cell] if w != own])
-                    self._decided += r in relevant
+        self._divide(tear, domains)
+        self._decided = sum(part.read in relevant for part in self.parts)
         self._open: list[tuple[int, int, Node]] = []  # writes of values that reads decide
         self._values: list[int | None] = [None] * len(layout.events)
         for i, e in enumerate(layout.events):
@@ -212,6 +204,23 @@ class Candidates:
                 self._values[i] = e.value.value
                 if e.value.value is None:
                     self._open.append((i, layout.thread_of[i], e.value))
+
+    def _divide(self, tear: bool, domains: Domains | None) -> None:
+        """Find the parts of reads, the relevant ones first, and what each may be read from."""
+        layout = self.layout
+        divided: dict[Cell, tuple[tuple[int, int], ...]] = {}
+        maps = {e.cell[0]: e.cell[1] for e in layout.events if e.reads_map and e.cell is not None}
+        for r in sorted(layout.reads, key=lambda r: r not in self.relevant):
+            own = layout.numbers.get((layout.events[r].id, "W"))
+            for cell in layout.made_of[r]:
+                torn = tear and len(layout.writes[cell]) > 1
+                if torn and cell not in divided:
+                    divided[cell] = chunks(layout, cell, domains)
+                    if cell[0] in maps:
+                        divided[cell] = _fields(divided[cell], cell[1] - maps[cell[0]])
+                for first, size in divided[cell] if torn else ((0, cell[2]),):
+                    self.parts.append(Part(r, cell, cell[1] + first, size))
+                    self.options.append([w for w in layout.writes[cell] if w != own])
 
     def start(self) -> Candidate | None:
         """The reads-from without any source; None if what is known already contradicts the paths.

@@ -166,23 +166,27 @@ class _Task:
     def _cases(self, choice: tuple[Trace, ...]) -> Iterator[_Case]:
         steps = [t.steps for t in choice]
         ended = [t.end == "end" for t in choice]
-        shared = any(t.exchanges for t in choice)
         tokens = {i for t in choice for i in self._needed_tokens(t)}
         places, check = self.scene.places, self.limits.check
         for meeting in meetings(
             self.test, places, steps, ended, check, observed=tokens, ordered=self.ordered, told=self.told
         ):
-            paths = tuple(executed(t, meeting) for t in choice)
-            going = [p for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
-            open_ = frozenset(range(len(paths))) - {p.trace.thread for p in going if p.trace.end == "end"}
-            bounded = meeting.misuse is None and any(p.trace.end == "cut" for p in going)
-            spins = any(p.trace.end == "spin" for p in going)
-            links = resolve(choice, [p.passed for p in paths], meeting.phases)[0] if shared else {}
-            outside = [p.trace.outside[0] for p in paths if p.trace.outside and self._strays(p, open_)]
-            undefined = meeting.misuse or (outside[0] if outside else None)
-            stuck = bool(meeting.waiting) and meeting.misuse is None and not bounded and not spins
-            begun = not open_ or not any(self._awaited(p, p.length) & open_ for p in paths)
-            yield _Case(paths, meeting, bounded, stuck, undefined, open_, begun, links)
+            yield self._case(choice, meeting)
+
+    def _case(self, choice: tuple[Trace, ...], meeting: Meeting) -> _Case:
+        paths = tuple(executed(t, meeting) for t in choice)
+        going = [p.trace for p in paths if p.length == len(p.trace.events) and p.trace.thread not in meeting.waiting]
+        ends = {trace.end for trace in going}
+        open_ = frozenset(range(len(paths))) - {trace.thread for trace in going if trace.end == "end"}
+        bounded = meeting.misuse is None and "cut" in ends
+        links: Links = {}
+        if any(t.exchanges for t in choice):
+            links = resolve(choice, [p.passed for p in paths], meeting.phases)[0]
+        outside = (p.trace.outside[0] for p in paths if p.trace.outside and self._strays(p, open_))
+        undefined = meeting.misuse or next(outside, None)
+        stuck = bool(meeting.waiting) and meeting.misuse is None and not ends & {"cut", "spin"}
+        begun = not open_ or not any(self._awaited(p, p.length) & open_ for p in paths)
+        return _Case(paths, meeting, bounded, stuck, undefined, open_, begun, links)
 
     def _strays(self, path: Path, open_: frozenset[int]) -> bool:
         """Whether a thread comes to its first stray access, where the threads ``open_`` do not end."""

@@ -132,6 +132,13 @@ def search(test: Test, model: Model, limits: Limits, fairness: Fairness, visibil
     return _Hunt(test, model, limits, fairness, visibility).run()
 
 
+def _links(paths: Sequence[Path], meeting: Meeting) -> Links:
+    """The results that are made of values of several threads."""
+    if not any(path.trace.exchanges for path in paths):
+        return {}
+    return resolve([path.trace for path in paths], [path.passed for path in paths], meeting.phases)[0]
+
+
 class _Hunt:
     """One search."""
 
@@ -260,11 +267,8 @@ class _Hunt:
             states = tuple(_state(run, path, meeting) for run, path in zip(runs, paths, strict=True))
             if meeting.misuse is not None or not self._hangs(runs, paths, states):
                 continue
-            links: Links = {}
-            if any(run.trace.exchanges for run in runs):
-                links, _ = resolve([run.trace for run in runs], [p.passed for p in paths], meeting.phases)
             if not any(p.trace.outside and p.reaches(p.trace.outside[1]) for p in paths):
-                yield _Case(test, runs, paths, states, meeting, links)
+                yield _Case(test, runs, paths, states, meeting, _links(paths, meeting))
 
     def _hangs(self, runs: Sequence[Run], paths: Sequence[Path], states: Sequence[State]) -> bool:
         """Whether what becomes of the threads is an endless execution that the scheduler allows."""

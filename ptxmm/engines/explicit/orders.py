@@ -7,7 +7,7 @@ each pair of the symmetric kind. Otherwise every partial order is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -53,31 +53,40 @@ class Rules(Struct, frozen=True):
 def rules(model: Model) -> Rules:
     """The rules of ``model``."""
     required = tuple(a for a in model.axioms if not a.flag)
-    flags = tuple(a for a in model.axioms if a.flag)
     co = [b for b in lower_bounds(model, "co") if not b[1].depends & _LATE]
     fsc = [b for b in lower_bounds(model, "fsc") if not b[1].depends & {*_FSC, *_CO}]
-    co_axioms = {id(axiom) for axiom, _, _ in co}
-    fsc_axioms = {id(axiom) for axiom, _, _ in fsc}
-    least_fsc = all(id(a) in fsc_axioms or antitone(model, a, _FSC) for a in (*required, *flags))
-    least_fsc = least_fsc and all(b[2] for b in fsc)
+    least_fsc = all(b[2] for b in fsc) and _least(model, [b[0] for b in fsc], _FSC)
     total = "sync_fence" in model.names()
-    acyclic = any(
-        a.kind == "acyclic" and not a.negated and a.body.operator == "base" and a.body.name in _FSC for a in required
-    )
     return Rules(
         model,
         required,
         tuple(a for a in required if antitone(model, a, WITNESS)),
-        flags,
-        tuple(node for _, node, symmetric in co if not symmetric),
-        tuple(node for _, node, symmetric in co if symmetric),
-        all(id(a) in co_axioms or antitone(model, a, _CO) for a in (*required, *flags)),
-        tuple(node for _, node, symmetric in fsc if symmetric),
+        tuple(a for a in model.axioms if a.flag),
+        _nodes(co, False),
+        _nodes(co, True),
+        _least(model, [b[0] for b in co], _CO),
+        _nodes(fsc, True),
         least_fsc,
         total,
-        least_fsc or total or acyclic,
+        least_fsc or total or any(map(_orders_fences, required)),
         any(a.body.depends & set(_FSC) for a in model.axioms),
     )
+
+
+def _nodes(bounds: Iterable[tuple[Axiom, Node, bool]], between: bool) -> tuple[Node, ...]:
+    """What must be in the order, or (``between``) in it one way or the other."""
+    return tuple(node for _, node, symmetric in bounds if symmetric == between)
+
+
+def _orders_fences(axiom: Axiom) -> bool:
+    """Whether ``axiom`` says that Fence-SC order has no cycle."""
+    body = axiom.body
+    return axiom.kind == "acyclic" and not axiom.negated and body.operator == "base" and body.name in _FSC
+
+
+def _least(model: Model, bounding: Collection[Axiom], order: Collection[str]) -> bool:
+    """Whether every axiom holds of the least such order if it holds of one: all but the ``bounding`` ones shrink."""
+    return all(any(a is b for b in bounding) or antitone(model, a, order) for a in model.axioms)
 
 
 class Independent(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from itertools import combinations
 from typing import cast
@@ -16,6 +16,7 @@ from ptxmm.engines.result import Limits, Observed, Source, Witness
 from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.engines.symbolic.tearing import never_torn, rule
 from ptxmm.errors import PtxmmError
+from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.build import build
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.machine import Reading
@@ -222,57 +223,47 @@ class Problem:
 
     def witness(self) -> Witness:
         """The execution that the solver found last."""
-        value = self.solver.value
-        program = self.program
+        value, program = self.solver.value, self.program
         events = program.events
 
-        def id_of(number: int) -> EventId | None:
-            return events[number].id if 0 <= number < len(events) else None
+        def pairs(order: Mapping[tuple[int, int], Formula]) -> frozenset[tuple[EventId, EventId]]:
+            return frozenset((events[a].id, events[b].id) for (a, b), when in order.items() if value(when))
 
-        values: dict[EventId, int] = {}
-        reads: dict[EventId, list[Source]] = {}
-        for event in events:
-            if event.kind == "R" and value(event.presence):
-                values[event.id] = chosen(event.value, value)
-                reads[event.id] = []
+        reads = {e.number: e for e in events if e.kind == "R" and value(e.presence)}
+        sources: dict[EventId, list[Source]] = {e.id: [] for e in reads.values()}
         for cell, readers in program.rf.items():
-            for read, writers in readers.items():
-                if not value(program.presence[read]):
-                    continue
-                for write, taken in writers.items():
-                    if value(taken):
-                        reads[events[read].id].append(Source(*cell, id_of(write)))
-        phases: dict[EventId, int | None] = {}
-        deadlocked: frozenset[int] = frozenset()
-        order: tuple[EventId, ...] = ()
-        misuse = False
-        for scenario, selector in program.scenarios:
-            if value(selector):
-                phases.update(scenario.phases)
-                values.update(scenario.tokens)
-                values.update((s.id, int(s.outcome)) for s in scenario.steps if s.outcome is not None)
-                deadlocked |= {i.thread for i in scenario.waiting}
-                misuse = misuse or scenario.misuse is not None
-                if scenario.misuse is not None:  # whatever a misused operation returns
-                    values.update((i, 0) for i in scenario.waiting if self._returns(i) and i not in values)
-                order += scenario.order
+            for number in readers.keys() & reads.keys():
+                sources[events[number].id] += self._taken(cell, readers[number])
+        scenarios = [scenario for scenario, selector in program.scenarios if value(selector)]
         return Witness(
-            values,
-            {read: tuple(sources) for read, sources in reads.items()},
-            frozenset((events[a].id, events[b].id) for (a, b), f in program.co.items() if value(f)),
-            frozenset((events[a].id, events[b].id) for (a, b), f in program.fsc.items() if value(f)),
-            phases,
-            tuple(
-                Source(*cell, id_of(write))
-                for cell, writers in program.last.items()
-                for write, taken in writers.items()
-                if value(taken)
-            ),
-            deadlocked,
-            order,
+            self._values(reads.values(), scenarios),
+            {read: tuple(found) for read, found in sources.items()},
+            pairs(program.co),
+            pairs(program.fsc),
+            dict(step for scenario in scenarios for step in scenario.phases),
+            tuple(source for cell, writers in program.last.items() for source in self._taken(cell, writers)),
+            frozenset(i.thread for scenario in scenarios for i in scenario.waiting),
+            tuple(step for scenario in scenarios for step in scenario.order),
             None if value(program.final) else self._unroll,
-            misuse,
+            any(scenario.misuse is not None for scenario in scenarios),
         )
+
+    def _values(self, reads: Iterable[Event], scenarios: Iterable[Scenario]) -> dict[EventId, int]:
+        """What reads, arrivals and waits return."""
+        values = {e.id: chosen(e.value, self.solver.value) for e in reads}
+        for scenario in scenarios:
+            values.update(scenario.tokens)
+            values.update((s.id, int(s.outcome)) for s in scenario.steps if s.outcome is not None)
+            if scenario.misuse is not None:  # whatever a misused operation returns
+                values.update((i, 0) for i in scenario.waiting if self._returns(i) and i not in values)
+        return values
+
+    def _taken(self, cell: tuple[str, int, int], writers: Mapping[int, Formula]) -> Iterator[Source]:
+        """The writes of a cell that the solver has chosen; an initial one has no identity."""
+        events = self.program.events
+        for write, taken in writers.items():
+            if self.solver.value(taken):
+                yield Source(*cell, events[write].id if 0 <= write < len(events) else None)
 
 
 def read_as(given: Mapping[str, str], unroll: int, ordered: bool = False) -> Reading:
