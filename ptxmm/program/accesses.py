@@ -14,41 +14,7 @@ from ptxmm.program.shared.tensors import TENSORMAP_BYTES
 from ptxmm.program.shared.windows import takes_narrow_address
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Placement, Thread
-from ptxmm.ptx.ops import (
-    COLUMN_BYTES,
-    MATRIX_ROW_BYTES,
-    Address,
-    AsyncStore,
-    Atomic,
-    BulkCopy,
-    CopyAsync,
-    CopyAsyncArrive,
-    Discard,
-    Imm,
-    Load,
-    LoadMatrix,
-    MbarrierArrive,
-    MbarrierInit,
-    MbarrierTx,
-    MbarrierWait,
-    Multimem,
-    Op,
-    Store,
-    StoreBulk,
-    StoreMatrix,
-    Sym,
-    TensorCommit,
-    TensorCopy,
-    TensorLoad,
-    TensormapCopyFence,
-    TensormapFence,
-    TensormapReplace,
-    TensorProduct,
-    TensorStore,
-    WmmaLoad,
-    WmmaStore,
-    access_bytes,
-)
+from ptxmm.ptx import ops
 
 _BULK_ALIGNMENT = 16
 _TENSORMAP_SPACES = ("global", "const", "param")
@@ -74,7 +40,7 @@ class Touch(Struct, frozen=True):
     an error (an access otherwise); ``role``: ``data``, ``mbarrier`` or ``tensormap``.
     """
 
-    address: Address
+    address: ops.Address
     size: int | None
     alignment: int
     space: str | None
@@ -83,71 +49,71 @@ class Touch(Struct, frozen=True):
     role: str = "data"
 
 
-def touches(op: Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
+def touches(op: ops.Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
     """The address operands of ``op``; ``objects`` gives the box of a tensor map that is named."""
     match op:
-        case Load() | Store() | Atomic():
-            size = access_bytes(op)
-            yield Touch(op.address, size, size, op.space, not isinstance(op, Load))
-        case Multimem():
-            size = access_bytes(op)
+        case ops.Load() | ops.Store() | ops.Atomic():
+            size = ops.access_bytes(op)
+            yield Touch(op.address, size, size, op.space, not isinstance(op, ops.Load))
+        case ops.Multimem():
+            size = ops.access_bytes(op)
             yield Touch(op.address, size, size, "global", op.kind != "ld_reduce")
-        case MbarrierInit() | MbarrierWait() | CopyAsyncArrive():
+        case ops.MbarrierInit() | ops.MbarrierWait() | ops.CopyAsyncArrive():
             yield _mbarrier(op.address, "shared::cta")
-        case TensorLoad(dst, address):
-            yield Touch(address, COLUMN_BYTES * len(dst), COLUMN_BYTES, "tmem", False)
-        case TensorStore(address, values):
-            yield Touch(address, COLUMN_BYTES * len(values), COLUMN_BYTES, "tmem", True)
-        case TensorCopy(dst, size=size):
-            yield Touch(dst, size, COLUMN_BYTES, "tmem", True, "destination")
-        case TensorProduct(dst, a):
-            yield Touch(dst, COLUMN_BYTES, COLUMN_BYTES, "tmem", True, "accumulator")
-            if isinstance(a, Address):
-                yield Touch(a, COLUMN_BYTES, COLUMN_BYTES, "tmem", False, "matrix A")
-        case TensorCommit():
+        case ops.TensorLoad(dst, address):
+            yield Touch(address, ops.COLUMN_BYTES * len(dst), ops.COLUMN_BYTES, "tmem", False)
+        case ops.TensorStore(address, values):
+            yield Touch(address, ops.COLUMN_BYTES * len(values), ops.COLUMN_BYTES, "tmem", True)
+        case ops.TensorCopy(dst, size=size):
+            yield Touch(dst, size, ops.COLUMN_BYTES, "tmem", True, "destination")
+        case ops.TensorProduct(dst, a):
+            yield Touch(dst, ops.COLUMN_BYTES, ops.COLUMN_BYTES, "tmem", True, "accumulator")
+            if isinstance(a, ops.Address):
+                yield Touch(a, ops.COLUMN_BYTES, ops.COLUMN_BYTES, "tmem", False, "matrix A")
+        case ops.TensorCommit():
             yield _mbarrier(op.address, "shared::cluster")
-        case MbarrierArrive() | MbarrierTx():
+        case ops.MbarrierArrive() | ops.MbarrierTx():
             yield _mbarrier(op.address, op.space or "shared::cta")
-        case AsyncStore():
+        case ops.AsyncStore():
             size = op.type.bytes * len(op.values)
             yield Touch(op.address, size, size, "shared::cluster", True, "destination")
             yield _mbarrier(op.mbarrier, "shared::cluster")
-        case CopyAsync():
+        case ops.CopyAsync():
             yield Touch(op.dst, op.size, op.size, "shared::cta", True, "destination")
             yield Touch(op.src, op.size, op.size, "global", False, "source")
-        case BulkCopy():
+        case ops.BulkCopy():
             yield from _bulk(op, objects)
-        case TensormapFence(address=address) if address is not None:
+        case ops.TensormapFence(address=address) if address is not None:
             yield Touch(address, TENSORMAP_BYTES, _BULK_ALIGNMENT, None, False, "tensor map", "tensormap")
-        case TensormapReplace():
+        case ops.TensormapReplace():
             yield Touch(op.address, TENSORMAP_BYTES, _BULK_ALIGNMENT, op.space, True, "tensor map")
-        case TensormapCopyFence():
+        case ops.TensormapCopyFence():
             yield Touch(op.dst, TENSORMAP_BYTES, TENSORMAP_BYTES, "global", True, "destination")
             yield Touch(op.src, TENSORMAP_BYTES, TENSORMAP_BYTES, "shared::cta", False, "source")
-        case Discard():
+        case ops.Discard():
             yield Touch(op.address, op.size, op.size, "global", True)
-        case StoreBulk(address, size):
-            yield Touch(address, size.value if isinstance(size, Imm) else None, 1, "shared::cta", True)
-        case LoadMatrix() | StoreMatrix():
-            stores = isinstance(op, StoreMatrix)
-            yield Touch(op.address, MATRIX_ROW_BYTES, MATRIX_ROW_BYTES, "shared::cta", stores, "row")
-        case WmmaLoad(tile=tile) | WmmaStore(tile=tile):
-            known = op.stride is None or isinstance(op.stride, Imm)
-            stride = op.stride.value & 0xFFFFFFFF if isinstance(op.stride, Imm) else tile.length
+        case ops.StoreBulk(address, size):
+            yield Touch(address, size.value if isinstance(size, ops.Imm) else None, 1, "shared::cta", True)
+        case ops.LoadMatrix() | ops.StoreMatrix():
+            stores = isinstance(op, ops.StoreMatrix)
+            yield Touch(op.address, ops.MATRIX_ROW_BYTES, ops.MATRIX_ROW_BYTES, "shared::cta", stores, "row")
+        case ops.WmmaLoad(tile=tile) | ops.WmmaStore(tile=tile):
+            known = op.stride is None or isinstance(op.stride, ops.Imm)
+            stride = op.stride.value & 0xFFFFFFFF if isinstance(op.stride, ops.Imm) else tile.length
             whole = tile.span(max(stride, tile.length)) if known else None
-            yield Touch(op.address, whole, tile.fragment, op.space, isinstance(op, WmmaStore), "matrix")
+            yield Touch(op.address, whole, tile.fragment, op.space, isinstance(op, ops.WmmaStore), "matrix")
 
 
-def _mbarrier(address: Address, space: str) -> Touch:
+def _mbarrier(address: ops.Address, space: str) -> Touch:
     return Touch(address, MBARRIER_BYTES, MBARRIER_BYTES, space, True, "mbarrier operand", "mbarrier")
 
 
-def _bulk(op: BulkCopy, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
-    size = op.size.value if isinstance(op.size, Imm) else None
+def _bulk(op: ops.BulkCopy, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
+    size = op.size.value if isinstance(op.size, ops.Imm) else None
     if op.tensormap is not None:
         yield Touch(op.tensormap, TENSORMAP_BYTES, _BULK_ALIGNMENT, None, False, "tensor map", "tensormap")
         base = op.tensormap.base
-        tensor = objects[base.name].tensormap if isinstance(base, Sym) else None
+        tensor = objects[base.name].tensormap if isinstance(base, ops.Sym) else None
         size = tensor.size if tensor is not None and tensor.fixed else None
     if op.dst is not None:
         yield Touch(op.dst, size, _BULK_ALIGNMENT, op.dst_space, True, "destination")
@@ -158,12 +124,12 @@ def _bulk(op: BulkCopy, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
         yield _mbarrier(op.mbarrier, "shared::cluster")
 
 
-def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:
+def check_access(op: ops.Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:
     """Refuse what can't be meant of the operands of ``op``, of a thread at ``placement``, that name a variable.
 
     Raises ``PtxmmError`` (kind ``type``).
     """
-    if not isinstance(op, Load | Store | Atomic):
+    if not isinstance(op, ops.Load | ops.Store | ops.Atomic):
         for name in symbols(op):
             _check_reach(op, objects[name], placement)
     _check_tensor_memory(op, placement, objects)
@@ -173,7 +139,7 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
     owners: set[object] = set()
     for touch in touches(op, objects):
         base = touch.address.base
-        if not isinstance(base, Sym):
+        if not isinstance(base, ops.Sym):
             continue
         item = objects[base.name]
         _check_proxy(op, item)
@@ -184,7 +150,7 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
         if touch.role == "mbarrier" and item.space == "shared" and item.type.bytes != MBARRIER_BYTES:
             message = f"an mbarrier has the type .b64, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.shared .b64 {item.name}`")
-        away = isinstance(op, AsyncStore) or (_between_ctas(op) and touch.what == "destination")
+        away = isinstance(op, ops.AsyncStore) or (_between_ctas(op) and touch.what == "destination")
         if away and item.owner == _path(placement):
             message = f"{item.name} is in the CTA of this thread"
             hint = "the destination is in another CTA of the cluster here, and the mbarrier of st.async with it"
@@ -192,17 +158,17 @@ def check_access(op: Op, placement: Placement, objects: Mapping[str, MemoryObjec
         refused = refusal(rule(op, _ROLES.get(touch.what, "data")), placement, None, item)
         if refused is not None:
             raise error(refused, op.source.span, kind="type")
-        if isinstance(op, AsyncStore):
+        if isinstance(op, ops.AsyncStore):
             owners.add(item.owner)
     if len(owners) > 1:
         message = "the destination and the mbarrier are in different CTAs"
         raise error(message, op.source.span, kind="type", hint="they must be in one CTA of the cluster (9.7.10.12)")
 
 
-def _check_tensor_memory(op: Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:
+def _check_tensor_memory(op: ops.Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:
     """Tensor memory is accessed by tcgen05 instructions of its CTA, by name, and by no others."""
     bases = [touch.address.base for touch in touches(op, objects) if touch.space == "tmem"]
-    inside = [base.name for base in bases if isinstance(base, Sym)]
+    inside = [base.name for base in bases if isinstance(base, ops.Sym)]
     for name in symbols(op):
         item = objects[name]
         if item.space != "tmem":
@@ -211,7 +177,7 @@ def _check_tensor_memory(op: Op, placement: Placement, objects: Mapping[str, Mem
             message = f"{item.name} is tensor memory, which only tcgen05 instructions access"
             raise error(message, op.source.span, kind="type")
         inside.remove(name)
-        if item.type.bytes != COLUMN_BYTES:
+        if item.type.bytes != ops.COLUMN_BYTES:
             message = f"the columns of tensor memory have 32 bits, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.tmem .b32 {item.name}[4]`")
         if item.owner != _path(placement):
@@ -219,9 +185,9 @@ def _check_tensor_memory(op: Op, placement: Placement, objects: Mapping[str, Mem
             raise error(message, op.source.span, kind="type", hint="a thread accesses that of its own CTA")
 
 
-def _between_ctas(op: Op) -> bool:
+def _between_ctas(op: ops.Op) -> bool:
     """Whether ``op`` copies from the CTA of the thread to another one (9.7.10.24.6)."""
-    return isinstance(op, BulkCopy) and (op.src_space, op.dst_space) == ("shared::cta", "shared::cluster")
+    return isinstance(op, ops.BulkCopy) and (op.src_space, op.dst_space) == ("shared::cta", "shared::cluster")
 
 
 def check_mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> None:
@@ -234,14 +200,14 @@ def check_mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObjec
         for op in thread.body:
             for touch in touches(op, objects):
                 base = touch.address.base
-                if touch.role != "mbarrier" and isinstance(base, Sym) and base.name in found:
+                if touch.role != "mbarrier" and isinstance(base, ops.Sym) and base.name in found:
                     item = objects[base.name]
                     message = f"{item.name} is an mbarrier, so this instruction can't access it"
                     hint = "its memory can't be used for anything else, not even after mbarrier.inval"
                     raise error(message, op.source.span, kind="unsupported", hint=hint)
 
 
-def _check_proxy(op: Op, item: MemoryObject) -> None:
+def _check_proxy(op: ops.Op, item: MemoryObject) -> None:
     """A proxy alias is accessed by the instructions of its proxy, and by no others."""
     proxy = getattr(op, "proxy", "generic")
     if proxy == item.proxy:
@@ -253,7 +219,7 @@ def _check_proxy(op: Op, item: MemoryObject) -> None:
     raise error(message, op.source.span, kind="type", hint=f"declare one: `s @ {proxy} aliases {item.name};`")
 
 
-def _check_place(op: Op, touch: Touch, item: MemoryObject, offset: int) -> None:
+def _check_place(op: ops.Op, touch: Touch, item: MemoryObject, offset: int) -> None:
     """The bytes lie in the variable and at a multiple of the alignment."""
     span = op.source.span
     size = "?" if touch.size is None else touch.size
@@ -272,7 +238,7 @@ def _check_place(op: Op, touch: Touch, item: MemoryObject, offset: int) -> None:
         raise error(f"{item.name} is in .{item.space}, which is read-only", span, kind="type")
 
 
-def _check_space(op: Op, touch: Touch, item: MemoryObject) -> None:
+def _check_space(op: ops.Op, touch: Touch, item: MemoryObject) -> None:
     """The variable is in the state space of the operand."""
     span = op.source.span
     if touch.role == "tensormap" and item.space not in _TENSORMAP_SPACES:
@@ -287,9 +253,13 @@ def _check_space(op: Op, touch: Touch, item: MemoryObject) -> None:
     raise error(f"the {touch.what} is .{touch.space} memory, but {item.name} is in .{item.space}", span, kind="type")
 
 
-def _size_hint(op: Op, item: MemoryObject) -> str:
+def _size_hint(op: ops.Op, item: MemoryObject) -> str:
     hint = f"{item.name} has {item.size} bytes"
-    if item.size < 8 and not re.search(r"\.[bsuf][0-9]", op.source.text) and isinstance(op, Load | Store | Atomic):
+    if (
+        item.size < 8
+        and not re.search(r"\.[bsuf][0-9]", op.source.text)
+        and isinstance(op, ops.Load | ops.Store | ops.Atomic)
+    ):
         return f"{hint}; the access has no type, which stands for 64 bits: write `.{item.type.name}`"
     return hint
 
@@ -298,7 +268,7 @@ def _path(placement: Placement) -> tuple[int, int, int | None, int | None]:
     return (placement.gpu, placement.grid, placement.cluster, placement.cta)
 
 
-def _check_reach(op: Op, item: MemoryObject, placement: Placement) -> bool:
+def _check_reach(op: ops.Op, item: MemoryObject, placement: Placement) -> bool:
     """Refuse the name of a .shared variable in another cluster; whether it is in the CTA of the thread."""
     path = _path(placement)
     if item.owner is None or (path == item.owner and not placement.host):
@@ -310,11 +280,11 @@ def _check_reach(op: Op, item: MemoryObject, placement: Placement) -> bool:
     return False
 
 
-def _check_owner(op: Op, touch: Touch, item: MemoryObject, placement: Placement) -> None:
+def _check_owner(op: ops.Op, touch: Touch, item: MemoryObject, placement: Placement) -> None:
     """A .shared variable of another CTA is within reach as .shared::cluster in the same cluster only."""
     if not _check_reach(op, item, placement) and touch.space != "shared::cluster":
         span = op.source.span
         message = f"{item.name} is .shared memory of another CTA of the cluster"
-        free = isinstance(op, Load | Store | Atomic | MbarrierArrive | MbarrierTx)
+        free = isinstance(op, ops.Load | ops.Store | ops.Atomic | ops.MbarrierArrive | ops.MbarrierTx)
         hint = "write .shared::cluster" if free else f"the {touch.what} here is in the CTA of the thread"
         raise error(message, span, kind="type", hint=hint)

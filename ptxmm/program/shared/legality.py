@@ -13,34 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ptxmm.program.test import MemoryObject, Placement
-from ptxmm.ptx.ops import (
-    AsyncStore,
-    Atomic,
-    BulkCopy,
-    CopyAsync,
-    CopyAsyncArrive,
-    Discard,
-    Load,
-    LoadMatrix,
-    MbarrierArrive,
-    MbarrierInit,
-    MbarrierTx,
-    MbarrierWait,
-    Multimem,
-    Op,
-    Store,
-    StoreBulk,
-    StoreMatrix,
-    TensorCommit,
-    TensorCopy,
-    TensormapCopyFence,
-    TensormapFence,
-    TensormapReplace,
-    TensorProduct,
-    Wgmma,
-    WmmaLoad,
-    WmmaStore,
-)
+from ptxmm.ptx import ops
 
 Role = Literal["data", "source", "destination", "mbarrier", "tensor map", "tensor", "matrix"]
 """Which operand of an instruction an address is; ``data`` where there is but one. ``tensor``: what a tensor map
@@ -69,79 +42,79 @@ class Rule(Struct, frozen=True):
     away: bool = False
 
 
-def rule(op: Op, role: Role = "data") -> Rule:
+def rule(op: ops.Op, role: Role = "data") -> Rule:
     """The rule for the operand of ``op`` that has this ``role``."""
     match op:
-        case Load():
+        case ops.Load():
             return Rule(op.space, _read_spaces(op), "9.7.10.9" if op.nc else "9.7.10.8")
-        case Store():
+        case ops.Store():
             weak = op.scope is None or op.volatile
             generic = ("global",) if op.mmio else _WRITABLE if weak else _STRONG
             return Rule(op.space, _spaces(op.space, generic), "9.7.10.11", writes=True)
-        case Atomic():
+        case ops.Atomic():
             vector = len(op.operands) > 1
             section = "9.7.14.5" if op.returns else "9.7.14.6"
             return Rule(op.space, _spaces(op.space, ("global",) if vector else _STRONG), section, writes=True)
-        case Multimem():
+        case ops.Multimem():
             return Rule(op.space, ("global",), "9.7.10.13", writes=op.kind != "ld_reduce")
-        case Discard():
+        case ops.Discard():
             return Rule(op.space, ("global",), "9.7.10.16", writes=True)
-        case StoreBulk():
+        case ops.StoreBulk():
             return Rule(op.space, _CTA, "9.7.9.14 of version 9.0", writes=True)
-        case AsyncStore():
+        case ops.AsyncStore():
             section = "9.7.10.12" if op.reduction is None else "9.7.14.7"
             return Rule(op.space, _CLUSTER, section, writes=True, away=True)
-        case CopyAsync():
+        case ops.CopyAsync():
             if role == "destination":
                 return Rule("shared::cta", _CTA, "9.7.10.24.3", writes=True)
             return Rule("global", ("global",), "9.7.10.24.3")
-        case BulkCopy():
+        case ops.BulkCopy():
             return _bulk(op, role)
-        case TensormapFence():
+        case ops.TensormapFence():
             return Rule(None, ("global",), "9.7.14.4")
-        case TensormapReplace():
+        case ops.TensormapReplace():
             return Rule(op.space, _spaces(op.space, ("global", "shared::cta")), "9.7.10.25", writes=True)
-        case TensormapCopyFence():
+        case ops.TensormapCopyFence():
             if role == "destination":
                 return Rule("global", ("global",), "9.7.14.16", writes=True)
             return Rule("shared::cta", _CTA, "9.7.14.16")
-        case LoadMatrix() | StoreMatrix():
-            stores = isinstance(op, StoreMatrix)
+        case ops.LoadMatrix() | ops.StoreMatrix():
+            stores = isinstance(op, ops.StoreMatrix)
             return Rule(op.space, _spaces(op.space, _CTA), "9.7.15.4.16" if stores else "9.7.15.4.15", writes=stores)
-        case WmmaLoad() | WmmaStore():
-            stores = isinstance(op, WmmaStore)
+        case ops.WmmaLoad() | ops.WmmaStore():
+            stores = isinstance(op, ops.WmmaStore)
             section = "9.7.15.3.4" if stores else "9.7.15.3.3"
             return Rule(op.space, _spaces(op.space, ("global", "shared::cta")), section, writes=stores)
-        case Wgmma():
+        case ops.Wgmma():
             return Rule("shared::cta", _CTA, "9.7.16.5.2")
-        case TensorCopy() | TensorProduct() if role == "matrix":
+        case ops.TensorCopy() | ops.TensorProduct() if role == "matrix":
             return Rule("shared::cta", _CTA, "9.7.16 of version 9.0")
         case _:
             return _mbarrier(op)
 
 
-def _mbarrier(op: Op) -> Rule:
+def _mbarrier(op: ops.Op) -> Rule:
     """The rule for the operand of an operation on mbarriers (9.7.14.15.8: remote ones can be arrived at only)."""
     match op:
-        case MbarrierInit():
+        case ops.MbarrierInit():
             return Rule(op.space, _CTA, "9.7.14.15.10" if op.count is None else "9.7.14.15.9", writes=True)
-        case MbarrierArrive():
+        case ops.MbarrierArrive():
             here = op.dst is not None or op.no_complete
             section = "9.7.14.15.14" if op.drop else "9.7.14.15.13"
             return Rule(op.space, _CTA if here else _spaces(op.space, _CLUSTER), section, writes=True)
-        case MbarrierTx():
+        case ops.MbarrierTx():
             section = "9.7.14.15.11" if op.kind == "expect_tx" else "9.7.14.15.12"
             return Rule(op.space, _spaces(op.space, _CLUSTER), section, writes=True)
-        case MbarrierWait():
+        case ops.MbarrierWait():
             return Rule(op.space, _CTA, "9.7.14.15.16")
-        case CopyAsyncArrive():
+        case ops.CopyAsyncArrive():
             return Rule(op.space, _CTA, "9.7.14.15.15", writes=True)
-        case TensorCommit():
+        case ops.TensorCommit():
             return Rule(op.space, _CLUSTER, "9.7.16 of version 9.0", writes=True)
     return Rule("tmem", ("tmem",), "9.7.16 of version 9.0")
 
 
-def _bulk(op: BulkCopy, role: Role) -> Rule:
+def _bulk(op: ops.BulkCopy, role: Role) -> Rule:
     tensor = op.tensormap is not None
     if op.reduction is None:
         section = "9.7.10.24.9" if tensor else "9.7.10.24.6"
@@ -160,7 +133,7 @@ def _bulk(op: BulkCopy, role: Role) -> Rule:
     return Rule(op.dst_space, _spaces(op.dst_space, ()), section, writes=True, away=away)
 
 
-def _read_spaces(op: Load) -> tuple[str, ...]:
+def _read_spaces(op: ops.Load) -> tuple[str, ...]:
     if op.mmio or op.nc:
         return ("global",)
     # The window of kernel parameters is a part of that of .global (6.4.1.1).
@@ -196,9 +169,9 @@ def refusal(held: Rule, place: Placement, thread: int | None, item: MemoryObject
     return None
 
 
-def apart(op: Op, target: MemoryObject, mbarrier: MemoryObject) -> str | None:
+def apart(op: ops.Op, target: MemoryObject, mbarrier: MemoryObject) -> str | None:
     """Why ``op`` may not write to ``target`` and complete a phase of ``mbarrier``; None if it may."""
-    if not isinstance(op, AsyncStore) or (target.owner, target.thread) == (mbarrier.owner, mbarrier.thread):
+    if not isinstance(op, ops.AsyncStore) or (target.owner, target.thread) == (mbarrier.owner, mbarrier.thread):
         return None
     return f"{target.key} and the mbarrier {mbarrier.key} are in different CTAs (PTX ISA {rule(op).section})"
 

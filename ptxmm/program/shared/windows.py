@@ -19,35 +19,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.program.shared.legality import own_cta
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Placement, Thread
-from ptxmm.ptx.ops import (
-    Address,
-    Alu,
-    AsyncStore,
-    Atomic,
-    BulkCopy,
-    ConvertAddress,
-    CopyAsync,
-    CopyAsyncArrive,
-    CtaRank,
-    Load,
-    LoadMatrix,
-    Mapa,
-    MbarrierArrive,
-    MbarrierInit,
-    MbarrierTx,
-    MbarrierWait,
-    Op,
-    Reg,
-    Store,
-    StoreBulk,
-    StoreMatrix,
-    Sym,
-    TensorCommit,
-    TensormapCopyFence,
-    TensormapReplace,
-    WmmaLoad,
-    WmmaStore,
-)
+from ptxmm.ptx import ops
 
 BITS = 32
 SPACES = ("shared", "local", "const", "param")
@@ -65,8 +37,9 @@ _WINDOWS, _MAPPED, _STEP, _MARK = 1 << 29, 1 << 30, 1 << 20, 1 << 19
 MOST_VARIABLES, MOST_MAPPED = _WINDOWS // _STEP - 1, _MAPPED // _STEP - 1
 
 _WITH_SPACE = (
-    Load, Store, Atomic, MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, CopyAsyncArrive, TensormapReplace,
-    LoadMatrix, StoreBulk, StoreMatrix, TensorCommit, WmmaLoad, WmmaStore,
+    ops.Load, ops.Store, ops.StoreBulk, ops.Atomic, ops.MbarrierInit, ops.MbarrierArrive, ops.MbarrierTx,
+    ops.MbarrierWait, ops.CopyAsyncArrive, ops.TensormapReplace, ops.TensorCommit, ops.LoadMatrix, ops.StoreMatrix,
+    ops.WmmaLoad, ops.WmmaStore,
 )  # fmt: skip
 
 
@@ -75,17 +48,17 @@ def is_shared(space: str | None) -> bool:
     return space is not None and space.startswith("shared")
 
 
-def window_operands(op: Op) -> Iterator[Address]:
+def window_operands(op: ops.Op) -> Iterator[ops.Address]:
     """The address operands of ``op`` that are in ``.shared`` memory by the text of the instruction."""
     match op:
-        case AsyncStore() if is_shared(op.space):
+        case ops.AsyncStore() if is_shared(op.space):
             yield from (op.address, op.mbarrier)
-        case CopyAsync():
+        case ops.CopyAsync():
             yield op.dst
-        case BulkCopy():
+        case ops.BulkCopy():
             sides = ((op.dst, op.dst_space), (op.src, op.src_space), (op.mbarrier, "shared::cluster"))
             yield from (side for side, space in sides if side is not None and is_shared(space))
-        case TensormapCopyFence():
+        case ops.TensormapCopyFence():
             yield op.src
         case _ if isinstance(op, _WITH_SPACE) and is_shared(op.space):
             yield op.address
@@ -136,7 +109,7 @@ def entered(objects: Mapping[str, MemoryObject], place: Placement, thread: int, 
 
 
 def converted(
-    objects: Mapping[str, MemoryObject], place: Placement, thread: int, op: ConvertAddress, address: int
+    objects: Mapping[str, MemoryObject], place: Placement, thread: int, op: ops.ConvertAddress, address: int
 ) -> int:
     """What ``cvta`` or, to a window, ``cvta.to`` makes of ``address`` (9.7.10.19).
 
@@ -233,12 +206,12 @@ def _beside(objects: Mapping[str, MemoryObject], address: int) -> str:
     return f", {distance} bytes {where}" if distance else f", right {where}"
 
 
-def takes_narrow_address(op: Op) -> bool:
+def takes_narrow_address(op: ops.Op) -> bool:
     """Whether ``op`` makes a 32-bit address of a variable that it names."""
     match op:
-        case Alu("mov", type_, _, sources):
-            return type_.bits == BITS and any(isinstance(source, Sym) for source in sources)
-        case Mapa(value=Sym(), type=type_) | CtaRank(value=Sym(), type=type_):
+        case ops.Alu("mov", type_, _, sources):
+            return type_.bits == BITS and any(isinstance(source, ops.Sym) for source in sources)
+        case ops.Mapa(value=ops.Sym(), type=type_) | ops.CtaRank(value=ops.Sym(), type=type_):
             return type_.bits == BITS
         case _:
             return False
@@ -248,9 +221,9 @@ def uses_windows(threads: Sequence[Thread]) -> bool:
     """Whether a thread may make or use an address in a window."""
     for thread in threads:
         for op in thread.body:
-            if isinstance(op, ConvertAddress | Mapa | CtaRank) or (isinstance(op, Alu) and symbols(op)):
+            if isinstance(op, ops.ConvertAddress | ops.Mapa | ops.CtaRank) or (isinstance(op, ops.Alu) and symbols(op)):
                 return True
-            if any(isinstance(place.base, Reg) for place in window_operands(op)):
+            if any(isinstance(place.base, ops.Reg) for place in window_operands(op)):
                 return True
     return False
 
