@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+from msgspec.structs import replace
+
 from tests.random_families import Kit, program
 from tests.random_mbarriers import after, wait
 from tests.random_programs import Program
@@ -298,3 +300,15 @@ def remote_store(kit: Kit) -> Program:
     kit.label(over)
     threads.append(("cta 0, cluster 0", kit.take()))
     return program(declared, threads, "x == 1")
+
+
+def masked(rng: random.Random) -> Program:
+    """A program of ``bulk`` whose copies to global memory copy some bytes of every 16 only."""
+    source = bulk(rng)
+    threads = [list(lines) for lines in source.threads]
+    for lines in threads:
+        for i, line in enumerate(lines):
+            if line.head == "cp.async.bulk.global.shared::cta.bulk_group":
+                mask = rng.choice((0x000F, 0x00F0, 0xFFF0, 0x0FF0, 0xF00F, 0x0001, 0xFFFE, 0x0000, 0xFFFF, 0x5555))
+                lines[i] = replace(line, head=f"{line.head}.cp_mask", tail=f"{line.tail}, {mask}")
+    return replace(source, threads=tuple(map(tuple, threads)), isa="8.6")

@@ -182,6 +182,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "grids": random_memory.grids,
         "mbarriers": random_mbarriers.mbarriers,
         "bulk": random_bulk.bulk,
+        "masked": random_bulk.masked,
         "cp_async": random_copies.cp_async,
         "tensormaps": random_copies.tensormaps,
         "exchanges": random_exchanges.exchanges,
@@ -224,6 +225,7 @@ NAMES = (
     "atomics",
     "aligned",
     "zeros",
+    "masked",
 )
 
 

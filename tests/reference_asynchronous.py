@@ -32,6 +32,7 @@ class Operation:
     """The events of one asynchronous operation, in the making."""
 
     def __init__(self, walker: Walker, run: Run, common: Event) -> None:
+        self.run = run
         self.index, self.base, self.common = walker.index, len(run.events), replace(common, sync=False)
         self.events = [replace(common, kind="ISS")]
 
@@ -206,11 +207,21 @@ def bulk_events(
     addr_src: frozenset[Leaf],
     addr_dst: frozenset[Leaf],
 ) -> None:
-    found = made.copy_in(walker, source, size, "ASY", addr_src)
-    value = joined_bytes(*found)
+    bits: Expr = const(0xFFFF) if op.byte_mask is None else walker.operand(made.run, op.byte_mask, Type("u", 16))
+    if not is_const(bits):
+        raise NotImplementedError(op)
+    whole = [at for at in range(size) if bits[1] >> at % 16 & 1] if op.byte_mask is not None else []
+    runs = [[at for at in whole if at - whole.index(at) == key] for key in sorted({a - whole.index(a) for a in whole})]
+    parts = [(0, size)] if op.byte_mask is None else [(own[0], len(own)) for own in runs]
+    (item, offset), values = source, []
+    for first, length in parts:
+        values.append(joined_bytes(*made.copy_in(walker, (item, offset + first), length, "ASY", addr_src)))
+    value = values[0] if values else const(0)
     for target in targets:
         if op.reduction is None:
-            made.copy_out(walker, target, value, size, "ASY", addr_src | addr_dst)
+            for (first, length), piece in zip(parts, values, strict=True):
+                there = (target[0], target[1] + first)
+                made.copy_out(walker, there, piece, length, "ASY", addr_src | addr_dst)
         else:
             assert op.type is not None
             event = replace(made.common, proxy="ASY", scope="gpu", addr=addr_src | addr_dst)

@@ -351,12 +351,6 @@ LATER = [
         "`.m16n8` is not supported yet (`{}`)",
     ),
     (
-        "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [x], [y], 16, a",
-        "cp.async.bulk.cp_mask",
-        "8.6",
-        "`.cp_mask` is not supported yet (`{}`)",
-    ),
-    (
         "tensormap.replace.tile.swizzle_atomicity.b1024.b32 [x], 1",
         "tensormap.replace.swizzle_atomicity",
         "8.6",

@@ -224,6 +224,8 @@ def _check_direction(q: Qualified, directions: Mapping[tuple[str, str], str]) ->
     if "multicast" in q.chosen and (dst, src) != ("shared::cluster", "global"):
         hint = "only .shared::cluster.global has it"
         raise at(q.span("multicast"), f"`{name}` takes no `.multicast::cluster`", hint=hint)
+    if "cp_mask" in q.chosen and (dst, src) != ("global", "shared::cta"):
+        raise at(q.span("cp_mask"), f"`{name}` takes no `.cp_mask`", hint="only .global.shared::cta has it")
     if "hint" in q.chosen and "global" not in (dst, src):
         raise at(q.span("hint"), f"`{name}` takes no cache hint", hint="one of the state spaces must be .global")
 

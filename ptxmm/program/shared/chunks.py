@@ -52,6 +52,7 @@ from ptxmm.ptx.ops import (
     Wgmma,
     WmmaLoad,
     WmmaStore,
+    copied,
     elements,
 )
 
@@ -262,14 +263,15 @@ def _bulk(test: Test, op: BulkCopy, known: Mapping[str, Sym]) -> Iterator[_Acces
     size = op.size.value if isinstance(op.size, Imm) else None
     if size is None or op.src is None or op.dst is None:
         return
-    yield _Access("copy", op.src, 0, size, op.src_space)
+    for start, length in copied(op.byte_mask.value if isinstance(op.byte_mask, Imm) else 0xFFFF, size):
+        yield _Access("copy", op.src, start, length, op.src_space)
+        if op.reduction is None:
+            yield _Access("copy", op.dst, start, length, op.dst_space, op.mask is not None)
     if op.reduction is not None and op.type is not None:
         dst, type_ = op.dst, op.type
         named = isinstance(dst.base, Sym) or (isinstance(dst.base, Reg) and dst.base.name in known)
         for offset in range(0, size if named else type_.bytes, type_.bytes):
             yield _Access("element", dst, offset, type_.bytes, op.dst_space)
-    else:
-        yield _Access("copy", op.dst, 0, size, op.dst_space, op.mask is not None)
 
 
 def _tensor(test: Test, op: BulkCopy, place: Address) -> Iterator[_Access]:

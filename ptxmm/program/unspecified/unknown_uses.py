@@ -198,7 +198,8 @@ class UnknownUses(Struct):
                 self._report(thread, op, op.source.text.partition(" ")[0])
             self._unknown |= targets
             held |= {name for name, _ in definitions(op)}
-        if not copies or values & made or isinstance(op, CopyAsync) or self._mixed(sources):
+        partial = isinstance(op, BulkCopy) and op.byte_mask is not None
+        if partial or not copies or values & made or isinstance(op, CopyAsync) or self._mixed(sources):
             self._computed |= targets
             made |= {name for name, _ in definitions(op)}
 

@@ -36,15 +36,19 @@ def guard(q: Qualified, names: Names) -> ops.Guard | None:
     return ops.Guard(operands.predicate(names, found.name).name, found.negated)
 
 
-def without_policy(q: Qualified, names: Names, minimum: int, maximum: int) -> tuple[syntax.Operand, ...]:
-    """The operands without the cache policy, which has no effect on the memory model and is only checked."""
+def without_policy(
+    q: Qualified, names: Names, minimum: int, maximum: int, after: int = 0
+) -> tuple[syntax.Operand, ...]:
+    """The operands without the cache policy, which has no effect on the memory model and is only checked; ``after``:
+    how many come after it."""
     given = q.instruction.operands
     if "hint" not in q.chosen:
         operands.check_count(q, minimum, maximum)
         return given
     operands.check_count(q, minimum + 1, maximum + 1)
-    operands.register(names, given[-1], "a cache policy register")
-    return given[:-1]
+    place = len(given) - 1 - after
+    operands.register(names, given[place], "a cache policy register")
+    return (*given[:place], *given[place + 1 :])
 
 
 def scope_of(q: Qualified, default: ops.Scope) -> ops.Scope:

@@ -76,8 +76,12 @@ def _bulk_size(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand:
 
 def _bulk_copy(q: Qualified, names: Names) -> Op:
     barrier, multicast = q.chosen["completion"] != "bulk_group", "multicast" in q.chosen
-    count = 3 + barrier + multicast
-    dst, src, size, *more = without_policy(q, names, count, count)
+    masked = "cp_mask" in q.chosen
+    count = 3 + barrier + multicast + masked
+    if masked:
+        slots, hint = ("[dst]", "[src]", "size", "byteMask"), "hint" in q.chosen
+        operands.check_count(q, count + hint, count + hint, slots)
+    dst, src, size, *more = without_policy(q, names, count, count, after=int(masked))
     return ops.BulkCopy(
         dst=operands.address(q, names, dst),
         dst_space=q.chosen["dst"],
@@ -92,6 +96,7 @@ def _bulk_copy(q: Qualified, names: Names) -> Op:
         coordinates=(),
         source=source(q),
         guard=guard(q, names),
+        byte_mask=operands.value(q, names, more[-1], _U16) if masked else None,
     )
 
 

@@ -34,6 +34,7 @@ from ptxmm.ptx.ops.copies import (
     Place,
     TensormapCopyFence,
     TensormapReplace,
+    copied,
 )
 from ptxmm.ptx.ops.matrices import MATRIX_ROW_BYTES, LoadMatrix, StoreMatrix, Wgmma, WgmmaFence, matrix_bytes
 from ptxmm.ptx.ops.memory import (
@@ -171,6 +172,7 @@ __all__ = [
     "WmmaLoad",
     "WmmaStore",
     "access_bytes",
+    "copied",
     "elements",
     "matrix_bytes",
 ]

@@ -104,10 +104,10 @@ class BulkCopy(Struct, frozen=True):
     None. ``reduction``: the operation of ``cp.reduce``, on elements of ``type``; None: a copy. ``tensormap``: the
     address of the tensor map that stands for the global side of a ``.tensor`` copy, with ``coordinates``; else None.
     The address on the global side of a tensor copy is None. ``load_mode``: tile, im2col or im2col_no_offs, with the
-    ``offsets`` of im2col.
+    ``offsets`` of im2col. ``byte_mask``: which of every 16 bytes are copied (``.cp_mask``), None: all.
     """
 
-    roles: ClassVar = "[to] [frm] size:u32 [mbarrier] (coordinates:s32) offsets:u16* mask:u16"
+    roles: ClassVar = "[to] [frm] size:u32 [mbarrier] (coordinates:s32) offsets:u16* mask:u16 byte_mask:u16"
     dst: Address | None
     dst_space: str
     src: Address | None
@@ -123,12 +123,14 @@ class BulkCopy(Struct, frozen=True):
     guard: Guard | None = None
     load_mode: str = "tile"
     offsets: tuple[Operand, ...] = ()
+    byte_mask: Operand | None = None
 
     @property
     def opcode(self) -> str:
         first = "cp.async.bulk" if self.reduction is None else "cp.reduce.async.bulk"
         multicast = "" if self.mask is None else "multicast::cluster"
         last = f"{'bulk_group' if self.mbarrier is None else COMPLETE_TX} {multicast}"
+        last += "" if self.byte_mask is None else " cp_mask"
         if self.tensormap is not None:
             return f"{first}.tensor {{coordinates}}d {{dst_space}} {{src_space}} {{reduction}} {{load_mode}} {last}"
         half = (
@@ -150,6 +152,21 @@ class BulkCopy(Struct, frozen=True):
     def _tensor(self) -> Place:
         assert self.tensormap is not None
         return Place(self.tensormap, self.coordinates)
+
+
+def copied(mask: int, size: int) -> list[tuple[int, int]]:
+    """The parts of ``size`` bytes, as (start, length), that are copied under a byte mask: bit i is that of byte i of
+    every 16 (9.7.9.25.4.1 of PTX ISA 9.0)."""
+    if mask & 0xFFFF == 0xFFFF:
+        return [(0, size)]
+    found: list[tuple[int, int]] = []
+    for start in range(size):
+        if mask >> start % 16 & 1:
+            if found and sum(found[-1]) == start:
+                found[-1] = (found[-1][0], found[-1][1] + 1)
+            else:
+                found.append((start, 1))
+    return found
 
 
 class TensormapReplace(Struct, frozen=True):

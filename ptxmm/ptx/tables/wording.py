@@ -41,6 +41,7 @@ GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "src": ("source state space", "source state spaces"),
         "completion": ("completion mechanism", "completion mechanisms"),
         "multicast": ("`.multicast::cluster`", "`.multicast::cluster`"),
+        "cp_mask": ("`.cp_mask`", "`.cp_mask`"),
         "dim": ("dimension", "dimensions"),
         "load_mode": ("load mode", "load modes"),
         "proxy": ("pair of proxies", "pairs of proxies"),

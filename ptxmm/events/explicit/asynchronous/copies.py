@@ -28,8 +28,10 @@ from ptxmm.ptx.ops import (
     CopyAsync,
     CopyAsyncArrive,
     Type,
+    copied,
 )
 
+U16 = Type("u", 16)
 UNIT = 16
 """A bulk copy is of a multiple of 16 bytes, from and to multiples of 16 (9.7.10.24.6)."""
 
@@ -239,13 +241,22 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     this = issue(machine)
     targets = destinations(machine, op, dst, mbarrier, mask)
     defined = src is not None and not wrong and all(t.sound(op) for t in targets)
-    sources = read_source(this, src, size, src_addr | sizes) if defined else []
-    if not defined:
+    given, bits = (0xFFFF, 0) if op.byte_mask is None else machine.number(op.byte_mask, U16, "byte mask of this copy")
+    parts, sizes = copied(given, size), sizes | bits
+    sources: Sources = []
+    if defined and src is not None:
+        for start, length in parts:
+            there = Spot(src.item, src.offset + start)
+            sources += read_source(this, there, length, src_addr | sizes, start)
+    else:
         machine.lose()
     for operand, target in enumerate(targets if defined else (), 1):
         assert target.spot is not None
         if op.reduction is None:
-            copy_to(this, target.spot, operand, sources, size, dst_addr | sizes | masks)
+            to = target.spot
+            for start, length in parts:
+                there = Spot(to.item, to.offset + start)
+                copy_to(this, there, operand, sources, length, dst_addr | sizes | masks, start)
         else:
             type_ = op.type
             assert type_ is not None
@@ -257,7 +268,7 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
 
 def cta_mask(machine: Machine, op: BulkCopy) -> tuple[int | None, int]:
     """The mask of the CTAs that are destinations (None: there is none), and the reads that it depends on."""
-    return (None, 0) if op.mask is None else machine.number(op.mask, Type("u", 16), "CTA mask of this copy")
+    return (None, 0) if op.mask is None else machine.number(op.mask, U16, "CTA mask of this copy")
 
 
 def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target], addr: int, defined: bool = True) -> None:

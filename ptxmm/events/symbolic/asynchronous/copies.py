@@ -29,7 +29,7 @@ from ptxmm.program.identity import EventId
 from ptxmm.program.shared.groups import same_group
 from ptxmm.program.shared.legality import apart
 from ptxmm.program.test import MemoryObject
-from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Element, Imm, Type
+from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Element, Imm, Type, copied
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 BULK_ALIGNMENT = 16
@@ -122,10 +122,13 @@ def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence
     require(run, op, size, presence, _is_bulk_size, _not_bulk_size)
     source, target = run.address(state, op.src, op.src_space), run.address(state, op.dst, op.dst_space)
     arrival, mask = completion(run, op, state)
+    bits = run.constant(0xFFFF) if op.byte_mask is None else run.operand(state, op.byte_mask, Type("u", 16))
     union = run.machine.union
-    reading, writing = union(size.reads, source.reads), union(union(size.reads, target.reads), mask.reads)
+    deciding = union(size.reads, bits.reads)
+    reading, writing = union(deciding, source.reads), union(union(deciding, target.reads), mask.reads)
     deciding = union(union(reading, writing), arrival.reads)
-    for when, (src, dst, length, mbarrier, ranks) in combinations_of(run, [source, target, size, arrival, mask]):
+    operands = [source, target, size, arrival, mask, bits]
+    for when, (src, dst, length, mbarrier, ranks, chosen) in combinations_of(run, operands):
         held = run.formulas.both(presence, when)
         if held == FALSE:
             continue
@@ -137,10 +140,15 @@ def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence
         to = [locate(run, op, address, length, held, BULK_ALIGNMENT, "destination") for address, _ in targets]
         if frm is None or None in to or None in bars:
             continue
-        parts = read_source(run, issued, *frm, length, held, reading)
+        parts: list[Part] = []
+        for start, part in copied(chosen, length):
+            read = read_source(run, issued, frm[0], frm[1] + start, part, held, reading, start)
+            parts += [(start + first, size_, value) for first, size_, value in read]
         for k, found in enumerate(to):
-            if found is not None:
-                _deliver(run, op, issued, k, *found, length, parts, held, writing, op.type)
+            if found is None:
+                continue
+            for start, part in copied(chosen, length):
+                _deliver(run, op, issued, k, found[0], found[1] + start, part, parts, held, writing, op.type, start)
         for operand in (0, 1):
             member(run, issued, "PF", held, operand=operand)
     run.wrote(state, presence)
@@ -204,9 +212,10 @@ def _deliver(
     presence: Formula,
     address: Reads,
     type_: Type | None,
+    begin: int,
 ) -> None:
     if op.reduction is None:
-        write_part(run, issued, k, item, offset, size, parts, presence, address)
+        write_part(run, issued, k, item, offset, size, parts, presence, address, begin)
         return
     assert type_ is not None
     for start in range(0, size, type_.bytes):
