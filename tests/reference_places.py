@@ -308,6 +308,8 @@ class Division:
                 self.note(self.copied, op.src, 0, op.size, "global")
             case ops.Discard():
                 self.note(self.copied, op.address, 0, op.size, "global")
+            case ops.StoreBulk(size=Imm(size)):
+                self.note(self.copied, op.address, 0, size, "shared")
             case ops.WmmaLoad() | ops.WmmaStore():
                 tile = op.tile
                 if op.stride is None or isinstance(op.stride, Imm):

@@ -49,6 +49,8 @@ REFUSED = (
      "mov.u32 r0, 0", ", warp 0"),
     ("stmatrix of two matrices", refusals.SEVERAL_MATRICES, 1,
      f"mov.b32 r0, 0; stmatrix.{MATRIX.replace('x1', 'x2')} [s], {{r0, r0}}", "mov.u32 r0, 0", ""),
+    ("st.bulk by its half", refusals.MISALIGNED_BULK, 1, "mov.u64 a, s+4; st.bulk.weak.shared::cta [a], 8, 0",
+     "mov.u32 r0, 0", ""),
     ("a difference of products", refusals.UNDECIDABLE, 7, HARD, f"{STORE} [x], 2; {STORE} [y], 3", ""),
 )  # fmt: skip
 
@@ -64,7 +66,9 @@ def test_both_engines_say_the_same(
     monkeypatch.setattr(circuits, "essential", too_large)
     monkeypatch.setattr(bitvectors, "_MILLISECONDS", 1)
     code = first.replace("; ", ";\n")
-    test = parse_one(f"PTX t\n{{{OBJECTS}}}\nP0 @ cta 0{place} {{\n{code};\n}}\nP1 @ cta 0{place} {{ {second}; }}\n")
+    test = parse_one(
+        f"PTX t\nISA=8.6\n{{{OBJECTS}}}\nP0 @ cta 0{place} {{\n{code};\n}}\nP1 @ cta 0{place} {{ {second}; }}\n"
+    )
     found = []
     for engine in ENGINES:
         with pytest.raises(PtxmmError) as caught:
