@@ -6,6 +6,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator
+from math import inf
 
 import pytest
 from hypothesis import given, settings
@@ -271,12 +272,13 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
 
 
 class Share(Struct, frozen=True):
-    """Some random programs: of a family, or of scalar accesses; those with these numbers, for ``budget`` seconds."""
+    """Some random programs: of a family, or of scalar accesses; those with these numbers, until ``budget`` is
+    up, in seconds."""
 
     family: str | None
     seeds: range
     engines: tuple[str, ...]
-    budget: float
+    budget: float = inf
 
     def subjects(self) -> Iterator[Subject]:
         """The programs until the time is up; the engines take turns."""
@@ -308,13 +310,13 @@ class Share(Struct, frozen=True):
 @pytest.mark.parametrize("engine", ["solve", "enumerate"])
 @pytest.mark.parametrize("check", ["strengthening", "same", "sc"])
 def test_metamorphic(check: str, engine: str, tally: Tally) -> None:
-    Share(None, range(20_000, 20_060), (engine,), 4).check(check, tally)
+    assert Share(None, range(20_000, 20_030), (engine,)).check(check, tally) >= 20
 
 
 @pytest.mark.parametrize("name", random_families.NAMES)
 @pytest.mark.parametrize(("check", "engine"), [("strengthening", "enumerate"), ("same", "solve"), ("sc", "enumerate")])
 def test_metamorphic_families(check: str, engine: str, name: str, tally: Tally) -> None:
-    Share(name, range(20_000, 20_040), (engine,), 1).check(check, tally)
+    assert Share(name, range(20_000, 20_004), (engine,)).check(check, tally)
 
 
 @pytest.mark.slow
