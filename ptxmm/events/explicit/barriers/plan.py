@@ -6,7 +6,7 @@ with all others, and the phase that each counts in is known: all threads wait fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import accumulate, chain
 from operator import or_
@@ -295,41 +295,41 @@ def _classes(
     places: Sequence[Place], steps: Sequence[Sequence[Step]], ended: Sequence[bool], keys: Mapping[_Key, int]
 ) -> tuple[list[int], int]:
     """The class of each barrier, as a bit, and the classes in which the order of steps matters."""
+    counted = _counted(places, steps)
     group = list(range(len(keys)))
+    for one, other in _dependent(places, steps, ended, keys, bool(counted)):
+        group = [group[other] if g == group[one] else g for g in group]
+    ordered = (n for n, key in enumerate(keys) if key[0] == "mb" or (key[0] == "bar" and key[1] in counted))
+    return [1 << g for g in group], _union(1 << group[number] for number in ordered)
 
-    def merge(a: int, b: int) -> None:
-        old, new = group[a], group[b]
-        for i, g in enumerate(group):
-            if g == old:
-                group[i] = new
 
-    by_cta: dict[tuple[object, ...], list[int]] = {}
+def _dependent(
+    places: Sequence[Place],
+    steps: Sequence[Sequence[Step]],
+    ended: Sequence[bool],
+    keys: Mapping[_Key, int],
+    counted: bool,
+) -> Iterator[tuple[int, int]]:
+    """Pairs of barriers whose steps depend on each other; ``counted``: the order matters at some barrier of a CTA."""
+    first: dict[tuple[object, ...], int] = {}
     for key, number in keys.items():
         if key[0] == "bar":
-            by_cta.setdefault(key[1], []).append(number)
-    for numbers in by_cta.values():
-        for number in numbers[1:]:
-            merge(number, numbers[0])
-    counted = _counted(places, steps)
-    ordered = {number for cta in counted for number in by_cta[cta]}
-    if ordered:
-        # A thread that ends counts as arrived at the barriers around it. Its last step, or the one that lets it go on
-        # from there, is therefore one of theirs.
-        for t, mine in enumerate(steps):
-            if mine and ended[t]:
-                around = (places[t].cta, places[t].warp, places[t].cluster)
-                last = next((s for s in reversed(mine) if not s.asynchronous), mine[-1])
-                for key, number in keys.items():
-                    if key[0] != "mb" and key[1] in around:
-                        merge(number, keys[_key(places[t], last)])
+            yield number, first.setdefault(key[1], number)
+    # A thread that ends counts as arrived at the barriers around it. Its last step, or the one that lets it go on from
+    # there, is therefore one of theirs.
+    for t, mine in enumerate(steps) if counted else ():
+        if mine and ended[t]:
+            around = (places[t].cta, places[t].warp, places[t].cluster)
+            last = next((s for s in reversed(mine) if not s.asynchronous), mine[-1])
+            for key, number in keys.items():
+                if key[0] != "mb" and key[1] in around:
+                    yield number, keys[_key(places[t], last)]
     # A wait can't come before the arrival that returned its token, which may be another thread's at another mbarrier.
     arrivals = {s.id: _key(places[t], s) for t, mine in enumerate(steps) for s in mine if s.kind in ARRIVALS}
     for t, mine in enumerate(steps):
         for step in mine:
             if step.kind == "mb.wait" and isinstance(step.state, EventId) and step.state in arrivals:
-                merge(keys[arrivals[step.state]], keys[_key(places[t], step)])
-    ordered |= {number for key, number in keys.items() if key[0] == "mb"}
-    return [1 << g for g in group], _union(1 << group[number] for number in ordered)
+                yield keys[arrivals[step.state]], keys[_key(places[t], step)]
 
 
 def _counted(places: Sequence[Place], steps: Sequence[Sequence[Step]]) -> set[tuple[object, ...]]:

@@ -100,23 +100,11 @@ def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Calla
                     moved = True
     waiting = frozenset(choice[t].steps[position[t] - 1].id for t in range(len(choice)) if waits[t])
     reached = frozenset(a for trace, end in zip(choice, position, strict=True) for a in trace.steps[:end])
-    options: list[list[tuple[tuple[EventId, int | None], ...]]] = []
-    for events in arrived.values():
-        quorums = {a.count for _, a in events}
-        if len(quorums) > 1:
-            ends = tuple(trace.ends for trace in choice)
-            yield Outcome(reached, (), frozenset(), ends, "two different quorums in one group of barriers")
-            return
-        quorum = quorums.pop()
-        ids = [a.id for _, a in events]
-        sizes = [len(ids)] if quorum is None else range(min(max(quorum, 0), len(ids)), len(ids) + 1)
-        options.append(
-            [
-                tuple((i, 0 if i in chosen else None) for i in ids)
-                for size in sizes
-                for chosen in map(frozenset, combinations(ids, size))
-            ]
-        )
+    if any(len({step.count for _, step in there}) > 1 for there in arrived.values()):
+        ends = tuple(trace.ends for trace in choice)
+        yield Outcome(reached, (), frozenset(), ends, "two different quorums in one group of barriers")
+        return
+    options = [_subsets([step.id for _, step in there], there[0][1].count) for there in arrived.values()]
     ends = tuple(waits[t] or trace.ends for t, trace in enumerate(choice))
     for selection in product(*options):
         check()
@@ -138,3 +126,13 @@ def _needed(test: Test, shared: Members, key: tuple[Key, int | None, int]) -> se
             for op in thread.body
         )
     }
+
+
+def _subsets(ids: list[EventId], quorum: int | None) -> list[tuple[tuple[EventId, int | None], ...]]:
+    """The phases of a group of arrivals for each subset of at least ``quorum`` of them (None: all)."""
+    sizes = [len(ids)] if quorum is None else range(min(max(quorum, 0), len(ids)), len(ids) + 1)
+    return [
+        tuple((i, 0 if i in chosen else None) for i in ids)
+        for size in sizes
+        for chosen in map(frozenset, combinations(ids, size))
+    ]

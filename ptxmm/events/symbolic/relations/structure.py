@@ -96,6 +96,12 @@ def aord(program: Program) -> Iterator[Related]:
         steps.append((fences[1] if operation.kind == "bulk" else writes, completions))
         for before, after in steps:
             yield from ((a.number, b.number, TRUE) for a, b in product(before, after))
+    yield from _arrivals(program)
+    yield from _waited(program)
+
+
+def _arrivals(program: Program) -> Iterator[Related]:
+    """What asynchronous arrivals come after: earlier copies, for ``tcgen05.commit`` earlier products and copies too."""
     for event in program.events:
         if isinstance(event.op, CopyAsyncArrive) and event.kind == "MBA":
             yield from ((a, event.number, TRUE) for a in event.after)
@@ -104,7 +110,6 @@ def aord(program: Program) -> Iterator[Related]:
                 done = isinstance(earlier.op, TensorCopy | TensorProduct) and earlier.asynchronous
                 if done and earlier.thread == event.thread:
                     yield earlier.number, event.number, TRUE
-    yield from _waited(program)
 
 
 def acomp(program: Program) -> Iterator[Related]:

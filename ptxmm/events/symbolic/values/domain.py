@@ -145,26 +145,29 @@ class Expressions:
             values = [self._constants.get(o) for o in operands]
             if None not in values:
                 return self.constant(compute(op, type_, [v for v in values if v is not None]))
-            if type_.kind in ("f", "bf") and op not in ("select", "slct.s32"):
-                return self.leaf(_result_bits(op, type_), op, type_, *operands)  # a number may differ from itself
-            if op.startswith("slct.") and op != "slct.s32":
-                return self.leaf(type_.bits, op, type_, *operands)
-            mask = (1 << type_.bits) - 1
-            if op in ("xor", "sub") and operands[0] == operands[1]:
-                return self.constant(0)
-            if op in ("and", "mul.lo", "mul.hi", "mul.wide") and 0 in values:
-                return self.constant(0)
-            if op == "or" and mask in values:
-                return self.constant(mask)
-            if op == "shl" or (op == "shr" and not type_.signed):
-                amount = values[1]
-                if amount is not None and amount >= type_.bits:
-                    return self.constant(0)
-            if op in COMPARISONS and operands[0] == operands[1]:
-                return self.constant(int(op in ("eq", "le", "ge")))
+            floats = type_.kind in ("f", "bf") and op not in ("select", "slct.s32")  # a number may differ from itself
+            if floats or (op.startswith("slct.") and op != "slct.s32"):
+                return self.leaf(_result_bits(op, type_) if floats else type_.bits, op, type_, *operands)
             if op == "select" and operands[0] == operands[1]:
                 return operands[0]
+            known = _absorbed(op, type_, values, operands[:1] == operands[1:2])
+            if known is not None:
+                return self.constant(known)
         return self.made((op, type_), operands, op, type_, lambda *given: compute(op, type_, list(given)))
+
+
+def _absorbed(op: str, type_: Type, values: list[int | None], same: bool) -> int | None:
+    """The result of ``op`` where some of ``values`` make it the same whatever the others are, or its two first operands
+    are the ``same``; else None."""
+    if same and op in ("xor", "sub", *COMPARISONS):
+        return int(op in ("eq", "le", "ge"))
+    if op in ("and", "mul.lo", "mul.hi", "mul.wide") and 0 in values:
+        return 0
+    if op == "or" and (1 << type_.bits) - 1 in values:
+        return (1 << type_.bits) - 1
+    if op == "shl" or (op == "shr" and not type_.signed):
+        return 0 if (values[1] or 0) >= type_.bits else None
+    return None
 
 
 def _result_bits(op: str, type_: Type) -> int:
