@@ -319,7 +319,7 @@ def run_here(arguments: Sequence[str]) -> tuple[int, str, str]:
     with (
         patch("ptxmm.cli.tasks.events", here),
         patch("ptxmm.cli.separating.events", here),
-        patch("ptxmm.cli.workers.events", here),  # which lint loads when it needs it
+        patch("ptxmm.cli.lint.events", here),
         patch("sys.stdin", io.TextIOWrapper(io.BytesIO(b"asm volatile(\"bar.sync 0;\");"))),
         redirect_stdout(out),
         redirect_stderr(err),

@@ -128,8 +128,8 @@ def test_a_constant_is_no_unknown_value() -> None:
     assert result.execution is not None
     written = {
         access.value
-        for _, steps in result.execution.threads
-        for step in steps
+        for thread in result.execution.threads
+        for step in thread.steps
         for access in step.accesses
         if access.kind == "W"
     }

@@ -54,7 +54,7 @@ def _repairable(broken: str, fixed: str, cost: int) -> None:
     assert _never(broken) is False and _never(fixed) is True
     found = _judged(broken)
     assert found.holds is False
-    assert found.variants and found.variants[0].cost <= cost
+    assert found.repairs and found.repairs[0].cost <= cost
 
 
 UNKNOWN = """PTX unknown
@@ -72,7 +72,7 @@ def test_a_condition_on_an_unknown_value(condition: str) -> None:
 
 def test_scopes_with_an_unknown_value() -> None:
     found = _placed(UNKNOWN + "exists (P0:r0 == 5)\n")
-    assert found.rows[0].holds is False
+    assert found.placements[0].holds is False
     with pytest.raises(PtxmmError, match="a program with unknown values"):
         scopes(parse_one(UNKNOWN + "exists (P0:r0 == 5)\n"), model_named(MODEL), wanted=Property.robust)
 
@@ -222,7 +222,7 @@ def test_a_barrier_in_a_long_thread() -> None:
     fixed = text.replace("A}", "bar.sync 0;}").replace("B  ", "bar.sync 0;  ")
     assert _never(plain) is False and _never(fixed) is True
     found = _judged(plain)
-    assert found.variants or not found.listed
+    assert found.repairs or not found.listed
 
 
 def test_no_barrier_is_left() -> None:

@@ -249,7 +249,7 @@ def test_the_time_limit(ptxmm: Run) -> None:
     ran = ptxmm("check", "loop.litmus", "--unroll", "900", "--timeout", "0.05", "--json")
     (result,) = json.loads(ran.out)["results"]
     assert (ran.code, result["status"], result["holds"]) == (3, "timeout", None)
-    assert result["outcomes_complete"] is False
+    assert result["listed"] is False
 
 
 def test_an_unconfirmed_witness_is_told(ptxmm: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -454,7 +454,7 @@ def test_documents(ptxmm: Run, golden: Golden) -> None:
     assert [entry["differ"] for entry in results] == [False, False, False]
     ran = ptxmm("--models", "ptx-8.5", "sc", "--generate", "2", "--json")
     (entry,) = json.loads(ran.out)["results"]
-    assert (entry["analysis"], entry["separated"], entry["size"], entry["searched"]) == ("compare", True, 2, 1)
+    assert (entry["analysis"], entry["separated"], entry["size"], entry["searched"]) == ("separate", True, 2, 1)
     parse_one(entry["program"])
 
 

@@ -204,5 +204,5 @@ def test_check_compiles(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert (ended.value.code or 0, err) == (int(name in WRONG), "")
         results = json.loads(out)["results"]
         assert not any("nvcc was not found" in note["text"] for r in results for note in r["notes"])
-        answers.append([(r["condition"]["kind"], r["holds"], r["status"]) for r in results])
+        answers.append([(r["quantifier"], r["holds"], r["status"]) for r in results])
     assert answers[0] == answers[1]

@@ -30,8 +30,9 @@ from ptxmm.program.edit import edited
 from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import assignments
-from ptxmm.render.explain import document, text
+from ptxmm.render.explain import text
 from ptxmm.render.style import Style
+from tests.documents import entry
 from tests.random_programs import seeded
 from tests.reference import everything
 from tests.support import ROOT, ask, model_named, parse_one
@@ -85,8 +86,8 @@ def test_text(golden: Golden, name: str, model: str) -> None:
 
 
 def test_json(golden: Golden) -> None:
-    entry = document(explained("mp/MP+fence+relaxed-then-acq"))
-    golden("explain.json", json.dumps(entry, indent=2) + "\n")
+    found = entry("explain", replace(explained("mp/MP+fence+relaxed-then-acq"), seconds=0.0))
+    golden("explain.json", json.dumps(found, indent=2) + "\n")
 
 
 # ---- every forbidden test --------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ def agrees(path: Path) -> None:
             result = explain(test, model, misses=False, limits=Limits(deadline=time.monotonic() + 60))
             assert result.verdict in (("forbidden", "impossible") if verdict else ("allowed",))
             assert (result.verdict == "forbidden") is bool(result.groups)
-            json.dumps(document(result))
+            entry("explain", result)
 
 
 @pytest.mark.parametrize(
@@ -246,14 +247,14 @@ def test_a_miss_of_a_kernel_is_a_change_of_its_source() -> None:
     result = explain(test, model_named("ptx-8.5"), limits=Limits(deadline=time.monotonic() + 60))
     changes = [change for miss in result.misses for change in miss.changes]
     assert len(changes) == len(result.misses) == 4
-    assert {(change.name, (change.old or "").partition(" ")[0]) for change in changes} == {
+    assert {(change.thread, (change.old or "").partition(" ")[0]) for change in changes} == {
         ("P0-P1", "atom.acquire.gpu.global.cas.b32"), ("P0-P1", "st.release.gpu.global.u32"),
     }  # fmt: skip
 
 
 def allowed(test: Test, miss: Miss) -> bool:
     """Whether the changed test ends in the state, says the other engine."""
-    edits = {Site(c.thread, c.index): () if c.op is None else (c.op,) for c in miss.changes}
+    edits = {Site(c.number, c.index): () if c.op is None else (c.op,) for c in miss.changes}
     model, proposition = model_named("ptx-8.5"), question(test)
     changed = edited(test, edits)
     assert proposition is not None and changed.condition is not None
@@ -328,7 +329,7 @@ exists (P1:r0 == 1 /\\ P1:r1 == 0)
 """
     )
     result = explain(test, model_named("ptx-8.5"))
-    changes = {(change.name, change.new) for miss in result.misses for change in miss.changes}
+    changes = {(change.thread, change.new) for miss in result.misses for change in miss.changes}
     if isa == "8.6":
         assert {("P0", "fence.acquire.cta"), ("P1", "fence.release.cta")} <= changes
     else:
@@ -421,15 +422,15 @@ def test_values_that_are_never_there() -> None:
     result = explained("lb/LB+datas")
     assert result.verdict == "impossible"
     assert [(i.state, i.values, i.unwritten) for i in result.impossible] == [
-        ("P0:r0 == 1", (("P0:r0", (0,)),), 1),
-        ("P1:r1 == 1", (("P1:r1", (0,)),), 1),
+        ("P0:r0 == 1", {"P0:r0": (0,)}, 1),
+        ("P1:r1 == 1", {"P1:r1": (0,)}, 1),
     ]
 
 
 def test_a_filter_that_lets_nothing_through() -> None:
     source = CORR + "filter (P1:r0 == 5)\nexists (P1:r1 == 0)\n"
     result = explain(parse_one(source), model_named("ptx-8.5"))
-    assert [(i.state, i.values, i.filtered) for i in result.impossible] == [("P1:r0 == 5", (("P1:r0", (0, 1)),), True)]
+    assert [(i.state, i.values, i.filtered) for i in result.impossible] == [("P1:r0 == 5", {"P1:r0": (0, 1)}, True)]
     lines = lines_of(result)
     assert "no execution that the filter lets through ends so" in lines
     assert "reaches its end" not in lines
@@ -465,7 +466,8 @@ def test_an_axiom_about_a_set(axiom: str, expected: str) -> None:
     result = explain(test, parse_model(axiom, "mine.cat"), misses=False)
     lines = lines_of(result)
     assert expected in lines
-    ((found,),) = document(result)["groups"]
+    (group,) = entry("explain", result)["groups"]
+    (found,) = group["reasons"]
     assert found["member"]["instruction"]["thread"] == "P1"
 
 
@@ -501,10 +503,10 @@ def test_json_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path = tmp_path / "corr.litmus"
     path.write_text(CORR)
     code, out, _ = command(capsys, str(path), "--state", "P1:r0=1 P1:r1=0", "--json", "--no-misses")
-    entry = json.loads(out)["results"][0]
+    found = json.loads(out)["results"][0]
     assert code == 0
-    assert (entry["analysis"], entry["verdict"], entry["nearest_misses"]) == ("explain", "forbidden", None)
-    assert [e["relation"] for e in entry["groups"][0][0]["edges"]] == ["rf", "po", "fr"]
+    assert (found["analysis"], found["verdict"], found["searched"]) == ("explain", "forbidden", False)
+    assert [e["relation"] for e in found["groups"][0]["reasons"][0]["edges"]] == ["rf", "po", "fr"]
 
 
 def test_derivations_of_relations_by_name() -> None:

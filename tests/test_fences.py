@@ -142,7 +142,7 @@ def test_no_condition() -> None:
 def test_races() -> None:
     model = model_named(MODEL)
     racy = fences(parse_one(_mp(RELEASE, READ)), model, wanted=Property.races)
-    assert racy.holds is False and all(variant.engines for variant in racy.variants)
+    assert racy.holds is False and all(variant.engines for variant in racy.repairs)
     with pytest.raises(PtxmmError, match="says nothing about data races"):
         fences(parse_one(_mp(RELEASE, READ)), model_named("sc"), wanted=Property.races)
 
@@ -151,13 +151,13 @@ def test_robust() -> None:
     model = model_named(MODEL)
     assert fences(parse_one(_mp(RELEASE, ACQUIRE)), model, wanted=Property.robust).holds
     broken = fences(parse_one(_mp(RELEASE, READ)), model, wanted=Property.robust)
-    assert broken.holds is False and broken.variants
+    assert broken.holds is False and broken.repairs
     assert broken.bad is not None and broken.bad.registers == {"P1:r0": 1, "P1:r1": 0}
 
 
 def test_a_cost_decides_the_order() -> None:
     test, model = parse_one(_mp(PLAIN, READ)), model_named(MODEL)
-    first = fences(test, model, costs=Costs(acquire=50, release=50)).variants[0]
+    first = fences(test, model, costs=Costs(acquire=50, release=50)).repairs[0]
     assert any(change.new and change.new.startswith("fence") for change in first.changes)
 
 
@@ -268,7 +268,7 @@ def test_patched_text_reads_back(block: bool) -> None:
         program = everything.program(on)
         from ptxmm.analysis.strength.changes import changes
 
-        rewrites = [Rewrite(c.thread, c.index, c.kind == "insert", c.op) for c in changes(everything, on)]
+        rewrites = [Rewrite(c.number, c.index, c.kind == "insert", c.op) for c in changes(everything, on)]
         assert patched(test, rewrites, program) is not None
 
 
@@ -285,12 +285,12 @@ forall (P1:r0 == 1)
 def test_two_barriers_together() -> None:
     result = fences(parse_one(TWICE), model_named(MODEL))
     assert result.holds is False and result.listed
-    (repair,) = result.variants
+    (repair,) = result.repairs
     assert (repair.cost, repair.engines) == (2 * Costs().barrier_cta, ("z3", "enumerate"))
-    assert [(c.kind, c.thread, c.index) for c in repair.changes] == [
+    assert [(c.kind, c.number, c.index) for c in repair.changes] == [
         ("insert", 0, 1), ("insert", 0, 1), ("insert", 1, 0), ("insert", 1, 1)
     ]  # fmt: skip
-    rewrites = [Rewrite(c.thread, c.index, c.kind == "insert", c.op) for c in repair.changes]
+    rewrites = [Rewrite(c.number, c.index, c.kind == "insert", c.op) for c in repair.changes]
     assert patched(parse_one(TWICE), rewrites, repair.program) is not None
 
 
@@ -307,7 +307,7 @@ exists (P2:r0 == 1 /\\ P2:r1 == 0)
 def test_a_barrier_together_with_a_stronger_order() -> None:
     result = fences(parse_one(CHAIN), model_named(MODEL))
     assert result.holds is False and result.listed
-    first = result.variants[0]
+    first = result.repairs[0]
     assert first.cost == Costs().barrier_cta + Costs().release and first.engines == ("z3", "enumerate")
     assert [(c.kind, c.new) for c in first.changes] == [
         ("insert", "barrier.cta.sync 0"),
@@ -319,7 +319,7 @@ def test_a_barrier_together_with_a_stronger_order() -> None:
 def test_the_bound_of_the_search_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptxmm.analysis.fences.SETS", 0)
     result = fences(parse_one(TWICE), model_named(MODEL))
-    assert not result.variants and not result.listed and not result.more
+    assert not result.repairs and not result.listed and not result.more
     (note,) = result.notes
     assert note.kind == "bound" and f"of cost {2 * Costs().barrier_cta} or more" in note.text
 
@@ -352,13 +352,13 @@ exists ({2})
 def test_a_lane_arrives_as_the_others_of_its_warp() -> None:
     one = "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;"
     text = WARP.format("mbarrier.init.shared::cta.b64 [b], 1;\n" + one, one.replace("relaxed", "release"), "b == 5")
-    found = fences(parse_one(text), model_named("ptx-8.5"), wanted=Property.never, most=1).variants
-    assert [(c.name, c.new) for c in found[0].changes] == [("P0", "barrier.cluster.arrive.release.aligned")]
+    found = fences(parse_one(text), model_named("ptx-8.5"), wanted=Property.never, most=1).repairs
+    assert [(c.thread, c.new) for c in found[0].changes] == [("P0", "barrier.cluster.arrive.release.aligned")]
 
 
 def test_a_wait_is_added_in_all_lanes_of_a_warp() -> None:
     one = "tcgen05.st.sync.aligned.32x32b.x1.b32 [t], {3};\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {r1}, [t];"
     one += "\ntcgen05.wait::ld.sync.aligned;"
     text = re.sub(r"P2[^}]*}\n", "", WARP.format(one, one, "P0:r1 == 0"))
-    found = fences(parse_one(text), model_named("ptx-8.5"), wanted=Property.never, most=1).variants
-    assert [(c.name, c.new) for c in found[0].changes] == [(f"P{t}", "tcgen05.wait::st.sync.aligned") for t in (0, 1)]
+    found = fences(parse_one(text), model_named("ptx-8.5"), wanted=Property.never, most=1).repairs
+    assert [(c.thread, c.new) for c in found[0].changes] == [(f"P{t}", "tcgen05.wait::st.sync.aligned") for t in (0, 1)]

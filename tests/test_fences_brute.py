@@ -325,7 +325,7 @@ def _agree_on_repairs(seed: int) -> tuple[int, int]:
             assert repair.cost == last
             repairs.accept(repair)
             found.add((repair.chosen, repair.added))
-            again = [Rewrite(c.thread, c.index, c.kind == "insert", c.op) for c in repair.changes]
+            again = [Rewrite(c.number, c.index, c.kind == "insert", c.op) for c in repair.changes]
             assert patched(test, again, repair.program) is not None
     assert found == expected, test.text
     return len(found), sum(bool(chosen and (len(chosen) > 1 or added)) for chosen, added in found)

@@ -99,17 +99,17 @@ def test_repair_of_a_bug(name: str) -> None:
         assert result.holds
         return
     if name in UNREPAIRED:
-        assert not result.holds and not result.variants
+        assert not result.holds and not result.repairs
         return
-    assert (result.holds is False or result.status == "undefined") and result.variants
-    assert all(variant.engines == ("z3", "enumerate") for variant in result.variants)
+    assert (result.holds is False or result.status == "undefined") and result.repairs
+    assert all(variant.engines == ("z3", "enumerate") for variant in result.repairs)
     if name not in LONG and (BUGS / f"{name}-fixed.litmus").exists():
         _some_at_most_as_strong_as_the_fix(name, result)
 
 
 def test_both_lanes_of_a_warp_arrive_in_another_order() -> None:
-    found = _judged("triton-init-fence-from-other-thread-buggy", 3).variants
-    changes = [[(c.name, c.old, c.new) for c in variant.changes] for variant in found]
+    found = _judged("triton-init-fence-from-other-thread-buggy", 3).repairs
+    changes = [[(c.thread, c.old, c.new) for c in variant.changes] for variant in found]
     old, new = "barrier.cluster.arrive.relaxed.aligned", "barrier.cluster.arrive.release.aligned"
     assert changes[:2] == [
         [("P0", None, "fence.mbarrier_init.release.cluster")],
@@ -127,7 +127,7 @@ def _some_at_most_as_strong_as_the_fix(name: str, result: FencesResult) -> None:
     buggy, fixed = _test(f"{name}-buggy"), _test(f"{name}-fixed")
     everything = superposition(buggy, model_named("ptx-8.5").coverage, stronger=True)
     real = _switches(everything, fixed) if len(fixed.threads) == len(buggy.threads) else None
-    programs = [variant.program for variant in result.variants]
+    programs = [variant.program for variant in result.repairs]
     if real is None:
         # The fix is more than a stronger form of what is there: it is found itself, or listed.
         found = any([list(map(_bare, t.body)) for t in p.threads] == [list(map(_bare, t.body)) for t in fixed.threads]

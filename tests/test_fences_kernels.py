@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ptxmm.analysis.fences import FencesResult, Variant, fences
+from ptxmm.analysis.fences import FencesResult, Repair, fences
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.property import judge, requirement
 from ptxmm.analysis.scopes import scopes
@@ -102,7 +102,7 @@ def changed(text: str, changes: tuple[Change, ...]) -> str | None:
         row = rows[change.line - 1]
         match change.kind:
             case "insert":
-                if change.index == len(read(text).threads[change.thread].body):
+                if change.index == len(read(text).threads[change.number].body):
                     return None
                 rows.insert(change.line - 1 + change.after, f"  {change.new};")
             case "remove":
@@ -141,9 +141,9 @@ def test_a_missing_fence_is_added_for_all_threads() -> None:
     text = source(STORE_BUFFERING.replace("fence.sc.gpu;\n", ""), NEVER)
     result = judged(text)
     assert result.holds is False
-    added = [[(c.kind, c.name, c.new) for c in variant.changes] for variant in result.variants]
+    added = [[(c.kind, c.thread, c.new) for c in variant.changes] for variant in result.repairs]
     assert [("insert", "P0-P1", "fence.sc.gpu")] in added
-    for variant in result.variants:
+    for variant in result.repairs:
         edited = changed(text, variant.changes)
         assert edited is not None and holds(edited)
 
@@ -226,8 +226,8 @@ def test_rounds_that_a_compiler_has_unrolled_change_together(tmp_path: Path, mon
     (tmp_path / "flags.ptx").write_text(FLAGS)
     (test,) = parse_cuda(UNROLLED + "  // a line of the source\n" * 30, str(tmp_path / "flags.cu"))
     result = fences(test, model_named(MODEL))
-    assert result.holds is False and result.variants[0].cost == 4
-    made = [(change.line, change.new) for change in result.variants[0].changes]
+    assert result.holds is False and result.repairs[0].cost == 4
+    made = [(change.line, change.new) for change in result.repairs[0].changes]
     assert made == [(21, "st.release.sys.u32 [%rd2], 1"), (24, "ld.acquire.sys.u32 %r2, [%rd2]")]
 
 
@@ -252,9 +252,9 @@ st.u32 [%rd7], %r9;
 def test_a_barrier_may_be_missing_after_an_access() -> None:
     """One thread goes on to a store, the other to a barrier of both: only after the load can it be said where."""
     text = source(SUM, 'condition = "forall (out[0] == 3 /\\\\ out[1] == 3)"', TWO_WARPS)
-    (repair,) = judged(text, most=1).variants
+    (repair,) = judged(text, most=1).repairs
     (change,) = repair.changes
-    assert (change.name, change.new, change.after) == ("P0-P1", "barrier.cta.sync 1", True)
+    assert (change.thread, change.new, change.after) == ("P0-P1", "barrier.cta.sync 1", True)
     assert change.line == text.split("\n").index("  ld.shared.u32 %r6, [s];") + 1
     edited = changed(text, repair.changes)
     assert edited is not None and holds(edited)
@@ -304,8 +304,8 @@ def test_a_missing_barrier_is_added_in_the_source() -> None:
     text = source(EXCHANGE, BOTH + '\n// ptxmm: races = "none"', TWO_WARPS)
     result = judged(text, most=1)
     assert result.required.endswith("and no data race") and result.holds is False
-    (repair,) = result.variants
-    assert [(c.kind, c.name, c.new) for c in repair.changes] == [("insert", "P0-P1", "barrier.cta.sync 0")]
+    (repair,) = result.repairs
+    assert [(c.kind, c.thread, c.new) for c in repair.changes] == [("insert", "P0-P1", "barrier.cta.sync 0")]
     edited = changed(text, repair.changes)
     assert edited is not None and holds(edited)
 
@@ -329,8 +329,8 @@ END:
 
 def test_who_does_not_come_to_the_barrier_has_it_at_its_end() -> None:
     result = judged(source(UNEVEN, 'condition = "forall (out[0] == 1)"', TWO_WARPS), most=1)
-    (repair,) = result.variants
-    assert [(c.name, c.new, c.index) for c in repair.changes] == [
+    (repair,) = result.repairs
+    assert [(c.thread, c.new, c.index) for c in repair.changes] == [
         ("P0", "barrier.cta.sync 0", 1), ("P1", "barrier.cta.sync 0", 1)
     ]  # fmt: skip
 
@@ -348,8 +348,8 @@ def test_a_missing_wait_is_added_in_the_source() -> None:
     text = text.replace("count = 4 }", "count = 4, init = [7, 7, 7, 7] }")
     result = judged(text, most=1)
     assert result.holds is False
-    (repair,) = result.variants
-    assert [(c.kind, c.name, c.new) for c in repair.changes] == [("insert", "P0-P1", "cp.async.wait_group 0")]
+    (repair,) = result.repairs
+    assert [(c.kind, c.thread, c.new) for c in repair.changes] == [("insert", "P0-P1", "cp.async.wait_group 0")]
     edited = changed(text, repair.changes)
     assert edited is not None and holds(edited)
 
@@ -358,7 +358,7 @@ def test_a_wait_that_waits_for_more_says_for_what() -> None:
     body = COPY.replace("ld.shared", "cp.async.wait_group 1;\nld.shared", 1)
     text = source(body, 'condition = "forall (out[0] == 7 /\\\\ out[1] == 7)"')
     text = text.replace("count = 4 }", "count = 4, init = [7, 7, 7, 7] }")
-    made = [variant.changes for variant in judged(text, most=3).variants]
+    made = [variant.changes for variant in judged(text, most=3).repairs]
     assert ["cp.async.wait_group 0"] in [[c.new for c in changes if c.kind == "replace"] for changes in made]
     for changes in made:
         edited = changed(text, changes)
@@ -459,7 +459,7 @@ def brute(test: Test, model: Model, stronger: bool) -> tuple[set[frozenset[Switc
     return found, set(known)
 
 
-def _variants_hold(text: str, variants: tuple[Variant, ...]) -> int:
+def _variants_hold(text: str, variants: tuple[Repair, ...]) -> int:
     """How many of the changed programs were read from their changed source and have the property."""
     count = 0
     for variant in variants:
@@ -485,7 +485,7 @@ def _sweep(seeds: range, stronger: bool) -> tuple[int, int]:
         kernels += 1
         result = fences(read(text), model, most=5)
         assert result.holds is not stronger
-        sources += _variants_hold(text, result.variants)
+        sources += _variants_hold(text, result.repairs)
     return kernels, sources
 
 

@@ -122,7 +122,7 @@ def together(handed: int, programs: int, tally: Tally) -> None:
         if not meaningful(test):
             continue
         judged = fences(test, model, wanted=Property.never, limits=limits)
-        assert judged.holds and all(meaningful(variant.program) for variant in judged.variants), source
+        assert judged.holds and all(meaningful(variant.program) for variant in judged.repairs), source
         found = {item.line: item for item in judged.items}
         for structural in removals(test):
             sites = set(structural.edits)

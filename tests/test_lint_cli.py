@@ -39,7 +39,7 @@ def lint(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 
 def rules(out: str) -> list[str]:
-    return [f["rule"] for file in json.loads(out)["files"] for f in file["findings"]]
+    return [f["rule"]["id"] for file in json.loads(out)["results"] for f in file.get("findings", ())]
 
 
 def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,8 +106,10 @@ def test_a_file_that_takes_too_long_or_too_much(
         (tmp_path / name).write_text(WRONG)
     code, out, err = lint(capsys, ".", "--timeout", "0.3", "--output-format", "json", *options)
     document = json.loads(out)
-    assert code == 1 and [file["file"] for file in document["files"]] == ["a.cu", "z.cu"]
-    assert [error["file"] for error in document["errors"]] == ["large.cu", "slow.cu"]
+    assert code == 1
+    assert [(entry["analysis"], entry["file"]) for entry in document["results"]] == [
+        ("lint", "a.cu"), ("lint", "z.cu"), ("error", "large.cu"), ("error", "slow.cu")
+    ]  # fmt: skip
     assert "slow.cu: error: the time limit of 0.3 s ended the check of this file\n  hint: --timeout takes" in err
     assert "large.cu: error: " in err and "memory" in err
     assert lint(capsys, "slow.cu", "--timeout", "0.3", *options)[0] == 3
@@ -281,13 +283,18 @@ def test_sarif_of_files_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.cu").write_text(WRONG)
     document = json.loads(lint(capsys, "a.cu", "missing.cu", "--output-format", "json")[1])
-    assert document["schema"] == "ptxmm-lint/1"
+    assert document["schema"] == "ptxmm/2"
     message = "the file can't be read: No such file or directory"
-    assert document["errors"] == [{"file": "missing.cu", "message": message, "hint": None}]
-    (file,) = document["files"]
+    file, missing = document["results"]
+    assert (missing["file"], missing["error"]["message"], missing["error"]["hint"]) == ("missing.cu", message, None)
     assert (file["file"], file["statements"], file["suppressed"]) == ("a.cu", 1, 0)
     first = file["findings"][0]
-    assert (first["rule"], first["severity"], first["line"], first["column"]) == ("PTX101", "warning", 3, 3)
+    assert (first["rule"]["id"], first["rule"]["severity"], first["line"], first["column"]) == (
+        "PTX101",
+        "warning",
+        3,
+        3,
+    )
     start = first["edits"][0]["start"]
     assert WRONG[start - 3 : start] == "asm"
 

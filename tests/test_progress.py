@@ -22,9 +22,10 @@ from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse, read
 from ptxmm.program.test import Test
-from ptxmm.render.progress import document, text
+from ptxmm.render.progress import text
 from ptxmm.render.style import Style
 from tests import test_barrier_programs
+from tests.documents import entry
 from tests.reference_progress import as_litmus, hangs, random_program
 from tests.support import CORPORA, ROOT, model_named, parse_one, run
 
@@ -529,10 +530,10 @@ def test_text(name: str, golden: Golden) -> None:
 def test_document() -> None:
     wait, store = spin("relaxed.gpu", "x"), "st.relaxed.gpu.global.u32 [x], 1;"
     result = found(program(f"cta 0: {wait}", f"cta 1: {store}"), fairness="obe")
-    entry = json.loads(json.dumps(document(result)))
-    assert (entry["verdict"], entry["fairness"], entry["visibility"]) == ("may hang", "obe", "strong")
-    one, two = entry["threads"]
+    found_ = entry("progress", result)
+    assert (found_["verdict"], found_["fairness"], found_["visibility"]) == ("may hang", "obe", "strong")
+    one, two = found_["threads"]
     assert (one["state"], two["state"], one["seen"][0]["location"]) == ("spins", "stops", "x")
-    assert one["loop"] == {"first_line": 3, "last_line": 3}
+    assert one["lines"] == [3, 3]
     (reason,) = one["seen"][0]["reasons"]
     assert reason == "P1:4: st.relaxed.gpu.global.u32 [x], 1 is not executed: P1 is left out of the schedule"

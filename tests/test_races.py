@@ -18,9 +18,10 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats import read
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Atomic, Branch, Load, Store
-from ptxmm.render.races import document, text
+from ptxmm.render.races import text
 from ptxmm.render.style import Style
 from tests import random_programs, reference, reference_axioms
+from tests.documents import entry
 from tests.reference_dependencies import TooSlow
 from tests.reference_expressions import Impossible
 from tests.reference_frame import Frame
@@ -254,7 +255,7 @@ def test_unknown_initial_values() -> None:
     result = found(test)
     (race,) = result.races
     assert race.first.text == "@p st.global.u32 [x], 1"
-    assert race.execution.threads[0][1][0].accesses[0].value == 5
+    assert race.execution.threads[0].steps[0].accesses[0].value == 5
 
 
 def test_mixed_sizes_are_undefined() -> None:
@@ -314,7 +315,7 @@ def agrees(path: Path) -> None:
         assert bool(result.races) == ("data-race" in flags)
         assert any(race.mixed for race in result.races) == ("mixed-size-race" in flags)
         assert all(race.fails for race in result.races)
-        assert document(result)
+        assert entry("races", result)
         assert text(result, Style(False))
 
 

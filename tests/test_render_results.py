@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import get_args
 
+import pytest
+from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
-from ptxmm.analysis.result import Failure, Note, Outcome, Result, Status
+from ptxmm.analysis.result import Error, Failure, Note, Outcome, Result, Status
 from ptxmm.analysis.words import Conclusion, Exit
-from ptxmm.render import RENDERERS, renderer
+from ptxmm.render import RENDERERS, renderer, schema
 from ptxmm.render.document import document
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import note_lines, summary, table, verdict_line
+from tests.conftest import GOLDEN
 from tests.support import ROOT
 
 PLAIN, COLOUR = Style(False), Style(True)
@@ -74,7 +78,8 @@ EMPTY = replace(
     outcomes=(),
     notes=(),
 )
-FAILURE = Failure("bad.litmus", "syntax", "no good", "bad.litmus:3:7: error: no good", None, None, 3, 7, "do better")
+ERROR = Error("syntax", "no good", 3, 7, "do better")
+FAILURE = Failure("bad.litmus", None, None, ERROR, (), "bad.litmus:3:7: error: no good")
 ALL = (RESULT, SHORT, UNCONDITIONAL, EMPTY, FAILURE)
 
 
@@ -82,12 +87,11 @@ def test_document(golden: Callable[[str, str], None]) -> None:
     text = document(ALL)
     golden("document.json", text + "\n")
     parsed = json.loads(text)
-    assert parsed["schema"] == "ptxmm/1"
+    assert parsed["schema"] == "ptxmm/2"
     assert list(parsed["results"][0]) == [
-        "file", "test", "model", "engine", "condition", "holds", "observation", "status", "flags", "expected",
-        "conclusion", "outcomes", "notes", "seconds",
+        "analysis", *Result.__struct_fields__,
     ]  # fmt: skip
-    assert parsed["results"][1]["outcomes_complete"] is False
+    assert parsed["results"][1]["listed"] is False
 
 
 def test_tables(golden: Callable[[str, str], None]) -> None:
@@ -133,3 +137,20 @@ def test_the_documents_say_what_words_and_codes_mean() -> None:
 def test_every_renderer_is_there() -> None:
     for name, kinds in RENDERERS.items():
         assert all(callable(renderer(kind, name)) for kind in kinds)
+
+
+def test_the_schema_is_that_of_the_types() -> None:
+    """``python -m ptxmm.render.schema > docs/schema.json`` writes it anew."""
+    assert (ROOT / "docs" / "schema.json").read_text(encoding="utf-8") == schema.text()
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.json")), ids=lambda path: path.name)
+def test_documents_are_as_the_schema_says(path: Path) -> None:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if "schema" not in document:  # one entry
+        document = {"schema": "ptxmm/2", "results": [document]}
+    validator = Draft202012Validator(json.loads(schema.text()))
+    assert [error.message for error in validator.iter_errors(document)] == []
+    for entry in document["results"]:
+        del entry["file"]
+    assert list(validator.iter_errors(document))

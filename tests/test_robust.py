@@ -56,7 +56,7 @@ def test_store_buffering() -> None:
     assert extra.outcome.registers == {"P0:r0": 0, "P1:r1": 0}
     assert extra.outcome.memory == {"x": 1, "y": 1}
     assert extra.execution is not None
-    reads = [a for _, steps in extra.execution.threads for s in steps for a in s.accesses if a.kind == "R"]
+    reads = [a for t in extra.execution.threads for s in t.steps for a in s.accesses if a.kind == "R"]
     assert [(a.value, a.sources) for a in reads] == [(0, ("initial",)), (0, ("initial",))]
 
 

@@ -47,7 +47,7 @@ def bundled(name: str) -> Test:
 
 def table(result: ScopesResult) -> dict[str, bool | str | None]:
     """For each placement whether the property holds, or why there is none."""
-    return {row.placement: row.impossible or row.holds for row in result.rows}
+    return {row.placement: row.impossible or row.holds for row in result.placements}
 
 
 MP = """PTX MP
@@ -212,7 +212,7 @@ def test_each_cta_of_a_gpu_is_the_placement_of_most_tests() -> None:
             if not (apart and lone and len(places) > 1 and test.condition) or test.default_model != MODEL:
                 continue
             try:
-                rows = {row.placement: row for row in found(test).rows}
+                rows = {row.placement: row for row in found(test).placements}
             except PtxmmError:
                 continue
             if rows["gpu"].impossible is None:
@@ -292,7 +292,7 @@ def test_races_as_the_property() -> None:
     result = found(bundled("locks/dekker-fence.sc"), Property.races)
     answers = table(result)
     assert (answers["gpu"], answers["sys"]) == (True, False)
-    assert result.wanted == "no data race" or "race" in result.wanted
+    assert result.required == "no data race" or "race" in result.required
 
 
 def test_golden(golden: Golden) -> None:
@@ -321,7 +321,7 @@ E:
 """
     )
     result = scopes(test, model_named("ptx-8.5"), wanted=Property.races)
-    assert result.rows[0].holds is False
+    assert result.placements[0].holds is False
     assert not result.narrowings
 
 

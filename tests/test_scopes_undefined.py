@@ -102,7 +102,7 @@ def compare(use: str, seeds: Iterable[int], tally: Tally) -> None:
                 assert meaningful(changed) == wide, text(seed, use)
             narrowed += item.alone != item.given
             kept += item.alone == item.given
-        for variant in fences(test, model, wanted=Property.never, limits=limits).variants if weaker < 2 else ():
+        for variant in fences(test, model, wanted=Property.never, limits=limits).repairs if weaker < 2 else ():
             assert meaningful(variant.program), text(seed, use)
             weaker += bool(variant.changes)
     tally.notes.append(f"{use}: {narrowed} scopes narrower, {kept} kept, {weaker} weaker, {undefined} undefined")

@@ -117,7 +117,7 @@ def test_a_command_that_is_told_to_end(
         else:
             assert found.code in (128 + number, -number), (moment, found.code, found.err)
             assert found.err in (words, "")
-            assert not found.out or found.out.startswith('{\n  "schema": "ptxmm/1"')  # what it was printing is cut
+            assert not found.out or found.out.startswith('{\n  "schema": "ptxmm/2"')  # what it was printing is cut
 
 
 @both

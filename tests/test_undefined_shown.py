@@ -60,7 +60,7 @@ def test_instruction_section_and_execution(text: str, told: str, shown: str, eng
     (note,) = [note.text for note in result.notes if note.kind == "undefined"]
     assert note.startswith(told) and shown in note
     assert result.execution is not None
-    steps = {str(step.instruction) for _, made in result.execution.threads for step in made}
+    steps = {str(step.instruction) for thread in result.execution.threads for step in thread.steps}
     place = told.split()[0] if "line" in told else told.split()[1].partition(":")[0]
     assert any(step.startswith(place) for step in steps)
 

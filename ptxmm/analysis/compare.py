@@ -9,12 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
-from ptxmm.analysis.execution import Execution, execution
+from ptxmm.analysis.execution import execution
 from ptxmm.analysis.explain.chains import Reason, reason
 from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.reasons import Found, Search, applies, reasons
 from ptxmm.analysis.observe import memory_name, observed, outcome, register_name
-from ptxmm.analysis.result import Note, Observation, Outcome, Status, told
+from ptxmm.analysis.result import Execution, Note, Observation, Outcome, Status, told
 from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
 from ptxmm.cat import Model, index, specification
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
@@ -66,7 +66,7 @@ class Side(Struct, frozen=True):
     only: tuple[Difference, ...]
 
 
-class CompareResult(Struct, frozen=True):
+class CompareResult(Struct, frozen=True, tag_field="analysis", tag="compare"):
     """The comparison of ``first`` with ``second``: of two models on one test (``versions`` is false), or of an old and
     a new version of a program under ``model``. ``differ``: they have different final states, or only one of them may
     wait for ever or has no meaning; None where a longer search could tell, or neither has a meaning. ``compared`` is

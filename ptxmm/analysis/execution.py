@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.analysis.instruction import instruction
+from ptxmm.analysis.result import Access, CoherentWrites, Execution, OrderedFences, Step, ThreadSteps
 from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
 from ptxmm.events.explicit.relations.execution import Layout
@@ -16,34 +15,6 @@ from ptxmm.program.unspecified.unknown import unknown_bytes
 
 INITIAL = "initial"
 """What stands for the instruction of an initial write."""
-
-
-class Access(Struct, frozen=True):
-    """What one event of an instruction reads or writes. ``value``: an integer, an address as ``&x+4``, or a
-    floating-point number.
-    ``sources``: of a read, the instructions whose writes it takes bytes from."""
-
-    kind: str
-    location: str
-    value: int | str
-    sources: tuple[str, ...] = ()
-
-
-class Step(Struct, frozen=True):
-    """One execution of an instruction; ``round`` counts how often its thread went back to it before."""
-
-    instruction: Instruction
-    round: int
-    accesses: tuple[Access, ...]
-
-
-class Execution(Struct, frozen=True):
-    """The threads of an execution, each step in program order; chains of writes in coherence order, by location, and
-    of fences in Fence-SC order, as pairs of neighbours."""
-
-    threads: tuple[tuple[str, tuple[Step, ...]], ...]
-    coherence: tuple[tuple[str, str, str], ...]
-    fences: tuple[tuple[str, str], ...]
 
 
 def place(test: Test, layout: Layout, number: int) -> str:
@@ -84,7 +55,7 @@ def execution(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
         if number in rebuilt.meeting.waiting:  # what it waits at, or misuses
             steps.setdefault(rebuilt.traces[number].steps[rebuilt.meeting.reached[number] - 1].id.instance, [])
         made = tuple(Step(instruction(test, number, i.instruction), i.round, tuple(a)) for i, a in steps.items())
-        threads.append((thread.name, made))
+        threads.append(ThreadSteps(thread.name, made))
     return Execution(tuple(threads), tuple(_coherence(test, rebuilt)), tuple(_fences(test, rebuilt)))
 
 
@@ -120,24 +91,24 @@ def shown(test: Test, value: int, cell: tuple[str, int, int]) -> int | str:
     return f"&{found[0].key}+{found[1]}" if found[1] else f"&{found[0].key}"
 
 
-def _coherence(test: Test, rebuilt: Rebuilt) -> list[tuple[str, str, str]]:
+def _coherence(test: Test, rebuilt: Rebuilt) -> list[CoherentWrites]:
     """Neighbours in coherence order among the writes of threads to each cell."""
     layout = rebuilt.layout
     co = rebuilt.co
     pairs = set(layout.algebra.pairs(co))
-    found: dict[tuple[str, str, str], None] = {}
+    found: dict[CoherentWrites, None] = {}
     for cell, writes in layout.writes.items():
         own = [w for w in writes if w < layout.initial_first]
         for a in own:
             for b in own:
                 if (a, b) in pairs and not any((a, c) in pairs and (c, b) in pairs for c in own):
-                    found[location(test, *cell), place(test, layout, a), place(test, layout, b)] = None
+                    found[CoherentWrites(location(test, *cell), place(test, layout, a), place(test, layout, b))] = None
     return list(found)
 
 
-def _fences(test: Test, rebuilt: Rebuilt) -> list[tuple[str, str]]:
+def _fences(test: Test, rebuilt: Rebuilt) -> list[OrderedFences]:
     layout = rebuilt.layout
     fsc = set(layout.algebra.pairs(rebuilt.base("fsc") or 0))
     members = {e for pair in fsc for e in pair}
     near = [(a, b) for a, b in sorted(fsc) if not any((a, c) in fsc and (c, b) in fsc for c in members)]
-    return [(place(test, layout, a), place(test, layout, b)) for a, b in near]
+    return [OrderedFences(place(test, layout, a), place(test, layout, b)) for a, b in near]

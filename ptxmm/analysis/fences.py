@@ -73,7 +73,7 @@ class Item(Struct, frozen=True):
     why: str
 
 
-class Variant(Struct, frozen=True):
+class Repair(Struct, frozen=True):
     """A changed program that meets the property and that no smaller change of its kind makes meet it.
 
     ``cost``: of the steps added (a repair) or kept (a reduction). ``engines``: those that confirm ``program``, the
@@ -91,8 +91,8 @@ class Variant(Struct, frozen=True):
 class FencesResult(Struct, frozen=True):
     """``holds``: whether the program as written meets what is ``required``; None: not known, or it has no meaning.
 
-    If it does, ``items`` judges each instruction that orders alone, and ``variants`` are all smallest programs; if
-    not, ``variants`` are the smallest repairs. ``listed``: there are no others; ``more``: others were found, or the
+    If it does, ``items`` judges each instruction that orders alone, and ``repairs`` are all smallest programs; if
+    not, ``repairs`` are the smallest repairs. ``listed``: there are no others; ``more``: others were found, or the
     search ended, since so many were asked for. ``bad``: a final state that must not be. ``source`` is the test.
     """
 
@@ -105,7 +105,7 @@ class FencesResult(Struct, frozen=True):
     status: Status
     bad: Outcome | None
     items: tuple[Item, ...]
-    variants: tuple[Variant, ...]
+    repairs: tuple[Repair, ...]
     listed: bool
     more: bool
     notes: tuple[Note, ...]
@@ -154,7 +154,7 @@ def fences(
         told(search.status, search.holds is not None),
         search.bad,
         tuple(item for _, item in sorted(search.items, key=lambda entry: (entry[0], entry[1].line))),
-        tuple(search.variants),
+        tuple(search.repairs),
         search.listed and not search.partial,
         not search.listed,
         tuple(search.notes),
@@ -171,7 +171,7 @@ class _Search:
         self.bad: Outcome | None = None
         self.items: list[tuple[int, Item]] = []  # each with its first thread
         self.together = units(test)
-        self.variants: list[Variant] = []
+        self.repairs: list[Repair] = []
         self.listed = True
         self.partial = False
         self.hangs = False
@@ -293,14 +293,14 @@ class _Search:
                 repairs.accept(found)
         if repairs.missed is not None:
             self._bound("repairs by several barriers, waits and moves", repairs.missed)
-        added = [change.op for variant in self.variants for change in variant.changes if change.old is None]
+        added = [change.op for repair in self.repairs for change in repair.changes if change.old is None]
         if self.test.claims is not None and any(isinstance(op, Barrier | WarpBarrier | ClusterBarrier) for op in added):
             self.notes.append(Note("barrier", _EVERYONE))
         if left_out(self.test):
             self.partial = True
             self.notes.append(Note("repair", "the threads are too long for all barriers and waits to be tried"))
         self._order()
-        if not self.variants and self.listed and not self.partial:
+        if not self.repairs and self.listed and not self.partial:
             text = "no order, scope, fence, barrier or wait that can be added is enough"
             self.notes.append(Note("repair", text))
 
@@ -312,7 +312,7 @@ class _Search:
     def _enough(self, cost: int) -> bool:
         """Whether a variant of this cost is beyond those that are listed; of equal ones all are found, to choose the
         same in every run."""
-        cheaper = [variant for variant in self.variants if variant.cost < cost]
+        cheaper = [repair for repair in self.repairs if repair.cost < cost]
         if self.most is None or len(cheaper) < self.most:
             return False
         self.listed = False
@@ -321,13 +321,13 @@ class _Search:
     def _order(self) -> None:
         """List the cheapest first, those that prevent what is wanted last."""
 
-        def key(variant: Variant) -> tuple[bool, int, int, list[tuple[int, int, str]]]:
-            places = [(c.thread, c.index, c.new or "") for c in variant.changes]
-            return not variant.keeps, variant.cost, len(variant.changes), places
+        def key(repair: Repair) -> tuple[bool, int, int, list[tuple[int, int, str]]]:
+            places = [(c.number, c.index, c.new or "") for c in repair.changes]
+            return not repair.keeps, repair.cost, len(repair.changes), places
 
-        self.variants.sort(key=key)
-        if self.most is not None and len(self.variants) > self.most:
-            del self.variants[self.most :]
+        self.repairs.sort(key=key)
+        if self.most is not None and len(self.repairs) > self.most:
+            del self.repairs[self.most :]
             self.listed = False
 
     def _reached(self, test: Test, required: Requirement) -> frozenset[tuple[int, ...]] | None:
@@ -378,7 +378,7 @@ class _Search:
                 self.status = "bounded"
         after = None if before is None else self._reached(program, required)
         keeps = before is None or after is None or before <= after
-        self.variants.append(Variant(found, cost, tuple(engines), program, keeps))
+        self.repairs.append(Repair(found, cost, tuple(engines), program, keeps))
         return True
 
     def _bug(self) -> PtxmmError:

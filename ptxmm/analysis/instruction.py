@@ -4,28 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import Struct
-
+from ptxmm.analysis.result import Instruction
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Op
-
-
-class Instruction(Struct, frozen=True):
-    """An instruction of a test: ``index`` in the body of ``thread``; ``line`` and ``column`` are 1-based."""
-
-    thread: str
-    index: int
-    line: int
-    column: int
-    text: str
-
-    @property
-    def place(self) -> str:
-        """``P1:12``."""
-        return f"{self.thread}:{self.line}"
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.text}"
 
 
 def written(op: Op) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
-from ptxmm.analysis.execution import Execution, execution
+from ptxmm.analysis.execution import execution
 from ptxmm.analysis.expectation import Expectation, conclude
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
 from ptxmm.analysis.readings import basis
-from ptxmm.analysis.result import Note, Result, told
+from ptxmm.analysis.result import Execution, Note, Result, told
 from ptxmm.analysis.search import FinalStates, bug, engine_named, final_states, rebuild
 from ptxmm.analysis.verdict import Verdict, decide
 from ptxmm.cat import Model

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from ptxmm.analysis.compatibility import check_compatible
-from ptxmm.analysis.execution import Execution, execution, location
-from ptxmm.analysis.instruction import Instruction, bound_reached, instruction
-from ptxmm.analysis.result import Note, Status, told
+from ptxmm.analysis.execution import execution, location
+from ptxmm.analysis.instruction import bound_reached, instruction
+from ptxmm.analysis.result import Execution, Instruction, Note, Status, told
 from ptxmm.analysis.search import bug, engine_named
 from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model, index, load
@@ -61,7 +61,7 @@ class Race(Struct, frozen=True):
     execution: Execution
 
 
-class RacesResult(Struct, frozen=True):
+class RacesResult(Struct, frozen=True, tag_field="analysis", tag="races"):
     """The races of one test under one model.
 
     ``races``: all racy pairs of instructions iff ``listed``. ``race_free``: there is none; None where that is not

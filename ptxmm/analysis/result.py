@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from ptxmm.analysis.words import Conclusion
-
-if TYPE_CHECKING:
-    from ptxmm.analysis.execution import Execution
 
 Observation = Literal["never", "sometimes", "always"]
 Status = Literal["complete", "bounded", "timeout", "undefined", "inconclusive"]
@@ -20,10 +17,10 @@ class Unknown(Struct, frozen=True):
     """A value that memory without an initial value holds: ``s``, ``s+1`` for bytes further on in s, or hexadecimal
     digits with ``??`` for each byte that is unknown."""
 
-    name: str
+    unknown: str
 
     def __str__(self) -> str:
-        return self.name if self.name.startswith("0x") else f"?{self.name}"
+        return self.unknown if self.unknown.startswith("0x") else f"?{self.unknown}"
 
 
 Value = int | str | Unknown
@@ -47,7 +44,74 @@ class Outcome(Struct, frozen=True):
     satisfies: bool | None
 
 
-class Result(Struct, frozen=True):
+class Instruction(Struct, frozen=True):
+    """An instruction of a test: ``index`` in the body of ``thread``; ``line`` and ``column`` are 1-based."""
+
+    thread: str
+    index: int
+    line: int
+    column: int
+    text: str
+
+    @property
+    def place(self) -> str:
+        """``P1:12``."""
+        return f"{self.thread}:{self.line}"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+class Access(Struct, frozen=True):
+    """What one event of an instruction reads or writes. ``value``: an integer, an address as ``&x+4``, or a
+    floating-point number.
+    ``sources``: of a read, the instructions whose writes it takes bytes from."""
+
+    kind: str
+    location: str
+    value: int | str
+    sources: tuple[str, ...] = ()
+
+
+class Step(Struct, frozen=True):
+    """One execution of an instruction; ``round`` counts how often its thread went back to it before."""
+
+    instruction: Instruction
+    round: int
+    accesses: tuple[Access, ...]
+
+
+class ThreadSteps(Struct, frozen=True):
+    """What a thread executes, in program order."""
+
+    thread: str
+    steps: tuple[Step, ...]
+
+
+class CoherentWrites(Struct, frozen=True):
+    """Two writes to a location that are neighbours in coherence order."""
+
+    location: str
+    first: str
+    second: str
+
+
+class OrderedFences(Struct, frozen=True):
+    """Two fences that are neighbours in Fence-SC order."""
+
+    first: str
+    second: str
+
+
+class Execution(Struct, frozen=True):
+    """The threads of an execution, and the orders among their writes and fences."""
+
+    threads: tuple[ThreadSteps, ...]
+    coherence: tuple[CoherentWrites, ...] = ()
+    fence_sc: tuple[OrderedFences, ...] = ()
+
+
+class Result(Struct, frozen=True, tag_field="analysis", tag="check"):
     """The verdict on one test under one model.
 
     ``quantifier`` and ``condition`` are the kind and the text of the test's condition. ``holds`` (the quantified
@@ -84,29 +148,34 @@ class Result(Struct, frozen=True):
         return self.conclusion.finding
 
 
-class Failure(Struct, frozen=True):
-    """What gave no result: a file, or one test under one model. ``text`` is the whole message with place and caret, and
-    ``more`` is what else is wrong with the file."""
+class Error(Struct, frozen=True):
+    """What is wrong, of what ``kind`` (``PtxmmError``), and where: ``line`` and ``column`` are 1-based."""
 
-    file: str
     kind: str
     message: str
-    text: str
-    test: str | None = None
-    model: str | None = None
     line: int | None = None
     column: int | None = None
     hint: str | None = None
-    more: tuple[Failure, ...] = ()
+
+
+class Failure(Struct, frozen=True, tag_field="analysis", tag="error"):
+    """What gave no result: a file, or one test under one model. ``errors``: everything that is wrong, ``error`` first,
+    where that is more; ``text`` is the whole message with places and carets."""
+
+    file: str
+    test: str | None
+    model: str | None
+    error: Error
+    errors: tuple[Error, ...]
+    text: str
 
 
 Report = Result | Failure
 
 
-class Expired(Struct, frozen=True):
+class Expired(Struct, frozen=True, tag_field="analysis", tag="expired"):
     """An analysis that was ended from outside at its deadline, so that nothing of what it found is known."""
 
-    analysis: str
     file: str
     test: str
     model: str
@@ -120,10 +189,10 @@ class Expired(Struct, frozen=True):
         return None
 
 
-def expired(analysis: str, file: str, test: str, model: str, seconds: float) -> Expired:
+def expired(file: str, test: str, model: str, seconds: float) -> Expired:
     """What stands for the result of an analysis that did not come within ``seconds``."""
     text = f"the time limit of {seconds:g} s ended the analysis; --timeout takes a higher one"
-    return Expired(analysis, file, test, model, "timeout", (Note("timeout", text),), seconds)
+    return Expired(file, test, model, "timeout", (Note("timeout", text),), seconds)
 
 
 def told(status: Status, known: bool) -> Status:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ptxmm.analysis.compatibility import check_compatible
-from ptxmm.analysis.execution import Execution, execution
+from ptxmm.analysis.execution import execution
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
-from ptxmm.analysis.result import Note, Outcome, Status, told
+from ptxmm.analysis.result import Execution, Note, Outcome, Status, told
 from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
 from ptxmm.cat import Model, index, load
 from ptxmm.engines.result import Limits, Observed
@@ -35,7 +35,7 @@ class Extra(Struct, frozen=True):
     execution: Execution | None
 
 
-class RobustResult(Struct, frozen=True):
+class RobustResult(Struct, frozen=True, tag_field="analysis", tag="robust"):
     """The final states of a test under a model, compared with those under ``sc``.
 
     Two states differ if some register written or some element of memory does. ``states`` and ``reference``: how many

@@ -9,10 +9,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
-from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.analysis.instruction import instruction
 from ptxmm.analysis.placements import LEVELS, WORDS, Placed, placed
 from ptxmm.analysis.property import Requirement, judge, requirement
-from ptxmm.analysis.result import Note, Status, told
+from ptxmm.analysis.result import Instruction, Note, Status, told
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.forms import below
@@ -49,11 +49,18 @@ _SCOPED = (Load, Store, Atomic, Multimem, Fence, TensormapFence, MbarrierArrive,
 AS_WRITTEN = "as written"
 
 
+class Together(Struct, frozen=True):
+    """Threads that are closer than a placement asks for, and why."""
+
+    threads: tuple[str, ...]
+    reason: str
+
+
 class Row(Struct, frozen=True):
     """The verdict of a placement. ``placement``: ``as written`` or one of ``placements.LEVELS``; ``words``: what it
     means. ``impossible``: why there is none, or None. ``holds``: whether the property does, None where that is not
     known or no execution reaches its end; ``status`` and ``flags`` are those of the search. ``together``: threads that
-    are closer than the placement asks for, and why."""
+    are closer than the placement asks for."""
 
     placement: str
     words: str
@@ -61,7 +68,7 @@ class Row(Struct, frozen=True):
     holds: bool | None
     status: Status | None
     flags: tuple[str, ...]
-    together: tuple[tuple[tuple[str, ...], str], ...]
+    together: tuple[Together, ...]
 
 
 class Narrowing(Struct, frozen=True):
@@ -73,20 +80,20 @@ class Narrowing(Struct, frozen=True):
     alone: Scope | None
 
 
-class ScopesResult(Struct, frozen=True):
+class ScopesResult(Struct, frozen=True, tag_field="analysis", tag="scopes"):
     """Placements and scopes of one test under one model.
 
-    ``wanted``: the property in words. ``narrowings``: each instruction with a scope that can be narrower, ``joint`` all
-    choices of scopes for them that keep the property and of which none can be narrower (all iff ``listed``); both are
-    empty where the property does not hold as written.
+    ``required``: the property in words. ``narrowings``: each instruction with a scope that can be narrower, ``joint``
+    all choices of scopes for them that keep the property and of which none can be narrower (all iff ``listed``); both
+    are empty where the property does not hold as written.
     """
 
     file: str
     test: str
     model: str
     status: Status
-    wanted: str
-    rows: tuple[Row, ...]
+    required: str
+    placements: tuple[Row, ...]
     narrowings: tuple[Narrowing, ...]
     joint: tuple[tuple[Scope, ...], ...]
     listed: bool
@@ -96,7 +103,7 @@ class ScopesResult(Struct, frozen=True):
     @property
     def finding(self) -> bool | None:
         """Whether the property fails at some placement."""
-        answers = [row.holds for row in self.rows if row.impossible is None]
+        answers = [row.holds for row in self.placements if row.impossible is None]
         return True if False in answers else None if None in answers else False
 
 
@@ -144,8 +151,8 @@ def scopes(
         test=test.name,
         model=model.name,
         status=_status(work),
-        wanted=text,
-        rows=tuple(work.rows),
+        required=text,
+        placements=tuple(work.rows),
         narrowings=tuple(work.narrowings),
         joint=tuple(work.joint),
         listed=work.listed,
@@ -173,7 +180,7 @@ def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits) -> Ro
     judged = judge(place.test, model, wanted, limits)
     names = [tuple(place.test.threads[i].name for i in tie.threads) for tie in place.together]
     reasons = [tie.reason for tie in place.together]
-    together = tuple(dict.fromkeys(zip(names, reasons, strict=True)))
+    together = tuple(dict.fromkeys(map(Together, names, reasons)))
     result = judged.result
     # Every property holds of nothing; that is no reason to call a placement or a scope good enough.
     nothing = judged.holds and not result.outcomes and (judged.vacuous or judged.deadlock)

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from ptxmm.analysis.execution import Execution, execution
+from ptxmm.analysis.execution import execution
 from ptxmm.analysis.instruction import instruction
-from ptxmm.analysis.result import Note, Result
+from ptxmm.analysis.result import Execution, Note, Result
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model, index

@@ -4,7 +4,7 @@ A command gives its analysis as a function of a module, with options bound by ``
 to a worker::
 
     def races(tests: RaceTests, *, most: ... = 100, run: Run) -> None:
-        answer(Analysis("races", partial(_races, most=most)), "races", tests, run)
+        answer(Analysis(partial(_races, most=most)), "races", tests, run)
 
 
     def _races(test: Test, model: Model, limits: Limits, *, most: int) -> RacesResult:
@@ -40,13 +40,12 @@ R = TypeVar("R", bound="AnalysisResult")
 
 
 class Analysis(Struct, Generic[R], frozen=True):
-    """``name``: of the command; ``function``: the analysis, which can be pickled.
+    """``function``: the analysis, which can be pickled.
 
     ``answers``: those in a result, by what they are about, so that the readings on which one rests can be told;
     ``brief``: an analysis that gives as many, and may list less.
     """
 
-    name: str
     function: Callable[[Test, Model, Limits], R]
     answers: Callable[[R], Mapping[str, str]] | None = None
     brief: Callable[[Test, Model, Limits], R] | None = None
@@ -81,4 +80,4 @@ class Analysis(Struct, Generic[R], frozen=True):
 
     def expired(self, job: Job, seconds: float) -> R | Expired:
         """What stands for a result that did not come in time."""
-        return expired(self.name, job.test.file, job.test.name, job.model, seconds)
+        return expired(job.test.file, job.test.name, job.model, seconds)

@@ -126,7 +126,7 @@ def _listed(text: str | None) -> list[str] | None:
 
 def _compare_models(tests: Tests, run: Run, chosen: Settings, models: tuple[str, str], most: int) -> None:
     many = tests.bundled or len(tests.files or ()) > 1 or any(path.is_dir() for path in tests.files or ())
-    work = Analysis("compare", partial(_models, names=models, readings=chosen.readings, most=most, skip=many))
+    work = Analysis(partial(_models, names=models, readings=chosen.readings, most=most, skip=many))
     answer(work, "comparisons" if many else "compare", tests, run, chosen=replace(chosen, models=models[:1]))
 
 
@@ -166,7 +166,7 @@ def _compare_versions(tests: Tests, run: Run, chosen: Settings, most: int, all_s
         raise PtxmmError("only one of the two versions can be standard input", kind="usage")
     chosen = stdin.taken(chosen, old, new)
     test = once(partial(_pair, old, new, chosen), stdin.NAME if new == stdin.DASH else str(new), chosen)
-    work = Analysis("compare", partial(_versions, new=test, most=most, all_state=all_state))
+    work = Analysis(partial(_versions, new=test, most=most, all_state=all_state))
     answer(work, "compare", Tests(files=[old]), run, chosen=chosen)
 
 

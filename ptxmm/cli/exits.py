@@ -24,7 +24,7 @@ class Terminated(KeyboardInterrupt):
 def exit_of(report: Found | Failure) -> Exit:
     """The exit code that one report asks for."""
     if isinstance(report, Failure):
-        return error_code(report.kind)
+        return error_code(report.error.kind)
     return {True: Exit.FOUND, False: Exit.OK, None: Exit.INCONCLUSIVE}[report.finding]
 
 

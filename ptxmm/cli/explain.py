@@ -37,7 +37,7 @@ def explain(
 
     Exit code: 0 explained, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis("explain", partial(_explain, state=state, misses=misses))
+    work = Analysis(partial(_explain, state=state, misses=misses))
     answer(work, "explain", tests, run)
 
 

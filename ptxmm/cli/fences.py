@@ -39,7 +39,7 @@ def fences(
     from ptxmm.analysis.strength.changes import costs
 
     function = partial(_work, wanted=wanted, costs=costs(cost or ()))
-    work = Analysis("fences", partial(function, most=most or None), _answers, partial(function, most=1))
+    work = Analysis(partial(function, most=most or None), _answers, partial(function, most=1))
     answer(work, "fences", tests, run)
 
 

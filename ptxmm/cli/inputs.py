@@ -12,7 +12,7 @@ from msgspec import Struct
 import ptxmm
 from ptxmm.analysis.claims import HOLDS, claimed
 from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
-from ptxmm.analysis.result import Failure
+from ptxmm.analysis.result import Error, Failure
 from ptxmm.cat import Model, index, left_out_of, load, split_specification
 from ptxmm.cli import stdin
 from ptxmm.cli.memory import is_shortage
@@ -133,18 +133,11 @@ def model_named(name: str, readings: tuple[tuple[str, str], ...]) -> Model:
 def failure(error: PtxmmError, file: str, test: str | None = None, model: str | None = None) -> Failure:
     """``error`` as an entry of the results."""
     error.file = error.file or file
-    return Failure(
-        file=file,
-        kind=error.kind,
-        message=error.message,
-        text="\n".join(map(str, (error, *error.more))),
-        test=test,
-        model=model,
-        line=error.line,
-        column=error.column,
-        hint=error.hint,
-        more=tuple(failure(other, file, test, model) for other in error.more),
-    )
+    found = [Error(e.kind, e.message, e.line, e.column, e.hint) for e in (error, *error.more)]
+    for other in error.more:
+        other.file = other.file or file
+    text = "\n".join(map(str, (error, *error.more)))
+    return Failure(file, test, model, found[0], tuple(found) if error.more else (), text)
 
 
 def bug(error: BaseException) -> PtxmmError:

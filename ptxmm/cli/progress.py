@@ -65,9 +65,7 @@ def progress(
 
     Exit code: 0 all terminate, 1 some test may hang, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis(
-        "progress", partial(_progress, fairness=fairness.value, visibility=visibility.value, engine=engine.value)
-    )
+    work = Analysis(partial(_progress, fairness=fairness.value, visibility=visibility.value, engine=engine.value))
     answer(work, "progress", tests, run)
 
 

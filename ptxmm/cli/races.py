@@ -32,7 +32,7 @@ def races(
 
     Exit code: 0 all are race-free, 1 there is a race, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis("races", partial(_races, most=most), _answers, partial(_races, most=1))
+    work = Analysis(partial(_races, most=most), _answers, partial(_races, most=1))
     answer(work, "races", replace(tests, model=tests.model or [_MODEL]), run)
 
 

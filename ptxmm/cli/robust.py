@@ -28,7 +28,7 @@ def robust(
 
     Exit code: 0 all are robust, 1 some final state is not one of sc, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis("robust", partial(_robust, most=most), _answers)
+    work = Analysis(partial(_robust, most=most), _answers)
     answer(work, "robust", tests, run)
 
 

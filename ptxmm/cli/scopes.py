@@ -31,7 +31,7 @@ def scopes(
 
     Exit code: 0 it holds at every placement, 1 it fails at one, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis("scopes", partial(_scopes, wanted=wanted, most=most))
+    work = Analysis(partial(_scopes, wanted=wanted, most=most))
     answer(work, "scopes", tests, run)
 
 

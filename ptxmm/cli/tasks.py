@@ -131,7 +131,7 @@ def is_timeout(report: object) -> bool:
     """Whether a report says that the time limit was reached."""
     if isinstance(report, Timeout):
         return True
-    return (report.kind if isinstance(report, Failure) else getattr(report, "status", None)) == "timeout"
+    return (report.error.kind if isinstance(report, Failure) else getattr(report, "status", None)) == "timeout"
 
 
 def _file(

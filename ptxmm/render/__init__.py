@@ -54,12 +54,10 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "lint": "lint.text",
     },
     "json": {
-        "check": "document.results",
-        "outcomes": "document.results",
-        **{name: f"{name}.entries" for name in _ANALYSES},
-        "comparisons": "compare.entries",
+        **dict.fromkeys(("check", "outcomes", *_ANALYSES, "comparisons", "lint"), "document.entries"),
+        "explain": "explain.entries",
+        "fences": "fences.entries",
         "separation": "compare.separation_entries",
-        "lint": "lint.document",
     },
     "sarif": {"lint": "sarif.log"},
     "github": {

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+
+from msgspec import Struct
 
 from ptxmm.analysis.compare import CompareResult, Difference, Side
 from ptxmm.analysis.explain.chains import Edge, Reason
-from ptxmm.analysis.result import Expired, Failure
+from ptxmm.analysis.result import Expired, Failure, Note, Status
 from ptxmm.analysis.separate import SeparateResult
 from ptxmm.formats.writer import write
 from ptxmm.generate.vocabulary import Vocabulary
 from ptxmm.program.test import Test
 from ptxmm.render import Entry, Page
-from ptxmm.render.document import listed, outcome
-from ptxmm.render.execution import execution_document, execution_lines
+from ptxmm.render.document import recorded, taken
+from ptxmm.render.execution import execution_lines
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import outcome_line, separated, tail
 
@@ -137,47 +138,7 @@ def listing(entries: Iterable[Entry[CompareResult | Expired]], page: Page) -> It
     yield f"{kinds.total()} compared in {seconds:.1f} s: {words or 'nothing to do'}"
 
 
-def document(result: CompareResult) -> dict[str, Any]:
-    """The part of the JSON entry that is about the comparison."""
-    return {
-        "kind": "versions" if result.versions else "models",
-        "compared": result.compared,
-        "differ": result.differ,
-        "first": _side(result.first),
-        "second": _side(result.second),
-    }
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {
-        "name": side.name,
-        "states": side.states,
-        "observation": side.observation,
-        "status": side.status,
-        "flags": list(side.flags),
-        "only": [_difference_document(d) for d in side.only],
-    }
-
-
-def _difference_document(difference: Difference) -> dict[str, Any]:
-    entry = outcome(difference.outcome)
-    if difference.execution is None:
-        return entry
-    entry["execution"] = execution_document(difference.execution)
-    reason = difference.reason
-    entry["forbidden_by"] = {
-        "violated": list(difference.axioms),
-        "impossible": difference.impossible,
-        "axiom": None if reason is None else reason.axiom,
-        "section": None if reason is None else reason.section,
-        "chain": [] if reason is None else [_edge(edge) for edge in reason.edges],
-        "reasons": difference.reasons,
-    }
-    return entry
-
-
 pages = separated(text)
-entries = listed("compare", document)
 
 
 # -- generated programs --
@@ -223,26 +184,32 @@ def _size(program: Test) -> int:
     return sum(len(thread.body) for thread in program.threads)
 
 
-def separation_document(result: SeparateResult) -> dict[str, Any]:
-    """The part of the JSON entry that is about a search."""
+class SeparateEntry(Struct, frozen=True, tag_field="analysis", tag="separate"):
+    """A search for a program that separates ``model`` from ``other``. ``program``: the litmus file of what was found,
+    ``size``: its instructions; ``separated``: whether there is one, null where the search was not complete;
+    ``searched``: no program of at most so many instructions does; ``compared``: how many programs had to be compared
+    one by one."""
+
+    file: str
+    test: str
+    model: str
+    other: str
+    status: Status
+    vocabulary: Vocabulary
+    most: int
+    separated: bool | None
+    program: str | None
+    size: int | None
+    searched: int
+    compared: int
+    notes: tuple[Note, ...]
+    seconds: float
+
+
+def _record(result: SeparateResult) -> SeparateEntry:
     found = result.program
-    return {
-        "kind": "generate",
-        "other": result.other,
-        "vocabulary": {
-            "forms": [str(form) for form in result.vocabulary.forms],
-            "scopes": list(result.vocabulary.scopes),
-            "aliases": result.vocabulary.aliases,
-            "threads": result.vocabulary.threads,
-            "locations": result.vocabulary.locations,
-        },
-        "most": result.most,
-        "separated": result.finding,
-        "size": None if found is None else _size(found),
-        "searched": result.searched,
-        "candidates": result.compared,
-        "program": None if found is None else write(found),
-    }
+    size, program = (None, None) if found is None else (_size(found), write(found))
+    return taken(SeparateEntry, result, separated=result.finding, size=size, program=program)
 
 
-separation_entries = listed("compare", separation_document)
+separation_entries = recorded(_record)

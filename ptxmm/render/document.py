@@ -1,114 +1,64 @@
-"""The JSON document ``ptxmm/1``: results and errors in one list, in the order of the input."""
+"""The JSON document ``ptxmm/2``: results and errors in one list, in the order of the input.
+
+An entry has the attributes of its result as they are, and ``analysis``, which says what kind it is of. Where a result
+holds programs, which are no data, it has those of a record that is made of it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, TypeVar
 
-from ptxmm.analysis.result import Expired, Failure, Outcome, Report, Result, Unknown, Value
+from msgspec import Struct, to_builtins
+
+from ptxmm.analysis.result import Expired, Failure
 from ptxmm.render import Entry, Page, Renderer
 
-SCHEMA = "ptxmm/1"
+Schema = Literal["ptxmm/2"]
+SCHEMA: Schema = "ptxmm/2"
+
+T = TypeVar("T", bound=Struct)
 
 
-def results(entries: Iterable[Entry[Result]], page: Page) -> Iterator[str]:
-    """The verdicts and errors."""
-    yield document([entry.report for entry in entries])
+class ChangeEntry(Struct, frozen=True):
+    """One instruction is put in the place of another (``replace``), inserted before or ``after`` it (``insert``), or
+    taken away (``remove``). ``old`` and ``new``: the instruction before and afterwards."""
+
+    kind: Literal["replace", "insert", "remove"]
+    thread: str
+    line: int
+    column: int
+    old: str | None
+    new: str | None
+    after: bool
 
 
-def document(reports: Iterable[Report]) -> str:
-    """The document of verdicts and errors."""
-    return whole([failure(r) if isinstance(r, Failure) else result(r) for r in reports])
+def entries(entries: Iterable[Entry[Any]], page: Page) -> Iterator[str]:
+    """The document of results that are data."""
+    yield document(entry.report for entry in entries)
 
 
-def listed(analysis: str, document: Callable[[Any], dict[str, Any]]) -> Renderer:
-    """The renderer of the results of an analysis, of each of which ``document`` gives the part that is its own."""
+def recorded(record: Callable[[Any], Struct]) -> Renderer:
+    """The renderer of results of which ``record`` makes what is data."""
 
     def entries(entries: Iterable[Entry[Any]], page: Page) -> Iterator[str]:
-        found = []
-        for report in (entry.report for entry in entries):
-            if isinstance(report, Failure):
-                found.append(failure(report))
-            else:
-                own = {} if isinstance(report, Expired) else document(report)
-                found.append({"analysis": analysis, **_common(report), **own})
-        yield whole(found)
+        reports = (entry.report for entry in entries)
+        yield document(r if isinstance(r, Failure | Expired) else record(r) for r in reports)
 
     return entries
 
 
-def _common(report: Any) -> dict[str, Any]:
-    return {
-        "file": report.file,
-        "test": report.test,
-        "model": report.model,
-        "status": report.status,
-        "notes": [{"kind": note.kind, "text": note.text} for note in report.notes],
-        "seconds": round(report.seconds, 6),
-    }
+def taken(kind: type[T], result: object, **own: object) -> T:
+    """The record of this kind with the attributes of ``result`` and those in ``own``."""
+    names = (name for name in kind.__struct_fields__ if name not in own)
+    return kind(**{name: getattr(result, name) for name in names}, **own)
 
 
-def whole(entries: list[dict[str, Any]]) -> str:
-    """The document of these entries."""
-    return json.dumps({"schema": SCHEMA, "results": entries}, indent=2)
-
-
-def result(report: Result) -> dict[str, Any]:
-    """The entry of one test under one model."""
-    entry: dict[str, Any] = {
-        "file": report.file,
-        "test": report.test,
-        "model": report.model,
-        "engine": report.engine,
-        "condition": None if report.quantifier is None else {"kind": report.quantifier, "text": report.condition},
-        "holds": report.holds,
-        "observation": report.observation,
-        "status": report.status,
-        "flags": list(report.flags),
-        "expected": report.expected,
-        "conclusion": report.conclusion,
-        "outcomes": [outcome(found) for found in report.outcomes],
-        "notes": [{"kind": note.kind, "text": note.text} for note in report.notes],
-        "seconds": round(report.seconds, 6),
-    }
-    if not report.listed:
-        entry["outcomes_complete"] = False
-    if report.execution is not None:
-        from ptxmm.render.execution import execution_document
-
-        entry["execution"] = execution_document(report.execution)
-    return entry
-
-
-def outcome(found: Outcome) -> dict[str, Any]:
-    """A final state."""
-    return {"registers": values(found.registers), "memory": values(found.memory), "satisfies": found.satisfies}
-
-
-def values(found: Mapping[str, Value]) -> dict[str, Any]:
-    """The values of registers or memory by name."""
-    return {name: {"unknown": v.name} if isinstance(v, Unknown) else v for name, v in found.items()}
-
-
-def failure(report: Failure) -> dict[str, Any]:
-    """The entry of what gave no result; ``test`` and ``model`` are present where the file could be read."""
-    entry: dict[str, Any] = {"file": report.file}
-    if report.test is not None:
-        entry["test"] = report.test
-    if report.model is not None:
-        entry["model"] = report.model
-    entry["error"] = _error(report)
-    if report.more:
-        entry["errors"] = [_error(item) for item in (report, *report.more)]
-    return entry
-
-
-def _error(report: Failure) -> dict[str, Any]:
-    return {
-        "kind": report.kind,
-        "message": report.message,
-        "line": report.line,
-        "column": report.column,
-        "hint": report.hint,
-    }
+def document(reports: Iterable[Struct]) -> str:
+    """The whole document. It is ASCII, as names of files need not be text and standard output need not be UTF-8."""
+    found = [to_builtins(report) for report in reports]
+    for entry in found:
+        if "seconds" in entry:
+            entry["seconds"] = round(entry["seconds"], 6)
+    return json.dumps({"schema": SCHEMA, "results": found}, indent=2)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+
+from msgspec import Struct
 
 from ptxmm.analysis.explain import ExplainResult
 from ptxmm.analysis.explain.chains import Absence, Edge, Reason
 from ptxmm.analysis.explain.events import EventView
-from ptxmm.analysis.explain.miss import Miss
+from ptxmm.analysis.explain.miss import Miss, Move
 from ptxmm.analysis.explain.synchronization import Synchronization
-from ptxmm.analysis.result import Value
-from ptxmm.analysis.strength.changes import Change
-from ptxmm.render.document import listed
-from ptxmm.render.execution import execution_document, execution_lines, instruction_document
+from ptxmm.render.document import ChangeEntry, recorded, taken
+from ptxmm.render.execution import execution_lines
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import head, separated, tail
 
@@ -127,7 +126,7 @@ def _impossible(result: ExplainResult, style: Style) -> list[str]:
             lines.append("  no execution reaches its end")
         elif item.values:
             lines.append(f"  {clean(item.state)} holds at the end of none")
-            for name, values in item.values:
+            for name, values in item.values.items():
                 lines.append(f"    {clean(name)} may be {clean(', '.join(map(str, values))) or 'nothing'}")
             if item.unwritten is not None:
                 lines.append(f"    no write ever writes {item.unwritten}, and no memory holds it at the start")
@@ -157,107 +156,28 @@ def _miss(miss: Miss) -> Iterator[str]:
     for number, change in enumerate(miss.changes):
         lead = "  " if not number else "  and "
         new = "nothing" if change.new is None else clean(change.new)
-        yield f"{lead}{clean(change.name)}:{change.line}: {clean(change.old or '')} -> {new}"
+        yield f"{lead}{clean(change.thread)}:{change.line}: {clean(change.old or '')} -> {new}"
 
 
-def document(result: ExplainResult) -> dict[str, Any]:
-    """The part of the JSON entry that is about the explanation."""
-    entry: dict[str, Any] = {"state": result.state, "verdict": result.verdict}
-    if result.execution is not None:
-        entry["execution"] = execution_document(result.execution)
-        entry["synchronization"] = [
-            {
-                "relation": item.relation,
-                "text": item.text,
-                "section": item.section,
-                "first": _event_document(item.first),
-                "second": _event_document(item.second),
-            }
-            for item in result.synchronization
-        ]
-    if result.verdict == "forbidden":
-        entry["assumed"] = [{"axiom": a.axiom, "text": a.text, "section": a.section} for a in result.assumed]
-        entry["groups"] = [[_reason_document(reason) for reason in group.reasons] for group in result.groups]
-        entry["nearest_misses"] = [_miss_document(m) for m in result.misses] if result.searched else None
-    if result.verdict == "impossible":
-        entry["impossible"] = [
-            {
-                "state": item.state,
-                "values": {name: [_value(v) for v in values] for name, values in item.values},
-                "unwritten": None if item.unwritten is None else _value(item.unwritten),
-                "filtered": item.filtered,
-            }
-            for item in result.impossible
-        ]
-    return entry
+class MissEntry(Struct, frozen=True):
+    """A change that makes the state allowed. ``distance``: how many levels it is away."""
+
+    kind: str
+    distance: int
+    changes: tuple[ChangeEntry, ...]
+    move: Move | None
 
 
-def _value(value: Value) -> int | str:
-    return value if isinstance(value, int) else str(value)
+class ExplainEntry(ExplainResult, frozen=True, tag_field="analysis", tag="explain"):
+    """An explanation whose nearest misses are data."""
+
+    misses: tuple[MissEntry, ...] = ()  # type: ignore[assignment]
 
 
-def _event_document(event: EventView) -> dict[str, Any]:
-    if event.instruction is None:
-        return {"instruction": None, "text": event.text, "action": event.action}
-    return {"instruction": instruction_document(event.instruction), "round": event.round, "action": event.action}
+def _record(result: ExplainResult) -> ExplainEntry:
+    changes = ((miss, tuple(taken(ChangeEntry, change) for change in miss.changes)) for miss in result.misses)
+    return taken(ExplainEntry, result, misses=tuple(taken(MissEntry, miss, changes=own) for miss, own in changes))
 
 
-def _reason_document(reason: Reason) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "axiom": reason.axiom,
-        "text": reason.text,
-        "section": reason.section,
-        "length": reason.length,
-        "cycle": reason.closed,
-        "edges": [_edge_document(edge) for edge in reason.edges],
-        "beside": [_edge_document(edge) for edge in reason.beside],
-        "absent": [
-            {
-                "text": absence.text,
-                "section": absence.section,
-                "unrelated": absence.unrelated,
-                "first": _event_document(absence.first),
-                "second": None if absence.second is None else _event_document(absence.second),
-            }
-            for absence in reason.absent
-        ],
-    }
-    if reason.member is not None:
-        entry["member"] = _event_document(reason.member)
-    return entry
-
-
-def _edge_document(edge: Edge) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "relation": edge.relation,
-        "text": edge.text,
-        "section": edge.section,
-        "first": _event_document(edge.first),
-        "second": _event_document(edge.second),
-        "backwards": edge.backwards,
-        "morally_strong": edge.strong,
-    }
-    if edge.detail is not None:
-        entry["detail"] = edge.detail
-    if edge.inner:
-        entry["inner"] = [_edge_document(inner) for inner in edge.inner]
-    return entry
-
-
-def _miss_document(miss: Miss) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "kind": miss.kind,
-        "distance": miss.distance,
-        "changes": [_change_document(change) for change in miss.changes],
-    }
-    if miss.move is not None:
-        entry["move"] = {"thread": miss.move.thread, "before": miss.move.before, "after": miss.move.after}
-    return entry
-
-
-def _change_document(change: Change) -> dict[str, Any]:
-    return {"thread": change.name, "line": change.line, "column": change.column, "old": change.old, "new": change.new}
-
-
+entries = recorded(_record)
 pages = separated(text)
-entries = listed("explain", document)

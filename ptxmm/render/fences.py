@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec import Struct
 
-from ptxmm.analysis.fences import FencesResult, Item, Variant
+from ptxmm.analysis.fences import FencesResult, Item, Repair
 from ptxmm.analysis.instruction import written
-from ptxmm.analysis.result import Outcome
+from ptxmm.analysis.result import Note, Outcome, Status
 from ptxmm.analysis.strength.changes import Change
 from ptxmm.formats.patch import Rewrite, diff, patched
-from ptxmm.render.document import listed, values
+from ptxmm.render.document import ChangeEntry, recorded, taken
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import head, separated, tail
 
@@ -26,63 +26,19 @@ def text(result: FencesResult, style: Style) -> list[str]:
         lines.append(f"Allowed {_state(result.bad)}")
     width = max((len(_place(item)) for item in result.items), default=0)
     lines += [line for item in result.items for line in _item(item, width, style)]
-    if result.variants:
+    if result.repairs:
         lines.append(_headline(result))
-    for number, variant in enumerate(result.variants, 1):
-        lines += _variant(result, number, variant, style)
+    for number, repair in enumerate(result.repairs, 1):
+        lines += _repair(result, number, repair, style)
     if result.more and result.status != "timeout":
         lines.append("  there are more: --most takes a higher number, 0 lists all")
     return [*lines, *tail(result)]
 
 
-def document(result: FencesResult) -> dict[str, Any]:
-    """The entry of a JSON document."""
-    return {
-        "property": result.required,
-        "holds": result.holds,
-        "bad": _values(result.bad),
-        "items": [
-            {
-                "thread": item.thread,
-                "line": item.line,
-                "column": item.column,
-                "text": item.text,
-                "verdict": item.verdict,
-                "weaker": list(item.weaker),
-                "without": _values(item.without),
-                "why": item.why or None,
-            }
-            for item in result.items
-        ],
-        "reductions" if result.holds else "repairs": [
-            {
-                "cost": variant.cost,
-                "engines": list(variant.engines),
-                "keeps": variant.keeps,
-                "changes": [
-                    {
-                        "kind": change.kind,
-                        "thread": change.name,
-                        "line": change.line,
-                        "column": change.column,
-                        "old": change.old,
-                        "new": change.new,
-                        "after": change.after,
-                    }
-                    for change in variant.changes
-                ],
-                "diff": _diff(result, variant),
-            }
-            for variant in result.variants
-        ],
-        "complete": result.listed and result.status == "complete",
-    }
-
-
 def _headline(result: FencesResult) -> str:
     if not result.holds:
         return "Repairs"
-    if len(result.variants) == 1 and not result.variants[0].changes:
+    if len(result.repairs) == 1 and not result.repairs[0].changes:
         return "No order and no scope can go"
     return "Smallest programs"
 
@@ -105,30 +61,30 @@ def _place(item: Item) -> str:
     return f"{item.thread}:{item.line}: {item.text}"
 
 
-def _variant(result: FencesResult, number: int, variant: Variant, style: Style) -> list[str]:
-    if not variant.changes:
+def _repair(result: FencesResult, number: int, repair: Repair, style: Style) -> list[str]:
+    if not repair.changes:
         return []
-    by = f"confirmed by {' and '.join(variant.engines)}" if variant.engines else "not decided by either engine"
-    less = "" if variant.keeps else "; prevents outcomes that are wanted"
-    lines = [f" {number}. cost {variant.cost}, {by}{less}"]
-    shown = _diff(result, variant)
+    by = f"confirmed by {' and '.join(repair.engines)}" if repair.engines else "not decided by either engine"
+    less = "" if repair.keeps else "; prevents outcomes that are wanted"
+    lines = [f" {number}. cost {repair.cost}, {by}{less}"]
+    shown = _diff(result, repair)
     if shown is not None:
         return lines + [f"    {style.paint(clean(line), _COLOURS.get(line[:1], ''))}" for line in shown[2:]]
-    return lines + [f"    {clean(_change(result, change))}" for change in variant.changes]
+    return lines + [f"    {clean(_change(result, change))}" for change in repair.changes]
 
 
-def _diff(result: FencesResult, variant: Variant) -> list[str] | None:
+def _diff(result: FencesResult, repair: Repair) -> list[str] | None:
     """The changes as a unified diff of the file; None where its text can't be changed like that."""
-    rewrites = [Rewrite(c.thread, c.index + c.after, c.kind == "insert", c.op) for c in variant.changes]
-    text = patched(result.source, rewrites, variant.program)
+    rewrites = [Rewrite(c.number, c.index + c.after, c.kind == "insert", c.op) for c in repair.changes]
+    text = patched(result.source, rewrites, repair.program)
     return None if text is None else diff(result.source.text, text, result.file)
 
 
 def _change(result: FencesResult, change: Change) -> str:
-    where = f"{change.name}:{change.line}:"
+    where = f"{change.thread}:{change.line}:"
     match change.kind:
         case "insert":
-            body = result.source.threads[change.thread].body
+            body = result.source.threads[change.number].body
             side = "after" if change.after else "before"
             place = f"{side} {written(body[change.index])}" if change.index < len(body) else "at the end"
             return f"{where} add {change.new} {place}"
@@ -141,9 +97,46 @@ def _state(outcome: Outcome) -> str:
     return " ".join(f"{name}={value}" for name, value in {**outcome.registers, **outcome.memory}.items())
 
 
-def _values(outcome: Outcome | None) -> dict[str, Any] | None:
-    return None if outcome is None else {"registers": values(outcome.registers), "memory": values(outcome.memory)}
+class RepairEntry(Struct, frozen=True):
+    """A changed program that meets the property: ``changes`` with their ``cost``, the ``engines`` that decided it,
+    whether it ``keeps`` every wanted outcome, and the lines of a ``diff``, or null for a file whose text can't be
+    changed like that."""
+
+    cost: int
+    engines: tuple[str, ...]
+    keeps: bool
+    changes: tuple[ChangeEntry, ...]
+    diff: tuple[str, ...] | None
+
+
+class FencesEntry(Struct, frozen=True, tag_field="analysis", tag="fences"):
+    """Whether the property ``required`` ``holds``, what each instruction that orders is for it, and the ``repairs``:
+    the smallest programs that have the property. ``listed``: there are no others; ``bad``: a final state that must not
+    be."""
+
+    file: str
+    test: str
+    model: str
+    required: str
+    holds: bool | None
+    status: Status
+    bad: Outcome | None
+    items: tuple[Item, ...]
+    repairs: tuple[RepairEntry, ...]
+    listed: bool
+    more: bool
+    notes: tuple[Note, ...]
+    seconds: float
+
+
+def _record(result: FencesResult) -> FencesEntry:
+    repairs = []
+    for repair in result.repairs:
+        shown = _diff(result, repair)
+        changes = tuple(taken(ChangeEntry, change) for change in repair.changes)
+        repairs.append(taken(RepairEntry, repair, changes=changes, diff=None if shown is None else tuple(shown)))
+    return taken(FencesEntry, result, repairs=tuple(repairs))
 
 
 pages = separated(text)
-entries = listed("fences", document)
+entries = recorded(_record)

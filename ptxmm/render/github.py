@@ -27,8 +27,8 @@ def _annotated(places: Places) -> Renderer:
         for entry in entries:
             report = entry.report
             if isinstance(report, Failure):
-                for failed in (report, *report.more):
-                    yield _line("error", failed.file, failed.line, failed.kind, failed.message)
+                for error in report.errors or (report.error,):
+                    yield _line("error", report.file, error.line, error.kind, error.message)
                 continue
             title = f"{report.test} under {report.model}"
             found = () if isinstance(report, Expired) else places(report)

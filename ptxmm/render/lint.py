@@ -1,18 +1,15 @@
-"""Findings of ``lint`` as text and as JSON."""
+"""Findings of ``lint`` as text."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from ptxmm.analysis.lint import LintResult, Report
 from ptxmm.analysis.result import Failure
 from ptxmm.render import Entry, Page
 from ptxmm.render.style import Style, clean
 
-SCHEMA = "ptxmm-lint/1"
 _COLOURS = {"error": "red", "warning": "yellow", "note": "bold"}
 _WIDTH = 120
 
@@ -68,37 +65,3 @@ def _summary(results: Sequence[LintResult], page: Page) -> str:
     hint = f"; --fix mends {fixable}" if fixable else ""
     painted = page.style.paint(", ".join(parts), _COLOURS["error" if counts["error"] else "warning"])
     return f"{painted} ({about}){mended}{hint}"
-
-
-def document(entries: Iterable[Entry[LintResult]], page: Page) -> Iterator[str]:
-    """The JSON document ``ptxmm-lint/1``."""
-    reports = [entry.report for entry in entries]
-    files = [
-        {
-            "file": result.file,
-            "statements": result.statements,
-            "unchecked": list(result.unchecked),
-            "suppressed": result.suppressed,
-            "findings": [finding(report) for report in result.findings],
-        }
-        for result in reports
-        if not isinstance(result, Failure)
-    ]
-    errors = [{"file": e.file, "message": e.message, "hint": e.hint} for e in reports if isinstance(e, Failure)]
-    yield json.dumps({"schema": SCHEMA, "files": files, "errors": errors}, indent=2)
-
-
-def finding(report: Report) -> dict[str, Any]:
-    """The entry of one finding. ``edits`` are offsets into the text of the file."""
-    return {
-        "rule": report.rule.id,
-        "name": report.rule.name,
-        "severity": report.rule.severity,
-        "line": report.line,
-        "column": report.column,
-        "end_line": report.end_line,
-        "end_column": report.end_column,
-        "message": report.message,
-        "hint": report.hint,
-        "edits": [{"start": edit.start, "end": edit.end, "text": edit.text} for edit in report.edits],
-    }

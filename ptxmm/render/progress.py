@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ptxmm.analysis.execution import Execution
 from ptxmm.analysis.progress.result import ProgressResult, Seen, ThreadReport
-from ptxmm.render.document import listed
-from ptxmm.render.execution import execution_document, execution_lines, instruction_document
+from ptxmm.analysis.result import Execution, ThreadSteps
+from ptxmm.render.execution import execution_lines
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import head, separated, tail
 
@@ -19,21 +16,11 @@ def text(result: ProgressResult, style: Style) -> list[str]:
     lines = [*head(result), style.paint(f"Progress {result.verdict}", _COLOURS[result.verdict])]
     for fate in result.threads:
         lines.append(f"  {clean(fate.thread)} {clean(_fate(fate))}")
-        lines += execution_lines(Execution(((fate.thread, fate.steps),), (), ()), "    ")
+        lines += execution_lines(Execution((ThreadSteps(fate.thread, fate.steps),)), "    ")
         for seen in fate.seen:
             lines.append(f"    for ever: {clean(_seen(seen))}")
             lines += [f"      {clean(reason)}" for reason in seen.reasons]
     return lines + tail(result)
-
-
-def document(result: ProgressResult) -> dict[str, Any]:
-    """The part of the JSON entry that is about progress."""
-    return {
-        "fairness": result.fairness,
-        "visibility": result.visibility,
-        "verdict": result.verdict,
-        "threads": [_fate_document(fate) for fate in result.threads],
-    }
 
 
 def _fate(fate: ThreadReport) -> str:
@@ -59,26 +46,4 @@ def _seen(seen: Seen) -> str:
     return f"{seen.instruction} reads {seen.location} = {seen.value} from {source}"
 
 
-def _fate_document(fate: ThreadReport) -> dict[str, Any]:
-    steps = execution_document(Execution(((fate.thread, fate.steps),), (), ()))["threads"][0]["steps"]
-    return {
-        "thread": fate.thread,
-        "state": fate.state,
-        "at": None if fate.at is None else instruction_document(fate.at),
-        "loop": None if fate.lines is None else {"first_line": fate.lines[0], "last_line": fate.lines[1]},
-        "steps": steps,
-        "seen": [
-            {
-                "instruction": instruction_document(seen.instruction),
-                "location": seen.location,
-                "value": seen.value,
-                "from": seen.source or None,
-                "reasons": list(seen.reasons),
-            }
-            for seen in fate.seen
-        ],
-    }
-
-
 pages = separated(text)
-entries = listed("progress", document)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ptxmm.analysis.races import Race, RacesResult
-from ptxmm.render.document import listed
-from ptxmm.render.execution import execution_document, execution_lines, instruction_document
+from ptxmm.analysis.races import RacesResult
+from ptxmm.render.execution import execution_lines
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import head, separated, tail
 
@@ -33,15 +30,6 @@ def text(result: RacesResult, style: Style) -> list[str]:
     return lines + tail(result)
 
 
-def document(result: RacesResult) -> dict[str, Any]:
-    """The part of the JSON entry that is about races."""
-    return {
-        "race_free": result.race_free,
-        "races_complete": result.listed,
-        "races": [_race(race) for race in result.races],
-    }
-
-
 def _verdict(result: RacesResult, style: Style) -> str:
     if result.race_free:
         return style.paint("Race-free", "green")
@@ -54,17 +42,4 @@ def _verdict(result: RacesResult, style: Style) -> str:
     return style.paint(f"Races {len(result.races)}{'' if result.listed else '+'}", "red")
 
 
-def _race(race: Race) -> dict[str, Any]:
-    found = zip((race.first, race.second), race.kinds, race.locations, strict=True)
-    return {
-        "kind": "mixed-size-race" if race.mixed else "data-race",
-        "accesses": [
-            {"instruction": instruction_document(what), "kind": kind, "location": where} for what, kind, where in found
-        ],
-        "not_morally_strong": [{"condition": c.name, "section": c.section, "text": c.text} for c in race.fails],
-        "execution": execution_document(race.execution),
-    }
-
-
 pages = separated(text)
-entries = listed("races", document)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxmm.analysis.robust import RobustResult
-from ptxmm.render.document import listed, outcome
-from ptxmm.render.execution import execution_document, execution_lines
+from ptxmm.render.execution import execution_lines
 from ptxmm.render.style import Style
 from ptxmm.render.text import head, outcome_line, separated, tail
 
@@ -28,23 +25,4 @@ def text(result: RobustResult, style: Style) -> list[str]:
     return lines + tail(result)
 
 
-def document(result: RobustResult) -> dict[str, Any]:
-    """The part of the JSON entry that is about robustness."""
-    extra = []
-    for item in result.extra:
-        entry = outcome(item.outcome)
-        if item.execution is not None:
-            entry["execution"] = execution_document(item.execution)
-        extra.append(entry)
-    return {
-        "robust": result.robust,
-        "states": result.states,
-        "sc_states": result.reference,
-        "extra": extra,
-        "missing": [outcome(missing) for missing in result.missing],
-        "deadlock": result.deadlock,
-    }
-
-
 pages = separated(text)
-entries = listed("robust", document)

@@ -52,7 +52,8 @@ def log(entries: Iterable[Entry[LintResult]], page: Page) -> Iterator[str]:
             {
                 "executionSuccessful": not errors,
                 "toolExecutionNotifications": [
-                    {"level": "error", "message": {"text": f"{error.file}: {error.message}"}} for error in errors
+                    {"level": "error", "message": {"text": f"{failure.file}: {failure.error.message}"}}
+                    for failure in errors
                 ],
             }
         ],

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from ptxmm.analysis.compatibility import check_compatible, check_covered
-from ptxmm.analysis.execution import Execution, execution
+from ptxmm.analysis.execution import execution
 from ptxmm.analysis.explain.chains import Reason, reason
 from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.miss import Miss, Question, closest, nearest
@@ -18,7 +18,7 @@ from ptxmm.analysis.explain.reasons import Search as Executions
 from ptxmm.analysis.explain.synchronization import Synchronization, synchronization
 from ptxmm.analysis.explain.values import Impossible, impossible, wording
 from ptxmm.analysis.explain.words import axiom_words
-from ptxmm.analysis.result import Note, Status, told
+from ptxmm.analysis.result import Execution, Note, Status, told
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.undefined import misuse
 from ptxmm.cat import Model, index
@@ -51,7 +51,7 @@ class Assumption(Struct, frozen=True):
     section: str | None
 
 
-class ExplainResult(Struct, frozen=True):
+class ExplainResult(Struct, frozen=True, tag_field="analysis", tag="explain"):
     """Why ``test`` may or may not end in a state with ``state``.
 
     ``verdict``: ``allowed``, by ``execution`` with its ``synchronization``; ``forbidden``: every execution that ends so

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from ptxmm.analysis.execution import location, shown
-from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.analysis.instruction import instruction
+from ptxmm.analysis.result import Instruction
 from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
 from ptxmm.program.test import Test

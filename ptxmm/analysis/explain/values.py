@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ class Impossible(Struct, frozen=True):
     only executions that the filter of the test lets through count."""
 
     state: str
-    values: tuple[tuple[str, tuple[Value, ...]], ...]
+    values: Mapping[str, tuple[Value, ...]]
     unwritten: Value | None = None
     filtered: bool = False
 
@@ -76,12 +76,12 @@ def _parts_never_met(
     for part in _parts(proposition):
         limits.check()
         if not problem.solver.satisfiable(problem.formula(part)):
-            values = tuple(_values(test, problem, part))
+            values = dict(_values(test, problem, part))
             found.append(Impossible(wording(test, part), values, _unwritten(test, problem, part)))
-    return tuple(found) or (Impossible(wording(test, proposition), ()),)
+    return tuple(found) or (Impossible(wording(test, proposition), {}),)
 
 
-_NO_END = (Impossible("true", ()),)
+_NO_END = (Impossible("true", {}),)
 
 
 def _parts(proposition: Proposition) -> Iterator[Proposition]:

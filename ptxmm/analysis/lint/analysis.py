@@ -92,7 +92,7 @@ class Report(Struct, frozen=True):
     source: str
 
 
-class LintResult(Struct, frozen=True):
+class LintResult(Struct, frozen=True, tag_field="analysis", tag="lint"):
     """What ``lint`` found in one source. ``statements``: the ``asm`` statements; ``unchecked``: the lines of those
     that macros are part of; ``suppressed``: the findings that comments in the source turn off."""
 

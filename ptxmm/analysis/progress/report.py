@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxmm.analysis.execution import INITIAL, Access, Step, location, shown
-from ptxmm.analysis.instruction import Instruction, instruction
+from ptxmm.analysis.execution import INITIAL, location, shown
+from ptxmm.analysis.instruction import instruction
 from ptxmm.analysis.progress.result import Seen, ThreadReport
 from ptxmm.analysis.races import conditions
+from ptxmm.analysis.result import Access, Instruction, Step
 from ptxmm.engines.explicit.hangs import Hang
 from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.events.explicit.barriers import EPOCH

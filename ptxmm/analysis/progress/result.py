@@ -6,9 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ptxmm.analysis.execution import Step
-from ptxmm.analysis.instruction import Instruction
-from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.result import Instruction, Note, Status, Step
 from ptxmm.engines.explicit.hangs import Visibility
 from ptxmm.engines.fairness import Fairness, State
 
@@ -46,7 +44,7 @@ class ThreadReport(Struct, frozen=True):
     seen: tuple[Seen, ...]
 
 
-class ProgressResult(Struct, frozen=True):
+class ProgressResult(Struct, frozen=True, tag_field="analysis", tag="progress"):
     """Whether every execution of one test under one model ends.
 
     ``verdict``: ``may hang`` with what becomes of the ``threads`` in an execution that never ends; ``terminates`` after

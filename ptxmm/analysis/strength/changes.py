@@ -26,18 +26,18 @@ class Change(Struct, frozen=True):
     """One instruction is put in the place of another (``replace``), ``insert``-ed before it (in a kernel also
     ``after`` it), or taken away (``remove``).
 
-    ``thread`` (its index) and ``index`` (in the body; its length is the end of the thread) say where; ``name``,
+    ``number`` (of the thread) and ``index`` (in the body; its length is the end of the thread) say where; ``thread``,
     ``line`` and ``column`` the same for a reader. In a kernel the other instructions of its unit change with it, and
-    ``name`` names all their threads; in a litmus test each has a change of its own.
+    ``thread`` names all their threads; in a litmus test each has a change of its own.
     ``old`` is the instruction as written, None for ``insert``; ``new``
     the text of ``op``, which there is afterwards; None for ``remove``. Of several insertions in one place the first in
     a list comes first.
     """
 
     kind: Literal["replace", "insert", "remove"]
-    thread: int
+    number: int
     index: int
-    name: str
+    thread: str
     line: int
     column: int
     old: str | None

@@ -260,8 +260,8 @@ def all_changes(
                 found.append(removal(original, thread, origin.index))
     shown: list[Change] = []
     first: dict[object, Site] = {}
-    for change in sorted(found, key=lambda change: (change.thread, change.index + change.after)):
-        site = Site(change.thread, change.index)
+    for change in sorted(found, key=lambda change: (change.number, change.index + change.after)):
+        site = Site(change.number, change.index)
         # There is none at the end of a thread; in a litmus test each thread has a text of its own.
         unit = site if original.claims is None else together.of.get(site, site)
         # Rounds of a loop may have other operands.
