@@ -83,8 +83,9 @@ def touches(op: ops.Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
             yield Touch(op.src, op.size, op.size, "global", False, "source")
         case ops.BulkCopy():
             yield from _bulk(op, objects)
-        case ops.TensormapFence(address=address) if address is not None:
-            yield Touch(address, TENSORMAP_BYTES, _BULK_ALIGNMENT, None, False, "tensor map", "tensormap")
+        case ops.TensormapFence():
+            if op.address is not None:
+                yield Touch(op.address, TENSORMAP_BYTES, _BULK_ALIGNMENT, None, False, "tensor map", "tensormap")
         case ops.TensormapReplace():
             yield Touch(op.address, TENSORMAP_BYTES, _BULK_ALIGNMENT, op.space, True, "tensor map")
         case ops.TensormapCopyFence():
@@ -102,6 +103,8 @@ def touches(op: ops.Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
             stride = op.stride.value & 0xFFFFFFFF if isinstance(op.stride, ops.Imm) else tile.length
             whole = tile.span(max(stride, tile.length)) if known else None
             yield Touch(op.address, whole, tile.fragment, op.space, isinstance(op, ops.WmmaStore), "matrix")
+        case _:
+            _: ops.Addressless = op  # a type error for one that has an address
 
 
 def _mbarrier(address: ops.Address, space: str) -> Touch:

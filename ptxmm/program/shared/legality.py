@@ -93,7 +93,13 @@ def rule(op: ops.Op, role: Role = "data") -> Rule:
             return _mbarrier(op)
 
 
-def _mbarrier(op: ops.Op) -> Rule:
+_Other = (
+    ops.MbarrierInit | ops.MbarrierArrive | ops.MbarrierTx | ops.MbarrierWait | ops.CopyAsyncArrive | ops.TensorOp
+    | ops.Addressless
+)  # fmt: skip
+
+
+def _mbarrier(op: _Other) -> Rule:
     """The rule for the operand of an operation on mbarriers (9.7.14.15.8: remote ones can be arrived at only)."""
     match op:
         case ops.MbarrierInit():

@@ -94,6 +94,7 @@ __all__ = [
     "MATRIX_ROW_BYTES",
     "MOST_BULK",
     "Address",
+    "Addressless",
     "Alu",
     "AluPair",
     "AsyncCommit",
@@ -213,10 +214,16 @@ Straight = (
     | Barrier | BarrierReduction | WarpBarrier | ClusterBarrier | MbarrierInit | MbarrierArrive | MbarrierTx
     | MbarrierWait | CopyAsync | CopyAsyncArrive | AsyncCommit | AsyncWait | BulkCopy | AsyncStore | TensormapReplace
     | TensormapCopyFence | GridControl | Discard | StoreBulk | WarpExchange | LoadMatrix | StoreMatrix | WgmmaFence
-    | Wgmma
-    | TensorOp | Multimem | WmmaLoad | WmmaStore | Wmma | SetMaxRegisters
+    | Wgmma | TensorOp | Multimem | WmmaLoad | WmmaStore | Wmma | SetMaxRegisters
 )  # fmt: skip
 """What the next instruction comes after."""
+
+Addressless = (
+    Computing | Fence | ProxyFence | GenericToAsyncFence | MbarrierInitFence | Barrier | BarrierReduction | WarpBarrier
+    | ClusterBarrier | AsyncCommit | AsyncWait | GridControl | WarpExchange | WgmmaFence | Wgmma | TensorFence
+    | TensorWait | Wmma | SetMaxRegisters | Branch | Exit
+)  # fmt: skip
+"""The instructions without an operand that is an address: what is asked of addresses gives nothing for these alone."""
 
 Op = Straight | Branch | Exit
 """Every operation. What distinguishes operations ends in ``assert_never``, so that a new one is a type error until all
