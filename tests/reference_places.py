@@ -3,7 +3,7 @@ written whose value is left open. All is read off the text of the instructions."
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ptxmm.program.accesses import touches
@@ -327,9 +327,12 @@ class Division:
                 self.tensor(op, op.tensormap.base)
         elif isinstance(op.size, Imm) and op.src is not None and op.dst is not None:
             size = op.size.value
-            self.note(self.copied, op.src, 0, size, op.src_space)
+            mask = op.byte_mask.value if isinstance(op.byte_mask, Imm) else 0xFFFF
+            for begin, end in rows([at for at in range(size) if mask >> at % 16 & 1], 1):
+                self.note(self.copied, op.src, begin, end - begin, op.src_space)
+                if op.reduction is None:
+                    self.note(self.copied, op.dst, begin, end - begin, op.dst_space, everywhere)
             if op.reduction is None or op.type is None:
-                self.note(self.copied, op.dst, 0, size, op.dst_space, everywhere)
                 return
             many = size if self.names.place(op.dst) is not None else op.type.bytes
             for offset in range(0, many, op.type.bytes):
@@ -352,12 +355,8 @@ class Division:
             for offset in offsets:
                 self.note(self.parts, far, offset, width, "global")
             return
-        for offset in offsets:
-            if offset - width not in offsets:  # the first of a row of elements that lie side by side
-                end = offset
-                while end in offsets:
-                    end += width
-                self.note(self.copied, far, offset, end - offset, "global")
+        for offset, end in rows(offsets, width):
+            self.note(self.copied, far, offset, end - offset, "global")
 
     def inside(
         self, box: Sequence[int], dims: Sequence[int], steps: Sequence[int], strides: Sequence[int],
@@ -375,3 +374,14 @@ class Division:
 
 def ends(spans: Iterable[Span], point: int) -> bool:
     return any(point in span for span in spans)
+
+
+def rows(offsets: Collection[int], width: int) -> Iterator[Span]:
+    """The items of ``width`` bytes at ``offsets``, those that lie side by side together."""
+    there = set(offsets)
+    for begin in offsets:
+        if begin - width not in there:
+            end = begin
+            while end in there:
+                end += width
+            yield begin, end
