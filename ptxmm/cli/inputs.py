@@ -81,25 +81,9 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
 
     Where the command line names no model: those of ``Expect=`` if ``stated_models``, else the default of the test.
     """
-    if isinstance(entry, Failure):
-        yield entry
-        return
-    name = stdin.NAME if entry == DASH else str(entry)
-    try:
-        tests = stdin.tests(entry, settings)
-    except PtxmmError as error:
-        yield failure(error, name)
-        return
-    except OSError as error:
-        yield _failure(Path(name), "io", error.strerror or type(error).__name__, None)
-        return
-    except RecursionError:
-        yield _failure(Path(name), "syntax", "the file is nested too deeply", None)
-        return
-    except Exception as error:
-        if is_shortage(error):
-            raise
-        yield failure(bug(error), name)
+    tests = entry if isinstance(entry, Failure) else _read(entry, settings)
+    if isinstance(tests, Failure):
+        yield tests
         return
     known = index().models.keys()
     for test in tests:
@@ -122,6 +106,23 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
             several = len(tests) > 1 or len(wanted) > 1
             for claim in wanted:
                 yield Job(test, model, expectation, several, claim)
+
+
+def _read(file: Path, settings: Settings) -> list[Test] | Failure:
+    """The tests in a file, or what is wrong with it."""
+    name = stdin.NAME if file == DASH else str(file)
+    try:
+        return stdin.tests(file, settings)
+    except PtxmmError as error:
+        return failure(error, name)
+    except OSError as error:
+        return _failure(Path(name), "io", error.strerror or type(error).__name__, None)
+    except RecursionError:
+        return _failure(Path(name), "syntax", "the file is nested too deeply", None)
+    except Exception as error:
+        if is_shortage(error):
+            raise
+        return failure(bug(error), name)
 
 
 @lru_cache(maxsize=64)

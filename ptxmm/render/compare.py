@@ -1,4 +1,4 @@
-"""Comparisons as text and in JSON."""
+"""Comparisons as text."""
 
 from __future__ import annotations
 

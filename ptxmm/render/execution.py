@@ -1,4 +1,4 @@
-"""An execution as text and in JSON."""
+"""An execution as text."""
 
 from __future__ import annotations
 

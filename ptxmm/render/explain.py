@@ -1,4 +1,4 @@
-"""Explanations as text that reads like a proof, and in JSON."""
+"""Explanations as text that reads like a proof."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executions that never end as text and in JSON."""
+"""Executions that never end as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data races as text and in JSON."""
+"""Data races as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robustness as text and in JSON."""
+"""Robustness as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placements and scopes as text and in JSON."""
+"""Placements and scopes as text."""
 
 from __future__ import annotations
 
