@@ -150,7 +150,7 @@ def atomic(
 
 
 def zeros(walker: Walker, run: Run, op: ops.StoreBulk, common: Event) -> Iterator[Run]:
-    """``st.bulk`` (9.7.9.14 of PTX ISA 9.0)."""
+    """``st.bulk`` (9.7.9.13 of PTX ISA 9.0)."""
     size, kind = walker.operand(run, op.size, Type("u", 64)), Type("u", 64)
     most = max(item.size for item in walker.test.objects.values())
     others = []

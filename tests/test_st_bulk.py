@@ -1,4 +1,4 @@
-"""``st.bulk``: its syntax, its versions, and what is refused (9.7.9.14 of PTX ISA 9.0). What it does is in
+"""``st.bulk``: its syntax, its versions, and what is refused (9.7.9.13 of PTX ISA 9.0). What it does is in
 ``litmus/st-bulk`` and in the random programs ``zeros``."""
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_alignment_is_left_open(engine: str) -> None:
     ],
 )
 def test_memory_of_others_is_undefined(declared: str, address: str, cta: str) -> None:
-    """9.7.9.14: the address has to be in the window of ``.shared``, which is that of the own CTA."""
+    """9.7.9.13: the address has to be in the window of ``.shared``, which is that of the own CTA."""
     body = f"{address}; st.bulk [a], 8, 0; mov.u32 r0, 0;"
     text = program(declared, body, f"P1 @ {cta} {{ mov.u32 r1, 0; }}\n").replace("P0 @ cta 0", "P0 @ cluster 0, cta 0")
     (test,) = formats.parse(text)

@@ -60,7 +60,7 @@ def rule(op: ops.Op, role: Role = "data") -> Rule:
         case ops.Discard():
             return Rule(op.space, ("global",), "9.7.10.16", writes=True)
         case ops.StoreBulk():
-            return Rule(op.space, _CTA, "9.7.9.14 of version 9.0", writes=True)
+            return Rule(op.space, _CTA, "9.7.9.13 of version 9.0", writes=True)
         case ops.AsyncStore():
             section = "9.7.10.12" if op.reduction is None else "9.7.14.7"
             return Rule(op.space, _CLUSTER, section, writes=True, away=True)

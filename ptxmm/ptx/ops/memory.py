@@ -277,7 +277,7 @@ class Discard(Struct, frozen=True):
 
 
 class StoreBulk(Struct, frozen=True):
-    """``st.bulk [a], size, 0`` (9.7.9.14 of PTX ISA 9.0): weak writes of zeros to ``size`` bytes of shared memory of
+    """``st.bulk [a], size, 0`` (9.7.9.13 of PTX ISA 9.0): weak writes of zeros to ``size`` bytes of shared memory of
     the CTA, a multiple of ``BULK_UNIT``."""
 
     opcode: ClassVar = "st.bulk.weak {space}"
