@@ -213,14 +213,11 @@ def bulk_events(
     whole = [at for at in range(size) if bits[1] >> at % 16 & 1] if op.byte_mask is not None else []
     runs = [[at for at in whole if at - whole.index(at) == key] for key in sorted({a - whole.index(a) for a in whole})]
     parts = [(0, size)] if op.byte_mask is None else [(own[0], len(own)) for own in runs]
-    (item, offset), values = source, []
-    for first, length in parts:
-        values.append(joined_bytes(*made.copy_in(walker, (item, offset + first), length, "ASY", addr_src)))
-    value = values[0] if values else const(0)
+    value = joined_bytes(*made.copy_in(walker, source, size, "ASY", addr_src))
     for target in targets:
         if op.reduction is None:
-            for (first, length), piece in zip(parts, values, strict=True):
-                there = (target[0], target[1] + first)
+            for first, length in parts:
+                there, piece = (target[0], target[1] + first), joined_bytes((value, first, length))
                 made.copy_out(walker, there, piece, length, "ASY", addr_src | addr_dst)
         else:
             assert op.type is not None

@@ -328,6 +328,7 @@ class Division:
         elif isinstance(op.size, Imm) and op.src is not None and op.dst is not None:
             size = op.size.value
             mask = op.byte_mask.value if isinstance(op.byte_mask, Imm) else 0xFFFF
+            self.note(self.copied, op.src, 0, size, op.src_space)
             for begin, end in rows([at for at in range(size) if mask >> at % 16 & 1], 1):
                 self.note(self.copied, op.src, begin, end - begin, op.src_space)
                 if op.reduction is None:

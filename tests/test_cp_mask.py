@@ -110,3 +110,24 @@ exists (g[1] == 0)
     solve, enumerated = (ask(engine, test, model_named("ptx-8.5")) for engine in ("solve", "enumerate"))
     assert solve.comparable() == enumerated.comparable()
     assert {state[5:9] for state in solve.states} == {(1, 0, 0, 0), (0, 0, 0, 4)}
+
+
+@pytest.mark.parametrize("mask", ["0xff0f", "rm", "0"])
+@pytest.mark.parametrize("engine", ("solve", "enumerate"))
+def test_bytes_that_are_left_out_may_be_read(engine: str, mask: str) -> None:
+    """Of bytes that the mask leaves out it is not said that they are not read: a store to them in the source races."""
+    text = f"""PTX t
+ISA=8.6
+{{
+  .shared .align 16 .u32 s[4] @ cta 0 = {{1, 2, 3, 4}};
+  .global .align 16 .u32 g[4] = {{0, 0, 0, 0}};
+}}
+P0 @ cta 0 {{
+  mov.u16 rm, 0xff0f;
+  {COPY}.cp_mask [g], [s], 16, {mask};
+}}
+P1 @ cta 0 {{ st.shared.u32 [s+4], 9; }}
+exists (g[1] != 0)
+"""
+    (test,) = formats.parse(text)
+    assert ask(engine, test, model_named("ptx-8.5")).flags == {"data-race"}

@@ -263,6 +263,7 @@ def _bulk(test: Test, op: BulkCopy, known: Mapping[str, Sym]) -> Iterator[_Acces
     size = op.size.value if isinstance(op.size, Imm) else None
     if size is None or op.src is None or op.dst is None:
         return
+    yield _Access("copy", op.src, 0, size, op.src_space)
     for start, length in copied(op.byte_mask.value if isinstance(op.byte_mask, Imm) else 0xFFFF, size):
         yield _Access("copy", op.src, start, length, op.src_space)
         if op.reduction is None:

@@ -156,7 +156,8 @@ class BulkCopy(Struct, frozen=True):
 
 def copied(mask: int, size: int) -> list[tuple[int, int]]:
     """The parts of ``size`` bytes, as (start, length), that are copied under a byte mask: bit i is that of byte i of
-    every 16 (9.7.9.25.4.1 of PTX ISA 9.0)."""
+    every 16 (9.7.9.25.4.1 of PTX ISA 9.0). Of the others it is said that they are not copied, not that they are not
+    read: a copy reads all of its source."""
     if mask & 0xFFFF == 0xFFFF:
         return [(0, size)]
     found: list[tuple[int, int]] = []

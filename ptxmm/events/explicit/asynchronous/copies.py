@@ -242,13 +242,9 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     targets = destinations(machine, op, dst, mbarrier, mask)
     defined = src is not None and not wrong and all(t.sound(op) for t in targets)
     given, bits = (0xFFFF, 0) if op.byte_mask is None else machine.number(op.byte_mask, U16, "byte mask of this copy")
+    sources = read_source(this, src, size, src_addr | sizes) if defined else []
     parts, sizes = copied(given, size), sizes | bits
-    sources: Sources = []
-    if defined and src is not None:
-        for start, length in parts:
-            there = Spot(src.item, src.offset + start)
-            sources += read_source(this, there, length, src_addr | sizes, start)
-    else:
+    if not defined:
         machine.lose()
     for operand, target in enumerate(targets if defined else (), 1):
         assert target.spot is not None

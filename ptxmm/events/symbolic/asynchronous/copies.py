@@ -124,8 +124,8 @@ def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence
     arrival, mask = completion(run, op, state)
     bits = run.constant(0xFFFF) if op.byte_mask is None else run.operand(state, op.byte_mask, Type("u", 16))
     union = run.machine.union
-    deciding = union(size.reads, bits.reads)
-    reading, writing = union(deciding, source.reads), union(union(deciding, target.reads), mask.reads)
+    reading, writing = union(size.reads, source.reads), union(union(size.reads, target.reads), mask.reads)
+    writing = union(writing, bits.reads)
     deciding = union(union(reading, writing), arrival.reads)
     operands = [source, target, size, arrival, mask, bits]
     for when, (src, dst, length, mbarrier, ranks, chosen) in combinations_of(run, operands):
@@ -140,10 +140,7 @@ def bulk_copy(run: Executor, op: BulkCopy, here: EventId, state: State, presence
         to = [locate(run, op, address, length, held, BULK_ALIGNMENT, "destination") for address, _ in targets]
         if frm is None or None in to or None in bars:
             continue
-        parts: list[Part] = []
-        for start, part in copied(chosen, length):
-            read = read_source(run, issued, frm[0], frm[1] + start, part, held, reading, start)
-            parts += [(start + first, size_, value) for first, size_, value in read]
+        parts = read_source(run, issued, *frm, length, held, reading)
         for k, found in enumerate(to):
             if found is None:
                 continue
