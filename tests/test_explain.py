@@ -86,7 +86,8 @@ def test_text(golden: Golden, name: str, model: str) -> None:
 
 
 def test_json(golden: Golden) -> None:
-    found = entry("explain", replace(explained("mp/MP+fence+relaxed-then-acq"), seconds=0.0))
+    result = replace(explained("mp/MP+fence+relaxed-then-acq"), file="mp/MP+fence+relaxed-then-acq.litmus", seconds=0.0)
+    found = entry("explain", result)
     golden("explain.json", json.dumps(found, indent=2) + "\n")
 
 
