@@ -45,7 +45,7 @@ def test_the_solver_gives_up_at_an_interrupt(monkeypatch: pytest.MonkeyPatch) ->
     for column in zip(*pigeons, strict=True):
         for a, b in combinations(column, 2):
             solver.exclude(a, b)
-    asked, check = threading.Event(), solver._solver.check
+    asked, check = threading.Event(), solver._z3.solver_check_assumptions
 
     def checking(*goals: object) -> object:
         asked.set()
@@ -55,7 +55,7 @@ def test_the_solver_gives_up_at_an_interrupt(monkeypatch: pytest.MonkeyPatch) ->
         asked.wait()
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(solver._solver, "check", checking)
+    monkeypatch.setattr(solver._z3, "solver_check_assumptions", checking)
     user = threading.Thread(target=interrupt)
     user.start()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

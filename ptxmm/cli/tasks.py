@@ -140,8 +140,8 @@ def _file(
     """Read a file and work on its tests. See ``workers.Step``."""
     found = list(jobs(file, settings, work.stated_models))
     if any(isinstance(item, Job) for item in found):
-        for module in ("z3", "ptxmm.engines.symbolic.solve"):  # loading them is not for the time of a test
-            import_module(module)
+        import_module("ptxmm.engines.symbolic.solve")  # loading this, and Z3, is not for the time of a test
+        import_module("ptxmm.engines.symbolic.library").library()
     plan: list[Planned[T] | Failure] = []
     for item in found:
         if isinstance(item, Failure):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from ctypes import c_void_p
 
 from ptxmm.engines.result import Limits
+from ptxmm.engines.symbolic.library import UNKNOWN, UNSATISFIABLE, library
 from ptxmm.errors import Timeout
 from ptxmm.relations.formula import FALSE, TRUE, Clauses, Formula, Formulas
 
@@ -14,22 +16,27 @@ class Solver:
     """Clauses go to Z3 in the DIMACS format, which costs a fraction of building terms one call at a time."""
 
     def __init__(self, formulas: Formulas, limits: Limits) -> None:
-        import z3
-
-        self._z3 = z3
+        self._z3 = z3 = library()
         self._formulas = formulas
         self._clauses = Clauses(formulas)
         self._limits = limits
-        self._context = z3.main_ctx().ref()
-        self._solver = z3.SolverFor("QF_FD")
-        self._solver.set("ctrl_c", False)  # else Z3 would take interrupts for itself, and lose some
-        self._declarations: dict[int, object] = {}
+        self._kept: list[int] = []
+        self._declarations: dict[int, int] = {}
         self._values: dict[Formula, bool] = {}
         self._impossible = False
+        self._solver = z3.mk_solver_for_logic(z3.mk_string_symbol(b"QF_FD"))
+        z3.solver_inc_ref(self._solver)
+        self._set("ctrl_c", False)  # else Z3 would take interrupts for itself, and lose some
+
+    def __del__(self) -> None:
+        if hasattr(self, "_solver"):
+            self._z3.solver_dec_ref(self._solver)
+            for term in self._kept:
+                self._z3.dec_ref(term)
 
     def prefer_true(self) -> None:
         """Try first that variables are true, where an assignment is looked for."""
-        self._solver.set("phase", "always_true")
+        self._set("phase", "always_true")
 
     def require(self, formula: Formula) -> None:
         """Add ``formula`` for good."""
@@ -54,25 +61,25 @@ class Solver:
         self._send()
         if self._impossible:
             return False
-        answer = self._check(goals)
-        if answer == self._z3.unsat:
+        if self._check(goals) == UNSATISFIABLE:
             return False
         self._read()
         return True
 
-    def _check(self, assumptions: list[object]) -> object:
+    def _check(self, assumptions: list[int]) -> int:
         """Z3's answer. It gets ever longer turns, so that Python sees an interrupt from the keyboard between them."""
         turn = 500
+        terms = (c_void_p * len(assumptions))(*assumptions)
         while True:
             self._limits.check()
             left = turn
             if self._limits.deadline is not None:
                 left = min(turn, max(1, int(1000 * (self._limits.deadline - time.monotonic()))))
-            self._solver.set("timeout", left)
-            answer = self._solver.check(*assumptions)
-            if answer != self._z3.unknown:
+            self._set("timeout", left)
+            answer: int = self._z3.solver_check_assumptions(self._solver, len(terms), terms)
+            if answer != UNKNOWN:
                 return answer
-            if "timeout" not in self._solver.reason_unknown():
+            if b"timeout" not in self._z3.solver_get_reason_unknown(self._solver):
                 raise Timeout  # stopped from outside
             time.sleep(0.02)  # outside Z3, where an interrupt that came meanwhile is taken
             turn = min(2 * turn, 2**30)
@@ -90,28 +97,47 @@ class Solver:
             return
         lines = [f"p cnf {len(self._clauses.number)} {len(clauses)}"]
         lines += [" ".join(map(str, clause)) + " 0" for clause in clauses]
-        self._solver.from_string("\n".join(lines) + "\n")
+        self._z3.solver_from_string(self._solver, ("\n".join(lines) + "\n").encode())
 
-    def _constant(self, name: int) -> object:
-        core = self._z3.z3core
-        symbol = core.Z3_mk_int_symbol(self._context, name)
-        return self._z3.BoolRef(core.Z3_mk_const(self._context, symbol, self._z3.BoolSort().ast))
+    def _set(self, name: str, value: bool | int | str) -> None:
+        """Set a parameter of the solver."""
+        z3 = self._z3
+        parameters = z3.mk_params()
+        z3.params_inc_ref(parameters)
+        key = z3.mk_string_symbol(name.encode())
+        match value:
+            case bool():
+                z3.params_set_bool(parameters, key, value)
+            case int():
+                z3.params_set_uint(parameters, key, value)
+            case str():
+                z3.params_set_symbol(parameters, key, z3.mk_string_symbol(value.encode()))
+        z3.solver_set_params(self._solver, parameters)
+        z3.params_dec_ref(parameters)
 
-    def _term(self, literal: int) -> object:
-        constant = self._constant(abs(literal))
-        return constant if literal > 0 else self._z3.Not(constant)
+    def _term(self, literal: int) -> int:
+        constant = self._keep(self._z3.mk_const(self._z3.mk_int_symbol(abs(literal)), self._z3.mk_bool_sort()))
+        return constant if literal > 0 else self._keep(self._z3.mk_not(constant))
+
+    def _keep(self, term: int) -> int:
+        """``term``, which Z3 keeps as long as this is there."""
+        self._z3.inc_ref(term)
+        self._kept.append(term)
+        return term
 
     def _read(self) -> None:
         """Read the values of all variables that reached the solver."""
-        core, context = self._z3.z3core, self._context
-        model = self._solver.model().model
+        z3 = self._z3
+        model = z3.solver_get_model(self._solver)
+        z3.model_inc_ref(model)
         values: dict[Formula, bool] = {}
         for node, name in self._clauses.number.items():
             if self._formulas.arguments[node] is not None:
                 continue
             declaration = self._declarations.get(node)
             if declaration is None:
-                declaration = self._declarations[node] = self._constant(name).decl().ast  # type: ignore[attr-defined]
-            value = core.Z3_model_get_const_interp(context, model, declaration)
-            values[node] = bool(value) and core.Z3_get_bool_value(context, value) == 1
+                declaration = self._declarations[node] = z3.get_app_decl(self._term(name))
+            value = z3.model_get_const_interp(model, declaration)
+            values[node] = value is not None and z3.get_bool_value(value) == 1
+        z3.model_dec_ref(model)
         self._values = values
