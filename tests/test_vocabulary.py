@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxmm.cat import index, load
-from ptxmm.cat.names import BASE_RELATIONS, BASE_SETS, RELATIONS, SETS, Row
+from ptxmm.cat.names import BASE_RELATIONS, BASE_SETS, RELATIONS, SETS, Row, absent
 from ptxmm.engines.symbolic.problem import read_as
 from ptxmm.events.explicit.readings import readings
 from ptxmm.events.explicit.relations import structure as explicit
@@ -20,6 +20,9 @@ from ptxmm.relations.symbolic import EventSet, Relation
 from tests.support import ROOT, parse_one
 
 TEST = parse_one("PTX t\n{ x = 0; }\n P0@cta 0 ;\n st.weak x, 1 ;\nexists (x == 1)\n")
+
+
+NEEDING = {name for row in BASE_RELATIONS if row.needs for name in row.names}
 
 
 def table(head: str, rows: tuple[Row, ...]) -> Iterator[str]:
@@ -77,3 +80,15 @@ def test_the_readings_that_events_follow() -> None:
         asked = Asked()
         ask(asked)
         assert told == asked.keys_asked - {"griddep"} <= index().readings.keys()  # which waits decide who begins
+
+
+def test_relations_are_empty_without_the_sets_that_the_table_names() -> None:
+    met: set[str] = set()
+    for path in sorted((ROOT / "litmus").rglob("*.litmus"))[::3]:
+        test = parse_one(path.read_text("utf-8"))
+        base = Base(build(test, (), read_as(load("ptx-8.5").readings, 3), lambda: None))
+        empty = absent({name for name in SETS if base(name) == base.algebra.empty_set()})
+        some = {name for name in RELATIONS if any(base.algebra.pairs(base.relation(name)))}
+        assert not some & empty, path.name
+        met |= some
+    assert met >= NEEDING - {"api-indirect", "mbcount", "mbnext"}

@@ -29,7 +29,7 @@ _Step = tuple[int, int, int, int, int]
 class _Plans:
     """What all evaluators of one model share: a step for each node, and orders of evaluation.
 
-    ``void``: the nodes that are empty in every execution, because the base sets ``absent`` are.
+    ``void``: the nodes that are empty in every execution, because the base sets and relations ``absent`` are.
     """
 
     __slots__ = ("_affected", "_found", "_needed", "model", "steps", "void")
@@ -94,7 +94,7 @@ def _step(node: Node) -> _Step:
 
 
 def _void(model: Model, absent: frozenset[str]) -> frozenset[int]:
-    """The nodes that are empty where the base sets ``absent`` are."""
+    """The nodes that are empty where the base sets and relations ``absent`` are."""
     found: set[int] = set()
     for node in model.nodes:
         if node.open:
@@ -133,8 +133,8 @@ class Evaluator(Generic[S, R]):
     """The values of a model's sets and relations in one execution (or, symbolically, in all).
 
     ``base`` gives the base set or relation of a name, None for a name that it does not know; it is asked once for
-    each name, when it is first needed. ``absent``: base sets that are empty in every execution; what they make empty
-    is not evaluated.
+    each name, when it is first needed. ``absent``: base sets and relations that are empty in every execution; what
+    they make empty is not evaluated.
     """
 
     __slots__ = ("_algebra", "_base", "_calls", "_memo", "_plans")

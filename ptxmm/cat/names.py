@@ -5,6 +5,7 @@ From it come the names that a model may use, the tables of docs/cat.md, and what
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 UNIVERSE = frozenset(("_", "E"))
@@ -17,16 +18,18 @@ EMPTY_RELATIONS = frozenset(("0",))
 
 class Row(NamedTuple):
     """Base sets, or relations, that belong together: ``about`` each in turn, as Markdown; the ``section`` of the PTX
-    ISA that they are of, 8.5 where no other is named; the ``readings`` that the events follow for them."""
+    ISA that they are of, 8.5 where no other is named; the ``readings`` that the events follow for them. The relations
+    are empty where all of the sets ``needs`` are (if there are any)."""
 
     names: tuple[str, ...]
     section: str
     about: str
     readings: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
-def _row(names: str, section: str, about: str, readings: str = "") -> Row:
-    return Row(tuple(names.split()), section, about, tuple(readings.split()))
+def _row(names: str, section: str, about: str, readings: str = "", *, needs: str = "") -> Row:
+    return Row(tuple(names.split()), section, about, tuple(readings.split()), tuple(needs.split()))
 
 
 # fmt: off
@@ -80,7 +83,8 @@ BASE_RELATIONS = (
     _row("rf co fr", "8.9.7",
          "reads-from, coherence, from-reads. `co` is any strict partial order on the writes of a location with the "
          "initial write first: the model must say what more it needs", "co tear"),
-    _row("fsc", "8.9.3", "Fence-SC order: some pairs of `fence.sc` that are in each other's scope"),
+    _row("fsc", "8.9.3", "Fence-SC order: some pairs of `fence.sc` that are in each other's scope",
+         needs="FSC"),
     _row("rmw", "8.10.3", "the read and the write of one atomic operation", "cas-failure"),
     _row("addr data ctrl", "8.10.4",
          "dependencies from a read, a wait on an mbarrier or an arrival that returns a state to what it decides "
@@ -95,42 +99,64 @@ BASE_RELATIONS = (
     _row("sr", "8.7", "strong operations, each in the scope of the other"),
     _row("scta", "8.5", "events of threads of one CTA"),
     _row("barphase warpphase cluphase", "8.9.4",
-         "arrival and wait of one phase of a CTA barrier; of a `bar.warp.sync`; of a cluster barrier"),
+         "arrival and wait of one phase of a CTA barrier; of a `bar.warp.sync`; of a cluster barrier",
+         needs="BW CW"),
     _row("exitphase", "9.7.14.1",
-         "the exit of a thread and a wait of a phase of such a barrier that would have waited for its arrival"),
-    _row("mbphase", "9.7.14.15.6", "an arrival on an mbarrier and a wait for its phase or a later one"),
+         "the exit of a thread and a wait of a phase of such a barrier that would have waited for its arrival",
+         needs="EX"),
+    _row("mbphase", "9.7.14.15.6", "an arrival on an mbarrier and a wait for its phase or a later one",
+         needs="MBW"),
     _row("mblate mbpassed", "9.7.14.15.7",
          "an arrival (no `expect_tx`, no `complete_tx`) in a phase of an mbarrier that is not the first one, to "
-         "itself; to it from each wait that has found the phase before complete"),
+         "itself; to it from each wait that has found the phase before complete",
+         needs="MBA"),
     _row("mbcount", "9.7.14.15.13",
          "an operation on an mbarrier and each later arrival on it that returns its state, as they ran (where the "
-         "program computes with such a state)"),
+         "program computes with such a state)",
+         needs="MBA"),
     _row("mbnext mbobj", "9.7.14.15.3",
          "an arrival and the next operation on the same mbarrier as they ran; an initialisation and the operations "
-         "on its mbarrier"),
+         "on its mbarrier",
+         needs="MBA MBI"),
     _row("issue issue-all", "8.9.1.1",
-         "the start of an asynchronous operation and its accesses; and all that belongs to it"),
-    _row("aord acomp", "8.9.1.1", "the order inside an asynchronous operation; its completion and what waits for that"),
-    _row("pfence", "8.6", "a proxy fence and an access through its proxy in the state space it covers"),
-    _row("tmcov", "9.7.14.4", "an acquire fence of the tensormap proxy and a read of the tensor map that it covers"),
+         "the start of an asynchronous operation and its accesses; and all that belongs to it",
+         needs="ISS TEN"),
+    _row("aord acomp", "8.9.1.1", "the order inside an asynchronous operation; its completion and what waits for that",
+         needs="ISS AW TEN"),
+    _row("pfence", "8.6", "a proxy fence and an access through its proxy in the state space it covers",
+         needs="PF"),
+    _row("tmcov", "9.7.14.4", "an acquire fence of the tensormap proxy and a read of the tensor map that it covers",
+         needs="TMACQ"),
     _row("rcov", "9.7.13.4 (PTX 9.0)",
          "a fence with `.sync_restrict` and an operation, on an mbarrier too, on an object in the state space that "
-         "it is for"),
+         "it is for",
+         needs="FRA FRR ASREL ASACQ"),
     _row("lives", "5.1.7",
          "in a kernel: what another CTA does with the shared memory of a CTA, or a bulk copy, and what the threads "
          "of this CTA do"),
     _row("api-indirect", "9.7.14.13",
-         "the pairs of `api` that end at a `griddepcontrol.wait` and begin in a grid before the one before it"),
-    _row("api", "8.9.4", "the end of a thread and the start of one in a later grid, or its `griddepcontrol.wait`"),
+         "the pairs of `api` that end at a `griddepcontrol.wait` and begin in a grid before the one before it",
+         needs="API"),
+    _row("api", "8.9.4", "the end of a thread and the start of one in a later grid, or its `griddepcontrol.wait`",
+         needs="API"),
     _row("trigger", "9.7.14.13",
          "the first `griddepcontrol.launch_dependents` of a thread and the starts of the threads of the next grid, "
-         "if that may start before this one ends; from PTX 9.2 on, before it there are none"),
+         "if that may start before this one ends; from PTX 9.2 on, before it there are none",
+         needs="API"),
     _row("syncbar sync_barrier sync_fence", "8.9.4",
          "`barphase`, `barphase`, `fsc` under the names of other tools; a model that uses `sync_fence` gets one "
-         "that is acyclic and orders every two `fence.sc` in each other's scope"),
+         "that is acyclic and orders every two `fence.sc` in each other's scope",
+         needs="BW FSC"),
 )
 """The identity ``id`` is built in."""
 # fmt: on
 
 SETS = frozenset(name for row in BASE_SETS for name in row.names)
 RELATIONS = frozenset(name for row in BASE_RELATIONS for name in row.names)
+
+
+def absent(sets: Collection[str]) -> frozenset[str]:
+    """The base sets and relations that are empty where the base sets ``sets`` are."""
+    return frozenset(sets).union(
+        n for row in BASE_RELATIONS if row.needs and set(row.needs) <= set(sets) for n in row.names
+    )

@@ -276,19 +276,44 @@ class SymbolicAlgebra:
         return must, may
 
     def _close(self, tails: list[int], after: dict[int, dict[int, Formula]]) -> None:
-        """Warshall's algorithm over the tails of may edges; ``after`` becomes reachability by one or more of them."""
-        both, either = self.formulas.both, self.formulas.either
-        for k in tails:
-            onward = after[k]
-            for u in tails:
+        """``after``, which has paths with one edge of may from each of ``tails``, becomes that of one or more.
+
+        Those that reach each other are closed together, after all that they lead to.
+        """
+        position = {x: i for i, x in enumerate(tails)}
+        rows = [sum(1 << position[z] for z in after[u] if z in position) for u in tails]
+        reach = closure(rows)
+        back = _inverse(reach)
+        seen = 0
+        for i in sorted(range(len(tails)), key=lambda i: reach[i].bit_count()):
+            if seen >> i & 1:
+                continue
+            together = reach[i] & back[i] | 1 << i
+            seen |= together
+            component = [tails[j] for j in bits(together)]
+            if len(component) > 1:
+                self._warshall(component, after)
+            for u in component:
+                onward = [
+                    (after[u][k], after[k]) for k in (tails[j] for j in bits(reach[i] & ~together)) if k in after[u]
+                ]
+                self._through(after[u], onward)
+
+    def _warshall(self, component: list[int], after: dict[int, dict[int, Formula]]) -> None:
+        for k in component:
+            for u in component:
                 through = after[u].get(k, FALSE)
-                if through == FALSE or u == k:
-                    continue
-                row = after[u]
-                for z, f in onward.items():
-                    g = both(through, f)
-                    if g != FALSE:
-                        row[z] = either(row[z], g) if z in row else g
+                if through != FALSE and u != k:
+                    self._through(after[u], [(through, after[k])])
+
+    def _through(self, row: dict[int, Formula], onward: list[tuple[Formula, dict[int, Formula]]]) -> None:
+        """Add to ``row`` what the others lead to, each under its formula."""
+        both, either = self.formulas.both, self.formulas.either
+        for through, others in onward:
+            for z, f in others.items():
+                g = both(through, f)
+                if g != FALSE:
+                    row[z] = either(row[z], g) if z in row else g
 
     def star(self, a: Relation) -> Relation:
         return self.optional(self.plus(a))
@@ -376,6 +401,15 @@ def _normal(must: list[int], may: dict[int, dict[int, Formula]]) -> Relation:
         if row:
             clean[x] = row
     return Relation(must, clean)
+
+
+def _inverse(rows: list[int]) -> list[int]:
+    result = [0] * len(rows)
+    for x, row in enumerate(rows):
+        bit = 1 << x
+        for y in bits(row):
+            result[y] |= bit
+    return result
 
 
 def closure(rows: list[int]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Model
-from ptxmm.cat.names import SETS
+from ptxmm.cat.names import SETS, absent
 from ptxmm.events.explicit.relations.base import base_of
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom
 
@@ -13,8 +13,8 @@ def precomputed_evaluator(model: Model, layout: Layout, *, flags: bool = True) -
     """An evaluator of ``model`` in which nothing is read, ordered or synchronized yet, and that has the values of what
     stays the same; ``flags``: of the model's flags too."""
     base = base_of(layout, ReadsFrom(), 0, 0, {})
-    absent = frozenset(name for name in SETS if not base(name))
-    evaluator: Evaluator[int, int] = Evaluator(model, layout.algebra, base, absent)
+    empty = absent({name for name in SETS if not base(name)})
+    evaluator: Evaluator[int, int] = Evaluator(model, layout.algebra, base, empty)
     for _ in evaluator.axioms(flags=flags):
         pass
     return evaluator

@@ -9,7 +9,7 @@ from typing import cast
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
-from ptxmm.cat.names import SETS
+from ptxmm.cat.names import SETS, absent
 from ptxmm.cat.polarity import lower_bounds
 from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.result import Limits, Observed, Source, Witness
@@ -339,8 +339,8 @@ def _ordered(
 
 
 def _absent(base: Base) -> frozenset[str]:
-    """The base sets that no event is ever in."""
-    return frozenset(name for name in SETS if isinstance(s := base(name), EventSet) and not s.must and not s.may)
+    """The base sets and relations that are empty because no event is ever of their kind."""
+    return absent({name for name in SETS if isinstance(s := base(name), EventSet) and not s.must and not s.may})
 
 
 def chosen(domain: Domain, value: Callable[[Formula], bool]) -> int:

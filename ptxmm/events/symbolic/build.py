@@ -19,7 +19,7 @@ from ptxmm.events.symbolic.event import Event, ThreadEvents
 from ptxmm.events.symbolic.machine import Assumed, Machine, Reading
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.refusals import refuse_noncoherent_loads
-from ptxmm.events.symbolic.threads import outline, run
+from ptxmm.events.symbolic.threads import Outline, outline, run
 from ptxmm.events.symbolic.values.possible import Possible, rounds
 from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.identity import TENSORMAP, EventId
@@ -110,14 +110,14 @@ def _execute(
         check()
         if guarded:
             free = Machine(test, reading, possible.of, True, assumed, chunks, shown, check)
-            freely = [run(free, index, known) for index, known in enumerate(outlines)]
+            freely, news = _run(free, outlines, possible)
             executions += 1
-            if possible.learn(free) and executions <= rounds(free):
+            if news and executions <= rounds(free):
                 continue
         machine = Machine(test, reading, possible.of, False, assumed, chunks, shown, check)
-        threads = [run(machine, i, known) for i, known in enumerate(outlines)]
+        threads, news = _run(machine, outlines, None if guarded else possible)
         executions += 1
-        if not guarded and possible.learn(machine) and executions <= rounds(machine):
+        if news and executions <= rounds(machine):
             continue
         torn = _torn(machine, possible, seen) if reading.tear else {}
         borders = _borders(machine)
@@ -146,6 +146,18 @@ def _execute(
         if (waiting, tokens, results) == (assumed.waiting, assumed.tokens, assumed.results):
             return machine, threads, found, frozenset(filter(untorn, torn))
         assumed, executions = replace(assumed, waiting=waiting, tokens=tokens, results=results), 0
+
+
+def _run(machine: Machine, outlines: list[Outline], possible: Possible | None) -> tuple[list[ThreadEvents], bool]:
+    """Execute all threads, each with what ``possible`` learns from those before it; whether that was news."""
+    threads: list[ThreadEvents] = []
+    news = False
+    for index, known in enumerate(outlines):
+        first = len(machine.events)
+        threads.append(run(machine, index, known))
+        if possible is not None:
+            news = possible.learn(machine, first) or news
+    return threads, news if possible is None else possible.learn_dependent(machine) or news
 
 
 def _torn(machine: Machine, possible: Possible, seen: set[Place] | None) -> dict[str, set[int]]:

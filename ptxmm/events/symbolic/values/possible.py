@@ -71,13 +71,13 @@ class Possible:
                     found.setdefault(key, set()).update(places[1:])
         return found
 
-    def learn(self, machine: Machine) -> bool:
-        """Take in what the writes of ``machine`` may write; whether that was news.
+    def learn(self, machine: Machine, first: int) -> bool:
+        """Take in what the writes of ``machine`` from number ``first`` on may write; whether that was news.
 
         A write does not make a value that only a chain through the write itself leads to.
         """
         news = False
-        for event in machine.events:
+        for event in machine.events[first:]:
             if event.kind != "W":
                 continue
             bit = self._bit(event.id)
@@ -93,11 +93,12 @@ class Possible:
                         if part not in known or known[part] & through != known[part]:
                             known[part] = known.get(part, through) & through
                             news = True
-        never = frozenset(_dependent(machine.events))
-        if never != self._never:
-            self._never = never
-            news = True
         return news
+
+    def learn_dependent(self, machine: Machine) -> bool:
+        """Take in which writes of ``machine`` depend on which reads; whether that was news."""
+        known, self._never = self._never, frozenset(_dependent(machine.events))
+        return known != self._never
 
     def _bit(self, write: EventId) -> int:
         return self._bits.setdefault(write, 1 << len(self._bits))
