@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
+from ptxmm.program.symbols import addresses
 from ptxmm.ptx import isa, ops
 from ptxmm.ptx.ops import Address, Imm, Op, Reg, Source, Sym, Type
 from ptxmm.ptx.parser import parse_statements
@@ -466,6 +467,11 @@ RESOLVED: list[tuple[str, Op]] = [
     ("mov.f64 d, 0fBF800000", ops.Alu("mov", F64, D, (Imm(0xBFF0000000000000),), HERE)),
     ("mov.b32 d, 0f3F800000", ops.Alu("mov", B32, D, (Imm(0x3F800000),), HERE)),
 ]
+
+
+@pytest.mark.parametrize(("text", "expected"), RESOLVED, ids=[t for t, _ in RESOLVED])
+def test_what_it_accesses_is_said_of_each_address(text: str, expected: Op) -> None:
+    assert {touch.address for touch in ops.touched(expected)} == set(addresses(expected))
 
 
 @pytest.mark.parametrize(("text", "expected"), RESOLVED, ids=[t for t, _ in RESOLVED])

@@ -10,6 +10,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.values import circuits, diagrams
 from ptxmm.events.symbolic.values import bitvectors
 from ptxmm.program.shared import refusals
+from ptxmm.ptx.ops import StoreBulk
 from tests.support import ENGINES, ROOT, ask, model_named, parse_one
 
 OBJECTS = """
@@ -49,7 +50,7 @@ REFUSED = (
      "mov.u32 r0, 0", ", warp 0"),
     ("stmatrix of two matrices", refusals.SEVERAL_MATRICES, 1,
      f"mov.b32 r0, 0; stmatrix.{MATRIX.replace('x1', 'x2')} [s], {{r0, r0}}", "mov.u32 r0, 0", ""),
-    ("st.bulk by its half", refusals.MISALIGNED_BULK, 1, "mov.u64 a, s+4; st.bulk.weak.shared::cta [a], 8, 0",
+    ("st.bulk by its half", StoreBulk.misaligned, 1, "mov.u64 a, s+4; st.bulk.weak.shared::cta [a], 8, 0",
      "mov.u32 r0, 0", ""),
     ("a difference of products", refusals.UNDECIDABLE, 7, HARD, f"{STORE} [x], 2; {STORE} [y], 3", ""),
 )  # fmt: skip

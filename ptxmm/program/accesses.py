@@ -5,26 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.program.naming import check_window, error
-from ptxmm.program.shared.legality import Role, refusal, rule
+from ptxmm.program.shared.legality import refusal
 from ptxmm.program.shared.mbarriers import MBARRIER_BYTES, mbarriers
-from ptxmm.program.shared.tensors import TENSORMAP_BYTES
 from ptxmm.program.shared.windows import takes_narrow_address
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Placement, Thread
 from ptxmm.ptx import ops
 
-_BULK_ALIGNMENT = 16
 _TENSORMAP_SPACES = ("global", "const", "param")
 _READ_ONLY = ("const", "param")
-_ROLES: dict[str, Role] = {
-    "destination": "destination",
-    "source": "source",
-    "mbarrier operand": "mbarrier",
-    "tensor map": "tensor map",
-}
 _ALIAS_HINTS = {
     "surface": "a surface is read by suld and written by sust",
     "texture": "a texture is read by tld",
@@ -32,99 +24,16 @@ _ALIAS_HINTS = {
 }
 
 
-class Touch(Struct, frozen=True):
-    """The bytes that one address operand stands for.
-
-    ``size`` and ``alignment`` in bytes, ``size`` None where only the execution knows it. ``space``: the state space
-    that the instruction says or has at this operand, None where it takes a generic address. ``what``: the operand in
-    an error (an access otherwise); ``role``: ``data``, ``mbarrier`` or ``tensormap``.
-    """
-
-    address: ops.Address
-    size: int | None
-    alignment: int
-    space: str | None
-    writes: bool
-    what: str = "access"
-    role: str = "data"
-
-
-def touches(op: ops.Op, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
+def touches(op: ops.Op, objects: Mapping[str, MemoryObject]) -> Iterator[ops.Touch]:
     """The address operands of ``op``; ``objects`` gives the box of a tensor map that is named."""
-    match op:
-        case ops.Load() | ops.Store() | ops.Atomic():
-            size = ops.access_bytes(op)
-            yield Touch(op.address, size, size, op.space, not isinstance(op, ops.Load))
-        case ops.Multimem():
-            size = ops.access_bytes(op)
-            yield Touch(op.address, size, size, "global", op.kind != "ld_reduce")
-        case ops.MbarrierInit() | ops.MbarrierWait() | ops.CopyAsyncArrive():
-            yield _mbarrier(op.address, "shared::cta")
-        case ops.TensorLoad(dst, address):
-            yield Touch(address, ops.COLUMN_BYTES * len(dst), ops.COLUMN_BYTES, "tmem", False)
-        case ops.TensorStore(address, values):
-            yield Touch(address, ops.COLUMN_BYTES * len(values), ops.COLUMN_BYTES, "tmem", True)
-        case ops.TensorCopy(dst, size=size):
-            yield Touch(dst, size, ops.COLUMN_BYTES, "tmem", True, "destination")
-        case ops.TensorProduct(dst, a):
-            yield Touch(dst, ops.COLUMN_BYTES, ops.COLUMN_BYTES, "tmem", True, "accumulator")
-            if isinstance(a, ops.Address):
-                yield Touch(a, ops.COLUMN_BYTES, ops.COLUMN_BYTES, "tmem", False, "matrix A")
-        case ops.TensorCommit():
-            yield _mbarrier(op.address, "shared::cluster")
-        case ops.MbarrierArrive() | ops.MbarrierTx():
-            yield _mbarrier(op.address, op.space or "shared::cta")
-        case ops.AsyncStore():
-            size = op.type.bytes * len(op.values)
-            yield Touch(op.address, size, size, "shared::cluster", True, "destination")
-            yield _mbarrier(op.mbarrier, "shared::cluster")
-        case ops.CopyAsync():
-            yield Touch(op.dst, op.size, op.size, "shared::cta", True, "destination")
-            yield Touch(op.src, op.size, op.size, "global", False, "source")
-        case ops.BulkCopy():
-            yield from _bulk(op, objects)
-        case ops.TensormapFence():
-            if op.address is not None:
-                yield Touch(op.address, TENSORMAP_BYTES, _BULK_ALIGNMENT, None, False, "tensor map", "tensormap")
-        case ops.TensormapReplace():
-            yield Touch(op.address, TENSORMAP_BYTES, _BULK_ALIGNMENT, op.space, True, "tensor map")
-        case ops.TensormapCopyFence():
-            yield Touch(op.dst, TENSORMAP_BYTES, TENSORMAP_BYTES, "global", True, "destination")
-            yield Touch(op.src, TENSORMAP_BYTES, TENSORMAP_BYTES, "shared::cta", False, "source")
-        case ops.Discard():
-            yield Touch(op.address, op.size, op.size, "global", True)
-        case ops.StoreBulk(address, size):
-            yield Touch(address, size.value if isinstance(size, ops.Imm) else None, 1, "shared::cta", True)
-        case ops.LoadMatrix() | ops.StoreMatrix():
-            stores = isinstance(op, ops.StoreMatrix)
-            yield Touch(op.address, ops.MATRIX_ROW_BYTES, ops.MATRIX_ROW_BYTES, "shared::cta", stores, "row")
-        case ops.WmmaLoad(tile=tile) | ops.WmmaStore(tile=tile):
-            known = op.stride is None or isinstance(op.stride, ops.Imm)
-            stride = op.stride.value & 0xFFFFFFFF if isinstance(op.stride, ops.Imm) else tile.length
-            whole = tile.span(max(stride, tile.length)) if known else None
-            yield Touch(op.address, whole, tile.fragment, op.space, isinstance(op, ops.WmmaStore), "matrix")
-        case _:
-            _: ops.Addressless = op  # a type error for one that has an address
-
-
-def _mbarrier(address: ops.Address, space: str) -> Touch:
-    return Touch(address, MBARRIER_BYTES, MBARRIER_BYTES, space, True, "mbarrier operand", "mbarrier")
-
-
-def _bulk(op: ops.BulkCopy, objects: Mapping[str, MemoryObject]) -> Iterator[Touch]:
-    size = op.size.value if isinstance(op.size, ops.Imm) else None
-    if op.tensormap is not None:
-        yield Touch(op.tensormap, TENSORMAP_BYTES, _BULK_ALIGNMENT, None, False, "tensor map", "tensormap")
-        base = op.tensormap.base
-        tensor = objects[base.name].tensormap if isinstance(base, ops.Sym) else None
-        size = tensor.size if tensor is not None and tensor.fixed else None
-    if op.dst is not None:
-        yield Touch(op.dst, size, _BULK_ALIGNMENT, op.dst_space, True, "destination")
-    if op.src is not None:
-        yield Touch(op.src, size, _BULK_ALIGNMENT, op.src_space, False, "source")
-    if op.mbarrier is not None:
-        # The destination may be in another CTA, and the mbarrier with it (9.7.10.24.6).
-        yield _mbarrier(op.mbarrier, "shared::cluster")
+    found = ops.touched(op)
+    if not isinstance(op, ops.BulkCopy) or op.tensormap is None:
+        yield from found
+        return
+    base = op.tensormap.base
+    tensor = objects[base.name].tensormap if isinstance(base, ops.Sym) else None
+    size = tensor.size if tensor is not None and tensor.fixed else None
+    yield from (replace(touch, size=size) if touch.is_data else touch for touch in found)
 
 
 def check_access(op: ops.Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:
@@ -153,12 +62,11 @@ def check_access(op: ops.Op, placement: Placement, objects: Mapping[str, MemoryO
         if touch.role == "mbarrier" and item.space == "shared" and item.type.bytes != MBARRIER_BYTES:
             message = f"an mbarrier has the type .b64, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.shared .b64 {item.name}`")
-        away = isinstance(op, ops.AsyncStore) or (_between_ctas(op) and touch.what == "destination")
-        if away and item.owner == _path(placement):
+        if touch.rule.away and item.owner == _path(placement):
             message = f"{item.name} is in the CTA of this thread"
             hint = "the destination is in another CTA of the cluster here, and the mbarrier of st.async with it"
             raise error(message, op.source.span, kind="type", hint=hint)
-        refused = refusal(rule(op, _ROLES.get(touch.what, "data")), placement, None, item)
+        refused = refusal(touch.rule, placement, None, item)
         if refused is not None:
             raise error(refused, op.source.span, kind="type")
         if isinstance(op, ops.AsyncStore):
@@ -186,11 +94,6 @@ def _check_tensor_memory(op: ops.Op, placement: Placement, objects: Mapping[str,
         if item.owner != _path(placement):
             message = f"{item.name} is tensor memory of another CTA"
             raise error(message, op.source.span, kind="type", hint="a thread accesses that of its own CTA")
-
-
-def _between_ctas(op: ops.Op) -> bool:
-    """Whether ``op`` copies from the CTA of the thread to another one (9.7.10.24.6)."""
-    return isinstance(op, ops.BulkCopy) and (op.src_space, op.dst_space) == ("shared::cta", "shared::cluster")
 
 
 def check_mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> None:
@@ -222,7 +125,7 @@ def _check_proxy(op: ops.Op, item: MemoryObject) -> None:
     raise error(message, op.source.span, kind="type", hint=f"declare one: `s @ {proxy} aliases {item.name};`")
 
 
-def _check_place(op: ops.Op, touch: Touch, item: MemoryObject, offset: int) -> None:
+def _check_place(op: ops.Op, touch: ops.Touch, item: MemoryObject, offset: int) -> None:
     """The bytes lie in the variable and at a multiple of the alignment."""
     span = op.source.span
     size = "?" if touch.size is None else touch.size
@@ -241,10 +144,10 @@ def _check_place(op: ops.Op, touch: Touch, item: MemoryObject, offset: int) -> N
         raise error(f"{item.name} is in .{item.space}, which is read-only", span, kind="type")
 
 
-def _check_space(op: ops.Op, touch: Touch, item: MemoryObject) -> None:
+def _check_space(op: ops.Op, touch: ops.Touch, item: MemoryObject) -> None:
     """The variable is in the state space of the operand."""
     span = op.source.span
-    if touch.role == "tensormap" and item.space not in _TENSORMAP_SPACES:
+    if touch.role == "tensor map" and item.space not in _TENSORMAP_SPACES:
         message = f"a tensor map is in .global, .const or .param memory, but {item.name} is in .{item.space}"
         raise error(message, span, kind="type")
     space = None if touch.space is None else touch.space.partition("::")[0]
@@ -283,7 +186,7 @@ def _check_reach(op: ops.Op, item: MemoryObject, placement: Placement) -> bool:
     return False
 
 
-def _check_owner(op: ops.Op, touch: Touch, item: MemoryObject, placement: Placement) -> None:
+def _check_owner(op: ops.Op, touch: ops.Touch, item: MemoryObject, placement: Placement) -> None:
     """A .shared variable of another CTA is within reach as .shared::cluster in the same cluster only."""
     if not _check_reach(op, item, placement) and touch.space != "shared::cluster":
         span = op.source.span

@@ -17,10 +17,10 @@ from ptxmm.events.explicit.trace import Cell, Event, Exchange, Step, Trace
 from ptxmm.events.explicit.values.expressions import Expressions
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.identity import EventId
-from ptxmm.program.shared.legality import Role, refusal, rule
+from ptxmm.program.shared.legality import refusal, rule
 from ptxmm.program.shared.refusals import refused
 from ptxmm.program.shared.windows import named, outside
-from ptxmm.ptx.ops import Address, Op, Operand, Reg, Sym, Type
+from ptxmm.ptx.ops import Address, Op, Operand, Reg, Role, Sym, Type
 
 PRED = Type("pred", 1)
 ADDRESS = Type("u", 64)

@@ -8,10 +8,10 @@ from ptxmm.events.symbolic.event import Event, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, compute, merge, only
 from ptxmm.program.identity import EventId
-from ptxmm.program.shared.legality import Role, refusal, rule
+from ptxmm.program.shared.legality import refusal, rule
 from ptxmm.program.shared.windows import described, entered, named, outside
 from ptxmm.program.test import MemoryObject, Thread
-from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Sym, Type
+from ptxmm.ptx.ops import Address, Imm, Op, Operand, Reg, Role, Sym, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 ADDRESS = Type("u", 64)

@@ -24,12 +24,12 @@ from ptxmm.formats.modules.propagate import Environment, Node, Propagation, Show
 from ptxmm.formats.text import at
 from ptxmm.program.edit import retarget
 from ptxmm.program.graph import graph_of
-from ptxmm.program.shared.legality import Role, Rule, meets, rule
+from ptxmm.program.shared.legality import meets, rule
 from ptxmm.program.shared.windows import SPACES
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 
-_ROLES: dict[str, Role] = {"dst": "destination", "src": "source", "mbarrier": "mbarrier", "tensormap": "tensor map"}
+_ROLES: dict[str, ops.Role] = {"dst": "destination", "src": "source", "mbarrier": "mbarrier", "tensormap": "tensor map"}
 _NAMES_VARIABLES = (ops.Mapa, ops.CtaRank, ops.ConvertAddress)
 # What finds its matrices by descriptors (PTX ISA 9.7.16.5.1.2.7).
 _BY_DESCRIPTOR = {ops.Wgmma: "wgmma.mma_async", ops.TensorProduct: "tcgen05.mma", ops.TensorCopy: "tcgen05.cp"}
@@ -177,7 +177,7 @@ class _Emission:
                 changes[field] = new
         return replace(op, **changes) if changes else op
 
-    def fits(self, op: ops.Op, place: object, held: Rule | None) -> bool:
+    def fits(self, op: ops.Op, place: object, held: ops.Rule | None) -> bool:
         """Whether an access of ``op`` at ``place`` can be meant. What can't is an error only if it is executed."""
         if not isinstance(place, ops.Address) or not isinstance(place.base, ops.Sym):
             return True
@@ -191,7 +191,7 @@ class _Emission:
         size = ops.access_bytes(op)
         return start % size == 0 and start + size <= item.size
 
-    def replaced(self, item: object, kind: str, environment: Environment, named: bool, held: Rule | None) -> object:
+    def replaced(self, item: object, kind: str, environment: Environment, named: bool, held: ops.Rule | None) -> object:
         """``item`` with what is known; the address of a variable only where the instruction takes such a one."""
         match item:
             case ops.Address(ops.Reg(name), offset) if name in environment:

@@ -19,54 +19,45 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal
 
 from msgspec import Struct, field
 
 from ptxmm.program.accesses import touches
 from ptxmm.program.condition import MemoryTerm
-from ptxmm.program.shared.mbarriers import MBARRIER_BYTES, operands
 from ptxmm.program.shared.pointers import known_addresses
-from ptxmm.program.shared.tensors import TENSORMAP_BYTES
 from ptxmm.program.test import MemoryObject, TensorMap, Test
 from ptxmm.ptx.ops import (
     Address,
     AsyncStore,
     Atomic,
     BulkCopy,
-    CopyAsync,
-    Discard,
+    Division,
     Imm,
     Load,
     Multimem,
     Op,
     Reg,
     Store,
-    StoreBulk,
     Sym,
     TensorCopy,
-    TensormapCopyFence,
-    TensormapFence,
-    TensormapReplace,
     TensorProduct,
+    Touch,
     Wgmma,
-    WmmaLoad,
     WmmaStore,
     copied,
     elements,
+    touched,
 )
 
 Chunk = tuple[int, int]
 """(offset from the begin of the object, size), in bytes."""
 
-Kind = Literal["scalar", "element", "copy", "tile"]
-
 
 class _Access(Struct, frozen=True):
-    """One access of an instruction: ``[address + offset, + size)``; ``everywhere``: in all CTAs that have the name;
-    ``unit``: the bytes of an element of a matrix."""
+    """One access of an instruction: ``[address + offset, + size)``; ``kind``: ``elements`` for one of several;
+    ``everywhere``: in all CTAs that have the name; ``unit``: the bytes of an element of a matrix."""
 
-    kind: Kind
+    kind: Division
     address: Address
     offset: int
     size: int
@@ -170,7 +161,7 @@ class Chunks:
                     if access.kind == "tile":
                         found.tiles.append((begin, access.size, access.unit))
                         continue
-                    group = {"scalar": found.scalar, "element": found.vector, "copy": found.copies}[access.kind]
+                    group = {"scalar": found.scalar, "elements": found.vector, "copy": found.copies}[access.kind]
                     group.append((begin, access.size))
 
 
@@ -215,44 +206,27 @@ def _inside(point: int, parts: list[tuple[int, int]]) -> bool:
 
 def _accesses(test: Test, op: Op, split: bool, whole: bool, known: Mapping[str, Sym]) -> Iterator[_Access]:
     """The accesses of ``op`` that divide objects; ``known``: registers that name a variable."""
-    for place in operands(op):
-        multicast = isinstance(op, BulkCopy) and op.mask is not None
-        yield _Access("scalar", place, 0, MBARRIER_BYTES, "shared", multicast)
-    match op:
-        case Load() | Store() | Atomic():
-            single = len(elements(op)) == 1
-            for part in elements(op, split, whole):
-                kind: Kind = "scalar" if single or part.items > 1 else "element"
-                yield _Access(kind, op.address, part.offset, part.type.bytes, op.space)
-        case Multimem():
-            kind = "scalar" if len(elements(op)) == 1 else "element"
-            for part in elements(op):
-                yield _Access(kind, op.address, part.offset, part.type.bytes, "global")
-        case AsyncStore(address, values, type_):
-            kind = "scalar" if len(values) == 1 else "element"
-            for index in range(len(values)):
-                yield _Access(kind, address, index * type_.bytes, type_.bytes, "shared")
-        case TensormapFence(address=address) if address is not None:
-            yield _Access("scalar", address, 0, TENSORMAP_BYTES, None)
-        case TensormapReplace(address=address):
-            yield _Access("scalar", address, 0, TENSORMAP_BYTES, op.space)
-        case TensormapCopyFence(dst, src):
-            yield _Access("scalar", dst, 0, TENSORMAP_BYTES, "global")
-            yield _Access("scalar", src, 0, TENSORMAP_BYTES, "shared")
-        case CopyAsync(dst, src, size):
-            yield _Access("copy", dst, 0, size, "shared")
-            yield _Access("copy", src, 0, size, "global")
-        case Discard(address, size):
-            yield _Access("copy", address, 0, size, "global")
-        case StoreBulk(address, Imm(size)):
-            yield _Access("copy", address, 0, size, "shared")
-        case WmmaLoad(tile=tile) | WmmaStore(tile=tile):
-            stride = tile.length if op.stride is None else op.stride.value if isinstance(op.stride, Imm) else None
-            if stride is not None and stride >= tile.length:
-                for offset, size in tile.segments(stride):
-                    yield _Access("tile", op.address, offset, size, op.space, unit=tile.unit)
-        case BulkCopy():
-            yield from _bulk(test, op, known)
+    for touch in touched(op):
+        match touch.division:
+            case "scalar" | "copy" if touch.size is not None:
+                multicast = isinstance(op, BulkCopy) and op.mask is not None and touch.role == "mbarrier"
+                yield _Access(touch.division, touch.address, 0, touch.size, touch.space, multicast)
+            case "tile":
+                for offset, size in touch.parts:
+                    yield _Access("tile", touch.address, offset, size, touch.space, unit=touch.unit)
+            case "elements":
+                yield from _parts(op, touch, split, whole)
+    if isinstance(op, BulkCopy):
+        yield from _bulk(test, op, known)
+
+
+def _parts(op: Op, touch: Touch, split: bool, whole: bool) -> Iterator[_Access]:
+    """The accesses of a vector, or of the only element of one."""
+    assert isinstance(op, Load | Store | Atomic | Multimem | AsyncStore)
+    single = len(elements(op)) == 1
+    for part in elements(op, split, whole):
+        kind: Division = "scalar" if single or part.items > 1 else "elements"
+        yield _Access(kind, touch.address, part.offset, part.type.bytes, touch.space)
 
 
 def _bulk(test: Test, op: BulkCopy, known: Mapping[str, Sym]) -> Iterator[_Access]:
@@ -272,12 +246,11 @@ def _bulk(test: Test, op: BulkCopy, known: Mapping[str, Sym]) -> Iterator[_Acces
         dst, type_ = op.dst, op.type
         named = isinstance(dst.base, Sym) or (isinstance(dst.base, Reg) and dst.base.name in known)
         for offset in range(0, size if named else type_.bytes, type_.bytes):
-            yield _Access("element", dst, offset, type_.bytes, op.dst_space)
+            yield _Access("elements", dst, offset, type_.bytes, op.dst_space)
 
 
 def _tensor(test: Test, op: BulkCopy, place: Address) -> Iterator[_Access]:
     """The sides of a tensor copy as the tensor map is at first."""
-    yield _Access("scalar", place, 0, TENSORMAP_BYTES, None)
     tensor = test.objects[place.base.name].tensormap if isinstance(place.base, Sym) else None
     if tensor is None:
         return
@@ -291,7 +264,7 @@ def _tensor(test: Test, op: BulkCopy, place: Address) -> Iterator[_Access]:
         far = Address(Sym(tensor.target), 0)
         for offset in _elements(tensor, coordinates):
             if op.reduction is not None:
-                yield _Access("element", far, offset, width, "global")
+                yield _Access("elements", far, offset, width, "global")
         if op.reduction is None:
             for offset, size in _joined(_elements(tensor, coordinates), width):
                 yield _Access("copy", far, offset, size, "global")

@@ -7,39 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import MemoryObject, Thread
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.ptx.ops import (
-    Address,
-    Alu,
-    AsyncStore,
-    BulkCopy,
-    CopyAsyncArrive,
-    MbarrierArrive,
-    MbarrierInit,
-    MbarrierTx,
-    MbarrierWait,
-    Op,
-    Reg,
-    Select,
-    Store,
-    Sym,
-    TensorCommit,
-)
+from ptxmm.ptx.ops import Address, Alu, MbarrierArrive, MbarrierInit, MbarrierWait, Op, Reg, Select, Store, Sym
 
-MBARRIER_BYTES = 8
-
-_USERS = (MbarrierInit, MbarrierArrive, MbarrierTx, MbarrierWait, CopyAsyncArrive, AsyncStore, BulkCopy, TensorCommit)
+MBARRIER_BYTES = ops.MBARRIER_BYTES
 
 
 def operands(op: Op) -> Iterator[Address]:
     """The addresses of mbarriers among the operands of ``op``."""
-    match op:
-        case MbarrierInit() | MbarrierArrive() | MbarrierTx() | MbarrierWait() | CopyAsyncArrive() | TensorCommit():
-            yield op.address
-        case AsyncStore():
-            yield op.mbarrier
-        case BulkCopy(mbarrier=mbarrier) if mbarrier is not None:
-            yield mbarrier
+    return (touch.address for touch in ops.touched(op) if touch.role == "mbarrier")
 
 
 def counted(threads: Sequence[Thread]) -> bool:
@@ -82,7 +59,7 @@ def mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject], ce
     ``certain``: only those that are declared or named.
     """
     if not any(item.mbarrier for item in objects.values()) and not any(
-        isinstance(op, _USERS) for thread in threads for op in thread.body
+        True for thread in threads for op in thread.body for _ in operands(op)
     ):
         return frozenset()
     named: set[str] = set()

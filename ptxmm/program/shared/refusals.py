@@ -11,8 +11,6 @@ from ptxmm.ptx.ops import Op
 
 NONCOHERENT = "a non-coherent load of bytes that are written is outside the memory model"
 """``ld.global.nc`` reads what may be written (PTX ISA 8.1, decision A41)."""
-MISALIGNED_BULK = "st.bulk at an address that is no multiple of 8 is not supported: what it does is not said"
-"""The section of ``st.bulk`` says nothing of alignment, and 6.4.1 speaks of the size of an access."""
 SEVERAL_MATRICES = "stmatrix of more than one matrix is not supported yet"
 """The rows of the others are those that other lanes name."""
 UNDECIDABLE = "whether this instruction depends on every value that goes into its operands is too much to decide"

@@ -13,9 +13,10 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from ptxmm.program.test import TensorMap
+from ptxmm.ptx import ops
 from ptxmm.ptx.ops import Type
 
-TENSORMAP_BYTES = 128
+TENSORMAP_BYTES = ops.TENSORMAP_BYTES
 MAX_RANK = 5
 MAX_BOX = 256
 """The largest size of a box in one dimension (cuTensorMapEncodeTiled of the CUDA driver API)."""

@@ -15,29 +15,21 @@ from ptxmm.program.naming import error
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import around
 from ptxmm.program.shared.pointers import known_addresses
-from ptxmm.program.symbols import addresses
 from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.ptx.ops import (
     Address,
-    AsyncStore,
-    Atomic,
     BulkCopy,
     CopyAsync,
     Discard,
     Imm,
-    Load,
-    Multimem,
     Op,
     Reg,
-    Store,
-    StoreBulk,
     Sym,
     TensorCopy,
     TensorProduct,
     Wgmma,
-    WmmaLoad,
     WmmaStore,
-    access_bytes,
+    touched,
 )
 
 Place = tuple[str, int]
@@ -207,17 +199,10 @@ def locations(item: MemoryObject) -> tuple[str, ...]:
 
 def _sources(op: Op) -> Iterator[tuple[Address, int]]:
     """What ``op`` reads: addresses and numbers of bytes; 2**32 where it is not known."""
-    match op:
-        case Load() | Atomic() | Multimem(kind="ld_reduce" | "red"):
-            yield op.address, access_bytes(op)
-        case AsyncStore(reduction=str()):
-            yield op.address, op.type.bytes * len(op.values)
-        case Store() | AsyncStore() | Multimem() | Discard() | StoreBulk() | WmmaStore() | WmmaLoad():
-            pass  # of a matrix that is loaded, nothing is seen
-        case BulkCopy(reduction=None):
-            yield from ((place, 1 << 32) for place in (op.src, op.tensormap, op.mbarrier) if place is not None)
-        case _:
-            yield from ((value, 1 << 32) for value in addresses(op))
+    for touch in touched(op):
+        if touch.reads:
+            size = touch.size if touch.division == "elements" else None
+            yield touch.address, 1 << 32 if size is None else size
 
 
 def elements(test: Test, writer: Writer, seen: set[Place], chunks: Chunks) -> Iterator[list[Place]]:

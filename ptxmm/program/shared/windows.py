@@ -36,32 +36,11 @@ _FAR = 1 << 20
 _WINDOWS, _MAPPED, _STEP, _MARK = 1 << 29, 1 << 30, 1 << 20, 1 << 19
 MOST_VARIABLES, MOST_MAPPED = _WINDOWS // _STEP - 1, _MAPPED // _STEP - 1
 
-_WITH_SPACE = (
-    ops.Load, ops.Store, ops.StoreBulk, ops.Atomic, ops.MbarrierInit, ops.MbarrierArrive, ops.MbarrierTx,
-    ops.MbarrierWait, ops.CopyAsyncArrive, ops.TensormapReplace, ops.TensorCommit, ops.LoadMatrix, ops.StoreMatrix,
-    ops.WmmaLoad, ops.WmmaStore,
-)  # fmt: skip
-
-
-def is_shared(space: str | None) -> bool:
-    """Whether ``space`` is one of the windows of shared memory."""
-    return space is not None and space.startswith("shared")
-
 
 def window_operands(op: ops.Op) -> Iterator[ops.Address]:
     """The address operands of ``op`` that are in ``.shared`` memory by the text of the instruction."""
-    match op:
-        case ops.AsyncStore() if is_shared(op.space):
-            yield from (op.address, op.mbarrier)
-        case ops.CopyAsync():
-            yield op.dst
-        case ops.BulkCopy():
-            sides = ((op.dst, op.dst_space), (op.src, op.src_space), (op.mbarrier, "shared::cluster"))
-            yield from (side for side, space in sides if side is not None and is_shared(space))
-        case ops.TensormapCopyFence():
-            yield op.src
-        case _ if isinstance(op, _WITH_SPACE) and is_shared(op.space):
-            yield op.address
+    forms = ((touch.address, touch.rule.form) for touch in ops.touched(op))
+    return (address for address, form in forms if form is not None and form.startswith("shared"))
 
 
 def with_windows(objects: Mapping[str, MemoryObject]) -> dict[str, MemoryObject]:

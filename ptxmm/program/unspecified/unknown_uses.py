@@ -19,7 +19,6 @@ from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import (
-    BULK_UNIT,
     Address,
     Alu,
     AsyncStore,
@@ -39,7 +38,6 @@ from ptxmm.ptx.ops import (
     Select,
     SetPredicate,
     Store,
-    StoreBulk,
     StoreMatrix,
     Sym,
     TensorCopy,
@@ -110,9 +108,6 @@ class UnknownUses(Struct):
                 self._atomic(number, thread, op)
             case SetPredicate(a=a, b=b, type=type_) | Branch(condition=Compare(a=a, b=b, type=type_)):
                 self._compare(thread, op, (a, b), type_, held, made)
-            case StoreBulk(address):
-                self._computed |= self._at(address, BULK_UNIT)
-                self._compute(number, thread, op)
             case _:
                 if not isinstance(op, _UNSEEN):
                     self._access(number, thread, op)
@@ -175,9 +170,12 @@ class UnknownUses(Struct):
         held, made = self._held[number], self._made[number]
         sources: set[str] = set()
         targets: set[str] = set()
+        changed: set[str] = set()
         for touch in touches(op, self.test.objects):
-            if touch.role == "data":
-                (targets if touch.writes else sources).update(self._at(touch.address))
+            if touch.is_data:
+                places = self._at(touch.address, touch.unit)
+                (targets if touch.writes else sources).update(places)
+                changed |= places if touch.writes and touch.reads else set()
         if isinstance(op, BulkCopy) and op.tensormap is not None:
             anywhere = {item.physical for item in self.test.objects.values() if item.space == "global"}
             (sources if op.dst is not None else targets).update(anywhere)
@@ -193,7 +191,7 @@ class UnknownUses(Struct):
                 own = self._objects.setdefault(key, {self.test.objects[key].type.bytes})
                 own.update(*(self._objects.get(source, ()) for source in sources))
         values = _values(op)
-        if sources & self._unknown or values & held or (not copies and targets & self._unknown):
+        if sources & self._unknown or values & held or (not copies and changed & self._unknown):
             if not copies:
                 self._report(thread, op, op.source.text.partition(" ")[0])
             self._unknown |= targets

@@ -11,7 +11,25 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import get_args
 
-from ptxmm.ptx.ops.basic import Address, Guard, Imm, Operand, Proxy, Reg, Scope, Source, Sym, Type, Undetermined
+from ptxmm.ptx.ops.basic import (
+    MBARRIER_BYTES,
+    TENSORMAP_BYTES,
+    Address,
+    Division,
+    Guard,
+    Imm,
+    Operand,
+    Proxy,
+    Reg,
+    Role,
+    Rule,
+    Scope,
+    Source,
+    Sym,
+    Touch,
+    Type,
+    Undetermined,
+)
 from ptxmm.ptx.ops.computation import (
     Alu,
     AluPair,
@@ -92,7 +110,9 @@ __all__ = [
     "COMPUTING",
     "FAMILIES",
     "MATRIX_ROW_BYTES",
+    "MBARRIER_BYTES",
     "MOST_BULK",
+    "TENSORMAP_BYTES",
     "Address",
     "Addressless",
     "Alu",
@@ -114,6 +134,7 @@ __all__ = [
     "CopyAsyncArrive",
     "CtaRank",
     "Discard",
+    "Division",
     "Element",
     "Exit",
     "Fence",
@@ -140,6 +161,8 @@ __all__ = [
     "Proxy",
     "ProxyFence",
     "Reg",
+    "Role",
+    "Rule",
     "Scope",
     "Select",
     "SetMaxRegisters",
@@ -162,6 +185,7 @@ __all__ = [
     "TensormapFence",
     "TensormapReplace",
     "Tile",
+    "Touch",
     "Type",
     "Undetermined",
     "Unpack",
@@ -176,6 +200,7 @@ __all__ = [
     "copied",
     "elements",
     "matrix_bytes",
+    "touched",
 ]
 
 FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
@@ -223,8 +248,13 @@ Addressless = (
     | ClusterBarrier | AsyncCommit | AsyncWait | GridControl | WarpExchange | WgmmaFence | Wgmma | TensorFence
     | TensorWait | Wmma | SetMaxRegisters | Branch | Exit
 )  # fmt: skip
-"""The instructions without an operand that is an address: what is asked of addresses gives nothing for these alone."""
+"""The instructions without an operand that is an address."""
 
 Op = Straight | Branch | Exit
 """Every operation. What distinguishes operations ends in ``assert_never``, so that a new one is a type error until all
 of that knows it."""
+
+
+def touched(op: Op) -> tuple[Touch, ...]:
+    """What ``op`` accesses at its operands that are addresses: every other operation is a type error without it."""
+    return () if isinstance(op, Addressless) else op.touches

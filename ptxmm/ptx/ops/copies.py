@@ -6,9 +6,26 @@ from typing import ClassVar, Literal, NamedTuple
 
 from msgspec import Struct
 
-from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Scope, Source, Type
+from ptxmm.ptx.ops.basic import (
+    CTA,
+    GLOBAL,
+    TENSORMAP_BYTES,
+    Address,
+    Guard,
+    Imm,
+    Operand,
+    Reg,
+    Rule,
+    Scope,
+    Source,
+    Touch,
+    Type,
+    lies_in,
+    mbarrier_touch,
+)
 from ptxmm.ptx.tables.form import COMPLETE_TX
 
+BULK_ALIGNMENT = 16
 _GROUPS = {"cp.async": "cp.async", "bulk": "cp.async.bulk", "wgmma": "wgmma"}
 
 
@@ -45,6 +62,14 @@ class CopyAsync(Struct, frozen=True):
     def opcode(self) -> str:
         return f"cp.async.{'cg' if self.size == 16 else 'ca'}.shared.global"
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        to, frm = Rule("shared::cta", CTA, "9.7.10.24.3", writes=True), Rule("global", GLOBAL, "9.7.10.24.3")
+        return (
+            Touch(self.dst, self.size, self.size, to, "destination", "destination", "copy"),
+            Touch(self.src, self.size, self.size, frm, "source", "source", "copy"),
+        )
+
 
 class CopyAsyncArrive(Struct, frozen=True):
     """``cp.async.mbarrier.arrive{.noinc}`` (9.7.14.15.15): arrives once all earlier cp.async of the thread are done.
@@ -59,6 +84,10 @@ class CopyAsyncArrive(Struct, frozen=True):
     source: Source
     guard: Guard | None = None
     space: str | None = None
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (mbarrier_touch(self.address, Rule(self.space, CTA, "9.7.14.15.15", writes=True)),)
 
 
 class AsyncCommit(Struct, frozen=True):
@@ -153,6 +182,36 @@ class BulkCopy(Struct, frozen=True):
         assert self.tensormap is not None
         return Place(self.tensormap, self.coordinates)
 
+    @property
+    def _section(self) -> str:
+        return f"9.7.10.24.{6 + (self.reduction is not None) + 3 * (self.tensormap is not None)}"
+
+    @property
+    def described(self) -> Rule:
+        return Rule("global", GLOBAL, self._section, writes=self.dst is None)
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        size = self.size.value if isinstance(self.size, Imm) else None
+        section, found = self._section, []
+        moves = self.reduction is None
+        if self.tensormap is not None:
+            rule = Rule(None, ("global", "const", "param"), section)
+            what = "tensor map"
+            found.append(Touch(self.tensormap, TENSORMAP_BYTES, BULK_ALIGNMENT, rule, what, "tensor map", "scalar"))
+        if self.dst is not None:
+            away = (self.src_space, self.dst_space) == ("shared::cta", "shared::cluster")
+            rule = Rule(self.dst_space, lies_in(self.dst_space), section, writes=True, away=away)
+            found.append(Touch(self.dst, size, BULK_ALIGNMENT, rule, "destination", "destination", reads=not moves))
+        if self.src is not None:
+            rule = Rule(self.src_space, lies_in(self.src_space), section)
+            found.append(Touch(self.src, size, BULK_ALIGNMENT, rule, "source", "source"))
+        if self.mbarrier is not None:
+            # The destination may be in another CTA, and the mbarrier with it (9.7.10.24.6).
+            rule = Rule(self.dst_space, lies_in(self.dst_space), section, writes=True)
+            found.append(mbarrier_touch(self.mbarrier, rule, "shared::cluster"))
+        return tuple(found)
+
 
 def copied(mask: int, size: int) -> list[tuple[int, int]]:
     """The parts of ``size`` bytes, as (start, length), that are copied under a byte mask: bit i is that of byte i of
@@ -187,6 +246,11 @@ class TensormapReplace(Struct, frozen=True):
     source: Source
     guard: Guard | None = None
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        rule = Rule(self.space, lies_in(self.space, ("global", *CTA)), "9.7.10.25", writes=True)
+        return (Touch(self.address, TENSORMAP_BYTES, BULK_ALIGNMENT, rule, "tensor map", division="scalar"),)
+
 
 class TensormapCopyFence(Struct, frozen=True):
     """``tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned`` (9.7.14.16): copies
@@ -199,3 +263,12 @@ class TensormapCopyFence(Struct, frozen=True):
     scope: Scope
     source: Source
     guard: Guard | None = None
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        size = TENSORMAP_BYTES
+        to, frm = Rule("global", GLOBAL, "9.7.14.16", writes=True), Rule("shared::cta", CTA, "9.7.14.16")
+        return (
+            Touch(self.dst, size, size, to, "destination", "destination", "scalar"),
+            Touch(self.src, size, size, frm, "source", "source", "scalar"),
+        )

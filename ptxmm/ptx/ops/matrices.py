@@ -6,9 +6,14 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from ptxmm.ptx.ops.basic import Address, Guard, Imm, Operand, Reg, Source, Type
+from ptxmm.ptx.ops.basic import CTA, Address, Guard, Imm, Operand, Reg, Rule, Source, Touch, Type, lies_in
 
 MATRIX_ROW_BYTES = 16
+
+
+def _row(op: LoadMatrix | StoreMatrix, section: str, writes: bool) -> Touch:
+    rule = Rule(op.space, lies_in(op.space, CTA), section, writes)
+    return Touch(op.address, MATRIX_ROW_BYTES, MATRIX_ROW_BYTES, rule, "row", near="shared::cta")
 
 
 class LoadMatrix(Struct, frozen=True):
@@ -27,6 +32,10 @@ class LoadMatrix(Struct, frozen=True):
     source: Source
     guard: Guard | None = None
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (_row(self, "9.7.15.4.15", False),)
+
 
 class StoreMatrix(Struct, frozen=True):
     """``stmatrix`` (9.7.15.4.16): a weak write of ``MATRIX_ROW_BYTES``; the rest as in ``LoadMatrix``."""
@@ -39,6 +48,10 @@ class StoreMatrix(Struct, frozen=True):
     transposed: bool
     source: Source
     guard: Guard | None = None
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (_row(self, "9.7.15.4.16", True),)
 
 
 class WgmmaFence(Struct, frozen=True):
@@ -64,6 +77,7 @@ class Wgmma(Struct, frozen=True):
     those of a sparse A (None, 0 if dense); ``saturate``: ``.satfinite``.
     """
 
+    described: ClassVar = Rule("shared::cta", CTA, "9.7.16.5.2")
     dst: tuple[Reg, ...]
     a: tuple[Reg, ...] | Operand
     b: Operand

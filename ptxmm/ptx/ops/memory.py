@@ -6,8 +6,31 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from ptxmm.ptx.ops.basic import UNMARKED, Address, Guard, Operand, Proxy, Reg, Scope, Source, Type, Undetermined
+from ptxmm.ptx.ops.basic import (
+    CLUSTER,
+    CTA,
+    GLOBAL,
+    UNMARKED,
+    Address,
+    Guard,
+    Imm,
+    Operand,
+    Proxy,
+    Reg,
+    Rule,
+    Scope,
+    Source,
+    Touch,
+    Type,
+    Undetermined,
+    lies_in,
+    mbarrier_touch,
+)
 from ptxmm.ptx.tables.form import COMPLETE_TX
+
+_READABLE = ("global", "const", "param", "local", "shared::cluster")
+_WRITABLE = ("global", "local", "shared::cluster")
+_STRONG = ("global", "shared::cluster")
 
 
 def access_order(op: Load | Store, weak: str | None = None) -> str | None:
@@ -50,6 +73,20 @@ class Load(Struct, frozen=True):
         """The qualifiers for the memory order."""
         return access_order(self)
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (scalars(self, Rule(self.space, self._spaces, "9.7.10.9" if self.nc else "9.7.10.8")),)
+
+    @property
+    def _spaces(self) -> tuple[str, ...]:
+        """Where the bytes may lie."""
+        if self.mmio or self.nc:
+            return GLOBAL
+        # The window of kernel parameters is a part of that of .global (6.4.1.1).
+        if self.space == "global" and self.scope is None:
+            return ("global", "param")
+        return lies_in(self.space, _READABLE if self.scope is None or self.volatile else _STRONG)
+
 
 class Store(Struct, frozen=True):
     """``st`` (and the dialect's ``sust``). ``sem``: weak, relaxed, release; ``values``: one for each element; the rest
@@ -73,6 +110,11 @@ class Store(Struct, frozen=True):
     def order(self) -> str | None:
         """The qualifiers for the memory order."""
         return access_order(self)
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        generic = GLOBAL if self.mmio else _WRITABLE if self.scope is None or self.volatile else _STRONG
+        return (scalars(self, Rule(self.space, lies_in(self.space, generic), "9.7.10.11", writes=True), reads=False),)
 
 
 class Atomic(Struct, frozen=True):
@@ -126,6 +168,11 @@ class Atomic(Struct, frozen=True):
         """The types of ``sources``."""
         return (self.register,) * len(self.sources)
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        spaces = lies_in(self.space, GLOBAL if len(self.operands) > 1 else _STRONG)
+        return (scalars(self, Rule(self.space, spaces, "9.7.14.5" if self.returns else "9.7.14.6", writes=True)),)
+
 
 class Multimem(Struct, frozen=True):
     """``multimem.ld_reduce``, ``.st`` and ``.red`` (9.7.10.13): an access of every location of a multimem address.
@@ -163,6 +210,11 @@ class Multimem(Struct, frozen=True):
         """The type of a register: of packed types that of all its halves."""
         return self.type if self.packed == 1 else Type("b", self.type.bits * self.packed)
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        rule = Rule(self.space, GLOBAL, "9.7.10.13", writes=self.kind != "ld_reduce")
+        return (scalars(self, rule, reads=self.kind != "st", near="global"),)
+
 
 class Element(Struct, frozen=True):
     """One access of a memory instruction, of a scalar (PTX ISA 8.2.3, 8.2.4; decision A13) or of a vector (A57).
@@ -183,7 +235,9 @@ PIECE_BYTES = 16
 """The size of the largest access of a vector in one piece (reading ``vector=whole``)."""
 
 
-def elements(op: Load | Store | Atomic | Multimem, split: bool = False, whole: bool = False) -> tuple[Element, ...]:
+def elements(
+    op: Load | Store | Atomic | Multimem | AsyncStore, split: bool = False, whole: bool = False
+) -> tuple[Element, ...]:
     """The accesses of ``op`` (of ``Multimem``: at each location), one for each scalar, in ascending order of address.
 
     ``split``: a 16-byte scalar is two accesses of 8 bytes (reading ``b128=split``). ``whole``: what ``ld`` and ``st``
@@ -203,7 +257,7 @@ def elements(op: Load | Store | Atomic | Multimem, split: bool = False, whole: b
     match op:
         case Atomic():
             count = len(op.operands)
-        case Store():
+        case Store() | AsyncStore():
             count = len(op.values)
         case Load():
             count = len(op.dst)
@@ -216,10 +270,16 @@ def elements(op: Load | Store | Atomic | Multimem, split: bool = False, whole: b
     )
 
 
-def access_bytes(op: Load | Store | Atomic | Multimem) -> int:
+def access_bytes(op: Load | Store | Atomic | Multimem | AsyncStore) -> int:
     """The number of bytes that all scalar accesses of ``op`` take."""
     last = elements(op)[-1]
     return last.offset + last.type.bytes
+
+
+def scalars(op: Load | Store | Atomic | Multimem, rule: Rule, *, reads: bool = True, near: str | None = None) -> Touch:
+    """What ``op`` accesses, element by element."""
+    size = access_bytes(op)
+    return Touch(op.address, size, size, rule, division="elements", reads=reads, near=near)
 
 
 class AsyncStore(Struct, frozen=True):
@@ -240,6 +300,16 @@ class AsyncStore(Struct, frozen=True):
     def opcode(self) -> str:
         order = "st.async.weak" if self.reduction is None else "red.async.relaxed.cluster"
         return f"{order} {{space}} {COMPLETE_TX} {{reduction}} v{{+values}} {{type}}"
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        size, near = self.type.bytes * len(self.values), "shared::cluster"
+        rule = Rule(self.space, CLUSTER, "9.7.10.12" if self.reduction is None else "9.7.14.7", writes=True, away=True)
+        reads = self.reduction is not None
+        return (
+            Touch(self.address, size, size, rule, "destination", "destination", "elements", reads, near),
+            mbarrier_touch(self.mbarrier, rule, near, reads=False),
+        )
 
 
 class Nothing(Struct, frozen=True):
@@ -275,6 +345,11 @@ class Discard(Struct, frozen=True):
     space: str | None = None
     content: Undetermined = UNMARKED
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        rule = Rule(self.space, GLOBAL, "9.7.10.16", writes=True)
+        return (Touch(self.address, self.size, self.size, rule, division="copy", reads=False, near="global"),)
+
 
 class StoreBulk(Struct, frozen=True):
     """``st.bulk [a], size, 0`` (9.7.9.13 of PTX ISA 9.0): weak writes of zeros to ``size`` bytes of shared memory of
@@ -282,11 +357,19 @@ class StoreBulk(Struct, frozen=True):
 
     opcode: ClassVar = "st.bulk.weak {space}"
     roles: ClassVar = "[address] size:u64 0"
+    misaligned: ClassVar = "st.bulk at an address that is no multiple of 8 is not supported: what it does is not said"
+    """The section says nothing of alignment, and 6.4.1 speaks of the size of an access."""
     address: Address
     size: Operand
     source: Source
     guard: Guard | None = None
     space: str | None = None
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        size = self.size.value if isinstance(self.size, Imm) else None
+        rule = Rule(self.space, CTA, "9.7.9.13 of version 9.0", writes=True)
+        return (Touch(self.address, size, 1, rule, division="copy", reads=False, near="shared::cta", unit=BULK_UNIT),)
 
 
 BULK_UNIT, MOST_BULK = 8, 1 << 24

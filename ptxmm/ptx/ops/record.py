@@ -1,5 +1,7 @@
 """The record of an operation: how it is written, and what each of its operands does.
 
+What it accesses at its addresses is said by its ``touches`` (``basic.Touch``).
+
 ``opcode`` has the opcode with its qualifiers, a word for each, or for several that are always there. ``{field}`` stands
 for a field or a property: the name of a type, the length of a tuple, the name of the field itself where it is a flag;
 ``{flag?word}`` for the word if the flag is set; ``{+field}`` for the length of a tuple of more than one. A word with

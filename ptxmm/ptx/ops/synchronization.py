@@ -8,7 +8,26 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from ptxmm.ptx.ops.basic import PREDICATE, S64, U32, Address, Guard, Operand, Reg, Scope, Source, Type
+from ptxmm.ptx.ops.basic import (
+    CLUSTER,
+    CTA,
+    GLOBAL,
+    PREDICATE,
+    S64,
+    TENSORMAP_BYTES,
+    U32,
+    Address,
+    Guard,
+    Operand,
+    Reg,
+    Rule,
+    Scope,
+    Source,
+    Touch,
+    Type,
+    lies_in,
+    mbarrier_touch,
+)
 
 RESTRICTED_SPACES: Mapping[str, str] = MappingProxyType({"release": "shared::cta", "acquire": "shared::cluster"})
 """The state space of ``.sync_restrict`` by memory order (9.7.13.4 of PTX ISA 9.0)."""
@@ -59,6 +78,13 @@ class TensormapFence(Struct, frozen=True):
     @property
     def roles(self) -> str:
         return "" if self.address is None else "[address] 128"
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        if self.address is None:
+            return ()
+        rule = Rule(None, GLOBAL, "9.7.14.4")
+        return (Touch(self.address, TENSORMAP_BYTES, 16, rule, "tensor map", "tensor map", "scalar"),)
 
 
 class GenericToAsyncFence(Struct, frozen=True):
@@ -168,6 +194,11 @@ class MbarrierInit(Struct, frozen=True):
     def opcode(self) -> str:
         return f"mbarrier {'inval' if self.count is None else 'init'} {{space}} b64"
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        section = "9.7.14.15.10" if self.count is None else "9.7.14.15.9"
+        return (mbarrier_touch(self.address, Rule(self.space, CTA, section, writes=True)),)
+
 
 class MbarrierArrive(Struct, frozen=True):
     """``mbarrier.arrive`` and ``arrive_drop`` (``drop``) (9.7.14.15.13, .14).
@@ -194,6 +225,12 @@ class MbarrierArrive(Struct, frozen=True):
         arrival = "expect_tx" if self.expect is not None else "noComplete" if self.no_complete else ""
         return f"mbarrier.arrive{'_drop' if self.drop else ''} {arrival} {{sem}} {{scope}} {{space}} b64"
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        spaces = CTA if self.dst is not None or self.no_complete else lies_in(self.space, CLUSTER)
+        rule = Rule(self.space, spaces, "9.7.14.15.14" if self.drop else "9.7.14.15.13", writes=True)
+        return (mbarrier_touch(self.address, rule, self.space or "shared::cta"),)
+
 
 class MbarrierTx(Struct, frozen=True):
     """``mbarrier.expect_tx`` and ``.complete_tx`` (9.7.14.15.11, .12): ``amount`` bytes; always relaxed."""
@@ -207,6 +244,12 @@ class MbarrierTx(Struct, frozen=True):
     space: str | None
     source: Source
     guard: Guard | None = None
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        section = "9.7.14.15.11" if self.kind == "expect_tx" else "9.7.14.15.12"
+        rule = Rule(self.space, lies_in(self.space, CLUSTER), section, writes=True)
+        return (mbarrier_touch(self.address, rule, self.space or "shared::cta"),)
 
 
 class MbarrierWait(Struct, frozen=True):
@@ -231,6 +274,10 @@ class MbarrierWait(Struct, frozen=True):
     @property
     def opcode(self) -> str:
         return f"mbarrier {{kind}} {'' if self.parity is None else 'parity'} {{sem}} {{scope}} {{space}} b64"
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (mbarrier_touch(self.address, Rule(self.space, CTA, "9.7.14.15.16")),)
 
 
 class PendingCount(Struct, frozen=True):

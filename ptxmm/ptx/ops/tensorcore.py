@@ -10,9 +10,12 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from ptxmm.ptx.ops.basic import Address, Guard, Operand, Reg, Source
+from ptxmm.ptx.ops.basic import CLUSTER, CTA, Address, Guard, Operand, Reg, Rule, Source, Touch, mbarrier_touch
 
 COLUMN_BYTES = 4
+_SECTION = "9.7.16 of version 9.0"
+_READ, _WRITTEN = (Rule("tmem", ("tmem",), _SECTION, writes) for writes in (False, True))
+_MATRIX = Rule("shared::cta", CTA, _SECTION)
 
 
 class TensorFence(Struct, frozen=True):
@@ -45,6 +48,10 @@ class TensorLoad(Struct, frozen=True):
     source: Source
     guard: Guard | None = None
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (Touch(self.address, COLUMN_BYTES * len(self.dst), COLUMN_BYTES, _READ),)
+
 
 class TensorStore(Struct, frozen=True):
     """``tcgen05.st.sync.aligned.32x32b.xN.b32``: writes a column for each value, asynchronously."""
@@ -56,6 +63,10 @@ class TensorStore(Struct, frozen=True):
     source: Source
     guard: Guard | None = None
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (Touch(self.address, COLUMN_BYTES * len(self.values), COLUMN_BYTES, _WRITTEN),)
+
 
 class TensorCopy(Struct, frozen=True):
     """``tcgen05.cp.cta_group::1.SHAPE``: copies ``size`` bytes for the lane from shared memory to tensor memory.
@@ -65,12 +76,17 @@ class TensorCopy(Struct, frozen=True):
 
     opcode: ClassVar = "tcgen05.cp.cta_group::1 {shape}"
     roles: ClassVar = "[dst/] src:b64"
+    described: ClassVar = _MATRIX
     dst: Address
     src: Operand
     size: int
     shape: str
     source: Source
     guard: Guard | None = None
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (Touch(self.dst, self.size, COLUMN_BYTES, _WRITTEN, "destination"),)
 
 
 class TensorProduct(Struct, frozen=True):
@@ -81,6 +97,7 @@ class TensorProduct(Struct, frozen=True):
     """
 
     opcode: ClassVar = "tcgen05.mma.cta_group::1 {kind}"
+    described: ClassVar = _MATRIX
     dst: Address
     a: Address | Operand
     b: Operand
@@ -96,6 +113,13 @@ class TensorProduct(Struct, frozen=True):
         a = "[a/]" if isinstance(self.a, Address) else "a:b64"
         return f"[dst/] {a} b:b64 descriptor:u32 enable:pred!enable_negated"
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        own = Touch(self.dst, COLUMN_BYTES, COLUMN_BYTES, _WRITTEN, "accumulator")
+        if not isinstance(self.a, Address):
+            return (own,)
+        return own, Touch(self.a, COLUMN_BYTES, COLUMN_BYTES, _READ, "matrix A")
+
 
 class TensorCommit(Struct, frozen=True):
     """``tcgen05.commit.cta_group::1.mbarrier::arrive::one``: an arrival on the mbarrier at ``address`` once all earlier
@@ -107,3 +131,7 @@ class TensorCommit(Struct, frozen=True):
     space: str | None
     source: Source
     guard: Guard | None = None
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (mbarrier_touch(self.address, Rule(self.space, CLUSTER, _SECTION, writes=True), "shared::cluster"),)

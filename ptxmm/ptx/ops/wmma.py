@@ -6,7 +6,21 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from ptxmm.ptx.ops.basic import UNMARKED, Address, Guard, Operand, Reg, Source, Type, Undetermined
+from ptxmm.ptx.ops.basic import (
+    CTA,
+    UNMARKED,
+    Address,
+    Guard,
+    Imm,
+    Operand,
+    Reg,
+    Rule,
+    Source,
+    Touch,
+    Type,
+    Undetermined,
+    lies_in,
+)
 
 
 class Tile(Struct, frozen=True):
@@ -41,6 +55,18 @@ class Tile(Struct, frozen=True):
         return [(line * stride * self.bits // 8, self.line_bytes) for line in range(self.lines)]
 
 
+def _matrix(op: WmmaLoad | WmmaStore, section: str, writes: bool) -> Touch:
+    """The lines of a matrix, where they do not overlap; nothing is seen of what is there."""
+    tile = op.tile
+    stride = tile.length if op.stride is None else op.stride.value if isinstance(op.stride, Imm) else None
+    size = None if stride is None else tile.span(max(stride & 0xFFFFFFFF, tile.length))
+    parts = tuple(tile.segments(stride)) if stride is not None and stride >= tile.length else ()
+    rule = Rule(op.space, lies_in(op.space, ("global", *CTA)), section, writes)
+    return Touch(
+        op.address, size, tile.fragment, rule, "matrix", division="tile", reads=False, unit=tile.unit, parts=parts
+    )
+
+
 class WmmaLoad(Struct, frozen=True):
     """``wmma.load`` (9.7.15.3.3): weak reads of the elements of a matrix.
 
@@ -66,6 +92,10 @@ class WmmaLoad(Struct, frozen=True):
         layout, shape, element = self.qualifiers
         return f"wmma.load.{self.matrix}.sync.aligned.{layout}.{shape} {{space}} {element}"
 
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (_matrix(self, "9.7.15.3.3", False),)
+
 
 class WmmaStore(Struct, frozen=True):
     """``wmma.store`` (9.7.15.3.4): weak writes of the elements of a matrix, of undetermined values, ``content``; the
@@ -87,6 +117,10 @@ class WmmaStore(Struct, frozen=True):
     def opcode(self) -> str:
         layout, shape, element = self.qualifiers
         return f"wmma.store.d.sync.aligned.{layout}.{shape} {{space}} {element}"
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        return (_matrix(self, "9.7.15.3.4", True),)
 
 
 class Wmma(Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxmm.events.explicit.machine import Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
-from ptxmm.program.shared.refusals import MISALIGNED_BULK, refused
+from ptxmm.program.shared.refusals import refused
 from ptxmm.ptx.ops import (
     BULK_UNIT,
     Atomic,
@@ -145,7 +145,7 @@ def store_bulk(machine: Machine, op: StoreBulk) -> None:
         machine.lose()
         return
     if spot.offset % BULK_UNIT:
-        raise refused(MISALIGNED_BULK, machine.program.test, op)
+        raise refused(op.misaligned, machine.program.test, op)
     zero = machine.expressions.constant(0)
     for lane, (position, length) in enumerate(machine.program.chunks.of(spot.item.physical, spot.offset, size)):
         offset = position - spot.offset

@@ -16,9 +16,8 @@ from ptxmm.events.explicit.machine import Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.identity import TENSORMAP
-from ptxmm.program.shared.legality import Role
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES, Tensor, decode, field_place
-from ptxmm.ptx.ops import BulkCopy, TensormapCopyFence, TensormapReplace, Type
+from ptxmm.ptx.ops import BulkCopy, Role, TensormapCopyFence, TensormapReplace, Type
 
 _S32 = Type("s", 32)
 

@@ -13,7 +13,7 @@ from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, extend, merge, only, update
 from ptxmm.events.symbolic.values.floats import compute_float, is_float
 from ptxmm.program.identity import EventId
-from ptxmm.program.shared.refusals import MISALIGNED_BULK, refused
+from ptxmm.program.shared.refusals import refused
 from ptxmm.ptx.ops import (
     BULK_UNIT,
     Atomic,
@@ -150,7 +150,7 @@ def store_bulk(run: Executor, op: StoreBulk, here: EventId, state: State, presen
             continue
         where, wrong = run.located(op, address, length, held, alignment=1)
         if any(start % BULK_UNIT for _, _, start in where):
-            raise refused(MISALIGNED_BULK, run.machine.test, op)
+            raise refused(op.misaligned, run.machine.test, op)
         for columns in pieces(run, where, 0, length, True):
             offset = 0
             for places in columns:

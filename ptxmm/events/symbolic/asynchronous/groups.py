@@ -17,9 +17,8 @@ from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, only
 from ptxmm.program.identity import EventId
-from ptxmm.program.shared.legality import Role
 from ptxmm.program.test import MemoryObject
-from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Op, Type
+from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Op, Role, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 Part = tuple[int, int, Value]

@@ -29,10 +29,9 @@ from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value, signed
 from ptxmm.program.identity import TENSORMAP, EventId
-from ptxmm.program.shared.legality import Role
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES, Tensor, decode
 from ptxmm.program.test import MemoryObject
-from ptxmm.ptx.ops import Address, BulkCopy, Type
+from ptxmm.ptx.ops import Address, BulkCopy, Role, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 COORDINATE = Type("u", 32)
