@@ -266,15 +266,15 @@ def test_an_unconfirmed_witness_is_told(ptxmm: Run, monkeypatch: pytest.MonkeyPa
 
 
 def test_engines_that_disagree_are_told(ptxmm: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = search_module._search
+    real = search_module._confirmed
 
     def lossy(name: str, *arguments: object) -> object:
-        found = real(name, *arguments)  # type: ignore[arg-type]
-        if name == "enumerate":
-            found.found.pop()
-        return found
+        for found in real(name, *arguments):  # type: ignore[arg-type]
+            if name == "enumerate":
+                found.found.pop()
+            yield found
 
-    monkeypatch.setattr(search_module, "_search", lossy)
+    monkeypatch.setattr(search_module, "_confirmed", lossy)
     ran = ptxmm("check", "mp.litmus", "--model", "ptx-8.5", "--engine", "both")
     assert ran.code == 4
     assert "the engines disagree: 1 final states only in z3 and 0 final states only in enumerate" in ran.err
@@ -284,7 +284,7 @@ def test_no_traceback_reaches_the_user(ptxmm: Run, monkeypatch: pytest.MonkeyPat
     def broken(*arguments: object) -> None:
         raise KeyError("oops")
 
-    monkeypatch.setattr(search_module, "_search", broken)
+    monkeypatch.setattr(search_module, "_confirmed", broken)
     ran = ptxmm("check", "mp.litmus", "--model", "sc")
     assert ran.code == 4
     assert "mp.litmus: error: internal error: KeyError: 'oops'" in ran.err

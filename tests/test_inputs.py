@@ -182,7 +182,7 @@ ONE = """PTX one
 @pytest.mark.parametrize("condition", ["exists (P1:r0 == 1)", "~exists (P1:r0 == 2)", "forall (P1:r0 <= 1)"])
 def test_one_of_two_engines_runs_out_of_time(monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
     (test,) = parse(ONE.format(condition))
-    late = {"enumerate": lambda *_: Search(timeout=True)}
+    late = {"enumerate": lambda *_: iter([Search(timeout=True)])}
     monkeypatch.setattr("ptxmm.analysis.search.engine_named", lambda name: late.get(name) or engine_named(name))
     result = decide(test, load("ptx-8.5"), engine="both")
     assert (result.status, result.holds, result.observation) == ("timeout", None, None)
@@ -194,7 +194,7 @@ def test_one_of_two_engines_runs_out_of_time(monkeypatch: pytest.MonkeyPatch, co
 def test_a_counterexample_of_one_engine_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was confirmed, so that it needs no other engine."""
     (test,) = parse(ONE.format("~exists (P1:r0 == 1)"))
-    late = {"enumerate": lambda *_: Search(timeout=True)}
+    late = {"enumerate": lambda *_: iter([Search(timeout=True)])}
     monkeypatch.setattr("ptxmm.analysis.search.engine_named", lambda name: late.get(name) or engine_named(name))
     result = decide(test, load("ptx-8.5"), engine="both", expectation=Expectation("holds", None))
     assert (result.status, result.holds, result.conclusion) == ("timeout", False, "contradicted")
@@ -221,15 +221,16 @@ class TestRaceClaims:
 
     def test_the_explicit_engine_disagrees(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
-            "ptxmm.analysis.races.engine_named", lambda name: lambda *_: Search(exhausted=True, flags={"data-race"})
+            "ptxmm.analysis.races.engine_named",
+            lambda name: lambda *_: iter([Search(exhausted=True, flags={"data-race"})]),
         )
         with pytest.raises(PtxmmError, match="a data race only in enumerate, not in z3"):
             self.decided(self.RIGHT)
-        monkeypatch.setattr("ptxmm.analysis.races.engine_named", lambda name: lambda *_: Search(exhausted=True))
+        monkeypatch.setattr("ptxmm.analysis.races.engine_named", lambda name: lambda *_: iter([Search(exhausted=True)]))
         with pytest.raises(PtxmmError, match="a data race only in z3, not in enumerate"):
             self.decided(self.WRONG)
 
     def test_the_explicit_engine_runs_out_of_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("ptxmm.analysis.races.engine_named", lambda name: lambda *_: Search(timeout=True))
+        monkeypatch.setattr("ptxmm.analysis.races.engine_named", lambda name: lambda *_: iter([Search(timeout=True)]))
         assert self.decided(self.RIGHT) == ("both", None, "timeout", "inconclusive")
         assert self.decided(self.WRONG) == ("both", False, "timeout", "contradicted")

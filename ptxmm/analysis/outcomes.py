@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -14,10 +14,10 @@ from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
 from ptxmm.analysis.readings import basis
 from ptxmm.analysis.result import Execution, Note, Result, told
-from ptxmm.analysis.search import FinalStates, bug, engine_named, final_states, rebuild
+from ptxmm.analysis.search import FinalStates, bug, engine_named, rebuild, stages
 from ptxmm.analysis.verdict import Verdict, decide
 from ptxmm.cat import Model
-from ptxmm.engines.result import Limits, Search
+from ptxmm.engines.result import Limits, Observed, Search
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
@@ -55,9 +55,47 @@ def check(
     Raises ``PtxmmError``: kind ``unsupported`` where the model does not cover the test, ``internal`` where a witness
     is not confirmed or the engines disagree, ``usage`` for an unknown engine; and what the engines raise.
     """
+    return next(_stages(test, model, engine, limits or Limits(), expectation, all_state, enumerate_all))
+
+
+def check_listed(
+    test: Test,
+    model: Model,
+    most: int,
+    *,
+    engine: str = "auto",
+    limits: Limits | None = None,
+    expectation: Expectation | None = None,
+    all_state: bool = False,
+) -> Result:
+    """As ``check``: first the verdict, which then stands, then up to ``most`` final states as far as time permits."""
+    limits = limits or Limits()
+    few = limits if engine == "both" else replace(limits, states=most)
+    results = _stages(test, model, engine, few, expectation, all_state, False)
+    first = next(results)
+    second = first if first.status == "timeout" else next(results, first)
+    for old, new in ((first.holds, second.holds), (first.observation, second.observation)):
+        if old is not None and new is not None and old != new:
+            raise bug(test, f"two searches under {model.name} disagree: {old} and {new}")
+    listed, outcomes = second.listed and len(second.outcomes) <= most, second.outcomes
+    if not listed:
+        deciding = {found.satisfies: found for found in first.outcomes}.values()
+        outcomes = (*deciding, *(found for found in outcomes if found not in deciding))[:most]
+    return replace(first, outcomes=outcomes, listed=listed, seconds=second.seconds)
+
+
+def _stages(
+    test: Test,
+    model: Model,
+    engine: str,
+    limits: Limits,
+    expectation: Expectation | None,
+    all_state: bool,
+    enumerate_all: bool,
+) -> Iterator[Result]:
+    """What ``check`` gives; where that lists no more than the witnesses, then what it gives with all final states."""
     if engine not in ENGINES:
         raise PtxmmError(f"unknown engine {engine!r}", kind="usage", hint=f"engines: {', '.join(ENGINES)}")
-    limits = limits or Limits()
     condition = test.condition
     check_compatible(test, model)
     names = ("z3", "enumerate") if engine == "both" else ("z3" if engine == "auto" else engine,)
@@ -67,7 +105,24 @@ def check(
     what = observed(test, all_state)
     whole = enumerate_all or engine == "both" or condition is None
     proposition = None if whole or condition is None else condition.proposition
-    states = final_states(names, test, model, what, limits, proposition)
+    for states in stages(names, test, model, what, limits, proposition):
+        result = _result(test, model, engine, limits, expectation, what, whole, states)
+        yield replace(result, seconds=time.perf_counter() - start)
+        whole = True
+
+
+def _result(
+    test: Test,
+    model: Model,
+    engine: str,
+    limits: Limits,
+    expectation: Expectation | None,
+    what: Observed,
+    whole: bool,
+    states: FinalStates,
+) -> Result:
+    """The result of a search, but for the time that it took; ``whole``: it was for all final states."""
+    condition = test.condition
     search, satisfied = states.search, states.satisfied
     search.deadlock = search.deadlock or _waits_for_ever(states, model, limits)
     outcomes = tuple(outcome(test, what, state) for state in states.rows)
@@ -95,7 +150,7 @@ def check(
         outcomes=outcomes,
         listed=whole and not partial and verdict.status not in ("bounded", "timeout"),
         notes=(*_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)),
-        seconds=time.perf_counter() - start,
+        seconds=0.0,
         execution=None if test.claims is None else _refuting(test, model, states),
     )
 
@@ -115,47 +170,6 @@ def _waits_for_ever(states: FinalStates, model: Model, limits: Limits) -> bool:
         if error.kind != "unsupported":
             raise
         return False
-
-
-def check_listed(
-    test: Test,
-    model: Model,
-    most: int,
-    *,
-    engine: str = "auto",
-    limits: Limits | None = None,
-    expectation: Expectation | None = None,
-    all_state: bool = False,
-) -> Result:
-    """As ``check``: first the verdict, which then stands, then up to ``most`` final states as far as time permits."""
-    limits = limits or Limits()
-    few = replace(limits, states=most)
-    once = engine == "both" or test.condition is None
-    first = check(
-        test,
-        model,
-        engine=engine,
-        limits=limits if engine == "both" else few,
-        expectation=expectation,
-        all_state=all_state,
-        enumerate_all=once,
-    )
-    second = first
-    if not once and first.status != "timeout":
-        second = check(test, model, engine=engine, limits=few, expectation=expectation, all_state=all_state)
-        for old, new in ((first.holds, second.holds), (first.observation, second.observation)):
-            if old is not None and new is not None and old != new:
-                raise bug(test, f"two searches under {model.name} disagree: {old} and {new}")
-    listed, outcomes = second.listed and len(second.outcomes) <= most, second.outcomes
-    if not listed:
-        deciding = {found.satisfies: found for found in first.outcomes}.values()
-        outcomes = (*deciding, *(found for found in outcomes if found not in deciding))[:most]
-    return replace(
-        first,
-        outcomes=outcomes,
-        listed=listed,
-        seconds=first.seconds + (second.seconds if second is not first else 0.0),
-    )
 
 
 def _refuting(test: Test, model: Model, states: FinalStates) -> Execution | None:

@@ -146,7 +146,7 @@ def confirm_races(test: Test, model: Model, found: RacesResult, limits: Limits) 
     raised, over = False, True
     try:
         for assigned in assignments(settle_uninitialised(test, model, limits)):
-            search = explicit(assigned.test, model, Observed((), ()), limits, None)
+            search = next(explicit(assigned.test, model, Observed((), ()), limits, None))
             if search.undefined is not None or search.flags & index().undefined:
                 if found.status not in ("undefined", "timeout"):
                     raise bug(test, "the engines disagree: undefined only in enumerate, not in z3")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 
 from msgspec import Struct, field
 
@@ -12,14 +12,14 @@ from ptxmm.analysis.compatibility import check_covered
 from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
-from ptxmm.engines.result import Limits, Observed, Search, Witness
+from ptxmm.engines.result import Found, Limits, Observed, Search, Witness
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Proposition, State, evaluate
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
 from ptxmm.program.unspecified.unknown import Assignment, assignments, computed_with, unknown_bytes
 
-_Search = Callable[[Test, Model, Observed, Limits, "Proposition | None"], Search]
+_Stages = Callable[[Test, Model, Observed, Limits, "Proposition | None"], Iterator[Search]]
 _LAST_STATES = 1.0
 """Seconds after the deadline in which states that were found before it are confirmed."""
 
@@ -63,21 +63,60 @@ def final_states(
     confirmed or the engines disagree, ``unsupported`` where an execution does what ``model`` does not cover, and what
     the engines raise.
     """
+    return next(stages(names, test, model, what, limits, proposition))
+
+
+def stages(
+    names: tuple[str, ...],
+    test: Test,
+    model: Model,
+    what: Observed,
+    limits: Limits,
+    proposition: Proposition | None,
+) -> Iterator[FinalStates]:
+    """As ``final_states``; with ``proposition`` all final states after those that decide it."""
     try:
         test = settle_uninitialised(test, model, limits, what)
     except Timeout:
-        return FinalStates(Search(timeout=True), test)
+        yield FinalStates(Search(timeout=True), test)
+        return
+    begun: list[tuple[Assignment, list[Iterator[Search]]]] = []
+
+    def searched(wanted: Proposition | None) -> Iterator[tuple[Assignment, list[Search]]]:
+        """What the engines find next with each choice of the unknown values."""
+        for assigned, engines in begun:
+            yield assigned, [next(engine) for engine in engines]
+        for assigned in islice(assignments(test, {term.thread for term in what.registers}), len(begun), None):
+            engines = [_confirmed(name, assigned.test, model, what, limits, wanted) for name in names]
+            begun.append((assigned, engines))
+            yield assigned, [next(engine) for engine in engines]
+
+    for wanted in dict.fromkeys((proposition, None)):
+        result = _together(names, test, model, what, limits, wanted, searched(wanted))
+        yield result
+        if result.search.timeout:
+            return
+
+
+def _together(
+    names: tuple[str, ...],
+    test: Test,
+    model: Model,
+    what: Observed,
+    limits: Limits,
+    proposition: Proposition | None,
+    searched: Iterator[tuple[Assignment, list[Search]]],
+) -> FinalStates:
+    """What the searches ``searched`` found together."""
     asked = {term.thread for term in what.registers}
     result = FinalStates(Search(exhausted=True), test, computed=computed_with(test), left_open=left_open(test, asked))
     condition = None if test.condition is None else test.condition.proposition
     general: list[tuple[State, bool | None]] = []
     listed: set[tuple[int, ...]] = set()
-    for assigned in assignments(test, asked):
-        searches = [_confirmed(name, assigned.test, model, what, limits, proposition) for name in names]
-        if len(searches) > 1:
-            _compare(test, what, *searches)
+    for assigned, searches in searched:
         _add(result.search, searches[0])
         if len(searches) > 1:
+            _compare(test, what, *searches)
             _add_late(result, names, searches)
         common = set.intersection(*({values(what, found.state) for found in search.found} for search in searches))
         states = sorted((found.state for found in searches[0].found), key=lambda state: values(what, state))
@@ -138,48 +177,50 @@ def _instance(test: Test, what: Observed, state: State, assigned: Assignment) ->
     return registers + tuple(put(state.memory[t.key, t.index], t.type.bits) for t in what.memory)
 
 
-def engine_named(name: str) -> _Search:
+def engine_named(name: str) -> _Stages:
     """The search of an engine, which is loaded only where it is used: Z3 costs 0.05 s."""
     if name == "z3":
-        from ptxmm.engines.symbolic.solve import search as solver_search
+        from ptxmm.engines.symbolic.solve import stages as solver_stages
 
-        return solver_search
-    from ptxmm.engines.explicit.enumerate import search as explicit_search
+        return solver_stages
+    from ptxmm.engines.explicit.enumerate import stages as explicit_stages
 
-    return explicit_search
-
-
-def _search(
-    name: str, test: Test, model: Model, what: Observed, limits: Limits, proposition: Proposition | None
-) -> Search:
-    try:
-        return engine_named(name)(test, model, what, limits, proposition)
-    except Timeout:
-        return Search(timeout=True)
+    return explicit_stages
 
 
 def _confirmed(
     name: str, test: Test, model: Model, what: Observed, limits: Limits, proposition: Proposition | None
-) -> Search:
-    """A search, every final state of which ends an execution that the interpreter went through again.
+) -> Iterator[Search]:
+    """The stages of a search, every final state of which ends an execution that the interpreter went through again.
 
     States that there is no time to confirm are dropped. A search that the deadline ended has its last states
     confirmed all the same, for a second.
     """
-    search = _search(name, test, model, what, limits, proposition)
     confirmer = Confirmer(test, model)
-    for number, found in enumerate(search.found):
-        if limits.deadline is not None and time.monotonic() > limits.deadline + _LAST_STATES:
-            del search.found[number:]
-            search.timeout, search.exhausted = True, False
-            break
+    confirmed: dict[int, Found] = {}
+    searches = engine_named(name)(test, model, what, limits, proposition)
+    while True:
         try:
-            state = confirmer.confirm(what, found.witness)
-        except Unconfirmed as error:
-            raise bug(test, f"a witness under {model.name} is not confirmed: {error}") from error
-        if values(what, state) != values(what, found.state):
-            raise bug(test, f"a witness under {model.name} ends in another final state than the engine found")
-    return search
+            search = next(searches)
+        except StopIteration:
+            return
+        except Timeout:
+            search = Search(timeout=True)
+        for number, found in enumerate(search.found):
+            if id(found) in confirmed:
+                continue
+            if limits.deadline is not None and time.monotonic() > limits.deadline + _LAST_STATES:
+                del search.found[number:]
+                search.timeout, search.exhausted = True, False
+                break
+            try:
+                state = confirmer.confirm(what, found.witness)
+            except Unconfirmed as error:
+                raise bug(test, f"a witness under {model.name} is not confirmed: {error}") from error
+            if values(what, state) != values(what, found.state):
+                raise bug(test, f"a witness under {model.name} ends in another final state than the engine found")
+            confirmed[id(found)] = found
+        yield search
 
 
 def rebuild(test: Test, model: Model, witness: Witness) -> tuple[Test, Rebuilt]:

@@ -68,6 +68,14 @@ def search(
     return task.result
 
 
+def stages(
+    test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
+) -> Iterator[Search]:
+    """As ``search``; with ``proposition`` all final states after that."""
+    for wanted in dict.fromkeys((proposition, None)):
+        yield search(test, model, observed, limits, wanted)
+
+
 class _Case(Struct, frozen=True):
     """A choice of paths and of a meeting of barriers.
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
 from ptxmm.cat.ir import Model
 from ptxmm.engines.result import Found, Limits, Observed, Search
 from ptxmm.engines.symbolic.problem import Problem, chosen, next_grid
@@ -20,36 +24,44 @@ def search(
     With ``proposition`` at most two: one that satisfies it and one that does not. Raises ``PtxmmError`` for what the
     engine can't model; a deadline that passes is reported in the result.
     """
+    return next(stages(test, model, observed, limits, proposition))
+
+
+def stages(
+    test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
+) -> Iterator[Search]:
+    """As ``search``; with ``proposition`` all final states after that, the first ones among them, from the same
+    problem. A search that the deadline ends is the last."""
     result = Search()
     try:
         problem = Problem(test, model, observed, limits, terms(proposition) if proposition is not None else ())
         for part in held(test, next_grid(model)):
             _look_at(Problem(part, model, Observed((), ()), limits), result)
-        _search(problem, limits, proposition, result)
-    except Timeout:
-        result.timeout = True
-    return result
-
-
-def _search(problem: Problem, limits: Limits, proposition: Proposition | None, result: Search) -> None:
-    """Ask the solver for everything that ``Search`` reports."""
-    program, solver = problem.program, problem.solver
-    _look_at(problem, result)
-    result.deadlock = solver.satisfiable(program.deadlock)
-    result.bounded = solver.satisfiable(program.cut)
-    if result.bounded:
-        result.loops = {loop for loop, cut in program.loops if solver.satisfiable(cut)}
-    solver.require(program.final)
-    if proposition is None:
+        _look_at(problem, result)
+        _look_at_ends(problem, result)
+        if proposition is not None:
+            holds = problem.formula(proposition)
+            for goal in (holds, -holds):
+                _next(problem, result, goal)
+            yield replace(result, found=result.found.copy())
         while len(result.found) != limits.states:
             limits.check()
             if not _next(problem, result, TRUE):
                 result.exhausted = True
                 break
-    else:
-        holds = problem.formula(proposition)
-        _next(problem, result, holds)
-        _next(problem, result, -holds)
+    except Timeout:
+        result.timeout = True
+    yield result
+
+
+def _look_at_ends(problem: Problem, result: Search) -> None:
+    """Ask for executions that do not end, then require that they do."""
+    program, solver = problem.program, problem.solver
+    result.deadlock = solver.satisfiable(program.deadlock)
+    result.bounded = solver.satisfiable(program.cut)
+    if result.bounded:
+        result.loops = {loop for loop, cut in program.loops if solver.satisfiable(cut)}
+    solver.require(program.final)
 
 
 def _look_at(problem: Problem, result: Search) -> None:
@@ -83,4 +95,4 @@ def _next(problem: Problem, result: Search, goal: Formula) -> bool:
     return True
 
 
-__all__ = ["search"]
+__all__ = ["search", "stages"]
