@@ -71,9 +71,11 @@ class Event(Struct):
 class Operation(Struct):
     """An asynchronous operation on some path: the events that it is issued after and those that perform it, by number.
 
-    ``kind``: cp.async bulk store arrive wgmma. ``grouped``: whether a commit of its kind puts it into a group.
+    ``number`` is its own. ``kind``: cp.async bulk store arrive wgmma tensor. ``grouped``: whether a commit of its kind
+    puts it into a group.
     """
 
+    number: int
     kind: str
     thread: int
     issues: list[int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from ptxmm.events.symbolic.event import Event, Place, SyncEvent
+from ptxmm.events.symbolic.event import Event, Operation, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, compute, merge, only
 from ptxmm.program.identity import EventId
@@ -18,17 +18,29 @@ ADDRESS = Type("u", 64)
 PREDICATE = Type("pred", 1)
 AMOUNT = Type("u", 32)
 
+Start = tuple[MemoryObject, int]
+"""Where an access begins: an object and the byte offset in it."""
+
 Located = list[tuple[Formula, MemoryObject, int]]
 """Where an access may begin: when, the object and the byte offset in it."""
 
 
 class Executor:
-    """Makes events of one thread. ``headers``: pcs where an iteration of a spin loop begins; ``left``: the reads that
-    decided that the loops before the instruction were left; ``twin``: as in ``ControlFlow.twins``, for it; ``aligned``:
-    the instructions that the threads of its warp execute together, as in ``convergence.sites``."""
+    """Executes the instructions of one thread, each on each of its paths.
+
+    ``headers``: pcs where an iteration of a spin loop begins; ``aligned``: the instructions that the threads of its
+    warp execute together, as in ``convergence.sites``. The rest is of the instruction that is executed: ``op`` as
+    ``here`` on the path ``state``. ``condition``: when its guard holds; ``presence``: when it is executed; ``control``:
+    the reads that decide it; ``left``: those that decided that the loops before it were left; ``twin``: as in
+    ``ControlFlow.twins``.
+    """
+
+    op: Op
+    here: EventId
+    state: State
 
     def __init__(
-        self, machine: Machine, index: int, thread: Thread, headers: Collection[int], idempotent: Collection[int] = ()
+        self, machine: Machine, index: int, thread: Thread, headers: Collection[int], idempotent: Collection[int]
     ) -> None:
         self.machine = machine
         self.formulas = machine.formulas
@@ -39,16 +51,18 @@ class Executor:
         self.aligned = machine.aligned[index]
         self.barriers: list[SyncEvent] = []
         self.stopped: list[tuple[Formula, Mapping[str, Value]]] = []
+        self.condition = self.presence = TRUE
+        self.control: Reads = {}
         self.left: Reads = {}
         self.twin: int | None = None
 
     # -- values --
 
-    def operand(self, state: State, operand: Operand, type_: Type) -> Value:
+    def operand(self, operand: Operand, type_: Type) -> Value:
         """The value of ``operand`` as one of ``type_``."""
         mask = (1 << type_.bits) - 1
         if isinstance(operand, Reg):
-            value = state.registers[operand.name]
+            value = self.state.registers[operand.name]
             if self.machine.expressions.values and self.width(operand.name) > type_.bits:
                 return self.cut(value, 0, type_.bits)
             if all(v <= mask for v in value.domain):
@@ -60,6 +74,15 @@ class Executor:
             item = self.machine.test.objects[operand.name]
             number = (named(item, self.thread.placement, self.index) + operand.offset) & mask
         return self.constant(number)
+
+    def predicate(self, register: Reg, negated: bool) -> Value:
+        """A predicate, or its negation."""
+        value = self.state.registers[register.name]
+        return self.negated(value) if negated else value
+
+    def negated(self, predicate: Value) -> Value:
+        """The negation of ``predicate``."""
+        return self.operation("xor", PREDICATE, [predicate, self.constant(1)])
 
     def width(self, name: str) -> int:
         """How many bits the register ``name`` has."""
@@ -154,14 +177,14 @@ class Executor:
         leaf = self.machine.expressions.leaf(64, "one of", *(value.expression for _, value in arms))
         return self.value(domain, leaf, [value for _, value in arms])
 
-    def address(self, state: State, address: Address, space: str | None = None) -> Value:
+    def address(self, address: Address, space: str | None = None) -> Value:
         """The generic address of ``[base+offset]``, which the instruction takes for one in the window of ``space``."""
         base = address.base
         if isinstance(base, Sym):
             return self.constant(self.machine.test.objects[base.name].address + base.offset + address.offset)
-        value = self.operand(state, base, ADDRESS)
+        value = self.operand(base, ADDRESS)
         if address.offset:
-            value = self.operation("add", ADDRESS, [value, self.operand(state, Imm(address.offset), ADDRESS)])
+            value = self.operation("add", ADDRESS, [value, self.operand(Imm(address.offset), ADDRESS)])
         return self.unwindowed(value, space)
 
     def unwindowed(self, value: Value, space: str | None) -> Value:
@@ -176,60 +199,69 @@ class Executor:
         objects, place, index = self.machine.test.objects, self.thread.placement, self.index
         return value.holding(apply(self.formulas, lambda v: described(objects, place, index, v), value.domain))
 
-    def assign(self, state: State, name: str, value: Value, condition: Formula, op: Op) -> None:
+    def assign(self, name: str, value: Value) -> None:
         """Write a register, under the instruction's own guard."""
-        if op.guard is None:
-            state.registers[name] = value
+        registers, guard = self.state.registers, self.op.guard
+        if guard is None:
+            registers[name] = value
             return
-        predicate, old = state.registers[op.guard.register], state.registers[name]
+        predicate, old = registers[guard.register], registers[name]
         known = self.machine.expressions.value_of(predicate.expression)
-        domain = merge(self.formulas, [(condition, value.domain), (-condition, old.domain)])
+        domain = merge(self.formulas, [(self.condition, value.domain), (-self.condition, old.domain)])
         if known is not None:
-            arm = value if bool(known) != op.guard.negated else old
-            state.registers[name] = arm.holding(domain)
+            registers[name] = (value if bool(known) != guard.negated else old).holding(domain)
             return
-        arms = [old, value] if op.guard.negated else [value, old]
+        arms = [old, value, predicate] if guard.negated else [value, old, predicate]
         expression = self.machine.expressions.operation(
-            "select", self.thread.registers[name], [a.expression for a in arms] + [predicate.expression]
+            "select", self.thread.registers[name], [a.expression for a in arms]
         )
-        state.registers[name] = self.value(domain, expression, [*arms, predicate])
+        registers[name] = self.value(domain, expression, arms)
 
-    def absent(self, state: State, name: str, here: EventId, op: Op) -> None:
+    def absent(self, name: str) -> None:
         """A result that no execution gives here still makes its register depend on the guard."""
-        if op.guard is not None:
-            leaf = self.machine.expressions.leaf(self.width(name), "absent", here)
-            self.assign(state, name, Value(only(0), leaf, {}), FALSE, op)
+        if self.op.guard is not None:
+            self.condition = FALSE
+            self.assign(name, Value(only(0), self.machine.expressions.leaf(self.width(name), "absent", self.here), {}))
 
     # -- events --
 
-    def control(self, state: State, reads: Reads) -> Reads:
+    def controlling(self, reads: Reads) -> Reads:
         """``reads`` of the guard and those of the branches that are open, but of no ``twin`` of the instruction."""
-        for control in state.controls.values():
+        for control in self.state.controls.values():
             for branch, decided in control.reads.items():
                 if branch != self.twin:
                     reads = self.machine.union(reads, decided)
         return reads
 
-    def event(self, kind: str, op: Op, here: EventId, presence: Formula, control: Reads) -> Event:
-        """A new event of this thread."""
-        machine = self.machine
-        event = Event(len(machine.events), kind, self.index, here, presence, op, control=control, left=self.left)
-        machine.events.append(event)
+    def event(
+        self,
+        kind: str,
+        presence: Formula | None = None,
+        id_: EventId | None = None,
+        operation: Operation | None = None,
+    ) -> Event:
+        """A new event of the instruction; one of those that perform the asynchronous ``operation``."""
+        when = self.presence if presence is None else presence
+        number, id_ = len(self.machine.events), id_ or self.here
+        event = Event(number, kind, self.index, id_, when, self.op, control=self.control, left=self.left)
+        self.machine.events.append(event)
+        if operation is not None:
+            event.operation = operation.number
+            operation.events.append(number)
         return event
 
     def located(
         self,
-        op: Op,
         address: Value,
         size: int,
-        presence: Formula,
+        presence: Formula | None = None,
         alignment: int | None = None,
         role: Role = "data",
         mbarrier: bool = False,
         multimem: bool = False,
     ) -> tuple[Located, Formula]:
         """Where ``size`` bytes at ``address`` may lie, and when that is outside every object, misaligned, or nothing
-        that the thread may access with the operand of ``op`` that has this ``role``.
+        that the thread may access with the operand that has this ``role``.
 
         An mbarrier is opaque: what is no operation on one (``mbarrier``) must not meet it either (9.7.14.15.1).
         Operations on multimem addresses (``multimem``) are for those, and nothing else is (8.2.3).
@@ -239,7 +271,8 @@ class Executor:
         """
         found: Located = []
         wrongs: list[Formula] = []
-        held = rule(op, role)
+        presence = self.presence if presence is None else presence
+        held = rule(self.op, role)
         for number, when in address.domain.items():
             place = self.machine.test.locate(number)
             if place is None and not size and (last := self.machine.test.locate(number - 1)) is not None:
@@ -259,21 +292,26 @@ class Executor:
                 found.append((when, *place))
                 continue
             wrongs.append(when)
-            self.misuse(op, self.formulas.both(presence, when), why or "")
+            self.misuse(self.formulas.both(presence, when), why or "")
         return found, self.formulas.both(presence, self.formulas.any(wrongs))
 
-    def misuse(self, op: Op, presence: Formula, why: str) -> None:
-        """Note that ``op`` has no defined behaviour when ``presence`` holds; ``why``: in words, without the place."""
-        text = f"{self.thread.name} line {op.source.span.line}: {why}"
+    def misuse(self, presence: Formula, why: str) -> None:
+        """Note that the instruction has no defined behaviour when ``presence`` holds; ``why``: without the place."""
+        text = f"{self.thread.name} line {self.op.source.span.line}: {why}"
         self.machine.misuses.append((self.index, presence, text))
 
-    def wrote(self, state: State, presence: Formula) -> None:
+    def wrote(self, presence: Formula | None = None) -> None:
         """Note for spin loops that the thread writes when ``presence`` holds."""
+        presence, wrote = self.presence if presence is None else presence, self.state.wrote
         for header in self.headers:
-            state.wrote[header] = self.formulas.either(state.wrote.get(header, FALSE), presence)
+            wrote[header] = self.formulas.either(wrote.get(header, FALSE), presence)
 
-    def sync(self, step: SyncEvent) -> SyncEvent:
-        """Add a step of the simulation of barriers."""
+    # -- steps in the simulation of barriers --
+
+    def step(self, kind: str, presence: Formula | None = None, id_: EventId | None = None) -> SyncEvent:
+        """A new step, whose operands are to be added."""
+        when = self.presence if presence is None else presence
+        step = SyncEvent(id_ or self.here, kind, self.op, when, self.machine.new_step())
         self.barriers.append(step)
         return step
 
@@ -288,20 +326,17 @@ class Executor:
         one = len(known) == 1
         step.result = Domain({v: TRUE if one else self.formulas.variable(choice) for v in known}, known)
         leaf = self.machine.expressions.leaf(bits, "exchange", step.id, *(v.expression for v in operands))
-        reads: Reads = {-step.number: TRUE}
-        for value in operands:
-            reads = self.machine.union(reads, value.reads)
-        return Value(step.result, leaf, reads)
+        return Value(step.result, leaf, self.machine.all_reads([{-step.number: TRUE}, *(v.reads for v in operands)]))
 
-    def passes(self, state: State, step: SyncEvent) -> Formula:
+    def passes(self, step: SyncEvent) -> Formula:
         """When the thread goes on after ``step``, which may block it or be undefined; its path ends there otherwise."""
         if step.id not in self.machine.waiting:
             return step.presence
         passes = self.formulas.variable()
         self.machine.passes[step.id, step.number] = passes
         if self.machine.test.filter is not None:
-            self.stopped.append((self.formulas.both(step.presence, -passes), dict(state.registers)))
-        state.guard = self.formulas.both(state.guard, self.formulas.either(passes, -step.presence))
+            self.stopped.append((self.formulas.both(step.presence, -passes), dict(self.state.registers)))
+        self.state.guard = self.formulas.both(self.state.guard, self.formulas.either(passes, -step.presence))
         return self.formulas.both(step.presence, passes)
 
 

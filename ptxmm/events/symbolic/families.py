@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from ptxmm.events.symbolic.accesses.elements import store_bulk
+from ptxmm.events.symbolic.accesses.elements import discard, store_bulk
 from ptxmm.events.symbolic.accesses.multimem import multimem
-from ptxmm.events.symbolic.asynchronous import copies, tensors
+from ptxmm.events.symbolic.asynchronous import copies, tensormaps, tensors
 from ptxmm.events.symbolic.asynchronous.groups import wait
-from ptxmm.events.symbolic.asynchronous.tensormaps import copy_fence, replace_field, tensormap_fence
 from ptxmm.events.symbolic.barriers import synchronization
-from ptxmm.events.symbolic.barriers.warps import exchange
 from ptxmm.events.symbolic.executor import Executor
-from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.matrices import mma, tensorcore, wmma
-from ptxmm.events.symbolic.values.domain import Reads
-from ptxmm.events.symbolic.values.undetermined import discard
-from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import (
     AsyncStore,
     AsyncWait,
-    Barrier,
-    BarrierReduction,
     BulkCopy,
-    ClusterBarrier,
     CopyAsync,
     CopyAsyncArrive,
     Discard,
     LoadMatrix,
-    MbarrierArrive,
-    MbarrierInit,
-    MbarrierTx,
-    MbarrierWait,
     Multimem,
     StoreBulk,
     StoreMatrix,
@@ -37,79 +24,52 @@ from ptxmm.ptx.ops import (
     TensormapFence,
     TensormapReplace,
     TensorOp,
-    WarpBarrier,
-    WarpExchange,
     Wgmma,
     WmmaLoad,
     WmmaStore,
 )
-from ptxmm.relations.formula import Formula
 
 Few = (
-    AsyncStore | AsyncWait | Barrier | BarrierReduction | BulkCopy | ClusterBarrier | CopyAsync | CopyAsyncArrive
-    | Discard | LoadMatrix | MbarrierArrive | MbarrierInit | MbarrierTx | MbarrierWait | Multimem | StoreBulk
-    | StoreMatrix |
-    TensormapCopyFence | TensormapFence | TensormapReplace | WarpBarrier | WarpExchange | Wgmma | WmmaLoad |
-    WmmaStore | TensorOp
+    AsyncStore | AsyncWait | BulkCopy | CopyAsync | CopyAsyncArrive | Discard | LoadMatrix | Multimem | StoreBulk
+    | StoreMatrix | TensormapCopyFence | TensormapFence | TensormapReplace | Wgmma | WmmaLoad | WmmaStore | TensorOp
+    | synchronization.Synchronization
 )  # fmt: skip
 
 
-def execute(
-    run: Executor, op: Few, here: EventId, state: State, presence: Formula, condition: Formula, control: Reads
-) -> None:
-    """Execute ``op`` where ``presence`` holds."""
+def execute(run: Executor, op: Few) -> None:
+    """Execute ``op``."""
     match op:
         case Discard():
-            discard(run, op, here, state, presence, control)
+            discard(run, op)
         case StoreBulk():
-            store_bulk(run, op, here, state, presence, control)
+            store_bulk(run, op)
         case Multimem():
-            multimem(run, op, here, state, presence, condition, control)
-        case Barrier():
-            synchronization.barrier(run, op, here, state, presence, control)
-        case BarrierReduction():
-            synchronization.barrier_reduction(run, op, here, state, presence, condition, control)
-        case WarpExchange():
-            exchange(run, op, here, state, presence, condition)
-        case WarpBarrier():
-            synchronization.warp_barrier(run, op, here, state, presence, control)
-        case ClusterBarrier():
-            synchronization.cluster_barrier(run, op, here, state, presence, control)
-        case MbarrierInit():
-            synchronization.mbarrier_init(run, op, here, state, presence, control)
-        case MbarrierArrive():
-            synchronization.mbarrier_arrive(run, op, here, state, presence, condition, control)
-        case MbarrierTx():
-            synchronization.mbarrier_tx(run, op, here, state, presence, control)
-        case MbarrierWait():
-            synchronization.mbarrier_wait(run, op, here, state, presence, condition, control)
+            multimem(run, op)
         case CopyAsync():
-            copies.copy_async(run, op, here, state, presence, control)
+            copies.copy_async(run, op)
         case CopyAsyncArrive():
-            copies.copy_async_arrive(run, op, here, state, presence, control)
+            copies.copy_async_arrive(run, op)
         case BulkCopy() if op.tensormap is not None:
-            tensors.tensor_copy(run, op, op.tensormap, here, state, presence, control)
+            tensors.tensor_copy(run, op, op.tensormap)
         case BulkCopy():
-            copies.bulk_copy(run, op, here, state, presence, control)
+            copies.bulk_copy(run, op)
         case AsyncStore():
-            copies.async_store(run, op, here, state, presence, control)
+            copies.async_store(run, op)
         case AsyncWait():
-            wait(run, op, here, state, presence, control)
+            wait(run, op)
         case LoadMatrix():
-            mma.load_matrix(run, op, here, state, presence, condition, control)
+            mma.load_matrix(run, op)
         case StoreMatrix():
-            mma.store_matrix(run, op, here, state, presence, control)
+            mma.store_matrix(run, op)
         case WmmaLoad():
-            wmma.load(run, op, here, state, presence, condition, control)
+            wmma.load(run, op)
         case WmmaStore():
-            wmma.store(run, op, here, state, presence, control)
+            wmma.store(run, op)
         case Wgmma():
-            mma.wgmma(run, op, here, state, presence, condition, control)
-        case TensormapFence():
-            tensormap_fence(run, op, here, state, presence, control)
-        case TensormapReplace():
-            replace_field(run, op, here, state, presence, control)
-        case TensormapCopyFence():
-            copy_fence(run, op, here, state, presence, control)
+            mma.wgmma(run, op)
+        case TensormapFence() | TensormapReplace() | TensormapCopyFence():
+            tensormaps.execute(run, op)
+        case _ if isinstance(op, synchronization.Synchronization):
+            synchronization.execute(run, op)
         case _:
-            tensorcore.execute(run, op, here, state, presence, condition, control)
+            tensorcore.execute(run, op)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from ptxmm.events.symbolic.accesses.elements import access
 from ptxmm.events.symbolic.executor import Executor
-from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.compute import Eventless, computed
 from ptxmm.events.symbolic.values.domain import Reads
-from ptxmm.program.identity import EventId
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (
     AsyncCommit,
@@ -22,39 +20,38 @@ from ptxmm.ptx.ops import (
     Straight,
     WgmmaFence,
 )
-from ptxmm.relations.formula import FALSE, Formula
+from ptxmm.relations.formula import FALSE
 
 
-def execute(run: Executor, op: Straight, here: EventId, state: State, condition: Formula, reads: Reads) -> None:
-    """Execute ``op`` on the path ``state`` under its guard ``condition``, which depends on ``reads``."""
+def execute(run: Executor, op: Straight, reads: Reads) -> None:
+    """Execute ``op``, whose guard depends on ``reads``."""
     assert not isinstance(op, AsyncCommit), "which paths are with it and which without is up to ``threads``"
     if isinstance(op, Eventless):
-        for name, value in computed(run, op, state):
-            run.assign(state, name, value, condition, op)
+        for name, value in computed(run, op):
+            run.assign(name, value)
         return
-    presence = run.formulas.both(state.guard, condition)
-    if presence == FALSE:
+    run.presence = run.formulas.both(run.state.guard, run.condition)
+    if run.presence == FALSE:
         for name, _ in definitions(op):
-            run.absent(state, name, here, op)
+            run.absent(name)
         return
-    if isinstance(op, Load | Store | Atomic):
-        access(run, op, here, state, presence, condition, reads)
-        return
-    control = run.control(state, reads)
+    run.control = run.controlling(reads)
     match op:
+        case Load() | Store() | Atomic():
+            access(run, op)
         case Fence() | GenericToAsyncFence() | MbarrierInitFence():
-            run.event("F", op, here, presence, control)
+            run.event("F")
         case ProxyFence():
-            run.event("AF" if op.kind == "alias" else "PF", op, here, presence, control)
+            run.event("AF" if op.kind == "alias" else "PF")
         case WgmmaFence():
-            run.event("ISS", op, here, presence, control)
+            run.event("ISS")
         case GridControl():
             if op.kind == "wait":
-                run.event("API", op, here, presence, control)
+                run.event("API")
             elif run.machine.api and op.triggers(run.machine.test.isa):
-                run.event("GD", op, here, presence, control)
+                run.event("GD")
         case _:
             # Few programs have one of the others, and loading all of them takes time at the start.
             from ptxmm.events.symbolic import families
 
-            families.execute(run, op, here, state, presence, condition, control)
+            families.execute(run, op)

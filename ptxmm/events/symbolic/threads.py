@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span
-from ptxmm.events.symbolic.event import ThreadEvents
+from ptxmm.events.symbolic.event import Event, ThreadEvents
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, Products, State
@@ -106,7 +106,7 @@ class _Run:
             waiting[node].append(state)
 
         if self.machine.api:
-            self.executor.event("API", _BOUNDARY, EventId(self.index, -1), TRUE, {})
+            self._boundary("API", -1, TRUE)
         arrive(0, (0,) * (len(self.backward) + len(self.spins)), State(TRUE, registers))
         while queue:
             self.machine.check()
@@ -134,11 +134,11 @@ class _Run:
         completed = self.formulas.any([s.guard for s in self.ends])
         self.executor.left = self._under([(s.guard, s.left) for s in self.ends])
         if self.machine.exits and completed != FALSE:
-            here = EventId(self.index, len(self.thread.body))
             missed = self._under([(s.guard, s.missed) for s in self.ends])
-            self.executor.event("EX", _BOUNDARY, here, completed, missed)
-        if self.machine.api and completed != FALSE:
-            self._end(completed)
+            self._boundary("EX", len(self.thread.body), completed, missed)
+        if self.machine.api and completed != FALSE:  # after all that the asynchronous operations do
+            performed = [e.number for e in self.machine.events if e.thread == self.index and e.asynchronous]
+            self._boundary("API", len(self.thread.body), completed).after = performed
         return ThreadEvents(
             self.executor.barriers,
             completed,
@@ -148,11 +148,11 @@ class _Run:
             self.formulas.any(self.spun),
         )
 
-    def _end(self, presence: Formula) -> None:
-        """The end of the thread, after all that its asynchronous operations do."""
-        performed = [e.number for e in self.machine.events if e.thread == self.index and e.asynchronous]
-        event = self.executor.event("API", _BOUNDARY, EventId(self.index, len(self.thread.body)), presence, {})
-        event.after = performed
+    def _boundary(self, kind: str, pc: int, presence: Formula, control: Reads | None = None) -> Event:
+        """An event at the start or the end of the thread."""
+        run = self.executor
+        run.op, run.here, run.control = _BOUNDARY, EventId(self.index, pc), control or {}
+        return run.event(kind, presence)
 
     def _node(self, pc: int, counts: tuple[int, ...]) -> _Node:
         """The node of a thread's unrolled control flow; nodes come in topological order.
@@ -258,21 +258,15 @@ class _Run:
             known = self.machine.expressions.value_of(predicate.expression) is not None
             reads = {} if known else predicate.reads
             condition = self.machine.either_way(condition, reads)
-        here = EventId(self.index, pc, self._round(pc, counts))
-        self.executor.left = state.left
-        self.executor.twin = self.flow.twins.get(pc)
-        if self.executor.twin == pc:
+        run = self.executor
+        run.op, run.state, run.condition, run.left, run.twin = op, state, condition, state.left, self.flow.twins.get(pc)
+        run.here = EventId(self.index, pc, self._round(pc, counts))
+        if run.twin == pc:
             reads = {}
         if isinstance(op, Branch):
-            if op.condition is not None:
-                compared = self.executor.operation(
-                    op.condition.cmp,
-                    op.condition.type,
-                    [
-                        self.executor.operand(state, op.condition.a, op.condition.type),
-                        self.executor.operand(state, op.condition.b, op.condition.type),
-                    ],
-                )
+            if (compare := op.condition) is not None:
+                operands = [run.operand(operand, compare.type) for operand in (compare.a, compare.b)]
+                compared = run.operation(compare.cmp, compare.type, operands)
                 condition = self.formulas.both(condition, compared.domain.get(1, FALSE))
                 if self.machine.expressions.value_of(compared.expression) is None:
                     reads, known = self.machine.union(reads, compared.reads), False
@@ -285,23 +279,23 @@ class _Run:
             left = self.formulas.both(state.guard, -condition)
             stays = replace(state, guard=left, registers=dict(state.registers))
             return [(pc + 1, counts, self._open(pc, stays, reads, known))]
-        if pc in self.executor.aligned and gathers(op):
-            self._gather(op, here, state, condition)
+        if pc in run.aligned and gathers(op):
+            self._gather(state, condition)
         if isinstance(op, AsyncCommit):
             return [(pc + 1, counts, s) for s in self._commit(op, state, condition)]
         if self.products:
             self._use_products(op, state, condition)
         if isinstance(op, BARRIERS):
             state.missed = self.machine.union(state.missed, reads)
-        execute(self.executor, op, here, state, condition, reads)
+        execute(run, op, reads)
         return [(pc + 1, counts, state)]
 
-    def _gather(self, op: Op, here: EventId, state: State, condition: Formula) -> None:
+    def _gather(self, state: State, condition: Formula) -> None:
         from ptxmm.events.symbolic.barriers.synchronization import gather  # with all that barriers need
 
         presence = self.formulas.both(state.guard, condition)
         if presence != FALSE:
-            gather(self.executor, op, here, state, presence)
+            gather(self.executor, presence)
 
     def _use_products(self, op: Op, state: State, condition: Formula) -> None:
         from ptxmm.events.symbolic.asynchronous.groups import waited

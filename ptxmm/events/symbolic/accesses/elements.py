@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ptxmm.events.symbolic.event import Event, Place
+from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.executor import ADDRESS, Executor, Located, place_at
-from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, extend, merge, only, update
 from ptxmm.events.symbolic.values.floats import compute_float, is_float
 from ptxmm.program.identity import EventId
@@ -17,13 +16,14 @@ from ptxmm.program.shared.refusals import refused
 from ptxmm.ptx.ops import (
     BULK_UNIT,
     Atomic,
+    Discard,
     Element,
     Load,
-    Op,
     Operand,
     Store,
     StoreBulk,
     Type,
+    Undetermined,
     access_bytes,
     elements,
 )
@@ -31,58 +31,49 @@ from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
 class Access(Struct, frozen=True):
-    """What the scalar accesses of one instruction share. ``where``: the places it may begin at."""
+    """What the scalar accesses of one instruction share: the places it may begin at, when it is ``inside`` one of them
+    or in the ``wrong`` place, and the reads that its ``address`` depends on."""
 
-    op: Op
-    here: EventId
     where: Located
     wrong: Formula
     inside: Formula
     address: Reads
-    control: Reads
 
 
-def access(
-    run: Executor,
-    op: Load | Store | Atomic,
-    here: EventId,
-    state: State,
-    presence: Formula,
-    condition: Formula,
-    guard: Reads,
-) -> None:
-    """Execute a load, a store or an atomic operation under ``presence``; ``guard``: what its predicate depends on."""
-    address = run.address(state, op.address, op.space)
-    where, wrong = run.located(op, address, access_bytes(op), presence)
+def begins(run: Executor, address: Value, size: int, alignment: int | None = None) -> Access:
+    """An access of ``size`` bytes at ``address``."""
+    where, wrong = run.located(address, size, alignment=alignment)
     # While the possible values are still being found there may be no place at all.
-    inside = run.formulas.both(presence, -wrong) if where else FALSE
-    common = Access(op, here, where, wrong, inside, address.reads, run.control(state, guard))
+    inside = run.formulas.both(run.presence, -wrong) if where else FALSE
+    return Access(where, wrong, inside, address.reads)
+
+
+def access(run: Executor, op: Load | Store | Atomic) -> None:
+    """Execute a load, a store or an atomic operation."""
+    common = begins(run, run.address(op.address, op.space), access_bytes(op))
     parts = elements(op, run.machine.split128, run.machine.whole)
     divided = len(parts) > 1 and op.scope is None and parts[0].items == 1
     if isinstance(op, Store):
         for element in parts:
-            store(run, common, element, _stored(run, state, op, element), divided)
-        run.wrote(state, common.inside)
+            store(run, common, element, _stored(run, op, element), divided)
+        run.wrote(common.inside)
         return
     results: dict[int, list[tuple[Element, Value]]] = {}
     for element in parts:
-        if isinstance(op, Atomic):
-            value = _atomic(run, common, op, element, state)
-        else:
-            value = load(run, common, element, divided)
+        value = _atomic(run, common, op, element) if isinstance(op, Atomic) else load(run, common, element, divided)
         for own, part in _by_item(run, op.type, element, value):
             results.setdefault(own.item, []).append((own, part))
     for item, dst in enumerate(op.dst):
         if dst is not None:
-            run.assign(state, dst.name, _result(run, op.type, dst.name, results[item]), condition, op)
+            run.assign(dst.name, _result(run, op.type, dst.name, results[item]))
 
 
-def _stored(run: Executor, state: State, op: Store, element: Element) -> Value:
+def _stored(run: Executor, op: Store, element: Element) -> Value:
     """What ``element`` of a vector, or several of them in one piece, is to hold."""
     if element.items == 1:
-        return _operand(run, state, op.values[element.item], op.type, element)
+        return _operand(run, op.values[element.item], op.type, element)
     own = op.values[element.item : element.item + element.items]
-    whole, *rest = (run.operand(state, value, Type("b", op.type.bits)) for value in own)
+    whole, *rest = (run.operand(value, Type("b", op.type.bits)) for value in own)
     for k, value in enumerate(rest, 1):
         whole = run.join(whole, value, k * op.type.bits)
     return whole
@@ -98,9 +89,9 @@ def _by_item(run: Executor, type_: Type, element: Element, value: Value) -> Iter
         yield Element(at, type_, element.item + k, 0), run.field(value, k * type_.bits, type_.bits)
 
 
-def _operand(run: Executor, state: State, operand: Operand, type_: Type, element: Element, packed: int = 1) -> Value:
+def _operand(run: Executor, operand: Operand, type_: Type, element: Element, packed: int = 1) -> Value:
     """The part of an operand that belongs to ``element``."""
-    whole = run.operand(state, operand, Type("b", packed * type_.bits))
+    whole = run.operand(operand, Type("b", packed * type_.bits))
     if element.type.bits == packed * type_.bits:
         return whole
     return run.field(whole, element.shift, element.type.bits)
@@ -121,48 +112,66 @@ def _result(run: Executor, type_: Type, name: str, parts: list[tuple[Element, Va
     return result
 
 
-def pieces(run: Executor, where: Located, offset: int, size: int, divided: bool) -> list[list[list[Place]]]:
-    """The accesses that one scalar access is made as: for each way to divide it, the places of each piece in turn.
+Pieces = list[tuple[int, list[Place]]]
+"""The pieces that an access is made in: their offset in it, and where each may be."""
+
+
+def pieces(run: Executor, where: Located, offset: int, size: int, divided: bool) -> list[Pieces]:
+    """The accesses that one scalar access is made as, for each way to divide it.
 
     Only a part of a weak vector is divided, where the other accesses of the test divide it (A12); those of a
     strong one are scalars (8.2.4).
     """
     if not divided:
-        return [[[place_at(when, item, start + offset, size) for when, item, start in where]]]
-    ways: dict[tuple[tuple[int, int], ...], list[list[Place]]] = {}
+        return [[(0, [place_at(when, item, start + offset, size) for when, item, start in where])]]
+    ways: dict[tuple[tuple[int, int], ...], Pieces] = {}
     for when, item, start in where:
         chunks = run.machine.chunks(item.physical, start + offset, size)
         relative = tuple((o - start - offset, n) for o, n in chunks)
-        columns = ways.setdefault(relative, [[] for _ in relative])
-        for column, (o, n) in zip(columns, chunks, strict=True):
+        columns = ways.setdefault(relative, [(o, []) for o, _ in relative])
+        for (_, column), (o, n) in zip(columns, chunks, strict=True):
             column.append(place_at(when, item, o, n))
     return list(ways.values())
 
 
-def store_bulk(run: Executor, op: StoreBulk, here: EventId, state: State, presence: Formula, control: Reads) -> None:
+def store_bulk(run: Executor, op: StoreBulk) -> None:
     """``st.bulk``: weak writes of zeros, divided as the other accesses of the test divide its bytes."""
-    address, size = run.address(state, op.address, op.space), run.operand(state, op.size, ADDRESS)
+    address, size = run.address(op.address, op.space), run.operand(op.size, ADDRESS)
     reads = run.machine.union(address.reads, size.reads)
     for length, when in size.domain.items():
-        held = run.formulas.both(presence, when)
+        held = run.formulas.both(run.presence, when)
         if length % BULK_UNIT:
-            run.misuse(op, held, f"st.bulk of {length} bytes, which is no multiple of {BULK_UNIT}")
+            run.misuse(held, f"st.bulk of {length} bytes, which is no multiple of {BULK_UNIT}")
             continue
-        where, wrong = run.located(op, address, length, held, alignment=1)
+        where, wrong = run.located(address, length, held, alignment=1)
         if any(start % BULK_UNIT for _, _, start in where):
             raise refused(op.misaligned, run.machine.test, op)
         for columns in pieces(run, where, 0, length, True):
-            offset = 0
-            for places in columns:
-                there = run.formulas.both(held, run.formulas.any([p.when for p in places]))
-                if there != FALSE:
-                    event = run.event("W", op, here.at(offset), there, control)
-                    event.places, event.value, event.address = places, only(0), reads
-                offset += places[0].size
-        run.wrote(state, run.formulas.both(held, -wrong))
+            for offset, places in columns:
+                there = run.formulas.both(held, _when(run, places))
+                write(run, places, run.machine.zero, there, reads, run.here.at(offset))
+        run.wrote(run.formulas.both(held, -wrong))
 
 
-def _when(run: Executor, places: list[Place], whole: bool) -> Formula:
+def discard(run: Executor, op: Discard) -> None:
+    """``discard``: a weak write of what the PTX ISA leaves open to ``.global`` memory, divided as the other accesses of
+    the test divide it (9.7.10.16)."""
+    address = run.address(op.address)
+    where, _ = run.located(address, op.size)
+    for columns in pieces(run, where, 0, op.size, True):
+        for offset, places in columns:
+            held = run.formulas.both(run.presence, _when(run, places))
+            write(run, places, undetermined(run, op.content, places), held, address.reads, run.here.at(offset))
+    run.wrote(run.formulas.both(run.presence, run.formulas.any([when for when, _, _ in where])))
+
+
+def undetermined(run: Executor, content: Undetermined, places: list[Place], data: Reads | None = None) -> Value:
+    """What ``content`` has for one of ``places``, each of which has its own; it is made of the reads ``data``."""
+    arms = [(p.when, run.constant(content.value(p.physical, p.offset, p.size))) for p in places]
+    return Value(run.one_of(arms).domain, run.machine.zero.expression, data or {})
+
+
+def _when(run: Executor, places: list[Place], whole: bool = False) -> Formula:
     """When one of ``places`` is meant; ``whole``: they are all that there are."""
     return TRUE if whole else run.formulas.any([p.when for p in places])
 
@@ -173,54 +182,60 @@ def store(run: Executor, common: Access, element: Element, value: Value, divided
         return
     ways = pieces(run, common.where, element.offset, element.type.bytes, divided)
     for columns in ways:
-        shift = 0
-        for places in columns:
+        for offset, places in columns:
             presence = run.formulas.both(common.inside, _when(run, places, len(ways) == 1))
             if presence != FALSE:
-                id_ = common.here.at(element.offset + shift // 8)
-                event = run.event("W", common.op, id_, presence, common.control)
-                size = places[0].size
-                part = value if len(columns) == 1 else run.field(value, shift, 8 * size)
-                event.places, event.value = places, part.domain
-                event.address, event.data = common.address, part.reads
-            shift += 8 * places[0].size
+                part = value if len(columns) == 1 else run.field(value, 8 * offset, 8 * places[0].size)
+                write(run, places, part, presence, common.address, run.here.at(element.offset + offset))
 
 
 def read(
     run: Executor,
-    op: Op,
-    here: EventId,
     places: list[Place],
     presence: Formula,
-    wrong: Formula,
     address: Reads,
-    control: Reads,
+    id_: EventId | None = None,
+    wrong: Formula = FALSE,
+    operation: Operation | None = None,
 ) -> tuple[Event, Value]:
-    """One read; ``wrong``: when it is made outside every object and returns 0."""
-    event = run.event("R", op, here, presence, control)
+    """One read; ``wrong``: when it is made outside every object and returns 0; ``operation``: what performs it."""
+    event = run.event("R", presence, id_, operation)
     event.places, event.address = places, address
     event.value = _returned(run, event, places, wrong)
     leaf = run.machine.expressions.leaf(8 * places[0].size if places else 64, "read", event.number)
     return event, Value(event.value, leaf, {event.number: TRUE})
 
 
+def write(
+    run: Executor,
+    places: list[Place],
+    value: Value,
+    presence: Formula,
+    address: Reads,
+    id_: EventId | None = None,
+    control: Reads | None = None,
+    operation: Operation | None = None,
+) -> None:
+    """One write of ``value``, unless it is never made; ``control``: what decides it, if not all of the instruction."""
+    if presence != FALSE:
+        event = run.event("W", presence, id_, operation)
+        event.places, event.value = places, value.domain
+        event.address, event.data = address, value.reads
+        event.control = event.control if control is None else control
+
+
 def load(run: Executor, common: Access, element: Element, divided: bool) -> Value:
     """What ``element`` holds."""
-    ways = pieces(run, common.where, element.offset, element.type.bytes, divided)
-    if not ways:
-        ways = [[[]]]
+    ways = pieces(run, common.where, element.offset, element.type.bytes, divided) or [[(0, [])]]
+    wrong = common.wrong if len(ways) == 1 else FALSE
     arms: list[tuple[Formula, Value]] = []
     for columns in ways:
         whole: Value | None = None
-        shift = 0
-        when = _when(run, columns[0], len(ways) == 1)
-        for places in columns:
+        when = _when(run, columns[0][1], len(ways) == 1)
+        for offset, places in columns:
             presence = run.formulas.both(common.inside, when)
-            id_ = common.here.at(element.offset + shift // 8)
-            wrong = common.wrong if len(ways) == 1 else FALSE
-            _, value = read(run, common.op, id_, places, presence, wrong, common.address, common.control)
-            whole = value if whole is None else run.join(whole, value, shift)
-            shift += 8 * places[0].size if places else 0
+            _, value = read(run, places, presence, common.address, run.here.at(element.offset + offset), wrong)
+            whole = value if whole is None else run.join(whole, value, 8 * offset)
         assert whole is not None
         arms.append((when, whole))
     if len(arms) > 1 and common.wrong != FALSE:
@@ -228,51 +243,29 @@ def load(run: Executor, common: Access, element: Element, divided: bool) -> Valu
     return run.one_of(arms)
 
 
-def _atomic(run: Executor, common: Access, op: Atomic, element: Element, state: State) -> Value:
+def _atomic(run: Executor, common: Access, op: Atomic, element: Element) -> Value:
     places = [place_at(when, item, start + element.offset, element.type.bytes) for when, item, start in common.where]
-    id_ = common.here.at(element.offset)
-    event, old = read(run, op, id_, places, common.inside, common.wrong, common.address, common.control)
-    values = [_operand(run, state, o, op.type, element, op.packed) for o in op.operands[element.item]]
-    presence, control = event.presence, common.control
-    if op.op == "cas":
-        compared, new = values
-        if run.machine.cas_writes:
-            written = run.function(("cas",), lambda o, c, n: n if o == c else o, [old, compared, new])
-            _write_half(run, common, op, id_, places, presence, control, written)
-            run.wrote(state, presence)
-            return old
-        success = apply(run.formulas, lambda a, b: int(a == b), old.domain, compared.domain).get(1, FALSE)
-        success = run.machine.either_way(success, old.reads)
-        presence = run.formulas.both(presence, success)
-        control = run.machine.union(run.machine.union(control, old.reads), compared.reads)
-        written = new
-    else:
+    id_ = run.here.at(element.offset)
+    _, old = read(run, places, common.inside, common.address, id_, common.wrong)
+    values = [_operand(run, o, op.type, element, op.packed) for o in op.operands[element.item]]
+    presence = wrote = common.inside
+    control = run.control
+    if op.op != "cas":
         written = updated(run, op.op, element.type, common.where, old, values[0])
-        if common.here.instruction in run.idempotent:
+        if run.here.instruction in run.idempotent:
             same = apply(run.formulas, lambda a, b: int(a == b), old.domain, written.domain).get(1, FALSE)
             same = run.machine.either_way(same, {**old.reads, **written.reads})
-            run.wrote(state, run.formulas.both(presence, -same))
-            _write_half(run, common, op, id_, places, presence, control, written)
-            return old
-    run.wrote(state, presence)
-    _write_half(run, common, op, id_, places, presence, control, written)
+            wrote = run.formulas.both(presence, -same)
+    elif run.machine.cas_writes:
+        written = run.function(("cas",), lambda o, c, n: n if o == c else o, [old, *values])
+    else:
+        compared, written = values
+        success = apply(run.formulas, lambda a, b: int(a == b), old.domain, compared.domain).get(1, FALSE)
+        presence = wrote = run.formulas.both(presence, run.machine.either_way(success, old.reads))
+        control = run.machine.all_reads([control, old.reads, compared.reads])
+    run.wrote(wrote)
+    write(run, places, written, presence, common.address, id_, control)
     return old
-
-
-def _write_half(
-    run: Executor,
-    common: Access,
-    op: Atomic,
-    id_: EventId,
-    places: list[Place],
-    presence: Formula,
-    control: Reads,
-    written: Value,
-) -> None:
-    if presence != FALSE:
-        write = run.event("W", op, id_, presence, control)
-        write.places, write.value = places, written.domain
-        write.address, write.data = common.address, written.reads
 
 
 def updated(run: Executor, op: str, type_: Type, where: Located, old: Value, operand: Value) -> Value:
@@ -295,12 +288,15 @@ def _updated_float(run: Executor, op: str, type_: Type, where: Located, old: Val
     sides: dict[bool, list[Formula]] = {}
     for when, item, _ in where:
         sides.setdefault(flushes and item.space != "shared", []).append(when)
-    arms = []
-    for flush, where_so in sides.items():
-        name = ("float", op, type_, flush)
-        result = run.function(name, lambda a, b, flush=flush: compute_float(op, type_, a, b, flush), [old, operand])
-        arms.append((run.formulas.any(where_so), result))
+    arms = [(run.formulas.any(when), combined(run, op, type_, [old, operand], flush)) for flush, when in sides.items()]
     return run.one_of(arms) if arms else operand
+
+
+def combined(run: Executor, op: str, type_: Type, values: list[Value], flush: bool = False) -> Value:
+    """``op`` of two ``values``; ``flush``: subnormal numbers are taken for zeros."""
+    if not is_float(op, type_):
+        return run.operation(op, type_, values)
+    return run.function(("float", op, type_, flush), lambda a, b: compute_float(op, type_, a, b, flush), values)
 
 
 def _returned(run: Executor, event: Event, places: list[Place], outside: Formula) -> Domain:
@@ -329,6 +325,3 @@ def _returned(run: Executor, event: Event, places: list[Place], outside: Formula
     if not arms:
         return only(0)
     return arms[0][1] if len(arms) == 1 else merge(formulas, arms)
-
-
-__all__ = ["Access", "access", "load", "pieces", "read", "store", "updated"]

@@ -11,105 +11,81 @@ from itertools import product
 
 from msgspec import Struct
 
-from ptxmm.events.symbolic.accesses.elements import pieces, read, updated
-from ptxmm.events.symbolic.event import Event, Operation, SyncEvent
-from ptxmm.events.symbolic.executor import Executor
+from ptxmm.events.symbolic.accesses.elements import read, updated, write
+from ptxmm.events.symbolic.event import Operation
+from ptxmm.events.symbolic.executor import Executor, Start, place_at
 from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, only
+from ptxmm.events.symbolic.values.domain import Reads, Value, only
 from ptxmm.program.identity import EventId
-from ptxmm.program.test import MemoryObject
-from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Op, Role, Type
+from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Role, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 Part = tuple[int, int, Value]
 """Bytes of the source: their offset in the copy, how many, and their value."""
 
 
-class Issued(Struct, frozen=True):
-    """One operation in the making. ``address``: the reads that its addresses and sizes depend on."""
+class Side(Struct, frozen=True):
+    """The source or the destinations of an operation, for one combination of its operands: when it has that one, and
+    the reads that the ``address`` and the size depend on."""
 
-    op: Op
-    here: EventId
-    presence: Formula
-    control: Reads
-    number: int
     operation: Operation
+    presence: Formula
     address: Reads
 
 
-def issue(run: Executor, op: Op, kind: str, here: EventId, presence: Formula, control: Reads, grouped: bool) -> Issued:
-    """The issue of an asynchronous operation."""
-    number = len(run.machine.operations)
-    event = run.event("ISS", op, here, presence, control)
-    event.operation = number
-    operation = Operation(kind, run.index, [event.number], grouped)
+def operation_of(run: Executor, kind: str, issues: list[int], grouped: bool) -> Operation:
+    """A new asynchronous operation, issued after the events ``issues``."""
+    operation = Operation(len(run.machine.operations), kind, run.index, issues, grouped)
     run.machine.operations.append(operation)
-    return Issued(op, here, presence, control, number, operation, {})
+    return operation
 
 
-def member(run: Executor, issued: Issued, kind: str, presence: Formula, offset: int = 0, operand: int = 0) -> Event:
-    """An event of the operation; ``offset`` and ``operand`` as in ``EventId``."""
-    event = run.event(kind, issued.op, issued.here.at(offset, operand), presence, issued.control)
-    join(issued, event)
-    return event
-
-
-def join(issued: Issued, event: Event) -> None:
-    event.operation = issued.number
-    issued.operation.events.append(event.number)
+def issue(run: Executor, kind: str, grouped: bool = False, presence: Formula | None = None) -> Operation:
+    """The issue of an asynchronous operation."""
+    event = run.event("ISS", presence)
+    operation = operation_of(run, kind, [event.number], grouped)
+    event.operation = operation.number
+    return operation
 
 
 def locate(
     run: Executor,
-    op: Op,
     number: int,
     size: int,
     presence: Formula,
     alignment: int | None = None,
     role: Role = "data",
     mbarrier: bool = False,
-) -> tuple[MemoryObject, int] | None:
+) -> Start | None:
     """The place of ``size`` bytes at the address ``number``; what is outside every object is undefined behaviour, as is
     an address that is no multiple of ``alignment`` (by default ``size``) and, unless they are one (``mbarrier``), that
     of an mbarrier."""
-    where, _ = run.located(op, Value(only(number), 0, {}), size, presence, alignment, role, mbarrier)
-    return (where[0][1], where[0][2]) if where else None
+    where, _ = run.located(Value(only(number), 0, {}), size, presence, alignment, role, mbarrier)
+    return where[0][1:] if where else None
 
 
-def require(
-    run: Executor, op: Op, size: Value, presence: Formula, possible: Callable[[int], bool], why: Callable[[int], str]
-) -> None:
+def require(run: Executor, size: Value, possible: Callable[[int], bool], why: Callable[[int], str]) -> None:
     """Note that the values of ``size`` that are not ``possible`` are undefined behaviour; ``why``: in words."""
     for number, when in size.domain.items():
         if not possible(number):
-            run.misuse(op, run.formulas.both(presence, when), why(number))
+            run.misuse(run.formulas.both(run.presence, when), why(number))
 
 
 # -- sources and destinations --
 
 
-def read_source(
-    run: Executor,
-    issued: Issued,
-    item: MemoryObject,
-    offset: int,
-    size: int,
-    presence: Formula,
-    address: Reads,
-    begin: int = 0,
-    operand: int = 0,
-) -> list[Part]:
-    """Read ``size`` bytes at ``offset`` of ``item``, divided as the other accesses of the test divide them.
+def read_source(run: Executor, side: Side, start: Start, size: int, begin: int = 0, operand: int = 0) -> list[Part]:
+    """Read ``size`` bytes from ``start`` on, divided as the other accesses of the test divide them.
 
     They are those of the ``operand`` from ``begin`` on.
     """
     parts: list[Part] = []
-    for start, length in run.machine.chunks(item.physical, offset, size) if size else ():
-        ((places,),) = pieces(run, [(TRUE, item, start)], 0, length, False)
-        id_ = issued.here.at(begin + start - offset, operand)
-        event, value = read(run, issued.op, id_, places, presence, FALSE, address, issued.control)
-        join(issued, event)
-        parts.append((start - offset, length, value))
+    item, first = start
+    for offset, length in run.machine.chunks(item.physical, first, size) if size else ():
+        id_ = run.here.at(begin + offset - first, operand)
+        places = [place_at(TRUE, item, offset, length)]
+        _, value = read(run, places, side.presence, side.address, id_, operation=side.operation)
+        parts.append((begin + offset - first, length, value))
     return parts
 
 
@@ -122,70 +98,46 @@ def bytes_of(run: Executor, parts: list[Part], offset: int, size: int) -> Value:
             continue
         value = run.field(value, 8 * (low - start), 8 * (high - low))
         shift = 8 * (low - offset)
-        if result is None and shift == 0:
-            result = value
-            continue
-        before = result or run.constant(0)
-        result = run.join(before, value, shift)
+        result = value if result is None and shift == 0 else run.join(result or run.constant(0), value, shift)
     return result or run.constant(0)
 
 
-def write_part(
-    run: Executor,
-    issued: Issued,
-    k: int,
-    item: MemoryObject,
-    offset: int,
-    size: int,
-    parts: list[Part],
-    presence: Formula,
-    address: Reads,
-    begin: int = 0,
-) -> None:
-    """Write ``size`` bytes of the source, from ``begin`` on, to ``offset`` of ``item``, destination number ``k`` of the
-    operation."""
-    for start, length in run.machine.chunks(item.physical, offset, size) if size else ():
-        position = begin + start - offset
-        value = bytes_of(run, parts, position, length)
-        ((places,),) = pieces(run, [(TRUE, item, start)], 0, length, False)
-        event = member(run, issued, "W", presence, position, 1 + k)
-        event.places, event.value, event.address, event.data = places, value.domain, address, value.reads
+def write_part(run: Executor, side: Side, k: int, start: Start, size: int, parts: list[Part], begin: int = 0) -> None:
+    """Write ``size`` bytes of the source, from ``begin`` on, at ``start`` in destination number ``k``."""
+    item, first = start
+    for offset, length in run.machine.chunks(item.physical, first, size) if size else ():
+        position = begin + offset - first
+        value, id_ = bytes_of(run, parts, position, length), run.here.at(position, 1 + k)
+        places = [place_at(TRUE, item, offset, length)]
+        write(run, places, value, side.presence, side.address, id_, operation=side.operation)
 
 
-def reduce_element(
-    run: Executor,
-    issued: Issued,
-    op: str,
-    type_: Type,
-    id_: EventId,
-    item: MemoryObject,
-    offset: int,
-    operand: Value,
-    presence: Formula,
-    address: Reads,
+def reduce_part(
+    run: Executor, side: Side, op: str, type_: Type, k: int, start: Start, size: int, parts: list[Part], begin: int = 0
 ) -> None:
+    """As ``write_part``, but ``op`` of what is there and the source, in elements of ``type_``."""
+    item, first = start
+    for position in range(begin, begin + size, type_.bytes):
+        operand, id_ = bytes_of(run, parts, position, type_.bytes), run.here.at(position, 1 + k)
+        reduce_element(run, side, op, type_, id_, (item, first + position - begin), operand)
+
+
+def reduce_element(run: Executor, side: Side, op: str, type_: Type, id_: EventId, start: Start, operand: Value) -> None:
     """Read and write one element of the destination of a reduction."""
-    where = [(TRUE, item, offset)]
-    ((places,),) = pieces(run, where, 0, type_.bytes, False)
-    event, old = read(run, issued.op, id_, places, presence, FALSE, address, issued.control)
-    join(issued, event)
-    new = updated(run, op, type_, where, old, operand)
-    write = run.event("W", issued.op, id_, presence, issued.control)
-    join(issued, write)
-    write.places, write.value, write.address, write.data = places, new.domain, address, new.reads
+    places = [place_at(TRUE, *start, type_.bytes)]
+    _, old = read(run, places, side.presence, side.address, id_, operation=side.operation)
+    new = updated(run, op, type_, [(TRUE, *start)], old, operand)
+    write(run, places, new, side.presence, side.address, id_, operation=side.operation)
 
 
-def complete_tx(
-    run: Executor, issued: Issued, k: int, item: MemoryObject, offset: int, size: int, presence: Formula, address: Reads
-) -> None:
-    """``complete_tx`` of ``size`` bytes on the mbarrier at ``offset`` of ``item``; ``address``: what the places and the
-    size of the operation depend on."""
-    event = member(run, issued, "MBA", presence, operand=k)
-    event.mbarriers, event.address = {(item.physical, offset): TRUE}, address
+def complete_tx(run: Executor, side: Side, k: int, start: Start, size: int) -> None:
+    """``complete_tx`` of ``size`` bytes on the mbarrier at ``start``, that of destination number ``k``."""
+    item, offset = start
+    event = run.event("MBA", side.presence, run.here.at(0, k), side.operation)
+    event.mbarriers, event.address = {(item.physical, offset): TRUE}, side.address
     event.home = item.owner
-    step = SyncEvent(event.id, "mb.complete", issued.op, presence, run.machine.new_step(), amount=only(size))
-    step.place, step.asynchronous = event.mbarriers, True
-    run.sync(step)
+    step = run.step("mb.complete", side.presence, event.id)
+    step.amount, step.place, step.asynchronous = only(size), event.mbarriers, True
 
 
 # -- groups --
@@ -197,16 +149,14 @@ def commit(op: AsyncCommit, state: State) -> None:
     state.queues = {**state.queues, op.kind: ((*groups, open_), ())}
 
 
-def wait(run: Executor, op: AsyncWait, here: EventId, state: State, presence: Formula, control: Reads) -> None:
+def wait(run: Executor, op: AsyncWait) -> None:
     """``wait_group`` and ``wait_all``: an event after what completes the groups that it waits for."""
-    done = waited(op, state)
     kind, operand = ("W", None) if op.kind == "cp.async" else ("PF", 0 if op.read else 1)
-    event = run.event("AW", op, here, presence, control)
-    events = run.machine.events
-    event.after = [
+    events, operations = run.machine.events, run.machine.operations
+    run.event("AW").after = [
         e
-        for n in done
-        for e in run.machine.operations[n].events
+        for n in waited(op, run.state)
+        for e in operations[n].events
         if events[e].kind == kind and operand in (None, events[e].id.operand)
     ]
 
@@ -219,27 +169,28 @@ def waited(op: AsyncWait, state: State) -> list[int]:
     return [n for group in groups[: max(0, len(groups) - op.pending)] for n in group]
 
 
-def enqueue(state: State, issued: Issued) -> None:
-    if issued.operation.grouped:
-        groups, open_ = state.queues.get(issued.operation.kind, ((), ()))
-        state.queues = {**state.queues, issued.operation.kind: (groups, (*open_, issued.number))}
+def enqueue(run: Executor, operation: Operation) -> None:
+    """``operation`` waits for the next commit of its kind, if it is for groups."""
+    if operation.grouped:
+        groups, open_ = run.state.queues.get(operation.kind, ((), ()))
+        run.state.queues = {**run.state.queues, operation.kind: (groups, (*open_, operation.number))}
 
 
 # -- helpers --
 
 
-def combinations_of(run: Executor, values: list[Value]) -> Iterator[tuple[Formula, tuple[int, ...]]]:
-    """The values that operands may have together, and when."""
-    domains: list[Domain] = [v.domain for v in values]
-    for items in product(*(d.items() for d in domains)):
+def combinations_of(
+    run: Executor, presence: Formula, *values: Value
+) -> Iterator[tuple[Formula, Formula, tuple[int, ...]]]:
+    """The values that operands may have together: when, and when where ``presence`` holds."""
+    for items in product(*(v.domain.items() for v in values)):
         run.machine.check()
         when = run.formulas.all([f for _, f in items])
-        if when != FALSE:
-            yield when, tuple(v for v, _ in items)
+        held = run.formulas.both(presence, when)
+        if held != FALSE:
+            yield when, held, tuple(v for v, _ in items)
 
 
 def reads_of(run: Executor, *values: Value) -> Reads:
-    reads: Reads = {}
-    for value in values:
-        reads = run.machine.union(reads, value.reads)
-    return reads
+    """The reads that ``values`` depend on."""
+    return run.machine.all_reads(v.reads for v in values)

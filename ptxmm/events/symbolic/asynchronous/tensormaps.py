@@ -2,72 +2,69 @@
 
 from __future__ import annotations
 
-from ptxmm.events.symbolic.accesses.elements import read
+from typing import assert_never
+
+from ptxmm.events.symbolic.accesses.elements import begins, read, write
 from ptxmm.events.symbolic.event import Place
 from ptxmm.events.symbolic.executor import Executor, Located, place_at
-from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values.domain import Reads
-from ptxmm.program.identity import EventId
 from ptxmm.program.shared.tensors import field_place
 from ptxmm.ptx.ops import TensormapCopyFence, TensormapFence, TensormapReplace
-from ptxmm.relations.formula import FALSE, Formula
+from ptxmm.relations.formula import FALSE
 
 BYTES = 128
 ALIGNMENT = 16
 
 
-def tensormap_fence(
-    run: Executor, op: TensormapFence, here: EventId, state: State, presence: Formula, control: Reads
-) -> None:
+def execute(run: Executor, op: TensormapFence | TensormapReplace | TensormapCopyFence) -> None:
+    """Execute ``op``."""
+    match op:
+        case TensormapFence():
+            _fence(run, op)
+        case TensormapReplace():
+            _replace_field(run, op)
+        case TensormapCopyFence():
+            _copy_fence(run, op)
+        case _:
+            assert_never(op)
+
+
+def _fence(run: Executor, op: TensormapFence) -> None:
     """``fence.proxy.tensormap::generic``: an acquire has the 128 bytes that it covers as its places."""
     if op.address is None:
-        run.event("F", op, here, presence, control)
+        run.event("F")
         return
-    address = run.address(state, op.address)
-    where, wrong = run.located(op, address, BYTES, presence, ALIGNMENT)
-    event = run.event("F", op, here, run.formulas.both(presence, -wrong), control)
-    event.covers = _places(where)
-    event.address = address.reads
+    common = begins(run, run.address(op.address), BYTES, ALIGNMENT)
+    event = run.event("F", common.inside)
+    event.covers, event.address = _places(common.where), common.address
 
 
-def replace_field(
-    run: Executor, op: TensormapReplace, here: EventId, state: State, presence: Formula, control: Reads
-) -> None:
+def _replace_field(run: Executor, op: TensormapReplace) -> None:
     """``tensormap.replace``: a read and a write of all 128 bytes, of which those of one field change."""
-    address = run.address(state, op.address, op.space)
-    value = run.operand(state, op.value, op.type)
-    where, wrong = run.located(op, address, BYTES, presence, ALIGNMENT)
-    inside = run.formulas.both(presence, -wrong)
-    _, old = read(run, op, here, _places(where), inside, wrong, address.reads, control)
+    address, value = run.address(op.address, op.space), run.operand(op.value, op.type)
+    common = begins(run, address, BYTES, ALIGNMENT)
+    places = _places(common.where)
+    _, old = read(run, places, common.inside, common.address, wrong=common.wrong)
     first, size = field_place(op.field, op.ordinal)
     mask = ((1 << 8 * size) - 1) << 8 * first
     new = run.function(("replace", first), lambda a, b: a & ~mask | b << 8 * first & mask, [old, value])
-    if inside == FALSE:
-        return
-    write = run.event("W", op, here, inside, control)
-    write.places, write.value, write.address, write.data = _places(where), new.domain, address.reads, new.reads
-    run.wrote(state, inside)
+    if common.inside != FALSE:
+        write(run, places, new, common.inside, common.address)
+        run.wrote(common.inside)
 
 
-def copy_fence(
-    run: Executor, op: TensormapCopyFence, here: EventId, state: State, presence: Formula, control: Reads
-) -> None:
+def _copy_fence(run: Executor, op: TensormapCopyFence) -> None:
     """``tensormap.cp_fenceproxy``: a generic copy of 128 bytes, then the release fence of the tensormap proxy."""
-    source, target = run.address(state, op.src, "shared"), run.address(state, op.dst)
-    frm, wrong = run.located(op, source, BYTES, presence, role="source")
-    to, stray = run.located(op, target, BYTES, presence, role="destination")
-    inside = run.formulas.all([presence, -wrong, -stray])
-    _, value = read(run, op, here, _places(frm), inside, run.formulas.either(wrong, stray), source.reads, control)
+    source, target = run.address(op.src, "shared"), run.address(op.dst)
+    frm, wrong = run.located(source, BYTES, role="source")
+    to, stray = run.located(target, BYTES, role="destination")
+    inside = run.formulas.all([run.presence, -wrong, -stray])
+    _, value = read(run, _places(frm), inside, source.reads, wrong=run.formulas.either(wrong, stray))
     if inside != FALSE:
-        write = run.event("W", op, here.at(0, 1), inside, control)
-        write.places, write.value, write.stage = _places(to), value.domain, 1
-        write.address, write.data = target.reads, value.reads
-        run.wrote(state, inside)
-    run.event("F", op, here, presence, control).stage = 2
+        write(run, _places(to), value, inside, target.reads, run.here.at(0, 1))
+        run.machine.events[-1].stage = 1
+        run.wrote(inside)
+    run.event("F").stage = 2
 
 
 def _places(where: Located) -> list[Place]:
     return [place_at(when, item, offset, BYTES) for when, item, offset in where]
-
-
-__all__ = ["copy_fence", "replace_field", "tensormap_fence"]

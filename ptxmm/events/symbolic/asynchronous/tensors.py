@@ -8,109 +8,87 @@ from __future__ import annotations
 
 from itertools import product
 
-from ptxmm.events.symbolic.accesses.elements import pieces, read
-from ptxmm.events.symbolic.asynchronous.copies import BULK_ALIGNMENT, completion, destinations, signal
+from ptxmm.events.symbolic.accesses.elements import read
+from ptxmm.events.symbolic.asynchronous.copies import BULK_ALIGNMENT, completion, deliver, destinations, signal
 from ptxmm.events.symbolic.asynchronous.groups import (
-    Issued,
-    Part,
-    bytes_of,
+    Side,
     combinations_of,
     enqueue,
     issue,
-    join,
     locate,
-    member,
     read_source,
     reads_of,
-    reduce_element,
     write_part,
 )
-from ptxmm.events.symbolic.executor import Executor
-from ptxmm.events.symbolic.machine import State
-from ptxmm.events.symbolic.values.domain import Reads, Value, signed
-from ptxmm.program.identity import TENSORMAP, EventId
+from ptxmm.events.symbolic.executor import Executor, Start, place_at
+from ptxmm.events.symbolic.values.domain import Value, signed
+from ptxmm.program.identity import TENSORMAP
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES, Tensor, decode
-from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Address, BulkCopy, Role, Type
-from ptxmm.relations.formula import FALSE, TRUE, Formula
+from ptxmm.relations.formula import TRUE, Formula
 
 COORDINATE = Type("u", 32)
 
-Row = tuple[int, MemoryObject, int, int]
-"""Adjacent elements inside of the tensor: their offset in the box, their object, the offset in it, how many bytes."""
+Row = tuple[int, Start, int]
+"""Adjacent elements inside of the tensor: their offset in the box, where they are, how many bytes."""
 
 
-def tensor_copy(
-    run: Executor, op: BulkCopy, place: Address, here: EventId, state: State, presence: Formula, control: Reads
-) -> None:
+def tensor_copy(run: Executor, op: BulkCopy, place: Address) -> None:
     """A copy or a reduction of the box that the tensor map at ``place`` describes."""
-    issued = issue(run, op, "bulk", here, presence, control, op.mbarrier is None)
-    base = run.address(state, place)
-    coordinates = [run.operand(state, c, COORDINATE) for c in op.coordinates]
-    where, wrong = run.located(op, base, TENSORMAP_BYTES, presence, BULK_ALIGNMENT, "tensor map")
+    operation = issue(run, "bulk", op.mbarrier is None)
+    base = run.address(place)
+    coordinates = [run.operand(c, COORDINATE) for c in op.coordinates]
+    where, wrong = run.located(base, TENSORMAP_BYTES, None, BULK_ALIGNMENT, "tensor map")
     for when, item, offset in where:
-        held = run.formulas.all([presence, when, -wrong])
-        ((places,),) = pieces(run, [(TRUE, item, offset)], 0, TENSORMAP_BYTES, False)
-        id_ = issued.here.at(0, TENSORMAP)
-        event, content = read(run, op, id_, places, held, FALSE, base.reads, issued.control)
-        join(issued, event)
-        _described(run, op, issued, state, held, content, coordinates, reads_of(run, base, content, *coordinates))
-    run.wrote(state, presence)
-    enqueue(state, issued)
+        held = run.formulas.all([run.presence, when, -wrong])
+        places, id_ = [place_at(TRUE, item, offset, TENSORMAP_BYTES)], run.here.at(0, TENSORMAP)
+        _, content = read(run, places, held, base.reads, id_, operation=operation)
+        _described(run, op, Side(operation, held, reads_of(run, base, content, *coordinates)), content, coordinates)
+    run.wrote()
+    enqueue(run, operation)
 
 
-def _described(
-    run: Executor,
-    op: BulkCopy,
-    issued: Issued,
-    state: State,
-    presence: Formula,
-    content: Value,
-    coordinates: list[Value],
-    reads: Reads,
-) -> None:
-    """The copies that the values ``content`` of the tensor map describe; ``reads``: what they depend on."""
+def _described(run: Executor, op: BulkCopy, map_: Side, content: Value, coordinates: list[Value]) -> None:
+    """The copies that the values ``content`` of a tensor map describe; ``map_`` has what they depend on."""
     loads = op.dst is not None
-    side, space = (op.dst, op.dst_space) if loads else (op.src, op.src_space)
-    near_role: Role = "destination" if loads else "source"
-    assert side is not None
-    near = run.address(state, side, space)
-    arrival, mask = completion(run, op, state)
-    both = reads_of(run, near, mask)
-    both = run.machine.union(reads, both)
+    near_side, space = (op.dst, op.dst_space) if loads else (op.src, op.src_space)
+    assert near_side is not None
+    near = run.address(near_side, space)
+    arrival, mask = completion(run, op)
+    both = run.machine.union(map_.address, reads_of(run, near, mask))
     deciding = run.machine.union(both, arrival.reads)
-    values = [content, near, arrival, mask, *coordinates]
-    for when, (map_, local, mbarrier, ranks, *start) in combinations_of(run, values):
-        held = run.formulas.both(presence, when)
-        if held == FALSE:
-            continue
+    operands = content, near, arrival, mask, *coordinates
+    for _, held, (bits, local, mbarrier, ranks, *start) in combinations_of(run, map_.presence, *operands):
         targets = destinations(run, op, local, mbarrier, ranks)
-        tensor = decode(map_, len(start), op.reduction)
+        far, all_of = Side(map_.operation, held, map_.address), Side(map_.operation, held, deciding)
+        tensor = decode(bits, len(start), op.reduction)
         if isinstance(tensor, str):
-            run.misuse(op, held, tensor)
+            run.misuse(held, tensor)
             # That it is seen, who waits for the bytes of a destination that fits has to come to an end.
             found = run.machine.test.locate(local)
-            signal(run, op, issued, targets, found[0].size - found[1] if found is not None else 0, held, deciding)
+            signal(run, op, all_of, targets, found[0].size - found[1] if found is not None else 0)
             continue
-        bars = signal(run, op, issued, targets, tensor.size, held, deciding)
-        rows = _rows(run, op, tensor, [signed(c, COORDINATE.bits) for c in start], held)
-        sides = [locate(run, op, address, tensor.size, held, BULK_ALIGNMENT, near_role) for address, _ in targets]
-        if rows is None or None in sides or None in bars:
-            continue
+        bars = signal(run, op, all_of, targets, tensor.size)
+        rows = _rows(run, tensor, [signed(c, COORDINATE.bits) for c in start], held)
+        role: Role = "destination" if loads else "source"
+        sides = [locate(run, address, tensor.size, held, BULK_ALIGNMENT, role) for address, _ in targets]
         known = [found for found in sides if found is not None]
+        if rows is None or len(known) < len(sides) or None in bars:
+            continue
+        here = Side(map_.operation, held, both)
         if loads:
-            parts = [part for row in rows for part in _read_row(run, issued, row, held, reads)]
-            for k, (item, offset) in enumerate(known):
-                write_part(run, issued, k, item, offset, tensor.size, parts, held, both)
+            parts = [part for begin, at, size in rows for part in read_source(run, far, at, size, begin)]
+            for k, at in enumerate(known):
+                write_part(run, here, k, at, tensor.size, parts)
         else:
-            parts = read_source(run, issued, *known[0], tensor.size, held, both)
-            for row in rows:
-                _write_row(run, op, issued, tensor.type, row, parts, held, reads)
+            parts = read_source(run, here, known[0], tensor.size)
+            for begin, at, size in rows:
+                deliver(run, op, far, tensor.type, 0, at, size, parts, begin)
         for operand in (0, 1):
-            member(run, issued, "PF", held, operand=operand)
+            run.event("PF", held, run.here.at(0, operand), map_.operation)
 
 
-def _rows(run: Executor, op: BulkCopy, tensor: Tensor, start: list[int], presence: Formula) -> list[Row] | None:
+def _rows(run: Executor, tensor: Tensor, start: list[int], presence: Formula) -> list[Row] | None:
     """The elements of the box at ``start`` that lie in the tensor, in the order of the box (5.5.3), adjacent ones as
     one row; None where one lies outside every object."""
     width = tensor.type.bytes
@@ -131,35 +109,7 @@ def _rows(run: Executor, op: BulkCopy, tensor: Tensor, start: list[int], presenc
             found.append((number * width, address, width))
     rows: list[Row] = []
     for begin, address, size in found:
-        place = locate(run, op, address & (1 << 64) - 1, size, presence, 1, "tensor")
+        place = locate(run, address & (1 << 64) - 1, size, presence, 1, "tensor")
         if place is not None:
-            rows.append((begin, *place, size))
+            rows.append((begin, place, size))
     return rows if len(rows) == len(found) else None
-
-
-def _read_row(run: Executor, issued: Issued, row: Row, presence: Formula, address: Reads) -> list[Part]:
-    begin, item, offset, size = row
-    parts = read_source(run, issued, item, offset, size, presence, address, begin)
-    return [(begin + start, length, value) for start, length, value in parts]
-
-
-def _write_row(
-    run: Executor,
-    op: BulkCopy,
-    issued: Issued,
-    type_: Type,
-    row: Row,
-    parts: list[Part],
-    presence: Formula,
-    address: Reads,
-) -> None:
-    begin, item, offset, size = row
-    if op.reduction is None:
-        write_part(run, issued, 0, item, offset, size, parts, presence, address, begin)
-        return
-    for start in range(0, size, type_.bytes):
-        operand, id_ = bytes_of(run, parts, begin + start, type_.bytes), issued.here.at(begin + start, 1)
-        reduce_element(run, issued, op.reduction, type_, id_, item, offset + start, operand, presence, address)
-
-
-__all__ = ["tensor_copy"]

@@ -49,7 +49,7 @@ def execute(run: Executor, op: Op, now: Products, presence: Formula, among: froz
     for name in names:
         held = [when for number, when in now.running.items() if name in _registers(run, number)]
         if held:
-            run.misuse(op, formulas.both(presence, formulas.any(held)), unfinished(name))
+            run.misuse(formulas.both(presence, formulas.any(held)), unfinished(name))
     return replace(now, used=_with(formulas, now, [(name, "thread") for name in names], presence))
 
 
@@ -63,11 +63,11 @@ def _product(run: Executor, op: Wgmma, now: Products, presence: Formula) -> Prod
     formulas = run.formulas
     kind = "accumulator", op.shape, op.type
     uses: list[Use] = [*((r.name, kind) for r in op.dst), *((name, "fragment") for name in fragments(op))]
-    run.misuse(op, formulas.both(presence, -now.fenced), UNFENCED)
+    run.misuse(formulas.both(presence, -now.fenced), UNFENCED)
     for name in sorted({name for name, _ in uses}):
         others = [when for use, when in now.used.items() if use[0] == name and use not in uses]
         if others:
-            run.misuse(op, formulas.all([presence, now.fenced, formulas.any(others)]), changed(name))
+            run.misuse(formulas.all([presence, now.fenced, formulas.any(others)]), changed(name))
     running = {**now.running, len(run.machine.operations): presence}
     return replace(now, used=_with(formulas, now, uses, presence), running=running)
 
