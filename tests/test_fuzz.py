@@ -12,8 +12,7 @@ import pytest
 from ptxmm import formats
 from ptxmm.analysis.expectation import expectation_for, expectations
 from ptxmm.analysis.outcomes import check
-from ptxmm.cat import Model, index
-from ptxmm.cat.load import parse_model
+from ptxmm.cat import Model, index, parse_model
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.render.document import document

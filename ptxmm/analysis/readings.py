@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ptxmm.analysis.result import Note, Result
 from ptxmm.cat import Model, index
-from ptxmm.cat.load import WITHOUT
+from ptxmm.cat.shipped import WITHOUT
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import FAMILIES
 

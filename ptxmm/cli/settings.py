@@ -83,7 +83,7 @@ def settings(tests: Tests, run: Run) -> Settings:
 def _check_models(names: tuple[str, ...], pairs: dict[str, str]) -> None:
     from ptxmm.analysis.readings import effective
     from ptxmm.cat import left_out_of, load, split_specification
-    from ptxmm.cat.load import WITHOUT
+    from ptxmm.cat.shipped import WITHOUT
     from ptxmm.cli.console import complain
 
     models = {name: load(name, pairs) for name in names}
