@@ -12,13 +12,12 @@ from msgspec.structs import replace
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import isa, ops
 from ptxmm.ptx.isa import ADDRESS, PREDICATE, S64
-from ptxmm.ptx.makers import MAKERS
 from ptxmm.ptx.ops import Address, Imm, Op, Reg, Source, Sym, Type
 from ptxmm.ptx.parser import parse_statements
 from ptxmm.ptx.printer import instruction_text
 from ptxmm.ptx.qualifiers import form_of
 from ptxmm.ptx.syntax import Instruction
-from ptxmm.ptx.table import DIALECT, FORMS, OTHER_INSTRUCTIONS, Form, Version
+from ptxmm.ptx.table import DIALECT, FORMS, Form, Version
 from ptxmm.ptx.tables.wording import GROUPS
 
 B8, B16, B32, B64, PRED = Type("b", 8), Type("b", 16), Type("b", 32), Type("b", 64), PREDICATE
@@ -548,7 +547,6 @@ def test_real_ptx_that_is_not_supported_yet(text: str, column: int, what: str) -
 
 
 def test_the_tables_do_not_contradict_each_other() -> None:
-    assert not OTHER_INSTRUCTIONS & set(FORMS)
     for form in (*FORMS.values(), *DIALECT.values()):
         # What only the place among the qualifiers tells from another one.
         ordered = ("src", "secondary", "blayout", "atype", "btype", "ctype")
@@ -556,7 +554,6 @@ def test_the_tables_do_not_contradict_each_other() -> None:
         assert len(spellings) == len(set(spellings)), f"{form.opcode}: one qualifier in two groups"
         assert not set(spellings) & set(form.later), form.opcode
         assert set(form.required) <= set(form.groups) <= set(GROUPS), form.opcode
-        assert form.kind in MAKERS, form.opcode
         if form.types_by is not None:
             group, types = form.types_by
             assert set(types) == set(form.groups[group])

@@ -1,7 +1,7 @@
 """What the instructions of PTX (and of the untyped dialect) mean: from a parsed instruction to a resolved one.
 
-The table of legal instructions is ``table.py``; ``qualifiers.py`` and ``rules.py`` check the qualifiers, ``makers/``
-makes the operations and fills in every default (memory order, scope, type).
+The table of legal instructions is ``table.py``; ``qualifiers.py`` checks the qualifiers; a row
+makes the operation and fills in every default (memory order, scope, type).
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from collections.abc import Container, Iterable, Mapping
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import syntax
-from ptxmm.ptx.makers import MAKERS
-from ptxmm.ptx.operands import Names
 from ptxmm.ptx.ops import Op, Reg, Type
 from ptxmm.ptx.ops.basic import PREDICATE, S64
 from ptxmm.ptx.ops.record import slots
-from ptxmm.ptx.qualifiers import DEFAULT_ISA, is_typed, qualify
-from ptxmm.ptx.rules import check
+from ptxmm.ptx.qualified import Names
+from ptxmm.ptx.qualifiers import DEFAULT_ISA, check, is_typed, qualify
 from ptxmm.ptx.versions import check_version, requires
 
 __all__ = ["ADDRESS", "PREDICATE", "S64", "definitions", "is_typed", "predicate_names", "requires", "resolve", "uses"]
@@ -47,7 +45,7 @@ def resolve(
     q = qualify(instruction, dialect, isa)
     check(q)
     check_version(q, isa, predicates)
-    return MAKERS[q.form.kind](q, Names(variables, labels, predicates, cuts))
+    return q.form.make(q, Names(variables, labels, predicates, cuts))
 
 
 def predicate_names(instructions: Iterable[syntax.Instruction]) -> frozenset[str]:

@@ -15,7 +15,7 @@ from ptxmm.ptx.module_syntax import BranchTargets, Line, Variable
 from ptxmm.ptx.module_tokens import Cursor
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.origin import clip
-from ptxmm.ptx.qualifiers import close_match
+from ptxmm.ptx.qualified import close_match
 from ptxmm.ptx.reader import Token
 
 _TARGETS = frozenset({".branchtargets", ".calltargets", ".callprototype"})

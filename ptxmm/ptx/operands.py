@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Container, Mapping, Sequence
-
-from msgspec import Struct
+from collections.abc import Container, Sequence
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import ops, syntax
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.origin import clip
-from ptxmm.ptx.qualifiers import Qualified, at, close_match
-from ptxmm.ptx.tables.versions import SPECIAL_REGISTERS
+from ptxmm.ptx.qualified import Names, Qualified, at, close_match
+from ptxmm.ptx.tables.form import words
+
+SPECIAL_REGISTERS = frozenset(
+    words("""
+    tid ntid laneid warpid nwarpid ctaid nctaid smid nsmid gridid is_explicit_cluster clusterid nclusterid
+    cluster_ctaid cluster_nctaid cluster_ctarank cluster_nctarank lanemask_eq lanemask_le lanemask_lt lanemask_ge
+    lanemask_gt clock clock_hi clock64 globaltimer globaltimer_lo globaltimer_hi total_smem_size aggr_smem_size
+    dynamic_smem_size current_graph_exec reserved_smem_offset_begin reserved_smem_offset_end
+    reserved_smem_offset_cap reserved_smem_offset_0 reserved_smem_offset_1""")
+)
 
 _NUMBERED = re.compile(r"pm[0-7](_64)?|envreg[0-9]{1,2}")
 _OFFSETS = range(-(1 << 31), 1 << 31)
+# Loads and stores: without a vector qualifier they take a vector of one.
+_UNBRACED = frozenset(words("ld ld.nc ldu st suld tld cold sust"))
 # Instructions that may name a variable where others have a value: they take its address.
 _TAKES_ADDRESS = frozenset({"mov", "cvta", "mapa", "getctarank"})
-
-
-class Names(Struct, frozen=True):
-    """The names an instruction may use besides registers; ``predicates`` are those of registers that are known to be
-    predicates, where the text alone leaves it open. ``cuts``: takes what is to be told of integers that their types
-    can't hold, and that are cut as ptxas does; None: each is an error."""
-
-    variables: Container[str]
-    labels: Mapping[str, int]
-    predicates: Container[str] = ()
-    cuts: list[PtxmmError] | None = None
 
 
 def check_count(q: Qualified, minimum: int, maximum: int, slots: Sequence[str] | None = None) -> None:
@@ -99,7 +97,7 @@ def values(q: Qualified, names: Names, operand: syntax.Operand, typ: Type) -> tu
 
 def _single(q: Qualified, operand: syntax.Operand) -> syntax.Operand:
     """``{a}`` of a load or a store without a vector qualifier is ``a``, which ptxas takes."""
-    alone = isinstance(operand, syntax.Vector) and len(operand.items) == 1 and q.form.kind in ("load", "store")
+    alone = isinstance(operand, syntax.Vector) and len(operand.items) == 1 and q.form.opcode in _UNBRACED
     return operand.items[0] if alone and isinstance(operand, syntax.Vector) else operand
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-
-from msgspec import Struct
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.origin import clip
+from ptxmm.ptx.qualified import Qualified, at, close_match, dotted, shown
 from ptxmm.ptx.syntax import Instruction
 from ptxmm.ptx.table import DIALECT, FORMS, OTHER_INSTRUCTIONS, Form, Row, first_words, rows_of
 from ptxmm.ptx.tables.form import Version
@@ -21,45 +19,7 @@ _SHAPE = re.compile(r"m[0-9]+n[0-9]+(?:k[0-9]+)?")
 _NOT_A_TYPE = re.compile(r"(?:bf|[busfi])[0-9]{1,3}(?:x[0-9])?")
 _LATER_FIRST = frozenset(opcode for opcode, _, _ in LATER_FORMS)
 _MANY = 32  # more options are not listed in an error
-_MEMORY_KINDS = frozenset({"load", "store", "atomic"})
 DEFAULT_ISA = (8, 5)
-
-
-class Qualified(Struct, frozen=True):
-    """An instruction with its row of the table and its qualifiers by group (types: in order, for ``cvt``).
-
-    The types are those of one access: for ``.f16x2`` and ``.bf16x2`` that of a half, and ``packed`` is 2.
-    """
-
-    instruction: Instruction
-    form: Form
-    chosen: dict[str, str]
-    types: tuple[Type, ...]
-    spans: dict[str, Span]
-    dialect: bool
-
-    def get(self, group: str) -> str | None:
-        """The qualifier chosen from ``group``, without its dot."""
-        return self.chosen.get(group)
-
-    @property
-    def packed(self) -> int:
-        """How many values one register holds: 2 for the packed types."""
-        return 2 if self.chosen.get("type", "").endswith("x2") else 1
-
-    @property
-    def count(self) -> int:
-        """How many registers an operand has: that of the vector qualifier, or 1."""
-        return int(self.chosen.get("vec", "v1")[1:])
-
-    def span(self, group: str) -> Span:
-        """Where the qualifier of ``group`` stands, or else the instruction with its qualifiers."""
-        return self.spans.get(group, self.instruction.opcode_span)
-
-
-def at(span: Span, message: str, *, kind: str = "isa", hint: str | None = None) -> PtxmmError:
-    """A ``PtxmmError`` that points at ``span``."""
-    return PtxmmError(message, kind=kind, hint=hint).at(span)
 
 
 def too_new(span: Span, what: str, version: Version, isa: tuple[int, int], *, supported: bool = True) -> PtxmmError:
@@ -67,11 +27,6 @@ def too_new(span: Span, what: str, version: Version, isa: tuple[int, int], *, su
     message = f"{what} is PTX ISA {version.name}, and the version here is {Version(isa).name}"
     flag = f"--isa {version.name}"
     return at(span, message, hint=flag if supported else f"it is not supported with {flag} either")
-
-
-def dotted(names: Iterable[str]) -> str:
-    """Qualifiers as they are written: ``.a .b``."""
-    return " ".join(f".{name}" for name in names)
 
 
 def meant_as_type(name: str) -> bool:
@@ -98,14 +53,6 @@ def later_form(instruction: Instruction, isa: tuple[int, int]) -> PtxmmError | N
     return None
 
 
-def close_match(word: str, words: Iterable[str]) -> str | None:
-    """The word of ``words`` that ``word`` is most probably a misspelling of, or None."""
-    from difflib import get_close_matches  # only on the way to an error
-
-    found = get_close_matches(clip(word).lower(), sorted(words), 1, 0.6)
-    return found[0] if found else None
-
-
 def parse_type(name: str) -> Type:
     """The type that a spelling of the table (``u32``, ``pred``) stands for; of packed types (``f16x2``) a half's."""
     if name == "pred":
@@ -118,7 +65,7 @@ def is_typed(instruction: Instruction) -> bool | None:
     """Whether a memory instruction (``ld st atom red`` and the dialect's) is written as typed PTX, by its type
     qualifier; None for other instructions."""
     form = DIALECT.get(instruction.opcode)
-    if form is None or form.kind not in _MEMORY_KINDS:
+    if form is None or "proxy" not in form.fixed:
         return None
     return any(meant_as_type(name) for name, _ in instruction.qualifiers)
 
@@ -181,7 +128,7 @@ def _typed_hint(opcode: str) -> str:
     form = DIALECT[opcode]
     if opcode == "goto":
         return "write bra"
-    if form.kind == "compare_branch":
+    if "cmp" in form.fixed:
         return f"write setp.{form.fixed['cmp']}.type p, a, b; @p bra label"
     return "surface, texture and constant accesses are in the dialect only"
 
@@ -191,7 +138,7 @@ def qualify(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFA
 
     ``isa`` is the PTX ISA version that errors about what is not supported speak of.
     Checks what the row alone says: no unknown qualifiers, what is required, the types of an operation; the rules
-    between qualifiers are in ``rules.py``. Raises ``PtxmmError`` of kind ``isa``, or ``unsupported`` for real
+    between qualifiers are in ``check``. Raises ``PtxmmError`` of kind ``isa``, or ``unsupported`` for real
     qualifiers that are not supported yet.
     """
     later = None if dialect else later_form(instruction, isa)
@@ -226,6 +173,24 @@ def qualify(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFA
     _check_required(result)
     _check_types(result)
     return result
+
+
+def check(q: Qualified) -> None:
+    """Check what no single group says. Raises ``PtxmmError`` of kind ``isa``."""
+    if "src" in q.chosen and "dst" in q.chosen:
+        _check_order(q)
+    # Of the rows that the dialect shares with PTX, nothing more is checked there.
+    if q.form.rule is not None and (not q.dialect or "proxy" in q.form.fixed):
+        q.form.rule(q)
+
+
+def _check_order(q: Qualified) -> None:
+    """The order of two state spaces says which is the destination; no other order has a meaning (A43)."""
+    dst, src = q.span("dst"), q.span("src")
+    if (src.line, src.column) < (dst.line, dst.column):
+        right = f"write .{q.chosen['dst']}.{q.chosen['src']}"
+        message = f"the destination comes first: `.{q.chosen['dst']}` before `.{q.chosen['src']}`"
+        raise at(src, message, hint=right)
 
 
 def _illegal(
@@ -296,14 +261,8 @@ def _check_required(q: Qualified) -> None:
                 end = ""
             raise at(q.instruction.opcode_span, f"`{shown(q)}` needs {article}{one}{end}")
     if q.form.fixed.get("types", "1") != "1" and len(q.types) < 2:
-        what = "two types: the new one and the old one, such as .u64.u32" if q.form.kind == "cvt" else "two types"
+        what = "two types: the new one and the old one, such as .u64.u32" if q.form.opcode == "cvt" else "two types"
         raise at(q.instruction.opcode_span, f"`{q.form.opcode}` needs {what}")
-
-
-def shown(q: Qualified) -> str:
-    """The opcode with what decides about an error: its memory order or operation."""
-    parts = [q.form.opcode] + [q.chosen[g] for g in ("mmio", "sem", "op", "mode", "cmp") if g in q.chosen]
-    return ".".join(parts)
 
 
 def _check_types(q: Qualified) -> None:

@@ -1,8 +1,8 @@
 """The instruction table: for every instruction its legal qualifiers by group, operands, defaults and first version.
 
-The rows are data, in ``tables/``; ``qualifiers.py``, ``rules.py`` and ``isa.py`` read them and nothing else knows what
-is legal. Sources: PTX ISA 8.5 section 9.7, semantics table section 3. A group is a set of qualifiers of which an
-instruction has at most one (two for the types of ``cvt``); the order of qualifiers is free (decision A43).
+The rows are in ``tables/``; ``qualifiers.py`` and ``isa.py`` read them and nothing else knows what is legal.
+Sources: PTX ISA 8.5 section 9.7, semantics table section 3. A group is a set of qualifiers of which an instruction has
+at most one (two for the types of ``cvt``); the order of qualifiers is free (decision A43).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from ptxmm.ptx.qualified import Form
 from ptxmm.ptx.tables import arithmetic, copies, matrices, memory, others, synchronization, tensorcore, wmma
 from ptxmm.ptx.tables.dialect import dialect_forms
-from ptxmm.ptx.tables.form import Form, Version
+from ptxmm.ptx.tables.form import Version
 from ptxmm.ptx.tables.memory import ATOMIC_TYPES
-from ptxmm.ptx.tables.versions import OTHER_INSTRUCTIONS, SINCE
+from ptxmm.ptx.tables.versions import INSTRUCTIONS, SINCE
 
 __all__ = [
     "ATOMIC_TYPES",
@@ -39,6 +40,8 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         for form in family.FORMS
     }
 )
+OTHER_INSTRUCTIONS = INSTRUCTIONS - FORMS.keys()
+"""Those without a row; of an opcode whose rows have more words its other forms."""
 DIALECT: Mapping[str, Form] = MappingProxyType({form.opcode: form for form in dialect_forms(FORMS)})
 
 

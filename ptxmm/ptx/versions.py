@@ -6,7 +6,8 @@ from collections.abc import Container, Iterator
 
 from ptxmm.errors import Span
 from ptxmm.ptx import syntax
-from ptxmm.ptx.qualifiers import DEFAULT_ISA, Qualified, form_of, too_new
+from ptxmm.ptx.qualified import Qualified
+from ptxmm.ptx.qualifiers import DEFAULT_ISA, form_of, too_new
 from ptxmm.ptx.table import SINCE, Form, Version
 
 # The entries of SINCE that matter for the version that nearly every test is checked with.
@@ -41,17 +42,17 @@ def _of_operands(
 ) -> Iterator[tuple[Version, Span, str]]:
     """The versions that operands need, with their places and what they are."""
     items = instruction.operands
-    match form.kind:
-        case "load":
+    match form.opcode:
+        case "ld" | "ld.nc" | "ldu":
             for item in items:
                 if isinstance(item, syntax.Memory) and item.extra == "unified":
                     yield _UNIFIED, item.span, "an address with `.unified`"
-        case "copy_async" if len(items) > 3:
+        case "cp.async" if len(items) > 3:
             item = items[3]
             name = item.name.name if isinstance(item, syntax.Negated) else getattr(item, "name", "")
             if isinstance(item, syntax.Negated) or name in predicates:
                 yield _IGNORE_SOURCE, item.span, "ignore-src"
-        case "mbarrier_arrive" if items:
+        case "mbarrier.arrive" | "mbarrier.arrive_drop" if items:
             if isinstance(items[0], syntax.Name) and items[0].name == "_":
                 yield _SINK, items[0].span, "`_` for the state"
             arrivals = {"expect_tx", "noComplete"}

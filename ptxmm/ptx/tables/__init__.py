@@ -1,1 +1,2 @@
-"""The rows of the instruction table by family; ``ptxmm.ptx.table`` puts them together."""
+"""The rows of the instruction table by family, each with what makes its operation, which checks the operands and fills
+in every default, and with the rule between its qualifiers; ``ptxmm.ptx.table`` puts them together."""

@@ -9,7 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ptxmm.ptx.tables.form import BITS, INTEGERS, SIGNED, UNSIGNED, V1, Form, TypesBy, Version, words
+from ptxmm.ptx.qualified import Check, Form, Maker, TypesBy
+from ptxmm.ptx.tables.computation import (
+    alu,
+    branch,
+    carry,
+    check_conversion,
+    check_extreme,
+    check_pack,
+    check_set,
+    check_slct,
+    choose_by_sign,
+    convert,
+    dot,
+    exit,
+    lop3,
+    mov,
+    pack_integers,
+    real,
+    select,
+    set_,
+    set_predicate,
+    single_only,
+)
+from ptxmm.ptx.tables.form import BITS, INTEGERS, SIGNED, UNSIGNED, V1, Version, words
 
 _FLOATS = words("f16 f16x2 bf16 bf16x2 tf32 f32 f64")
 _HALVES = words("f16 f16x2 bf16 bf16x2")
@@ -45,16 +68,17 @@ def _alu(
     types: tuple[str, ...],
     groups: Mapping[str, tuple[str, ...]] | None = None,
     *,
-    kind: str = "alu",
+    make: Maker = alu,
     since: Version = V1,
     required: tuple[str, ...] = (),
     later: tuple[str, ...] = (),
     types_by: TypesBy | None = None,
     count: str = "1",
+    rule: Check | None = None,
 ) -> Form:
     """A row. ``count``: how many types it has."""
     every = {**(groups or {}), "type": types}
-    return Form(opcode, kind, every, words(slots), since, (*required, "type"), types_by, later, {"types": count})
+    return Form(opcode, make, every, words(slots), since, (*required, "type"), types_by, later, {"types": count}, rule)
 
 
 def _integers() -> Iterator[Form]:
@@ -63,9 +87,9 @@ def _integers() -> Iterator[Form]:
         later = (*_FLOATS, *_MODIFIERS, *(_PAIRS if opcode == "sub" else ()))
         yield _alu(opcode, "d a b", (*INTEGERS, *(_PAIRS if opcode == "add" else ())), later=later)
         yield _alu(f"{opcode}.sat", "d a b", ("s32",), later=(*_FLOATS, *_MODIFIERS))
-        yield _alu(f"{opcode}.cc", "d a b", _CARRY_TYPES, kind="carry", since=Version((1, 2)))
+        yield _alu(f"{opcode}.cc", "d a b", _CARRY_TYPES, make=carry, since=Version((1, 2)))
         cc = {"cc": ("cc",)}
-        yield _alu(f"{opcode}c", "d a b", _CARRY_TYPES, cc, kind="carry", since=Version((1, 2)))
+        yield _alu(f"{opcode}c", "d a b", _CARRY_TYPES, cc, make=carry, since=Version((1, 2)))
     modes = {"mode": ("lo", "hi", "wide")}
     by = ("mode", _WIDENING)
     later = (*_FLOATS, *_MODIFIERS)
@@ -74,9 +98,9 @@ def _integers() -> Iterator[Form]:
     yield _alu("mad.hi.sat", "d a b c", ("s32",))
     halves = {"mode": ("lo", "hi")}
     v30 = Version((3, 0), 20)
-    yield _alu("mad.cc", "d a b c", _CARRY_TYPES, halves, kind="carry", required=("mode",), since=v30)
-    carry = {**halves, "cc": ("cc",)}
-    yield _alu("madc", "d a b c", _CARRY_TYPES, carry, kind="carry", required=("mode",), since=v30)
+    yield _alu("mad.cc", "d a b c", _CARRY_TYPES, halves, make=carry, required=("mode",), since=v30)
+    both = {**halves, "cc": ("cc",)}
+    yield _alu("madc", "d a b c", _CARRY_TYPES, both, make=carry, required=("mode",), since=v30)
     yield _alu("mul24", "d a b", words("u32 s32"), halves, required=("mode",))
     yield _alu("mad24", "d a b c", words("u32 s32"), halves, required=("mode",))
     yield _alu("mad24.hi.sat", "d a b c", ("s32",))
@@ -99,34 +123,69 @@ def _integers() -> Iterator[Form]:
     v76 = Version((7, 6), 70)
     yield _alu("szext", "d a b", words("u32 s32"), _CLAMP, required=("mode",), since=v76)
     yield _alu("bmsk", "d a b", ("b32",), _CLAMP, required=("mode",), since=v76)
-    yield _alu("dp4a", "d a b c", words("u32 s32"), kind="dot", since=_DOT, count="2")
-    yield _alu("dp2a", "d a b c", words("u32 s32"), halves, kind="dot", since=_DOT, required=("mode",), count="2")
+    yield _alu("dp4a", "d a b c", words("u32 s32"), make=dot, since=_DOT, count="2")
+    yield _alu("dp2a", "d a b c", words("u32 s32"), halves, make=dot, since=_DOT, required=("mode",), count="2")
 
 
 def _reals() -> Iterator[Form]:
     """9.7.3, of single and double precision."""
     for opcode in ("add", "sub", "mul"):
-        yield _alu(f"{opcode}.f32", "d a b", ("f32",), {**_ROUND, **_FTZ, **_SAT}, kind="real")
-        yield _alu(f"{opcode}.f64", "d a b", ("f64",), _ROUND, kind="real", since=_F64)
+        yield _alu(f"{opcode}.f32", "d a b", ("f32",), {**_ROUND, **_FTZ, **_SAT}, make=real, rule=single_only)
+        yield _alu(f"{opcode}.f64", "d a b", ("f64",), _ROUND, make=real, rule=single_only, since=_F64)
     single = {**_ROUND, **_FTZ, **_SAT}
     later = (*_HALVES, "relu", "oob", "f32x2")
     yield _alu(
-        "fma", "d a b c", _REALS, single, kind="real", required=("round",), since=Version((1, 4), 13), later=later
+        "fma",
+        "d a b c",
+        _REALS,
+        single,
+        make=real,
+        rule=single_only,
+        required=("round",),
+        since=Version((1, 4), 13),
+        later=later,
     )
-    yield _alu("mad.f32", "d a b c", ("f32",), single, kind="real", required=("round",), since=Version((1, 0), 20))
-    yield _alu("mad.f64", "d a b c", ("f64",), _ROUND, kind="real", required=("round",), since=_F64)
+    yield _alu(
+        "mad.f32",
+        "d a b c",
+        ("f32",),
+        single,
+        make=real,
+        rule=single_only,
+        required=("round",),
+        since=Version((1, 0), 20),
+    )
+    yield _alu("mad.f64", "d a b c", ("f64",), _ROUND, make=real, rule=single_only, required=("round",), since=_F64)
     quotient = {**_ROUND, **_FTZ}
     yield _alu(
-        "div.f32", "d a b", ("f32",), quotient, kind="real", required=("round",), since=_V20, later=("approx", "full")
+        "div.f32",
+        "d a b",
+        ("f32",),
+        quotient,
+        make=real,
+        rule=single_only,
+        required=("round",),
+        since=_V20,
+        later=("approx", "full"),
     )
-    yield _alu("div.f64", "d a b", ("f64",), _ROUND, kind="real", required=("round",), since=Version((1, 4), 13))
+    yield _alu(
+        "div.f64",
+        "d a b",
+        ("f64",),
+        _ROUND,
+        make=real,
+        rule=single_only,
+        required=("round",),
+        since=Version((1, 4), 13),
+    )
     for opcode in ("rcp", "sqrt"):
         yield _alu(
             opcode,
             "d a",
             _REALS,
             quotient,
-            kind="real",
+            make=real,
+            rule=single_only,
             required=("round",),
             since=Version((1, 4), 13),
             later=("approx",),
@@ -136,7 +195,7 @@ def _reals() -> Iterator[Form]:
         yield _alu(f"{opcode}.f64", "d a", ("f64",), since=_F64)
     extreme = {**_FTZ, "nan": ("NaN",), "xorsign": ("xorsign",), "abs": ("abs",)}
     for opcode in ("min", "max"):
-        yield _alu(f"{opcode}.f32", "d a b", ("f32",), extreme, kind="extreme")
+        yield _alu(f"{opcode}.f32", "d a b", ("f32",), extreme, make=alu, rule=check_extreme)
         yield _alu(f"{opcode}.f64", "d a b", ("f64",), since=_F64)
     yield _alu("copysign", "d a b", _REALS, since=_V20)
     properties = {"property": words("finite infinite number notanumber normal subnormal")}
@@ -152,28 +211,29 @@ def _selections() -> Iterator[Form]:
         "p a b c?",
         (*BITS, *INTEGERS),
         cmp,
-        kind="setp",
+        make=set_predicate,
         required=("cmp",),
         types_by=("cmp", _COMPARISONS),
         later=later,
     )
     real = {"cmp": _REAL_COMPARISONS, "bool": _BOOLEANS}
-    yield _alu("setp.f32", "p a b c?", ("f32",), {**real, **_FTZ}, kind="setp", required=("cmp",))
-    yield _alu("setp.f64", "p a b c?", ("f64",), real, kind="setp", required=("cmp",), since=_F64)
+    yield _alu("setp.f32", "p a b c?", ("f32",), {**real, **_FTZ}, make=set_predicate, required=("cmp",))
+    yield _alu("setp.f64", "p a b c?", ("f64",), real, make=set_predicate, required=("cmp",), since=_F64)
     every = {"cmp": tuple(_ANY_COMPARISON), "bool": _BOOLEANS, **_FTZ}
     yield _alu(
         "set",
         "d a b c?",
         (*BITS, *INTEGERS, *_REALS),
         every,
-        kind="set",
+        make=set_,
+        rule=check_set,
         required=("cmp",),
         types_by=("cmp", _ANY_COMPARISON),
         later=_HALVES,
         count="2",
     )
-    yield _alu("selp", "d a b p", (*BITS, *INTEGERS, *_REALS), kind="selp", later=_HALVES)
-    yield _alu("slct", "d a b c", (*BITS, *INTEGERS, *_REALS), _FTZ, kind="slct", count="2")
+    yield _alu("selp", "d a b p", (*BITS, *INTEGERS, *_REALS), make=select, later=_HALVES)
+    yield _alu("slct", "d a b c", (*BITS, *INTEGERS, *_REALS), _FTZ, make=choose_by_sign, rule=check_slct, count="2")
 
 
 def _logic() -> Iterator[Form]:
@@ -182,7 +242,7 @@ def _logic() -> Iterator[Form]:
         yield _alu(opcode, "d a b", ("pred", *BITS))
     yield _alu("not", "d a", ("pred", *BITS))
     yield _alu("cnot", "d a", BITS)
-    yield _alu("lop3", "d a b c immLut q?", ("b32",), {"bool": ("or", "and")}, kind="lop3", since=Version((4, 3), 50))
+    yield _alu("lop3", "d a b c immLut q?", ("b32",), {"bool": ("or", "and")}, make=lop3, since=Version((4, 3), 50))
     yield _alu(
         "shf", "d a b c", ("b32",), {"dir": ("l", "r"), **_CLAMP}, required=("dir", "mode"), since=Version((3, 1), 32)
     )
@@ -193,7 +253,7 @@ def _logic() -> Iterator[Form]:
 
 def _conversions() -> Iterator[Form]:
     """9.7.10.3, .4, .20, .21."""
-    yield _alu("mov", "d a", ("pred", *BITS, "b128", *INTEGERS, *_REALS), kind="mov", later=_HALVES)
+    yield _alu("mov", "d a", ("pred", *BITS, "b128", *INTEGERS, *_REALS), make=mov, later=_HALVES)
     integers = ("u8", *UNSIGNED, "s8", *SIGNED)
     modes = {"round": words("rn rz rm rp rni rzi rmi rpi"), **_FTZ, **_SAT}
     yield _alu(
@@ -201,13 +261,22 @@ def _conversions() -> Iterator[Form]:
         "d a",
         (*integers, "f16", "bf16", *_REALS),
         modes,
-        kind="cvt",
+        make=convert,
+        rule=check_conversion,
         count="2",
         later=words("f16x2 bf16x2 tf32 rna satfinite relu e4m3x2 e5m2x2 rs ue8m0x2 e2m1x2 e2m3x2 e3m2x2"),
     )
     packed = words("u16 s16 u8 s8 u4 s4 u2 s2 s32 b32")
     yield _alu(
-        "cvt.pack", "d a b c?", packed, _SAT, kind="cvt_pack", required=("sat",), since=Version((6, 5), 72), count="3"
+        "cvt.pack",
+        "d a b c?",
+        packed,
+        _SAT,
+        make=pack_integers,
+        rule=check_pack,
+        required=("sat",),
+        since=Version((6, 5), 72),
+        count="3",
     )
 
 
@@ -217,7 +286,7 @@ FORMS = (
     *_selections(),
     *_logic(),
     *_conversions(),
-    Form("bra", "branch", {"uni": ("uni",)}, ("label",), V1),
-    Form("ret", "exit", {"uni": ("uni",)}, (), V1),
-    Form("exit", "exit", {}, (), V1),
+    Form("bra", branch, {"uni": ("uni",)}, ("label",), V1),
+    Form("ret", exit, {"uni": ("uni",)}, (), V1),
+    Form("exit", exit, {}, (), V1),
 )

@@ -1,11 +1,10 @@
-"""What a row of the instruction table is, and the sets of qualifiers that many rows share."""
+"""The sets of qualifiers that many rows of the instruction table share, and versions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 
 class Version(Struct, frozen=True, order=True):
@@ -18,32 +17,6 @@ class Version(Struct, frozen=True, order=True):
     def name(self) -> str:
         """The PTX ISA version as it is written: ``8.6``."""
         return f"{self.ptx[0]}.{self.ptx[1]}"
-
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
-TypesBy = tuple[str, Mapping[str, tuple[str, ...]]]
-
-
-class Form(Struct, frozen=True):
-    """One row. ``opcode`` is the first word of the instruction and the qualifiers that tell the row from others, such
-    as ``cp.async.bulk``; ``kind`` names the function of ``isa.py`` that makes the operation.
-
-    ``groups`` maps a group to its legal spellings (besides the words of ``opcode``); a spelling that two groups have
-    belongs to the first one that is still free, in their order (``.dst.src``). ``required`` lists the groups that may
-    not be left out; ``types_by`` is (group, {spelling: legal types}) where the types depend on another qualifier;
-    ``slots`` are the operands, with ``?`` for optional ones; ``later`` are real qualifiers of the instruction that are
-    not supported yet; ``fixed`` are facts that belong to the opcode (its proxy, its comparison).
-    """
-
-    opcode: str
-    kind: str
-    groups: Mapping[str, tuple[str, ...]]
-    slots: tuple[str, ...]
-    since: Version
-    required: tuple[str, ...] = ()
-    types_by: TypesBy | None = None
-    later: tuple[str, ...] = ()
-    fixed: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
 
 def words(text: str) -> tuple[str, ...]:

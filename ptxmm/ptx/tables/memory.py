@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import cast
 
+from ptxmm.ptx import operands, ops, syntax
+from ptxmm.ptx.ops import BULK_UNIT, MOST_BULK, Op, Type
+from ptxmm.ptx.qualified import Form, Names, Qualified, at
+from ptxmm.ptx.tables.accesses import check_access, check_atomic, check_multimem, check_vector
+from ptxmm.ptx.tables.common import S64, U32, U64, guard, scope_of, source, without_policy
 from ptxmm.ptx.tables.form import (
     CLUSTER,
     COMPLETE_TX,
@@ -16,7 +22,6 @@ from ptxmm.ptx.tables.form import (
     SHARED,
     STRONG_SPACES,
     V1,
-    Form,
     Version,
     union,
     words,
@@ -54,16 +59,6 @@ _ASYNC_REDUCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "add": words("u32 s32 u64"),
     }
 )
-# Which operations a vector of a type has, and which sizes (the tables of 9.7.14.5 and .6).
-VECTOR_ATOMICS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
-    {
-        "f32": (("add",), words("v2 v4")),
-        "f16": (words("add min max"), words("v2 v4 v8")),
-        "bf16": (words("add min max"), words("v2 v4 v8")),
-        "f16x2": (words("add min max"), words("v2 v4")),
-        "bf16x2": (words("add min max"), words("v2 v4")),
-    }
-)
 _REAL_TYPES = (*_HALVES, *words("f32 f64"))
 _MULTIMEM_STORES = (*words("b32 b64 u32 u64 s32 s64"), *_REAL_TYPES)
 _MULTIMEM_BITS: Mapping[str, tuple[str, ...]] = {op: words("b32 b64") for op in words("and or xor")}
@@ -81,7 +76,7 @@ MULTIMEM_LATER: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Qualifiers of PTX ISA 8.6."""
 
 
-def _multimem(which: str, orders: str, types: Mapping[str, tuple[str, ...]] | None, slots: str) -> Form:
+def _multimem_row(which: str, orders: str, types: Mapping[str, tuple[str, ...]] | None, slots: str) -> Form:
     groups = {"sem": words(orders), "scope": SCOPES, "space": ("global",)}
     if types is not None:
         groups["op"] = tuple(types)
@@ -92,10 +87,12 @@ def _multimem(which: str, orders: str, types: Mapping[str, tuple[str, ...]] | No
     types_by = None if types is None else ("op", types)
     opcode, since = f"multimem.{which}", Version((8, 1), 90)
     later = MULTIMEM_LATER.get(opcode, ())
-    return Form(opcode, "multimem", groups, words(slots), since, required, types_by, later, {"kind": which})
+    return Form(
+        opcode, _multimem, groups, words(slots), since, required, types_by, later, {"kind": which}, rule=check_multimem
+    )
 
 
-def _memory(opcode: str, orders: str, spaces: str, cop: str, slots: str) -> Form:
+def _memory_row(opcode: str, orders: str, spaces: str, cop: str, slots: str) -> Form:
     groups = {
         "sem": words(orders),
         "mmio": ("mmio",),
@@ -109,10 +106,12 @@ def _memory(opcode: str, orders: str, spaces: str, cop: str, slots: str) -> Form
         groups["prefetch"] = PREFETCH
     groups |= {"vec": words("v2 v4 v8"), "type": MEMORY_TYPES}
     later = words("L2::evict_last L2::evict_normal L2::evict_first")
-    return Form(opcode, "load" if opcode == "ld" else "store", groups, words(slots), V1, ("type",), later=later)
+    return Form(
+        opcode, load if opcode == "ld" else store, groups, words(slots), V1, ("type",), later=later, rule=check_access
+    )
 
 
-def _atomic(opcode: str, orders: str, types: Mapping[str, tuple[str, ...]], slots: str, since: Version) -> Form:
+def _atomic_row(opcode: str, orders: str, types: Mapping[str, tuple[str, ...]], slots: str, since: Version) -> Form:
     groups = {
         "sem": words(orders),
         "scope": SCOPES,
@@ -123,44 +122,193 @@ def _atomic(opcode: str, orders: str, types: Mapping[str, tuple[str, ...]], slot
         "vec": words("v2 v4 v8"),
         "type": union(types),
     }
-    return Form(opcode, "atomic", groups, words(slots), since, ("op", "type"), ("op", types))
+    return Form(opcode, atomic, groups, words(slots), since, ("op", "type"), ("op", types), rule=check_atomic)
 
 
 _READ_ONLY = {"vec": words("v2 v4 v8"), "type": MEMORY_TYPES}
 _UNIFORM = {"space": ("global",), "vec": words("v2 v4"), "type": MEMORY_TYPES}
 _CLUSTER_SHARED = {"space": ("shared::cluster",), "completion": (COMPLETE_TX,)}
 
+
+def _access(q: Qualified) -> tuple[Type, str, ops.Scope | None, bool, bool]:
+    """Type, memory order, scope, volatile, mmio of a load or store (A23: volatile is relaxed.sys)."""
+    typ = S64 if q.dialect else q.types[0]
+    sem = q.get("sem") or "weak"
+    if sem == "volatile":
+        return typ, "relaxed", "sys", True, False
+    return typ, sem, cast("ops.Scope | None", q.get("scope")), False, "mmio" in q.chosen
+
+
+def _proxy(q: Qualified) -> ops.Proxy:
+    return cast("ops.Proxy", q.form.fixed.get("proxy", "generic"))
+
+
+def load(q: Qualified, names: Names) -> Op:
+    dst, address = without_policy(q, names, 2, 2)
+    typ, sem, scope, volatile, mmio = _access(q)
+    if q.dialect and isinstance(address, syntax.Number):  # a constant is no location: the dialect's move
+        constant = operands.value(q, names, address, typ)
+        return ops.Alu("mov", typ, operands.destination(names, dst), (constant,), source(q), guard(q, names))
+    target, place = operands.destinations(q, names, dst), operands.address(q, names, address)
+    return ops.Load(
+        target, place, typ, sem, scope, q.get("space"), source(q), guard(q, names), _proxy(q),
+        volatile=volatile, mmio=mmio, nc="nc" in q.form.fixed,
+    )  # fmt: skip
+
+
+def store(q: Qualified, names: Names) -> Op:
+    address, stored = without_policy(q, names, 2, 2)
+    typ, sem, scope, volatile, mmio = _access(q)
+    place, values = operands.address(q, names, address), operands.values(q, names, stored, typ)
+    return ops.Store(
+        place, values, typ, sem, scope, q.get("space"), source(q), guard(q, names), _proxy(q),
+        volatile=volatile, mmio=mmio,
+    )  # fmt: skip
+
+
+def _store_bulk(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 3, 3)
+    address, size, initial = q.instruction.operands
+    number = operands.value(q, names, size, U64)
+    if isinstance(number, ops.Imm) and (number.value % BULK_UNIT or not 0 <= number.value <= MOST_BULK):
+        message = f"the size of `st.bulk` is a multiple of {BULK_UNIT} up to {MOST_BULK}, not {number.value}"
+        raise at(size.span, message)
+    operands.constant_of(initial, "what `st.bulk` writes", (0,), "0")
+    return ops.StoreBulk(operands.address(q, names, address), number, source(q), guard(q, names), q.get("space"))
+
+
+def atomic(q: Qualified, names: Names) -> Op:
+    returns = q.form.opcode in ("atom", "suatom")
+    op = q.chosen["op"]
+    count = (3 if op == "cas" else 2) + returns
+    items = without_policy(q, names, count, count)
+    typ = S64 if q.dialect else q.types[0]
+    dst: tuple[ops.Reg | None, ...] = ()
+    if returns:
+        dst = (None,) * q.count if operands.sink(items[0]) else operands.destinations(q, names, items[0])
+        items = items[1:]
+    place = operands.address(q, names, items[0])
+    values = tuple(zip(*(operands.values(q, names, item, typ) for item in items[1:]), strict=True))
+    return ops.Atomic(
+        dst, op, place, values, typ, q.get("sem") or "relaxed", scope_of(q, "gpu"), q.get("space"), returns, source(q),
+        guard(q, names), _proxy(q), q.packed,
+    )  # fmt: skip
+
+
+def _multimem(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 2, 2)
+    kind, sem, first = q.form.fixed["kind"], q.get("sem"), q.instruction.operands[0]
+    scope = cast("ops.Scope | None", q.get("scope"))
+    dst: tuple[ops.Reg | None, ...] = ()
+    values: tuple[ops.Operand, ...] = ()
+    if kind == "ld_reduce":
+        dst, first = operands.destinations(q, names, first), q.instruction.operands[1]
+    else:
+        values = operands.values(q, names, q.instruction.operands[1], q.types[0])
+    if kind == "red":
+        sem, scope = sem or "relaxed", scope_of(q, "sys")
+    return ops.Multimem(
+        kind, q.get("op"), dst, operands.address(q, names, first), values, q.types[0], sem or "weak", scope,
+        q.get("space"), source(q), guard(q, names), q.packed, "acc" in q.chosen,
+    )  # fmt: skip
+
+
+def _async_store(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 3, 3)
+    place, stored, mbarrier = q.instruction.operands
+    typ = q.types[0]
+    return ops.AsyncStore(
+        operands.address(q, names, place), operands.values(q, names, stored, typ), typ,
+        operands.address(q, names, mbarrier), q.get("op"), source(q), guard(q, names), q.get("space"),
+    )  # fmt: skip
+
+
+def _mapa(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 3, 3)
+    dst, value, rank = q.instruction.operands
+    typ = q.types[0]
+    return ops.Mapa(
+        operands.destination(names, dst), typ, _address_value(q, names, value, typ),
+        operands.value(q, names, rank, U32), q.get("space"), source(q), guard(q, names),
+    )  # fmt: skip
+
+
+def _address_value(q: Qualified, names: Names, operand: syntax.Operand, typ: Type) -> ops.Operand:
+    """An address as a value: a register, or a variable where a state space is given."""
+    if isinstance(operand, syntax.Number | syntax.Float):
+        raise at(operand.span, f"`{q.form.opcode}` takes an address, found {operands.describe(operand)}")
+    found = operands.value(q, names, operand, typ)
+    if isinstance(found, ops.Sym) and "space" not in q.chosen:
+        hint = f"{q.form.opcode}.shared::cluster takes a variable"
+        raise at(operand.span, f"`{q.form.opcode}` takes a generic address in a register", hint=hint)
+    return found
+
+
+def _cta_rank(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 2, 2)
+    dst, value = q.instruction.operands
+    typ = q.types[0]
+    return ops.CtaRank(
+        operands.destination(names, dst), typ, _address_value(q, names, value, typ), source(q), guard(q, names),
+        q.get("space"),
+    )  # fmt: skip
+
+
+def _is_space(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 2, 2)
+    dst, value = q.instruction.operands
+    address = operands.register(names, value, "a register with a generic address")
+    return ops.IsSpace(operands.destination(names, dst), q.chosen["space"], address, source(q), guard(q, names))
+
+
+def _convert_address(q: Qualified, names: Names) -> Op:
+    """``cvta``; that of global memory, or of 32 bits, leaves the address as it is."""
+    operands.check_count(q, 2, 2)
+    dst, item = q.instruction.operands
+    if "to" in q.chosen:
+        value: ops.Operand = operands.register(names, item, "a register with a generic address")
+    else:
+        value = _address_value(q, names, item, q.types[0])
+    typ, space = q.types[0], q.chosen["space"]
+    if space != "global" and typ.bits == 64:
+        target, to = operands.destination(names, dst), "to" in q.chosen
+        return ops.ConvertAddress(target, typ, value, space, source(q), guard(q, names), to)
+    return ops.Alu("mov", typ, operands.destination(names, dst), (value,), source(q), guard(q, names))
+
+
 FORMS = (
-    _memory("ld", "weak relaxed acquire volatile", "const global local param param::entry param::func",
-            "ca cg cs lu cv", "d [a] policy?"),
-    _memory("st", "weak relaxed release volatile", "global local param param::func", "wb cg cs wt", "[a] b policy?"),
-    Form("st.bulk", "store_bulk", {"sem": ("weak",), "space": ("shared::cta",)}, words("[a] size initval"),
+    _memory_row("ld", "weak relaxed acquire volatile", "const global local param param::entry param::func",
+                "ca cg cs lu cv", "d [a] policy?"),
+    _memory_row("st", "weak relaxed release volatile", "global local param param::func", "wb cg cs wt",
+                "[a] b policy?"),
+    Form("st.bulk", _store_bulk, {"sem": ("weak",), "space": ("shared::cta",)}, words("[a] size initval"),
          Version((8, 6), 100)),
-    Form("ld.nc", "load",
+    Form("ld.nc", load,
          {"space": ("global",), "cop": words("ca cg cs"), "evict": EVICT, "hint": HINT, "prefetch": PREFETCH,
-          **_READ_ONLY}, words("d [a] policy?"), Version((3, 1), 32), ("space", "type"), fixed={"nc": "nc"}),
-    Form("ldu", "load", _UNIFORM, words("d [a]"), Version((2, 0)), ("type",), fixed={"nc": "nc"}),
-    _atomic("atom", "relaxed acquire release acq_rel", ATOMIC_TYPES, "d [a] b c? policy?", Version((1, 1), 11)),
-    _atomic("red", "relaxed release", REDUCTION_TYPES, "[a] b policy?", Version((1, 2), 11)),
-    Form("st.async", "async_store",
+          **_READ_ONLY}, words("d [a] policy?"), Version((3, 1), 32), ("space", "type"), fixed={"nc": "nc"},
+         rule=check_access),
+    Form("ldu", load, _UNIFORM, words("d [a]"), Version((2, 0)), ("type",), fixed={"nc": "nc"}, rule=check_access),
+    _atomic_row("atom", "relaxed acquire release acq_rel", ATOMIC_TYPES, "d [a] b c? policy?", Version((1, 1), 11)),
+    _atomic_row("red", "relaxed release", REDUCTION_TYPES, "[a] b policy?", Version((1, 2), 11)),
+    Form("st.async", _async_store,
          {"sem": ("weak",), **_CLUSTER_SHARED, "vec": words("v2 v4"), "type": words("b32 b64 u32 u64 s32 s64 f32 f64")},
          words("[a] b [mbar]"), Version((8, 1), 90), ("completion", "type"),
-         later=words("mmio release global cta cluster gpu sys b8 b16 u8 u16 s8 s16")),
-    Form("red.async", "async_store",
+         later=words("mmio release global cta cluster gpu sys b8 b16 u8 u16 s8 s16"), rule=check_vector),
+    Form("red.async", _async_store,
          {"sem": ("relaxed",), "scope": ("cluster",), **_CLUSTER_SHARED, "op": tuple(_ASYNC_REDUCTIONS),
           "type": union(_ASYNC_REDUCTIONS)},
          words("[a] b [mbar]"), Version((8, 1), 90), ("sem", "scope", "completion", "op", "type"),
-         ("op", _ASYNC_REDUCTIONS), later=words("mmio release global cta gpu sys s64 b64")),
-    _multimem("ld_reduce", "weak relaxed acquire", _MULTIMEM_LOADS, "d [a]"),
-    _multimem("st", "weak relaxed release", None, "[a] b"),
-    _multimem("red", "relaxed release", _MULTIMEM_REDUCTIONS, "[a] b"),
+         ("op", _ASYNC_REDUCTIONS), later=words("mmio release global cta gpu sys s64 b64"), rule=check_vector),
+    _multimem_row("ld_reduce", "weak relaxed acquire", _MULTIMEM_LOADS, "d [a]"),
+    _multimem_row("st", "weak relaxed release", None, "[a] b"),
+    _multimem_row("red", "relaxed release", _MULTIMEM_REDUCTIONS, "[a] b"),
     # The address of a variable of another CTA of the cluster, and what an address is.
-    Form("mapa", "mapa", {"space": ("shared::cluster",), "type": words("u32 u64")}, words("d a rank"), CLUSTER,
+    Form("mapa", _mapa, {"space": ("shared::cluster",), "type": words("u32 u64")}, words("d a rank"), CLUSTER,
          ("type",)),
-    Form("getctarank", "getctarank", {"space": ("shared::cluster",), "type": words("u32 u64")}, words("rank a"),
+    Form("getctarank", _cta_rank, {"space": ("shared::cluster",), "type": words("u32 u64")}, words("rank a"),
          CLUSTER, ("type",)),
-    Form("isspacep", "isspacep", {"space": (*words("const global local param param::entry"), *SHARED)}, words("p a"),
+    Form("isspacep", _is_space, {"space": (*words("const global local param param::entry"), *SHARED)}, words("p a"),
          Version((2, 0), 20), ("space",)),
-    Form("cvta", "cvta", {"to": ("to",), "space": (*words("const global local param param::entry"), *SHARED),
+    Form("cvta", _convert_address, {"to": ("to",), "space": (*words("const global local param param::entry"), *SHARED),
                           "type": words("u32 u64")}, words("d a"), Version((2, 0), 20), ("space", "type")),
 )  # fmt: skip

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from ptxmm.ptx.tables.form import CLUSTER, SCOPES, SHARED, SHARED_CTA, SM80, SM90, V1, V6, Form, Version, words
+from collections.abc import Mapping
+from typing import Literal, cast
+
+from ptxmm.ptx import operands, ops, syntax
+from ptxmm.ptx.ops import Op
+from ptxmm.ptx.qualified import Form, Names, Qualified, at, shown
+from ptxmm.ptx.tables.common import (
+    B64,
+    S64,
+    SIZE_128,
+    U32,
+    U64,
+    guard,
+    scope_of,
+    source,
+    source_predicate,
+)
+from ptxmm.ptx.tables.form import CLUSTER, SCOPES, SHARED, SHARED_CTA, SM80, SM90, V1, V6, Version, words
 
 PROXIES = words("alias async surface texture constant")
 ASYNC_SPACES = words("global shared::cta shared::cluster")
@@ -29,55 +46,347 @@ _WAIT = {
 _RESTRICT = words("sync_restrict::shared::cta sync_restrict::shared::cluster")
 _RED_SLOTS = words("d bar threads? predicate")
 
+
+_COUNTS = range(1, 1 << 20)  # the arrival counts of an mbarrier (9.7.14.15.2)
+_PARITIES = range(2)
+_VALUES: Mapping[str, range] = {  # what the field of a tensor map can be (table 32)
+    "elemtype": range(13),
+    "interleave_layout": range(3),
+    "swizzle_mode": range(4),
+    "fill_mode": range(2),
+}
+_DIMENSION_FIELDS = frozenset({"box_dim", "global_dim", "global_stride", "element_stride"})
+
+
+def _fence(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 0, 0)
+    restrict = q.get("restrict")
+    space = None if restrict is None else restrict.removeprefix("sync_restrict::")
+    return ops.Fence(q.get("sem") or "acq_rel", scope_of(q, "gpu"), source(q), guard(q, names), space)
+
+
+def _membar(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 0, 0)
+    level = q.chosen["level"]
+    scope = cast("ops.Scope", "gpu" if level == "gl" else level)
+    return ops.Fence("sc", scope, source(q), guard(q, names))
+
+
+def proxy_fence(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 0, 0)
+    return ops.ProxyFence(q.chosen["kind"], source(q), guard(q, names), q.get("space"))
+
+
+def _tensormap_fence(q: Qualified, names: Names) -> Op:
+    sem = cast("Literal['release', 'acquire']", q.chosen["sem"])
+    address: ops.Address | None = None
+    if sem == "acquire":
+        operands.check_count(q, 2, 2)
+        place, size = q.instruction.operands
+        address = operands.address(q, names, place)
+        operands.constant_of(size, "the size of a tensor map", SIZE_128, "128")
+    elif q.instruction.operands:
+        raise at(q.instruction.operands[0].span, f"`{q.form.opcode}.release` takes no operands")
+    return ops.TensormapFence(sem, scope_of(q, "gpu"), address, source(q), guard(q, names))
+
+
+def _generic_to_async_fence(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 0, 0)
+    return ops.GenericToAsyncFence(cast("Literal['release', 'acquire']", q.chosen["sem"]), source(q), guard(q, names))
+
+
+def _mbarrier_init_fence(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 0, 0)
+    return ops.MbarrierInitFence(source(q), guard(q, names))
+
+
+# -- barriers ------------------------------------------------------------------------------------------------------
+
+
+def _barrier(q: Qualified, names: Names) -> Op:
+    kind = cast("Literal['sync', 'arrive']", q.chosen["kind"])
+    operands.check_count(q, 2 if kind == "arrive" else 1, 2)
+    items = q.instruction.operands
+    barrier = _barrier_id(q, names, items[0])
+    count = _thread_count(q, names, items[1]) if len(items) > 1 else None
+    return ops.Barrier(kind, barrier, count, None, source(q), guard(q, names), _aligned(q))
+
+
+def _aligned(q: Qualified) -> bool:
+    """``bar`` is ``barrier`` with ``.aligned`` (9.7.14.1)."""
+    return q.form.opcode.startswith("bar.") or q.form.opcode == "bar" or q.get("aligned") is not None
+
+
+def _barrier_id(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand:
+    barrier = operands.value(q, names, item, U32)
+    if isinstance(barrier, ops.Imm) and not 0 <= barrier.value <= 15:
+        raise at(item.span, f"a CTA has the barriers 0 to 15, not {barrier.value}")
+    return barrier
+
+
+def _thread_count(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand:
+    count = operands.value(q, names, item, U32)
+    if isinstance(count, ops.Imm) and (count.value <= 0 or count.value % 32):
+        message = f"the number of threads at a barrier is a multiple of 32, not {count.value}"
+        raise at(item.span, message, hint="every warp that arrives counts as 32 threads")
+    return count
+
+
+def _barrier_reduction(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 3, 4)
+    dst, barrier, *threads, predicate = q.instruction.operands
+    register, negated = source_predicate(names, predicate)
+    return ops.BarrierReduction(
+        cast("Literal['popc', 'and', 'or']", q.chosen["op"]), operands.destination(names, dst),
+        _barrier_id(q, names, barrier), _thread_count(q, names, threads[0]) if threads else None, register, negated,
+        source(q), guard(q, names), _aligned(q),
+    )  # fmt: skip
+
+
+def _warp_barrier(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 1, 1)
+    mask = operands.value(q, names, q.instruction.operands[0], U32)
+    return ops.WarpBarrier(mask, source(q), guard(q, names))
+
+
+def _cluster_barrier(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 0, 0)
+    kind = cast("Literal['arrive', 'wait']", q.form.fixed["kind"])
+    sem = cast("Literal['release', 'relaxed', 'acquire']", q.get("sem") or q.form.fixed["sem"])
+    return ops.ClusterBarrier(kind, sem, source(q), guard(q, names), q.get("aligned") is not None)
+
+
+def dialect_barrier(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 1, 3)
+    items = q.instruction.operands
+    instance = operands.constant(items[0], "the instance of a barrier")
+    barrier = operands.value(q, names, items[1], S64) if len(items) > 1 else ops.Imm(instance)
+    quorum = operands.value(q, names, items[2], S64) if len(items) > 2 else None
+    for item, operand in zip(items[1:], (barrier, quorum), strict=False):
+        if isinstance(operand, ops.Sym):
+            raise at(item.span, f"expected a register or a constant, found the location `{operand.name}`")
+    if isinstance(quorum, ops.Imm) and quorum.value <= 0:
+        raise at(items[2].span, f"the quorum of a barrier is at least 1, not {quorum.value}")
+    kind = q.chosen["kind"]
+    return ops.Barrier("sync" if kind == "sync" else "arrive", barrier, quorum, instance, source(q), guard(q, names))
+
+
+def _set_max_registers(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 1, 1)
+    item = q.instruction.operands[0]
+    count = operands.constant_of(item, "the number of registers", range(24, 257, 8), "a multiple of 8 from 24 to 256")
+    kind: Literal["inc", "dec"] = "inc" if q.chosen["op"] == "inc" else "dec"
+    return ops.SetMaxRegisters(kind, count, source(q), guard(q, names))
+
+
+def _grid_control(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 0, 0)
+    kind = cast("Literal['wait', 'launch_dependents']", q.chosen["kind"])
+    return ops.GridControl(kind, source(q), guard(q, names))
+
+
+# -- mbarriers -----------------------------------------------------------------------------------------------------
+
+
+def _count(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand:
+    count = operands.value(q, names, item, U32)
+    if isinstance(count, ops.Imm) and count.value not in _COUNTS:
+        raise at(item.span, f"an arrival count of an mbarrier is from 1 to {_COUNTS[-1]}, not {count.value}")
+    return count
+
+
+def _amount(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand:
+    amount = operands.value(q, names, item, U32)
+    if isinstance(amount, ops.Imm) and not 0 <= amount.value <= _COUNTS[-1]:
+        raise at(item.span, f"a tx-count of an mbarrier is from 0 to {_COUNTS[-1]}, not {amount.value}")
+    return amount
+
+
+def _mbarrier_init(q: Qualified, names: Names) -> Op:
+    counted = q.form.opcode == "mbarrier.init"
+    operands.check_count(q, 1 + counted, 1 + counted)
+    place, *count = q.instruction.operands
+    address = operands.address(q, names, place)
+    value = _count(q, names, count[0]) if counted else None
+    return ops.MbarrierInit(address, value, source(q), guard(q, names), q.get("space"))
+
+
+def _mbarrier_arrive(q: Qualified, names: Names) -> Op:
+    arrival = q.get("arrival")
+    operands.check_count(q, 2 if arrival is None else 3, 3)
+    state, place, *more = q.instruction.operands
+    dst = operands.destination_or_sink(names, state)
+    if dst is not None and q.get("space") == "shared::cluster":
+        message = f"`{q.form.opcode}.shared::cluster` returns no state"
+        raise at(state.span, message, hint="write `_` for the state")
+    expected = arrival == "expect_tx"
+    return ops.MbarrierArrive(
+        dst,
+        operands.address(q, names, place),
+        _count(q, names, more[0]) if more and not expected else None,
+        _amount(q, names, more[0]) if expected else None,
+        cast("Literal['release', 'relaxed']", q.get("sem") or "release"),
+        scope_of(q, "cta"),
+        q.form.opcode == "mbarrier.arrive_drop",
+        arrival == "noComplete",
+        q.get("space"),
+        source(q),
+        guard(q, names),
+    )
+
+
+def _mbarrier_tx(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 2, 2)
+    place, amount = q.instruction.operands
+    kind = cast("Literal['expect_tx', 'complete_tx']", q.form.opcode.removeprefix("mbarrier."))
+    return ops.MbarrierTx(
+        kind, operands.address(q, names, place), _amount(q, names, amount), scope_of(q, "cta"), q.get("space"),
+        source(q), guard(q, names),
+    )  # fmt: skip
+
+
+def _mbarrier_wait(q: Qualified, names: Names) -> Op:
+    kind = cast("Literal['test_wait', 'try_wait']", q.form.opcode.removeprefix("mbarrier."))
+    operands.check_count(q, 3, 4 if kind == "try_wait" else 3)
+    complete, place, phase, *time = q.instruction.operands
+    if time:
+        operands.value(q, names, time[0], U32)  # how long the thread may be suspended: no effect here
+    state: ops.Operand | None = None
+    parity: ops.Operand | None = None
+    if "parity" in q.chosen:
+        parity = operands.value(q, names, phase, U32)
+        if isinstance(parity, ops.Imm) and parity.value not in _PARITIES:
+            raise at(phase.span, f"the parity of a phase is 0 or 1, not {parity.value}")
+    else:
+        state = operands.register(names, phase, "a register with the state of an arrival")
+    return ops.MbarrierWait(
+        kind, operands.destination(names, complete), operands.address(q, names, place), state, parity,
+        cast("Literal['acquire', 'relaxed']", q.get("sem") or "acquire"), scope_of(q, "cta"), source(q),
+        guard(q, names), q.get("space"),
+    )  # fmt: skip
+
+
+def _pending_count(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 2, 2)
+    dst, state = q.instruction.operands
+    register = operands.register(names, state, "a register with the state of an arrival")
+    return ops.PendingCount(operands.destination(names, dst), register, source(q), guard(q, names))
+
+
+# -- tensor maps ---------------------------------------------------------------------------------------------------
+
+
+def _tensormap_replace(q: Qualified, names: Names) -> Op:
+    field, typ = q.chosen["field"], q.types[0]
+    ordinal: int | None = None
+    if field in _DIMENSION_FIELDS:
+        operands.check_count(q, 3, 3)
+        place, order, new = q.instruction.operands
+        ordinal = operands.constant_of(order, "the dimension of a field", range(5), "0 to 4")
+    else:
+        operands.check_count(q, 2, 2)
+        place, new = q.instruction.operands
+    if field in _VALUES:
+        legal = _VALUES[field]
+        value: ops.Operand = ops.Imm(operands.constant_of(new, f"the field .{field}", legal, f"0 to {legal[-1]}"))
+    else:
+        value = operands.value(q, names, new, U64 if typ == B64 else U32)
+    address = operands.address(q, names, place)
+    return ops.TensormapReplace(field, address, ordinal, value, typ, q.get("space"), source(q), guard(q, names))
+
+
+def _tensormap_copy(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 3, 3)
+    dst, src, size = q.instruction.operands
+    operands.constant_of(size, "the size of a tensor map", SIZE_128, "128")
+    target, origin = operands.address(q, names, dst), operands.address(q, names, src)
+    return ops.TensormapCopyFence(target, origin, scope_of(q, "gpu"), source(q), guard(q, names))
+
+
+def _check_fence(q: Qualified) -> None:
+    """The restricted fences of PTX ISA 8.6 (9.7.13.4 of PTX ISA 9.0)."""
+    if "restrict" not in q.chosen:
+        return
+    forms = ("acquire.sync_restrict::shared::cluster.cluster", "release.sync_restrict::shared::cta.cluster")
+    if f"{q.get('sem')}.{q.chosen['restrict']}.{q.chosen['scope']}" not in forms:
+        hint = ", ".join(f"{q.form.opcode}.{form}" for form in forms)
+        raise at(q.span("restrict"), f"there is no such restricted fence of `{shown(q)}`", hint=hint)
+
+
+def _check_proxy_fence(q: Qualified) -> None:
+    if "space" in q.chosen and q.chosen["kind"] != "async":
+        message = f"`{q.form.opcode}.{q.chosen['kind']}` takes no state space: `.{q.chosen['space']}`"
+        raise at(q.span("space"), message, hint=f"only {q.form.opcode}.async has one")
+
+
+def _check_arrival(q: Qualified) -> None:
+    """``.noComplete`` is for the own CTA (9.7.14.15.13)."""
+    if q.get("arrival") != "noComplete":
+        return
+    for group, value in (("sem", "relaxed"), ("scope", "cluster"), ("space", "shared::cluster")):
+        if q.get(group) == value:
+            raise at(q.span(group), f"`{q.form.opcode}.noComplete` takes no `.{value}`")
+
+
+def _check_field(q: Qualified) -> None:
+    """The type of a field of a tensor map (9.7.10.25)."""
+    field = q.chosen["field"]
+    needed = "b64" if field in ("global_address", "global_stride") else "b32"
+    if q.chosen["type"] != needed:
+        raise at(q.span("type"), f"the field .{field} of a tensor map has type .{needed}")
+
+
 FORMS = (
-    Form("fence", "fence",
+    Form("fence", _fence,
          {"sem": words("sc acq_rel acquire release"), "restrict": _RESTRICT, "scope": SCOPES},
-         (), V6, ("scope",)),
-    Form("fence.mbarrier_init", "mbarrier_init_fence", {"sem": ("release",), "scope": ("cluster",)}, (), SM90,
+         (), V6, ("scope",), rule=_check_fence),
+    Form("fence.mbarrier_init", _mbarrier_init_fence, {"sem": ("release",), "scope": ("cluster",)}, (), SM90,
          ("sem", "scope")),
-    Form("membar", "membar", {"level": ("cta", "gl", "sys")}, (), Version((1, 4)), ("level",)),
-    Form("fence.proxy", "proxy_fence", {"kind": PROXIES, "space": ASYNC_SPACES}, (), Version((7, 5), 70), ("kind",),
-         later=words("generic::async")),
-    Form("membar.proxy", "proxy_fence", {"kind": ("alias", "async"), "space": ASYNC_SPACES}, (), Version((7, 5), 60),
-         ("kind",)),
-    Form("fence.proxy.tensormap::generic", "tensormap_fence", {"sem": words("release acquire"), "scope": SCOPES},
+    Form("membar", _membar, {"level": ("cta", "gl", "sys")}, (), Version((1, 4)), ("level",)),
+    Form("fence.proxy", proxy_fence, {"kind": PROXIES, "space": ASYNC_SPACES}, (), Version((7, 5), 70), ("kind",),
+         later=words("generic::async"), rule=_check_proxy_fence),
+    Form("membar.proxy", proxy_fence, {"kind": ("alias", "async"), "space": ASYNC_SPACES}, (), Version((7, 5), 60),
+         ("kind",), rule=_check_proxy_fence),
+    Form("fence.proxy.tensormap::generic", _tensormap_fence, {"sem": words("release acquire"), "scope": SCOPES},
          words("[a]? size?"), Version((8, 3), 90), ("sem", "scope")),
-    Form("fence.proxy.async::generic", "generic_to_async_fence",
+    Form("fence.proxy.async::generic", _generic_to_async_fence,
          {"sem": words("release acquire"), "restrict": _RESTRICT, "scope": ("cluster",)}, (), Version((8, 6), 90),
-         ("sem", "restrict", "scope")),
-    Form("bar", "barrier", {**_LEVEL, "kind": ("sync", "arrive")}, ("a", "b?"), V1, ("kind",)),
-    Form("barrier", "barrier", {**_LEVEL, "kind": ("sync", "arrive"), **_ALIGNED}, ("a", "b?"), Version((6, 0), 30),
+         ("sem", "restrict", "scope"), rule=_check_fence),
+    Form("bar", _barrier, {**_LEVEL, "kind": ("sync", "arrive")}, ("a", "b?"), V1, ("kind",)),
+    Form("barrier", _barrier, {**_LEVEL, "kind": ("sync", "arrive"), **_ALIGNED}, ("a", "b?"), Version((6, 0), 30),
          ("kind",)),
-    Form("bar.red", "barrier_red", {**_LEVEL, **_RED}, _RED_SLOTS, Version((2, 0), 20), ("op", "type"),
+    Form("bar.red", _barrier_reduction, {**_LEVEL, **_RED}, _RED_SLOTS, Version((2, 0), 20), ("op", "type"),
          ("op", _REDUCTIONS)),
-    Form("barrier.red", "barrier_red", {**_LEVEL, "op": _RED["op"], **_ALIGNED, "type": _RED["type"]}, _RED_SLOTS,
+    Form("barrier.red", _barrier_reduction, {**_LEVEL, "op": _RED["op"], **_ALIGNED, "type": _RED["type"]}, _RED_SLOTS,
          Version((6, 0), 30), ("op", "type"), ("op", _REDUCTIONS)),
-    Form("bar.warp.sync", "warp_barrier", {}, ("mask",), Version((6, 0), 30)),
-    Form("barrier.cluster.arrive", "cluster_barrier", {"sem": words("release relaxed"), **_ALIGNED}, (), CLUSTER,
+    Form("bar.warp.sync", _warp_barrier, {}, ("mask",), Version((6, 0), 30)),
+    Form("barrier.cluster.arrive", _cluster_barrier, {"sem": words("release relaxed"), **_ALIGNED}, (), CLUSTER,
          fixed={"kind": "arrive", "sem": "release"}),
-    Form("barrier.cluster.wait", "cluster_barrier", {"sem": ("acquire",), **_ALIGNED}, (), CLUSTER,
+    Form("barrier.cluster.wait", _cluster_barrier, {"sem": ("acquire",), **_ALIGNED}, (), CLUSTER,
          fixed={"kind": "wait", "sem": "acquire"}),
-    Form("mbarrier.init", "mbarrier_init", {"space": SHARED_CTA, **_B64}, words("[mbar] count"), SM80, ("type",)),
-    Form("mbarrier.inval", "mbarrier_init", {"space": SHARED_CTA, **_B64}, ("[mbar]",), SM80, ("type",)),
-    Form("mbarrier.arrive", "mbarrier_arrive", _ARRIVE, words("state [mbar] count?"), SM80, ("type",)),
-    Form("mbarrier.arrive_drop", "mbarrier_arrive", _ARRIVE, words("state [mbar] count?"), SM80, ("type",)),
-    Form("mbarrier.expect_tx", "mbarrier_tx", _TX, words("[mbar] tx"), SM90, ("type",)),
-    Form("mbarrier.complete_tx", "mbarrier_tx", _TX, words("[mbar] tx"), SM90, ("type",)),
-    Form("mbarrier.test_wait", "mbarrier_wait", _WAIT, words("p [mbar] phase"), SM80, ("type",)),
-    Form("mbarrier.try_wait", "mbarrier_wait", _WAIT, words("p [mbar] phase time?"), CLUSTER, ("type",)),
-    Form("mbarrier.pending_count", "pending_count", _B64, words("count state"), SM80, ("type",)),
-    Form("setmaxnreg", "set_max_registers",
+    Form("mbarrier.init", _mbarrier_init, {"space": SHARED_CTA, **_B64}, words("[mbar] count"), SM80, ("type",)),
+    Form("mbarrier.inval", _mbarrier_init, {"space": SHARED_CTA, **_B64}, ("[mbar]",), SM80, ("type",)),
+    Form("mbarrier.arrive", _mbarrier_arrive, _ARRIVE, words("state [mbar] count?"), SM80, ("type",),
+         rule=_check_arrival),
+    Form("mbarrier.arrive_drop", _mbarrier_arrive, _ARRIVE, words("state [mbar] count?"), SM80, ("type",),
+         rule=_check_arrival),
+    Form("mbarrier.expect_tx", _mbarrier_tx, _TX, words("[mbar] tx"), SM90, ("type",)),
+    Form("mbarrier.complete_tx", _mbarrier_tx, _TX, words("[mbar] tx"), SM90, ("type",)),
+    Form("mbarrier.test_wait", _mbarrier_wait, _WAIT, words("p [mbar] phase"), SM80, ("type",)),
+    Form("mbarrier.try_wait", _mbarrier_wait, _WAIT, words("p [mbar] phase time?"), CLUSTER, ("type",)),
+    Form("mbarrier.pending_count", _pending_count, _B64, words("count state"), SM80, ("type",)),
+    Form("setmaxnreg", _set_max_registers,
          {"op": words("inc dec"), "sync": ("sync",), "aligned": ("aligned",), "type": ("u32",)}, ("count",),
          Version((8, 0), 90), words("op sync aligned type")),
-    Form("griddepcontrol", "grid_control", {"kind": words("wait launch_dependents")}, (), CLUSTER, ("kind",)),
-    Form("tensormap.replace", "tensormap_replace",
+    Form("griddepcontrol", _grid_control, {"kind": words("wait launch_dependents")}, (), CLUSTER, ("kind",)),
+    Form("tensormap.replace", _tensormap_replace,
          {"mode": ("tile",),
           "field": words("global_address rank box_dim global_dim global_stride element_stride elemtype "
                          "interleave_layout swizzle_mode fill_mode"),
           "space": words("global shared::cta"), "b1024": ("b1024",), "type": words("b32 b64")},
          words("[map] ordinal? value"), Version((8, 3), 90), ("mode", "field", "b1024", "type"),
-         later=("swizzle_atomicity",)),
-    Form("tensormap.cp_fenceproxy", "tensormap_copy",
+         later=("swizzle_atomicity",), rule=_check_field),
+    Form("tensormap.cp_fenceproxy", _tensormap_copy,
          {"dst": ("global",), "src": ("shared::cta",), "proxy": ("tensormap::generic",), "sem": ("release",),
           "scope": SCOPES, "sync": ("sync",), **_ALIGNED},
          words("[dst] [src] size"), Version((8, 3), 90), ("dst", "src", "proxy", "sem", "scope", "sync", "aligned")),

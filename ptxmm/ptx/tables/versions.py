@@ -1,4 +1,4 @@
-"""First versions of qualifiers that are later than their instruction's, and instructions without a row.
+"""First versions of qualifiers that are later than their instruction's, and instructions known without a row.
 
 From the PTX ISA notes and target notes of the sections of 9.7.
 """
@@ -107,8 +107,8 @@ LATER: Mapping[tuple[str, str], Version] = MappingProxyType(
     {(opcode, word): version for opcodes, names, version in _LATER for opcode in opcodes for word in words(names)}
 )
 
-# Instructions of PTX ISA 8.5 and later without a row (9.7; those of an opcode with rows: its other forms).
-OTHER_INSTRUCTIONS = frozenset(
+# Instructions of PTX ISA 8.5 and later that are known without a row (9.7; of an opcode with rows: its other forms).
+INSTRUCTIONS = frozenset(
     words("""
     alloca brkpt brx call clusterlaunchcontrol cos ex2 istypep lg2 mma movmatrix pmevent rsqrt sin stackrestore
     stacksave suld suq sured sust tanh tcgen05 tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd
@@ -124,12 +124,3 @@ NOT_YET: Mapping[str, tuple[str, str | None]] = MappingProxyType(
         "tcgen05": ("not supported yet", "tensor memory is declared instead of allocated: `.tmem .b32 t[4] @ cta 0;`"),
     }
 )  # fmt: skip
-
-SPECIAL_REGISTERS = frozenset(
-    words("""
-    tid ntid laneid warpid nwarpid ctaid nctaid smid nsmid gridid is_explicit_cluster clusterid nclusterid
-    cluster_ctaid cluster_nctaid cluster_ctarank cluster_nctarank lanemask_eq lanemask_le lanemask_lt lanemask_ge
-    lanemask_gt clock clock_hi clock64 globaltimer globaltimer_lo globaltimer_hi total_smem_size aggr_smem_size
-    dynamic_smem_size current_graph_exec reserved_smem_offset_begin reserved_smem_offset_end
-    reserved_smem_offset_cap reserved_smem_offset_0 reserved_smem_offset_1""")
-)

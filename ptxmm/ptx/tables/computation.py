@@ -1,16 +1,13 @@
-"""Arithmetic, logic, comparisons, conversions, moves and control flow (PTX ISA 9.7.1 to .3, 9.7.7, 9.7.9, 9.7.10.3,
-.4, .7, .20, .21, 9.7.13)."""
+"""What makes the operations of the rows in ``arithmetic``, and the rules between their qualifiers (PTX ISA 9.7.1 to .3,
+9.7.7, 9.7.9, 9.7.10.3, .4, .7, .20, .21, 9.7.13)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ptxmm.ptx import operands, ops, syntax
-from ptxmm.ptx.makers.common import B32, PREDICATE, S64, Maker, guard, source, source_predicate
-from ptxmm.ptx.operands import Names
 from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.ops.signatures import CARRY, source_types
-from ptxmm.ptx.qualifiers import Qualified, at
+from ptxmm.ptx.qualified import Names, Qualified, at, dotted
+from ptxmm.ptx.tables.common import B32, PREDICATE, S64, guard, source, source_predicate
 
 _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
@@ -26,7 +23,7 @@ _BYTE = range(256)
 _PACKED = {16: (2,), 32: (2, 4), 64: (2, 4), 128: (2, 4)}
 
 
-def _mov(q: Qualified, names: Names) -> Op:
+def mov(q: Qualified, names: Names) -> Op:
     """A move; with a vector on one side it packs or unpacks (9.7.10.4)."""
     operands.check_count(q, 2, 2)
     dst, item = q.instruction.operands
@@ -35,7 +32,7 @@ def _mov(q: Qualified, names: Names) -> Op:
         if typ.bits == 128:
             hint = "move its halves: mov.b128 {a, b}, r"
             raise at(q.span("type"), "`mov.b128` packs or unpacks a vector", hint=hint)
-        return _alu(q, names)
+        return alu(q, names)
     if isinstance(dst, syntax.Vector) and isinstance(item, syntax.Vector):
         raise at(item.span, "`mov` has a vector on one side only")
     vector = dst if isinstance(dst, syntax.Vector) else item
@@ -66,7 +63,7 @@ def _name(q: Qualified) -> str:
     return ".".join((*row, *(q.chosen[group] for group in q.form.groups if group in q.chosen and group != "type")))
 
 
-def _alu(q: Qualified, names: Names) -> Op:
+def alu(q: Qualified, names: Names) -> Op:
     """An operation with one destination, on sources whose types its name and its type give."""
     name = _name(q)
     if q.dialect:
@@ -92,24 +89,24 @@ def _make_alu(q: Qualified, names: Names, opcode: str, typ: Type) -> Op:
     return ops.Alu(opcode, typ, dst, sources, source(q), guard(q, names))
 
 
-def _real(q: Qualified, names: Names) -> Op:
+def real(q: Qualified, names: Names) -> Op:
     """Floating-point arithmetic. Without a rounding mode it rounds to nearest; ``mad`` is ``fma`` (9.7.3.7)."""
     opcode = q.form.opcode.partition(".")[0]
     words = ["fma" if opcode == "mad" else opcode, q.get("round") or "rn", q.get("ftz"), q.get("sat")]
     return _make_alu(q, names, ".".join(word for word in words if word), q.types[0])
 
 
-def _dot(q: Qualified, names: Names) -> Op:
+def dot(q: Qualified, names: Names) -> Op:
     """``dp4a`` and ``dp2a``: the type of b is in the name."""
     return _make_alu(q, names, f"{_name(q)}.{q.types[1].name}", q.types[0])
 
 
-def _choose_by_sign(q: Qualified, names: Names) -> Op:
+def choose_by_sign(q: Qualified, names: Names) -> Op:
     """``slct``: the type of c is in the name. The values chosen from are only copied."""
     return _make_alu(q, names, f"{_name(q)}.{q.types[1].name}", q.types[0])
 
 
-def _carry(q: Qualified, names: Names) -> Op:
+def carry(q: Qualified, names: Names) -> Op:
     """``add.cc`` and its like: a second result, the carry flag, and a source, if the opcode ends in c (9.7.2)."""
     opcode = q.form.opcode.partition(".")[0]
     name = opcode if "mode" not in q.chosen else f"{opcode}.{q.chosen['mode']}"
@@ -127,7 +124,7 @@ def _carry(q: Qualified, names: Names) -> Op:
     return ops.AluPair(name, f"{name}.cc", typ, dst, carry, sources, source(q), guard(q, names))
 
 
-def _lop3(q: Qualified, names: Names) -> Op:
+def lop3(q: Qualified, names: Names) -> Op:
     """``lop3``, and with a Boolean operation its predicate ``(d != 0) op q`` (9.7.9.6)."""
     boolop = q.get("bool")
     count = 5 if boolop is None else 6
@@ -147,7 +144,7 @@ def _lop3(q: Qualified, names: Names) -> Op:
     return ops.AluPair("lop3", f"lop3.{boolop}", typ, *pair, (*values, last), *where)
 
 
-def _set(q: Qualified, names: Names) -> Op:
+def set_(q: Qualified, names: Names) -> Op:
     """``set``: the type of the result is in the name, and so is the negation of the predicate (9.7.7.1)."""
     boolop = q.get("bool")
     count = 3 if boolop is None else 4
@@ -167,12 +164,12 @@ def _set(q: Qualified, names: Names) -> Op:
     return ops.Alu(name, typ, dst, tuple(sources), source(q), guard(q, names))
 
 
-def _pack_integers(q: Qualified, names: Names) -> Op:
+def pack_integers(q: Qualified, names: Names) -> Op:
     """``cvt.pack``: the type of the parts is in the name (9.7.10.21)."""
     return _make_alu(q, names, f"cvt.pack.{q.types[0].name}", B32)
 
 
-def _convert(q: Qualified, names: Names) -> Op:
+def convert(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 2, 2)
     to, frm = q.types
     dst, item = q.instruction.operands
@@ -181,7 +178,7 @@ def _convert(q: Qualified, names: Names) -> Op:
     return ops.Convert(target, value, to, frm, "sat" in q.chosen, *where, q.get("round"), "ftz" in q.chosen)
 
 
-def _set_predicate(q: Qualified, names: Names) -> Op:
+def set_predicate(q: Qualified, names: Names) -> Op:
     boolop = q.get("bool")
     count = 3 if boolop is None else 4
     operands.check_count(q, count, count)
@@ -211,7 +208,7 @@ def _set_predicate(q: Qualified, names: Names) -> Op:
     return ops.SetPredicate(cmp, typ, dst, complement, a, b, source(q), guard(q, names), boolop, c, negated)
 
 
-def _select(q: Qualified, names: Names) -> Op:
+def select(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 4, 4)
     dst, left, right, p = q.instruction.operands
     typ = q.types[0]
@@ -220,13 +217,13 @@ def _select(q: Qualified, names: Names) -> Op:
     return ops.Select(typ, target, a, b, operands.predicate(names, p), source(q), guard(q, names))
 
 
-def _branch(q: Qualified, names: Names) -> Op:
+def branch(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 1, 1)
     target = operands.label(names, q.instruction.operands[0])
     return ops.Branch(target, None, source(q), guard(q, names))
 
 
-def _compare_branch(q: Qualified, names: Names) -> Op:
+def compare_branch(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 3, 3)
     left, right, label = q.instruction.operands
     a, b = operands.value(q, names, left, S64), operands.value(q, names, right, S64)
@@ -234,26 +231,101 @@ def _compare_branch(q: Qualified, names: Names) -> Op:
     return ops.Branch(operands.label(names, label), condition, source(q), guard(q, names))
 
 
-def _exit(q: Qualified, names: Names) -> Op:
+def exit(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 0, 0)
     return ops.Exit(source(q), guard(q, names))
 
 
-MAKERS: Mapping[str, Maker] = {
-    "mov": _mov,
-    "alu": _alu,
-    "real": _real,
-    "extreme": _alu,
-    "dot": _dot,
-    "carry": _carry,
-    "lop3": _lop3,
-    "set": _set,
-    "slct": _choose_by_sign,
-    "cvt_pack": _pack_integers,
-    "setp": _set_predicate,
-    "selp": _select,
-    "cvt": _convert,
-    "branch": _branch,
-    "compare_branch": _compare_branch,
-    "exit": _exit,
-}
+# -- rules between qualifiers ---------------------------------------------------------------------------------------
+
+
+_TO_INTEGRAL = ("rni", "rzi", "rmi", "rpi")
+_TO_REAL = ("rn", "rz", "rm", "rp")
+_PRECISION = {("f", 16): (5, 10), ("bf", 16): (8, 7), ("f", 32): (8, 23), ("f", 64): (11, 52)}
+_SET_TYPES = ("u32", "s32", "f32")
+_SIGN_TYPES = ("s32", "f32")
+_PARTS = ("u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2")
+
+
+def single_only(q: Qualified) -> None:
+    """``.ftz`` and ``.sat`` are of single precision."""
+    for group in ("ftz", "sat"):
+        if group in q.chosen and q.types[-1] != Type("f", 32):
+            message = f"`{q.form.opcode}` of .{q.types[-1].name} takes no `.{group}`"
+            raise at(q.span(group), message, hint="only .f32 has it")
+
+
+def check_extreme(q: Qualified) -> None:
+    """``.xorsign.abs`` is one modifier (9.7.3.11)."""
+    for one, other in (("xorsign", "abs"), ("abs", "xorsign")):
+        if one in q.chosen and other not in q.chosen:
+            raise at(q.span(one), f"`.{one}` needs `.{other}`", hint="write .xorsign.abs")
+
+
+def check_set(q: Qualified) -> None:
+    if q.types[0].name not in _SET_TYPES:
+        message = f"the result of `set` is no .{q.types[0].name}"
+        raise at(q.instruction.opcode_span, message, hint=f"types of the result: {dotted(_SET_TYPES)}")
+    if "ftz" in q.chosen and q.types[1] != Type("f", 32):
+        raise at(q.span("ftz"), f"`set` of .{q.types[1].name} takes no `.ftz`", hint="only .f32 has it")
+
+
+def check_slct(q: Qualified) -> None:
+    if q.types[1].name not in _SIGN_TYPES:
+        message = f"`slct` chooses by the sign of .s32 or .f32, not of .{q.types[1].name}"
+        raise at(q.span("type"), message)
+    if "ftz" in q.chosen and q.types[1].name != "f32":
+        raise at(q.span("ftz"), "`slct` by the sign of .s32 takes no `.ftz`", hint="only .f32 has it")
+
+
+def check_pack(q: Qualified) -> None:
+    part, source, *rest = q.types
+    if part.name not in _PARTS:
+        raise at(q.instruction.opcode_span, f"`cvt.pack` makes no .{part.name}", hint=f"types: {dotted(_PARTS)}")
+    wanted = ["s32"] if part.bits == 16 else ["s32", "b32"]
+    if [t.name for t in (source, *rest)] != wanted:
+        raise at(q.span("type"), f"`cvt.pack.sat.{part.name}` takes {dotted(wanted)}")
+
+
+def check_conversion(q: Qualified) -> None:
+    """Rounding, ``.sat`` and ``.ftz`` (9.7.10.20)."""
+    to, frm = q.types
+    _check_rounding(q, to, frm)
+    if "ftz" in q.chosen and Type("f", 32) not in (to, frm):
+        message = f"`cvt.{to.name}.{frm.name}` takes no `.ftz`"
+        raise at(q.span("ftz"), message, hint="only conversions from or to .f32 have it")
+    if "sat" not in q.chosen:
+        return
+    if "bf" in (to.kind, frm.kind):
+        raise at(q.span("sat"), f"`cvt.{to.name}.{frm.name}` takes no `.sat`", hint="no conversion of .bf16 has it")
+    if "f" in (to.kind, frm.kind):
+        return
+    (low, high), (least, most) = _range(to), _range(frm)
+    if low <= least and most <= high:
+        message = f"`cvt.{to.name}.{frm.name}` takes no `.sat`"
+        raise at(q.span("sat"), message, hint=f"every .{frm.name} value is one of .{to.name}")
+
+
+def _check_rounding(q: Qualified, to: Type, frm: Type) -> None:
+    """A conversion that can lose something says how it rounds, another one does not."""
+    result, source = _PRECISION.get((to.kind, to.bits)), _PRECISION.get((frm.kind, frm.bits))
+    needed: tuple[str, ...]
+    if result is None:
+        needed = () if source is None else _TO_INTEGRAL
+    elif source is None or any(mine < its for mine, its in zip(result, source, strict=True)):
+        needed = _TO_REAL
+    else:
+        needed = ()
+    allowed = _TO_INTEGRAL if to == frm and result is not None else needed
+    if frm.kind == "bf" and to.kind == "f" and not needed:
+        allowed = _TO_REAL  # exact, and yet an example has one: cvt.f64.bf16.rp
+    name, given = f"cvt.{to.name}.{frm.name}", q.get("round")
+    if given is None and needed:
+        raise at(q.instruction.opcode_span, f"`{name}` needs a rounding mode: {dotted(needed)}")
+    if given is not None and given not in allowed:
+        hint = f"rounding modes of `{name}`: {dotted(allowed)}" if allowed else "its result is exact"
+        raise at(q.span("round"), f"`{name}` takes no `.{given}`", hint=hint)
+
+
+def _range(typ: Type) -> tuple[int, int]:
+    return (-(1 << typ.bits - 1), (1 << typ.bits - 1) - 1) if typ.signed else (0, (1 << typ.bits) - 1)

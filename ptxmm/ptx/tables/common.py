@@ -1,16 +1,12 @@
-"""What the functions of several families share."""
+"""What the makers of several families share: functions from a qualified instruction to its operation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import cast
 
 from ptxmm.ptx import operands, ops, syntax
-from ptxmm.ptx.operands import Names
-from ptxmm.ptx.ops import Op, Type
-from ptxmm.ptx.qualifiers import Qualified, at
-
-Maker = Callable[[Qualified, Names], Op]
+from ptxmm.ptx.ops import Type
+from ptxmm.ptx.qualified import Names, Qualified, at
 
 S64 = Type("s", 64)
 U32 = Type("u", 32)
