@@ -114,7 +114,7 @@ class SyncEvent(Struct):
     count: Domain | None = None
     instance: int | None = None
     mask: Domain | None = None
-    place: dict[Mbarrier, Formula] = field(default_factory=dict)
+    place: dict[Mbarrier, Formula] | None = None
     amount: Domain | None = None
     parity: Domain | None = None
     state: Domain | None = None

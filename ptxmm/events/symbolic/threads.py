@@ -17,7 +17,7 @@ from ptxmm.events.symbolic.event import Event, ThreadEvents
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, Products, State
-from ptxmm.events.symbolic.values.domain import Reads, Value, merge, only
+from ptxmm.events.symbolic.values.domain import Reads, Value, joined, merge, only
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.shared.convergence import gathers
@@ -239,11 +239,8 @@ class _Run:
         return {b: self._under([(when, reads.get(b, {})) for when, reads in arms]) for b in branches}
 
     def _under(self, arms: list[tuple[Formula, Reads]]) -> Reads:
-        found: dict[int, list[Formula]] = {}
-        for guard, reads in arms:
-            for read, when in reads.items():
-                found.setdefault(read, []).append(self.formulas.both(guard, when))
-        return {read: self.formulas.any(when) for read, when in found.items()}
+        both = self.formulas.both
+        return joined(self.formulas, ((r, both(guard, when)) for guard, reads in arms for r, when in reads.items()))
 
     def _step(self, pc: int, counts: tuple[int, ...], state: State) -> list[tuple[int, tuple[int, ...], State]]:
         op = self.thread.body[pc]

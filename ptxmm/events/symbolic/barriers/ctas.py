@@ -6,6 +6,7 @@ A phase of a CTA's barrier ends when its arrivals reach the count; a warp arrive
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -13,6 +14,8 @@ from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
 from ptxmm.events.symbolic.barriers.paths import Object, Step
 from ptxmm.events.symbolic.barriers.state import Barrier, InPhase, Log, Members, State, Turn
 from ptxmm.program.shared.convergence import wide
+
+_T = TypeVar("_T")
 
 BARRIERS = 16
 """How many barriers a CTA has (9.7.14.1)."""
@@ -25,10 +28,12 @@ def cta_misuse(shared: Members, state: State, thread: int, arrival: Step) -> str
     pending = [(u, other) for u, other in state.pending if shared.object_of(u, other) == key]
     if shared.warp_of[thread] in barrier.arrived or any(u == thread for u, _ in pending):
         return f"two arrivals of one warp in one phase of barrier {arrival.barrier}"
-    counts = {other.count for _, other in pending} | ({barrier.count} if barrier.arrived else set())
-    if counts - {arrival.count}:
+    others = {(other.count, other.operation) for _, other in pending}
+    if barrier.arrived:
+        others.add((barrier.count, barrier.operation))
+    if any(count != arrival.count for count, _ in others):
         return f"two different thread counts in one phase of barrier {arrival.barrier}"
-    operations = {other.operation for _, other in pending} | ({barrier.operation} if barrier.arrived else set())
+    operations = {operation for _, operation in others}
     if operations - {arrival.operation}:
         mixed = "" in operations or not arrival.operation
         which = "a reduction and a plain synchronization" if mixed else "two different reductions"
@@ -143,20 +148,18 @@ def begin(shared: Members, state: State, thread: int, arrival: Step, log: Log) -
     mine = turn(shared, arrival)
     if mine is not None:
         before = state.together or ((),) * len(state.nodes)
-        state = replace(state, together=(*before[:thread], (*before[thread], mine), *before[thread + 1 :]))
-    waiting = (*state.waits[:thread], key, *state.waits[thread + 1 :])
-    match arrival.kind:
-        case "bar.arrive":
-            return replace(state, pending=state.pending | {(thread, arrival)}), True
-        case "bar.sync" | "bar.red":
-            return replace(state, pending=state.pending | {(thread, arrival)}, waits=waiting), False
-        case "warp.sync" | "warp.exchange":
-            log.add(InPhase(arrival.id, dict(state.warps).get(key, 0)))
-            return replace(state, waits=waiting), False
-    if arrival.kind == "cluster.wait":
-        return replace(state, waits=waiting), False
-    log.add(InPhase(arrival.id, state.rounds[thread] >> 1))
-    return replace(state, rounds=_next_round(state, thread)), True
+        state = replace(state, together=_put(before, thread, (*before[thread], mine)))
+    family, _, kind = arrival.kind.partition(".")
+    goes_on = kind == "arrive"
+    if not goes_on:
+        state = replace(state, waits=_put(state.waits, thread, key))
+    if family == "bar":
+        state = replace(state, pending=state.pending | {(thread, arrival)})
+    elif family == "warp":
+        log.add(InPhase(arrival.id, dict(state.warps).get(key, 0)))
+    elif goes_on:
+        state = _in_cluster(state, thread, arrival, log)
+    return state, goes_on
 
 
 def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int, ...]]:
@@ -170,26 +173,34 @@ def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int,
         if barrier.arrived and _full(shared, state, key, barrier):
             return _end_phase(shared, state, key, barrier, log)
     misused = {t for t, _ in lost(shared, state)} | {t for t, *_ in left_alone(shared, state)}
-    waiting = {key for key in state.waits if key is not None} - {state.waits[t] for t in misused}
-    for key in waiting:
-        if key[0] == "warp":
-            there = _gathered(shared, state, key)
-            if there:
-                count = dict(state.warps).get(key, 0) + 1
-                state = replace(state, warps=frozenset({**dict(state.warps), key: count}.items()))
-                return _go_on(state, there), there
-        elif key[0] == "cluster":
-            there = tuple(t for t, at in enumerate(state.waits) if at == key)
-            mates = [t for t, cluster in enumerate(shared.clusters) if cluster == key[1] and not state.exited(t)]
-            for t in there:
-                if all(state.rounds[u] > state.rounds[t] - 1 for u in mates):
-                    log.add(InPhase(state.step(t).id, state.rounds[t] >> 1))
-                    return _go_on(replace(state, rounds=_next_round(state, t)), (t,)), (t,)
+    for key in {key for key in state.waits if key is not None} - {state.waits[t] for t in misused}:
+        if key[0] == "warp" and (there := _gathered(shared, state, key)):
+            warps = _with(state.warps, key, dict(state.warps).get(key, 0) + 1)
+            return _go_on(replace(state, warps=warps), there), there
+        if key[0] == "cluster" and (waits := _last_of_cluster(shared, state, key)) is not None:
+            return _go_on(_in_cluster(state, waits, state.step(waits), log), (waits,)), (waits,)
     return state, ()
 
 
-def _next_round(state: State, thread: int) -> tuple[int, ...]:
-    return (*state.rounds[:thread], state.rounds[thread] + 1, *state.rounds[thread + 1 :])
+def _last_of_cluster(shared: Members, state: State, key: Object) -> int | None:
+    """A thread that waits for its cluster, all of which have arrived or exited."""
+    mates = [t for t, cluster in enumerate(shared.clusters) if cluster == key[1] and not state.exited(t)]
+    there = (t for t, at in enumerate(state.waits) if at == key)
+    return next((t for t in there if all(state.rounds[u] > state.rounds[t] - 1 for u in mates)), None)
+
+
+def _in_cluster(state: State, thread: int, step: Step, log: Log) -> State:
+    """``thread`` has arrived at its cluster or waited for it."""
+    log.add(InPhase(step.id, state.rounds[thread] >> 1))
+    return replace(state, rounds=_put(state.rounds, thread, state.rounds[thread] + 1))
+
+
+def _put(items: tuple[_T, ...], index: int, new: _T) -> tuple[_T, ...]:
+    return (*items[:index], new, *items[index + 1 :])
+
+
+def _with(pairs: frozenset[tuple[Object, _T]], key: Object, new: _T) -> frozenset[tuple[Object, _T]]:
+    return frozenset({**dict(pairs), key: new}.items())
 
 
 def _go_on(state: State, threads: tuple[int, ...]) -> State:
@@ -211,11 +222,7 @@ def _join(shared: Members, state: State, log: Log) -> State:
             first = next(iter(found.values()))
             joined = Barrier(barrier.phase, barrier.arrived | {warp}, first.count, first.operation)
             log.add(*(InPhase(a.id, barrier.phase) for a in found.values()))
-            return replace(
-                state,
-                ctas=frozenset({**dict(state.ctas), key: joined}.items()),
-                pending=state.pending - set(found.items()),
-            )
+            return replace(state, ctas=_with(state.ctas, key, joined), pending=state.pending - set(found.items()))
     return state
 
 
@@ -230,10 +237,6 @@ def _end_phase(shared: Members, state: State, key: Object, barrier: Barrier, log
     """The next phase begins. Threads of a warp that is not there as a whole go on with the phase they arrived in."""
     early = {(t, a) for t, a in state.pending if shared.object_of(t, a) == key}
     log.add(*(InPhase(a.id, barrier.phase) for _, a in early))
-    state = replace(
-        state,
-        ctas=frozenset({**dict(state.ctas), key: Barrier(barrier.phase + 1)}.items()),
-        pending=state.pending - early,
-    )
     there = tuple(t for t, at in enumerate(state.waits) if at == key)
-    return _go_on(state, there), there
+    ctas = _with(state.ctas, key, Barrier(barrier.phase + 1))
+    return _go_on(replace(state, ctas=ctas, pending=state.pending - early), there), there

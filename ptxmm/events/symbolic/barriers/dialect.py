@@ -8,12 +8,15 @@ from itertools import combinations, product
 from msgspec import Struct
 
 from ptxmm.events.symbolic.barriers.paths import Step, arrivals
-from ptxmm.events.symbolic.barriers.state import Key, Members
+from ptxmm.events.symbolic.barriers.state import Key, Members, Scenario, cta_key
 from ptxmm.events.symbolic.event import ThreadEvents
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Barrier, Imm
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
+
+_Group = tuple[Key, int | None, int]
+"""A group of barriers: the CTA, the instance, the number of the barrier."""
 
 
 class Trace(Struct, frozen=True):
@@ -27,19 +30,9 @@ class Trace(Struct, frozen=True):
     ends: bool | None
 
 
-class Outcome(Struct, frozen=True):
-    """How one choice of traces turned out; the fields are those of ``Scenario``."""
-
-    steps: frozenset[Step]
-    phases: tuple[tuple[EventId, int | None], ...]
-    waiting: frozenset[EventId]
-    ends: tuple[bool | None, ...]
-    misuse: str | None
-
-
 def outcomes(
     test: Test, shared: Members, formulas: Formulas, threads: list[ThreadEvents], check: Callable[[], None]
-) -> Iterator[Outcome]:
+) -> Iterator[Scenario]:
     """How every choice of traces may turn out, one trace a thread."""
     for choice in product(*[_traces(formulas, t, check) for t in threads]):
         check()
@@ -68,56 +61,59 @@ def _traces(formulas: Formulas, thread: ThreadEvents, check: Callable[[], None])
     ]
 
 
-def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Callable[[], None]) -> Iterator[Outcome]:
+def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Callable[[], None]) -> Iterator[Scenario]:
     """Run the traces with the barriers of the untyped dialect: groups by instance and barrier, quorums of arrivals."""
     position = [0] * len(choice)
-    waits = [False] * len(choice)
-    group_of: dict[EventId, tuple[Key, int | None, int]] = {}
-    arrived: dict[tuple[Key, int | None, int], list[tuple[int, Step]]] = {}
-    on_path = {(t, shared.ctas[t], a.instance, a.barrier) for t, trace in enumerate(choice) for a in trace.steps}
+    waits: list[Step | None] = [None] * len(choice)
+    arrived: dict[_Group, list[tuple[int, Step]]] = {}
+    on_path = {(t, _group(shared, t, step)) for t, trace in enumerate(choice) for step in trace.steps}
+
+    def passes(step: Step) -> bool:
+        group = _group(shared, step.id.thread, step)
+        if step.count is not None:
+            return len(arrived[group]) >= step.count
+        owners = _needed(test, group) | {u for u, other in on_path if other == group}
+        return owners <= {u for u, _ in arrived[group]}
+
     moved = True
     while moved:
         moved = False
         for t, trace in enumerate(choice):
-            while not waits[t] and position[t] < len(trace.steps):
-                arrival = trace.steps[position[t]]
-                key = (shared.ctas[t], arrival.instance, arrival.barrier)
-                group_of[arrival.id] = key
-                arrived.setdefault(key, []).append((t, arrival))
+            while waits[t] is None and position[t] < len(trace.steps):
+                step = trace.steps[position[t]]
+                arrived.setdefault(_group(shared, t, step), []).append((t, step))
                 position[t] += 1
-                waits[t] = arrival.kind == "bar.sync"
+                waits[t] = step if step.kind == "bar.sync" else None
                 moved = True
-            if waits[t]:
-                arrival = trace.steps[position[t] - 1]
-                key = group_of[arrival.id]
-                if arrival.count is not None:
-                    passes = len(arrived[key]) >= arrival.count
-                else:
-                    owners = _needed(test, shared, key) | {u for u, *group in on_path if tuple(group) == key}
-                    passes = owners <= {u for u, _ in arrived[key]}
-                if passes:
-                    waits[t] = False
-                    moved = True
-    waiting = frozenset(choice[t].steps[position[t] - 1].id for t in range(len(choice)) if waits[t])
+            if (step_ := waits[t]) is not None and passes(step_):
+                waits[t], moved = None, True
+    waiting = frozenset(step.id for step in waits if step is not None)
+    everyone = frozenset(range(len(choice)))
     reached = frozenset(a for trace, end in zip(choice, position, strict=True) for a in trace.steps[:end])
     if any(len({step.count for _, step in there}) > 1 for there in arrived.values()):
         ends = tuple(trace.ends for trace in choice)
-        yield Outcome(reached, (), frozenset(), ends, "two different quorums in one group of barriers")
+        why = "two different quorums in one group of barriers"
+        yield Scenario(reached, (), frozenset(), ends, why, threads=everyone)
         return
     options = [_subsets([step.id for _, step in there], there[0][1].count) for there in arrived.values()]
-    ends = tuple(waits[t] or trace.ends for t, trace in enumerate(choice))
+    ends = tuple(step is not None or trace.ends for step, trace in zip(waits, choice, strict=True))
     for selection in product(*options):
         check()
-        yield Outcome(reached, tuple(sorted(p for part in selection for p in part)), waiting, ends, None)
+        phases = tuple(sorted(p for part in selection for p in part))
+        yield Scenario(reached, phases, waiting, ends, threads=everyone)
 
 
-def _needed(test: Test, shared: Members, key: tuple[Key, int | None, int]) -> set[int]:
+def _group(shared: Members, thread: int, step: Step) -> _Group:
+    return shared.ctas[thread], step.instance, step.barrier
+
+
+def _needed(test: Test, group: _Group) -> set[int]:
     """The threads that have an instruction of the group on some path: same CTA and instance, same constant barrier."""
-    cta, instance, barrier = key
+    cta, instance, barrier = group
     return {
         t
         for t, thread in enumerate(test.threads)
-        if shared.ctas[t] == cta
+        if cta_key(test, t) == cta
         and any(
             isinstance(op, Barrier)
             and op.instance == instance

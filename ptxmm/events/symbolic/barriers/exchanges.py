@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import reduce
+from operator import add, and_, or_
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
 from ptxmm.events.symbolic.barriers.scenarios import Scenario, Step, matches
 from ptxmm.events.symbolic.barriers.state import Members
 from ptxmm.events.symbolic.event import SyncEvent, ThreadEvents
-from ptxmm.events.symbolic.values.domain import Domain, Reads, apply, compute, merge, only
+from ptxmm.events.symbolic.values.domain import Domain, Reads, apply, compute, joined, merge, only
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
@@ -100,10 +101,10 @@ class Exchanges:
 
     def _result(self, arrival: Step, sources: dict[int, Domain]) -> Domain:
         """The value of what ``arrival`` returns, by what threads give."""
+        thread, domains = arrival.id.thread, list(sources.values())
         if arrival.kind == "bar.red":
             return self._reduced(arrival.operation, sources)
         name, mode, type_ = arrival.operation.split(".")
-        domains = list(sources.values())
         match name, mode:
             case "shfl", _:
                 return domains[0]
@@ -111,24 +112,19 @@ class Exchanges:
                 typ = Type(type_[0], 32)
                 return self._fold(lambda a, b: compute(mode, typ, [a, b]), domains)
             case "match", _:
-                return self._match(mode, arrival.id.thread, sources)
-            case "vote", "all":
-                return self._fold(lambda a, b: a & b, domains)
-            case "vote", "any":
-                return self._fold(lambda a, b: a | b, domains)
+                return self._match(mode, thread, sources)
+            case "vote", "all" | "any":
+                return self._fold(and_ if mode == "all" else or_, domains)
             case "vote", "uni":
                 return self._map(lambda v: int(v != _MIXED), self._fold(_agreed, domains))
-        bits = self._lane_bits(arrival.id.thread, sources)
-        return self._fold(lambda a, b: a | b, [self._scaled(d, bits[t]) for t, d in sources.items()])
+        bits = self._lane_bits(thread, sources)
+        return self._fold(or_, [self._scaled(d, bits[t]) for t, d in sources.items()])
 
     def _reduced(self, name: str, sources: dict[int, Domain]) -> Domain:
         """Of a barrier: a thread that is in no named warp stands for a whole one."""
-        if name == "and":
-            return self._fold(lambda a, b: a & b, list(sources.values()))
-        if name == "or":
-            return self._fold(lambda a, b: a | b, list(sources.values()))
-        counts = [self._scaled(d, 1 if self.shared.named(t) else LANES) for t, d in sources.items()]
-        return self._fold(lambda a, b: a + b, counts)
+        if name in ("and", "or"):
+            return self._fold(and_ if name == "and" else or_, list(sources.values()))
+        return self._fold(add, [self._scaled(d, 1 if self.shared.named(t) else LANES) for t, d in sources.items()])
 
     def _match(self, mode: str, thread: int, sources: dict[int, Domain]) -> Domain:
         bits = self._lane_bits(thread, sources)
@@ -140,7 +136,7 @@ class Exchanges:
         for other, domain in sources.items():
             if other != thread:
                 same = apply(self.formulas, lambda a, b: int(a == b), mine, domain)
-                result = self._fold(lambda a, b: a | b, [result, self._scaled(same, bits[other])])
+                result = self._fold(or_, [result, self._scaled(same, bits[other])])
         return result
 
     def _lane_bits(self, thread: int, mates: Collection[int]) -> dict[int, int]:
@@ -163,17 +159,16 @@ def _agreed(a: int, b: int) -> int:
 
 def depends(formulas: Formulas, found: list[tuple[Formula, list[Returned]]]) -> dict[int, Reads]:
     """For each step, by number, the reads that occur in what it returns; ``found``: for each scenario its selector."""
-    result: dict[int, dict[int, list[Formula]]] = {}
+    result: dict[int, list[tuple[int, Formula]]] = {}
     for selector, returned in found:
         givers: dict[int, list[tuple[SyncEvent, Formula]]] = {}
         for item in returned:
             givers.setdefault(item.event.number, []).extend(item.givers)
         known: dict[int, Reads] = {}
         for number in givers:
-            for read, when in _reads(formulas, number, givers, known).items():
-                both = formulas.both(selector, when)
-                result.setdefault(number, {}).setdefault(read, []).append(both)
-    return {n: {r: formulas.any(when) for r, when in reads.items()} for n, reads in result.items()}
+            reads = _reads(formulas, number, givers, known).items()
+            result.setdefault(number, []).extend((read, formulas.both(selector, when)) for read, when in reads)
+    return {number: joined(formulas, reads) for number, reads in result.items()}
 
 
 def _reads(
@@ -182,18 +177,15 @@ def _reads(
     """The reads in what step ``number`` returns in one scenario, where earlier results may be given on."""
     if number in known:
         return known[number]
-    found: dict[int, list[Formula]] = {}
+    found: list[tuple[int, Formula]] = []
     known[number] = {}
     for event, when in givers.get(number, ()):
         assert event.source is not None
         for read, inner in event.source.reads.items():
             both = formulas.both(when, inner)
-            if read >= 0:
-                found.setdefault(read, []).append(both)
-                continue
-            for further, condition in _reads(formulas, -read, givers, known).items():
-                found.setdefault(further, []).append(formulas.both(both, condition))
-    known[number] = {read: formulas.any(when) for read, when in found.items()}
+            further = {read: TRUE} if read >= 0 else _reads(formulas, -read, givers, known)
+            found += [(r, formulas.both(both, condition)) for r, condition in further.items()]
+    known[number] = joined(formulas, found)
     return known[number]
 
 
@@ -201,8 +193,11 @@ def resolved(formulas: Formulas, reads: Reads, results: Mapping[int, Reads]) -> 
     """``reads`` with the reads in the results of steps in place of the steps, which are below 0."""
     if all(read >= 0 for read in reads):
         return reads
-    found: dict[int, list[Formula]] = {}
-    for read, when in reads.items():
-        for further, condition in ({read: TRUE} if read >= 0 else results.get(-read, {})).items():
-            found.setdefault(further, []).append(formulas.both(when, condition))
-    return {read: formulas.any(when) for read, when in found.items()}
+    return joined(
+        formulas,
+        (
+            (further, formulas.both(when, condition))
+            for read, when in reads.items()
+            for further, condition in ({read: TRUE} if read >= 0 else results.get(-read, {})).items()
+        ),
+    )

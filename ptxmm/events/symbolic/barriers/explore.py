@@ -48,18 +48,17 @@ class _Wrong(Struct, frozen=True):
     """A step that has no meaning.
 
     ``settled``: nothing that other threads do can change that. ``place``: only what they do to this mbarrier can.
+    ``later``: it has to come after an initialisation that another thread may still do.
     """
 
     why: str
     settled: bool
     place: Mbarrier | None = None
+    later: bool = False
 
 
-class _Later:
-    """A step that has to come after an initialisation that another thread may still do."""
-
-
-_LATER = _Later()
+_Move = tuple[int | None, Step]
+"""A step that may be next: that of a thread, or without one an asynchronous arrival."""
 
 
 def runs(
@@ -106,32 +105,25 @@ class _Runs:
     def _confluent(self) -> tuple[set[Object], set[Key]]:
         """The barriers of CTAs where the order of arrivals can't matter, as each needs all warps that ever arrive at
         it, and the CTAs that have others."""
-        counts: dict[Object, set[int | None]] = {}
-        operations: dict[Object, set[str]] = {}
-        users: dict[Object, set[Key]] = {}
-        arriving: set[Object] = set()
-        seen: set[tuple[int, int]] = set()
+        used: dict[Object, list[tuple[Key, Step]]] = {}
         for t, nodes in enumerate(self.starts):
+            seen: dict[int, Node] = {}
             stack = list(nodes)
             while stack:
                 node = stack.pop()
-                if (t, node.number) in seen:
+                if node.number in seen:
                     continue
-                seen.add((t, node.number))
+                seen[node.number] = node
                 stack += [n for following in node.after.values() for n in following]
                 if node.step is not None and node.step.kind.startswith("bar."):
-                    key = self.shared.object_of(t, node.step)
-                    counts.setdefault(key, set()).add(node.step.count)
-                    operations.setdefault(key, set()).add(node.step.operation)
-                    users.setdefault(key, set()).add(self.shared.warp_of[t])
-                    if node.step.kind == "bar.arrive":
-                        arriving.add(key)
-        found = {
-            key
-            for key, c in counts.items()
-            if key not in arriving and len(operations[key]) == 1 and (c == {None} or c == {32 * len(users[key])})
-        }
-        return found, {key[1] for key in counts.keys() - found if isinstance(key[1], tuple)}
+                    used.setdefault(self.shared.object_of(t, node.step), []).append((self.shared.warp_of[t], node.step))
+        found: set[Object] = set()
+        for key, steps in used.items():
+            counts, alike = {step.count for _, step in steps}, len({step.operation for _, step in steps}) == 1
+            everyone = {32 * len({warp for warp, _ in steps})}
+            if alike and counts in ({None}, everyone) and all(step.kind != "bar.arrive" for _, step in steps):
+                found.add(key)
+        return found, {key[1] for key in used.keys() - found if isinstance(key[1], tuple)}
 
     # -- the search --
 
@@ -175,33 +167,31 @@ class _Runs:
     def _gather(self, found: RunFacts, successors: list[tuple[State, Log]], done: dict[State, RunFacts]) -> None:
         """Add to ``found`` the facts of runs that go on with one of ``successors``."""
         for state, log in successors:
-            facts, loose, order = log.facts, log.loose, log.order
-            for rest, (looser, later) in done[state].items():
-                found.setdefault(rest | facts, (looser | loose, order + later))
+            for rest, (loose, later) in done[state].items():
+                found.setdefault(rest | log.facts, (loose | log.loose, log.order + later))
 
     def _expand(self, state: State) -> tuple[RunFacts, list[tuple[State, Log]]]:
         """The runs that end at ``state``, and the moments after its next steps."""
-        ready = [t for t, key in enumerate(state.waits) if key is None and state.nodes[t].step is not None]
-        verdicts = {t: self._verdict(state, t, state.step(t)) for t in ready}
-        able = [t for t in ready if verdicts[t] is None]
-        for t in able:
-            if self._alone(state, t) and (steps := self._step(state, t)):
-                return {}, steps
-        flights = {f: self._verdict(state, None, f) for f in state.flying}
-        landing = [f for f in flights if flights[f] is None]
-        for f in landing:
-            if self._lonely(state, f):
-                return {}, self._land(state, f)
-        following = [(state.step(t), self._step(state, t)) for t in able]
-        following += [(f, self._land(state, f)) for f in landing]
-        found = [(t, state.step(t), v) for t, v in verdicts.items()] + [(None, f, v) for f, v in flights.items()]
-        wrong = [(t, v) for t, _, v in found if isinstance(v, _Wrong)] + self._left(state)
-        ends = [self._stopped(state, t, v.why) for t, v in wrong if not _further(v, following)]
+        moves: list[_Move] = [
+            (t, node.step)
+            for t, (key, node) in enumerate(zip(state.waits, state.nodes, strict=True))
+            if key is None and node.step is not None
+        ]
+        moves += [(None, flight) for flight in sorted(state.flying, key=lambda flight: (flight.id, flight.kind))]
+        verdicts = [(*move, self._verdict(state, *move)) for move in moves]
+        able = [(t, step) for t, step, verdict in verdicts if verdict is None]
+        for move in able:
+            if self._alone(state, *move) and (moments := self._after(state, *move)):
+                return {}, moments
+        following = [(step, self._after(state, t, step)) for t, step in able]
+        wrong = [(t, verdict) for t, _, verdict in verdicts if verdict is not None]
+        now = [(t, v) for t, v in wrong if not v.later] + self._left(state)
+        ends = [self._stopped(state, t, v.why) for t, v in now if not _further(v, following)]
         if not following:  # whoever would initialise it waits for ever
-            ends += [self._stopped(state, t, self._uninitialised(step)) for t, step, v in found if v is _LATER]
-            if not found and not wrong:
+            ends += [self._stopped(state, t, v.why) for t, v in wrong if v.later]
+            if not moves and not now:
                 ends.append(self._over(state))
-        return dict.fromkeys(ends, (0, ())), [moved for _, steps in following for moved in steps]
+        return dict.fromkeys(ends, (0, ())), [moment for _, moments in following for moment in moments]
 
     def _left(self, state: State) -> list[tuple[int | None, _Wrong]]:
         """The threads that wait for what others, who have gone on or exited, will not do."""
@@ -210,35 +200,27 @@ class _Runs:
 
     # -- what a step means --
 
-    def _verdict(self, state: State, thread: int | None, step: Step) -> _Wrong | _Later | None:
-        """Why ``step`` can't be taken now, or None. ``thread`` is None for an asynchronous arrival."""
-        if not step.kind.startswith("mb.") and thread is not None:
+    def _verdict(self, state: State, thread: int | None, step: Step) -> _Wrong | None:
+        """Why ``step`` can't be taken now, or None."""
+        if step.place is None and thread is not None:
             why = own_misuse(self.shared, state, thread, step)
+            if why is None and (other := divergent(self.shared, state, thread, step)) is not None:
+                why = not_together(self.shared.test, thread, step.id.instruction, other)
             if why is not None:
                 return _Wrong(why, True)
-            other = divergent(self.shared, state, thread, step)
-            if other is not None:
-                return _Wrong(not_together(self.shared.test, thread, step.id.instruction, other), True)
             why = cta_misuse(self.shared, state, thread, step) if step.kind.startswith("bar.") else None
             return None if why is None else _Wrong(why, False)
-        why = unsound(step)
-        if why is not None:
+        if (why := unsound(step)) is not None:
             return _Wrong(why, True)
         assert step.place is not None
         counts = state.places[self.index[step.place]]
-        if not counts.live and step.kind != "mb.init":
-            others = [n for t, n in enumerate(state.nodes) if t != thread]
-            if not any(step.place in n.may_init for n in others):
-                return _Wrong(self._uninitialised(step), True)
-            if any(step.place in n.must_init for n in others):
-                return _LATER
-            return _Wrong(self._uninitialised(step), False)
-        done = self._done(counts, step, self._token(state, step))
-        return _Wrong(done, False, step.place) if isinstance(done, str) else None
-
-    def _uninitialised(self, step: Step) -> str:
-        name = step.place[0] if step.place is not None else ""
-        return f"an operation on mbarrier {name}, which is not initialised"
+        if counts.live or step.kind == "mb.init":
+            done = self._done(counts, step, self._token(state, step))
+            return _Wrong(done, False, step.place) if isinstance(done, str) else None
+        others = [node for t, node in enumerate(state.nodes) if t != thread]
+        settled = not any(step.place in node.may_init for node in others)
+        later = any(step.place in node.must_init for node in others)
+        return _Wrong(f"an operation on mbarrier {step.place[0]}, which is not initialised", settled, later=later)
 
     def _token(self, state: State, step: Step) -> int | None:
         if step.state_of is not None:
@@ -247,33 +229,29 @@ class _Runs:
 
     # -- which order can matter --
 
-    def _alone(self, state: State, thread: int) -> bool:
-        """Whether the order of the next step of ``thread`` and whatever the others do can't matter."""
-        node, step = state.nodes[thread], state.step(thread)
-        if node.may_exit and self.shared.ctas[thread] in self.mixed:
-            return False
-        if step.kind.startswith("bar."):
-            return self.shared.object_of(thread, step) in self.confluent
-        if step.place is None:
-            return True
-        if any(f.place == step.place for f in state.flying):
+    def _alone(self, state: State, thread: int | None, step: Step) -> bool:
+        """Whether the order of ``step`` and whatever the others do can't matter."""
+        if thread is not None:
+            if state.nodes[thread].may_exit and self.shared.ctas[thread] in self.mixed:
+                return False
+            if step.kind.startswith("bar."):
+                return self.shared.object_of(thread, step) in self.confluent
+            if step.place is None:
+                return True
+        if any(flight.place == step.place for flight in state.flying if flight != step):
             return False
         keys = {("mb", step.place)} if step.kind == "mb.wait" else {("mb", step.place), ("mb wait", step.place)}
         return all(t == thread or keys.isdisjoint(n.touches) for t, n in enumerate(state.nodes))
 
-    def _lonely(self, state: State, flight: Step) -> bool:
-        """Whether nothing else acts on the mbarrier of an asynchronous arrival any more."""
-        keys = {("mb", flight.place), ("mb wait", flight.place)}
-        return all(keys.isdisjoint(n.touches) for n in state.nodes) and not any(
-            f.place == flight.place for f in state.flying if f != flight
-        )
-
     # -- steps --
 
-    def _step(self, state: State, thread: int) -> list[tuple[State, Log]]:
-        """The moments after the next step of ``thread``."""
-        step, log = state.step(thread), Log(self.table)
-        if not step.kind.startswith("mb."):
+    def _after(self, state: State, thread: int | None, step: Step) -> list[tuple[State, Log]]:
+        """The moments after ``step``."""
+        log = Log(self.table)
+        if thread is None:
+            state, _ = self._perform(state, step, log)
+            return [(replace(state, flying=state.flying - {step}), log)]
+        if step.place is None:
             log.add(Happens(step))
             state, goes_on = begin(self.shared, state, thread, step, log)
             return list(self._settled(state, (thread,) if goes_on else (), log))
@@ -282,12 +260,6 @@ class _Runs:
             return []
         log.add(Happens(step if outcome is None else replace(step, outcome=outcome)))
         return list(self._settled(moved, (thread,), log, outcome))
-
-    def _land(self, state: State, flight: Step) -> list[tuple[State, Log]]:
-        """The moment after an asynchronous arrival."""
-        log = Log(self.table)
-        state, _ = self._perform(state, flight, log)
-        return [(replace(state, flying=state.flying - {flight}), log)]
 
     def _perform(self, state: State, step: Step, log: Log) -> tuple[State, bool | None]:
         """An operation on an mbarrier, and what a wait returned."""

@@ -6,13 +6,14 @@ their nodes, so that a thread with many waits stays small.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.event import Mbarrier, SyncEvent, ThreadEvents
-from ptxmm.events.symbolic.values.domain import Domain
 from ptxmm.program.identity import EventId
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
@@ -48,85 +49,52 @@ class Step(Struct, frozen=True):
     aligned: str | None = None
 
 
+def _operands(event: SyncEvent) -> dict[str, Mapping[Any, Formula]]:
+    """The operands of ``event`` that a ``Step`` has one value of, by the names of its fields."""
+    found: dict[str, Mapping[Any, Formula] | None] = {
+        "barrier": event.barrier,
+        "mask": event.mask,
+        "amount": event.amount,
+        "count": event.count,
+        "parity": event.parity,
+        "state": event.state if event.state_of is None else None,
+        "place": event.place,
+    }
+    return {name: domain for name, domain in found.items() if domain is not None}
+
+
 def arrivals(formulas: Formulas, event: SyncEvent) -> Iterator[tuple[Step, Formula]]:
     """What ``event`` may be if it is executed, with the formulas under which it is; outcomes are left open."""
-    barriers = {0: TRUE} if event.barrier is None else dict(event.barrier)
-    masks = {0: TRUE} if event.mask is None else dict(event.mask)
-    amounts = {0: TRUE} if event.amount is None else dict(event.amount)
-    counts = {None: TRUE} if event.count is None else dict(event.count.items())
-    parities = {None: TRUE} if event.parity is None else dict(event.parity.items())
-    plain = event.state is None or event.state_of is not None
-    states = {None: TRUE} if plain or event.state is None else dict(event.state.items())
-    places = dict(event.place.items()) if event.kind.startswith("mb.") else {None: TRUE}
-    for (barrier, a), (mask, b), (amount, c), (count, d), (parity, e), (state, f), (place, g), (given, h) in product(
-        barriers.items(),
-        masks.items(),
-        amounts.items(),
-        counts.items(),
-        parities.items(),
-        states.items(),
-        places.items(),
-        _together(formulas, event.operands),
-    ):
-        when = formulas.all([a, b, c, d, e, f, g, h])
-        if when == FALSE:
-            continue
-        arrival = Step(
-            event.id,
-            event.kind,
-            barrier,
-            count,
-            event.instance,
-            mask,
-            place,
-            amount,
-            parity,
-            state,
-            event.state_of,
-            token=event.tokens is not None,
-            counted=event.tokens is not None and event.counted,
-            no_complete=event.no_complete,
-            asynchronous=event.asynchronous,
-            operation=event.operation,
-            operands=given,
-            aligned=event.aligned,
-        )
-        yield arrival, when
-
-
-def _together(formulas: Formulas, domains: tuple[Domain, ...]) -> list[tuple[tuple[int, ...], Formula]]:
-    """The values that operands may have at once, and when."""
-    return [
-        (tuple(value for value, _ in given), formulas.all([when for _, when in given]))
-        for given in product(*(domain.items() for domain in domains))
-    ]
+    operands = _operands(event)
+    same = Step(
+        event.id,
+        event.kind,
+        instance=event.instance,
+        state_of=event.state_of,
+        token=event.tokens is not None,
+        counted=event.tokens is not None and event.counted,
+        no_complete=event.no_complete,
+        asynchronous=event.asynchronous,
+        operation=event.operation,
+        aligned=event.aligned,
+    )
+    for items in product(*(domain.items() for domain in (*operands.values(), *event.operands))):
+        when = formulas.all([formula for _, formula in items])
+        if when != FALSE:
+            values = [value for value, _ in items]
+            named = dict(zip(operands, values, strict=False))
+            yield replace(same, **named, operands=tuple(values[len(operands) :])), when
 
 
 def matches(formulas: Formulas, event: SyncEvent, arrival: Step) -> Formula:
     """When ``event`` is executed and is ``arrival``; FALSE where it is another step."""
-    if (event.id, event.kind) != (arrival.id, arrival.kind):
+    if (event.id, event.kind, event.state_of) != (arrival.id, arrival.kind, arrival.state_of):
         return FALSE
-    parts = [event.presence]
-    if event.barrier is not None:
-        parts.append(event.barrier.get(arrival.barrier, FALSE))
-    if event.mask is not None:
-        parts.append(event.mask.get(arrival.mask, FALSE))
-    if event.amount is not None:
-        parts.append(event.amount.get(arrival.amount, FALSE))
-    for domain, value in ((event.count, arrival.count), (event.parity, arrival.parity)):
-        if (domain is None) != (value is None):
-            return FALSE
-        if domain is not None and value is not None:
-            parts.append(domain.get(value, FALSE))
-    if event.state_of != arrival.state_of:
-        return FALSE
-    if event.state is not None and event.state_of is None:
-        parts.append(FALSE if arrival.state is None else event.state.get(arrival.state, FALSE))
     if event.operation != arrival.operation or len(event.operands) != len(arrival.operands):
         return FALSE
+    parts = [event.presence]
+    parts += [domain.get(getattr(arrival, name), FALSE) for name, domain in _operands(event).items()]
     parts += [d.get(v, FALSE) for d, v in zip(event.operands, arrival.operands, strict=True)]
-    if arrival.place is not None:
-        parts.append(event.place.get(arrival.place, FALSE))
     if arrival.outcome is not None:
         parts.append(event.outcome if arrival.outcome else -event.outcome)
     return formulas.all(parts)

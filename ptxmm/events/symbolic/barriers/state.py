@@ -183,6 +183,35 @@ Fact = Happens | InPhase | Returns | PhaseOfToken | Follows | Completed | Waits 
 """What is so in a scenario."""
 
 
+class Scenario(Struct, frozen=True):
+    """One way the barriers of a program turn out.
+
+    ``steps``: the steps that happen, asynchronous ones from their issue on, with their operands and the outcomes
+    of waits. ``phases``: the phase of each; mbarriers' have the number of initialisations in the bits from 20 on, a
+    wait has how many phases were complete. Missing or None: it takes part in none. ``tokens``: what each arrival that
+    writes a register returns. ``completed``: how many phases each mbarrier completed since it was initialised last.
+    ``waiting``: where threads wait for ever. ``ends``: for each thread whether its path reaches its end, or the bound,
+    or (None) neither; True if it waits. ``misuse``: why the program has no meaning, or None; then ``waiting`` is
+    where threads were (never an asynchronous step), and only the steps before it have phases. ``next``: pairs of an
+    arrival at an mbarrier and an arrival or a successful wait, the first such one after it or no arrival between them,
+    and ``order``: all operations on mbarriers in an order in which they ran so; both only if that is asked for.
+    ``threads``: those that it is about. An execution has one scenario for each group of threads that share barriers;
+    ``group`` is its number.
+    """
+
+    steps: frozenset[Step]
+    phases: tuple[tuple[EventId, int | None], ...]
+    waiting: frozenset[EventId]
+    ends: tuple[bool | None, ...]
+    misuse: str | None = None
+    tokens: tuple[tuple[EventId, int], ...] = ()
+    completed: tuple[tuple[Mbarrier, int], ...] = ()
+    next: tuple[tuple[EventId, EventId], ...] = ()
+    order: tuple[EventId, ...] = ()
+    threads: frozenset[int] = frozenset()
+    group: int = 0
+
+
 class Log(Struct):
     """What happened in one step, as the bits that ``table`` gives to facts.
 

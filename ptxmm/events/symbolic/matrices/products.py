@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.machine import Products, Use
+from ptxmm.events.symbolic.values.domain import joined
 from ptxmm.program.shared.products import UNFENCED, accessed, changed, fragments, unfinished
 from ptxmm.ptx.ops import Op, Wgmma, WgmmaFence
 from ptxmm.relations.formula import FALSE, Formula, Formulas
 
-_K = TypeVar("_K")
-
 
 def merged(formulas: Formulas, arms: Sequence[tuple[Formula, Products]]) -> Products:
     """The moment after several paths meet, each with its guard."""
-    fenced = formulas.any([formulas.both(guard, p.fenced) for guard, p in arms])
-    used = _together(formulas, [(guard, p.used) for guard, p in arms])
-    return Products(fenced, used, _together(formulas, [(guard, p.running) for guard, p in arms]))
-
-
-def _together(formulas: Formulas, arms: Sequence[tuple[Formula, Mapping[_K, Formula]]]) -> dict[_K, Formula]:
-    found: dict[_K, list[Formula]] = {}
-    for guard, part in arms:
-        for key, when in part.items():
-            found.setdefault(key, []).append(formulas.both(guard, when))
-    return {key: formulas.any(whens) for key, whens in found.items()}
+    both = formulas.both
+    return Products(
+        formulas.any([both(guard, p.fenced) for guard, p in arms]),
+        joined(formulas, ((use, both(guard, when)) for guard, p in arms for use, when in p.used.items())),
+        joined(formulas, ((number, both(guard, when)) for guard, p in arms for number, when in p.running.items())),
+    )
 
 
 def execute(run: Executor, op: Op, now: Products, presence: Formula, among: frozenset[str]) -> Products:

@@ -6,15 +6,18 @@ becomes a propositional problem. An expression number stands beside each value f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from math import prod
+from typing import TypeVar
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.values.essence import essential
 from ptxmm.events.symbolic.values.operation import Operation
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
+
+_K = TypeVar("_K")
 
 
 class Domain(dict[int, Formula]):
@@ -174,6 +177,14 @@ def _result_bits(op: str, type_: Type) -> int:
     """The width of what an operation on floating-point numbers gives."""
     first = op.partition(".")[0]
     return 1 if first not in _REAL_RESULTS else 32 if first == "set" else type_.bits
+
+
+def joined(formulas: Formulas, items: Iterable[tuple[_K, Formula]]) -> dict[_K, Formula]:
+    """For each key when any of its formulas holds."""
+    found: dict[_K, list[Formula]] = {}
+    for key, when in items:
+        found.setdefault(key, []).append(when)
+    return {key: formulas.any(whens) for key, whens in found.items()}
 
 
 def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) -> Domain:
