@@ -269,3 +269,39 @@ def test_the_order_at_mbarriers_is_checked() -> None:
             confirm(test, model, what, replace(one.witness, order=order))
     plain = model_named("ptx-8.5")
     assert all(f.witness.order == () for f in search(test, plain, what, Limits()).found)
+
+
+SHUFFLE = """PTX SHUFFLE
+{ .global .u32 x = 0; }
+ P0 @ cta 0, warp 0                     | P1 @ cta 0, warp 0                     | P2 @ cta 1           ;
+ ld.relaxed.gpu.global.u32 r0, [x]      | mov.u32 r0, 7                          | st.global.u32 [x], 1 ;
+ shfl.sync.idx.b32 r1, r0, 0, 0x1f, 0x3 | shfl.sync.idx.b32 r1, r0, 0, 0x1f, 0x3 | st.global.u32 [x], 2 ;
+exists (P1:r1 == 1)
+"""
+
+
+@pytest.mark.parametrize("text", [MP, BAR, SIZES, TOKEN, NARROW, SHUFFLE], ids=lambda text: text.split()[1])
+def test_what_is_kept_of_one_witness_changes_no_other(text: str) -> None:
+    """Parts of true witnesses put together anew: a confirmer that has seen all says of each what a fresh one says."""
+    test, model = parse_one(text), load("ptx-8.5", {"mbarrier": "rmw"})
+    what = everything(test)
+    seen = Confirmer(test, model)
+
+    def told(confirmer: Confirmer, witness: Witness) -> object:
+        try:
+            if witness.unroll is None:
+                return confirmer.confirm(what, witness)
+            begun = confirmer.rebuild(witness)
+            return begun.written, begun.co, begun.evaluator.value("po")
+        except Unconfirmed as error:
+            return str(error)
+
+    witnesses = [f.witness for f in search(test, model, what, Limits()).found][:6]
+    assert witnesses
+    for one in witnesses:
+        for other in witnesses:
+            for name in ("values", "reads", "co", "fence_sc", "phases", "last", "order"):
+                mixed = replace(one, **{name: getattr(other, name)})
+                assert told(seen, mixed) == told(Confirmer(test, model), mixed)
+            beginning = replace(one, values=dict(list(one.values.items())[:1]), unroll=1)
+            assert told(seen, beginning) == told(Confirmer(test, model), beginning)

@@ -8,6 +8,7 @@ to many rows at once by a multiplication: a column of the matrix, spread n bits 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 
 class Concrete:
@@ -36,19 +37,23 @@ class Concrete:
 
     def relation(self, pairs: Iterable[tuple[int, int]]) -> int:
         """The relation of the given pairs."""
-        n = self.n
-        result = 0
+        rows = [0] * self.n
         for a, b in pairs:
-            result |= 1 << (a * n + b)
-        return result
+            rows[a] |= 1 << b
+        return self.from_rows(rows)
 
     def from_rows(self, rows: Sequence[int]) -> int:
         """The relation in which event i has the set ``rows[i]`` of successors."""
-        n = self.n
-        result = 0
-        for i, row in enumerate(rows):
-            result |= row << (i * n)
-        return result
+        shift = self.n
+        while len(rows) > 1:  # neighbours are joined, then pairs of them, ...
+            rows = [a | b << shift for a, b in zip_longest(rows[::2], rows[1::2], fillvalue=0)]
+            shift *= 2
+        return rows[0] if rows else 0
+
+    def rows(self, a: int) -> list[int]:
+        """The set of successors of each event."""
+        mask = self._row
+        return [a >> shift & mask for _, shift in self._shifts]
 
     def members(self, a: int) -> Iterator[int]:
         """The members of a set, ascending."""

@@ -307,7 +307,7 @@ class _Task:
         if not searching and not self._news(case, finals, candidate, registers):
             return
         for fsc, co in judge.orders(candidate.rf):
-            for last in finals.lasts(finals.distinct(co, candidate.values)):
+            for last in finals.lasts(finals.distinct(finals.options(co), candidate.values)):
                 state = State(registers, finals.memory(last, candidate.values, completed))
                 if self.test.filter is not None and not evaluate(self.test.filter, state):
                     continue
@@ -349,7 +349,7 @@ class _Task:
         """Whether the reads-from may end in a state that is not known and asked for."""
         if self.full():
             return False
-        options = finals.distinct(candidate.co, candidate.values)
+        options = finals.distinct(finals.options(candidate.co), candidate.values)
         if prod(map(len, options.values())) > _SHORTCUT:
             return True
         for last in finals.lasts(options):

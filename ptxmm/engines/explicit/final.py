@@ -127,10 +127,12 @@ class Finals:
             found[slot] = known[writes]
         return found
 
-    def distinct(self, co: int, values: Sequence[int | None]) -> dict[Cell, list[int]]:
+    def distinct(
+        self, options: Mapping[Cell, Sequence[int]], values: Sequence[int | None]
+    ) -> dict[Cell, Sequence[int]]:
         """``options``, but of those that leave the same value in a slot only one."""
         found = {}
-        for slot, writes in self.options(co).items():
+        for slot, writes in options.items():
             if len(writes) > 1:
                 by_value: dict[int, int] = {}
                 for w in writes:

@@ -96,7 +96,11 @@ def run(
     ``beginning``: the run ends before an instruction for which ``values`` lacks one; else that raises ``Missing``.
     Raises ``PtxmmError`` (kind ``unsupported``) for what can't be modelled.
     """
-    machine = Machine(program, decisions, Given(values, exchanged or {}, domain, unroll, readings, spinning, prune))
+    machine = Machine(
+        program,
+        decisions,
+        Given(values, {} if exchanged is None else exchanged, domain, unroll, readings, spinning, prune),
+    )
     trace = machine.trace
     try:
         _run(machine)

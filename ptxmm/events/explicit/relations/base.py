@@ -51,12 +51,17 @@ def get(layout: Layout, name: str) -> int:
     return value
 
 
-def fence_sc_pairs(layout: Layout) -> list[tuple[int, int]]:
-    """Pairs (a < b) of fence.sc events that are mutually in scope: those Fence-SC order may relate."""
+def scoped_fences(layout: Layout) -> int:
+    """Two fence.sc events that are mutually in scope: those Fence-SC order may relate."""
     algebra = layout.algebra
     scoped, fences = get(layout, "inscope"), get(layout, "FSC")
     both = algebra.restrict(fences, scoped & algebra.inverse(scoped), fences)
-    return [(a, b) for a, b in algebra.pairs(both) if a < b]
+    return algebra.difference(both, algebra.identity(fences))
+
+
+def fence_sc_pairs(layout: Layout) -> list[tuple[int, int]]:
+    """The pairs (a < b) of ``scoped_fences``."""
+    return [(a, b) for a, b in layout.algebra.pairs(scoped_fences(layout)) if a < b]
 
 
 def makes_values(layout: Layout) -> int:
