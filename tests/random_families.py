@@ -162,6 +162,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         random_bulk,
         random_copies,
         random_exchanges,
+        random_fences,
         random_matrices,
         random_mbarriers,
         random_memory,
@@ -198,6 +199,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "torn": random_torn.torn,
         "atomics": random_atomics.atomics,
         "aligned": random_aligned.aligned,
+        "fences": random_fences.fences,
     }
 
 
@@ -226,6 +228,7 @@ NAMES = (
     "aligned",
     "zeros",
     "masked",
+    "fences",
 )
 
 

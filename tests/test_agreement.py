@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 from msgspec import Struct
 
+from ptxmm.engines.symbolic import order
 from ptxmm.errors import PtxmmError, Timeout
 from tests import random_families, reference, reference_cases, reference_cases_warps
 from tests.random_programs import MODELS, seeded
@@ -138,6 +139,14 @@ def test_random_families(name: str, tally: Tally) -> None:
     """A share of each family for every run."""
     count = compare(name, family(name, range(24)), tally, Bounds(1, 20, MANY))
     assert count >= 10
+
+
+@pytest.mark.parametrize("share", [range(60), pytest.param(range(60, 6_000), marks=pytest.mark.slow)], ids=len)
+def test_an_order_that_is_not_written_out(share: range, tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fence-SC order of two fences already is one of "many" (``engines/symbolic/order.py``)."""
+    monkeypatch.setattr(order, "FEW", 1)
+    count = compare("fences", family("fences", share), tally, Bounds(2, 10 * len(share), MANY))
+    assert count >= len(share) // 2
 
 
 @pytest.mark.parametrize("model", ["ptx-8.5", "sc"])

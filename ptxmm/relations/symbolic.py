@@ -42,6 +42,8 @@ class SymbolicAlgebra:
     def __init__(self, formulas: Formulas, presence: list[Formula]) -> None:
         self.formulas = formulas
         self.size = len(presence)
+        self.orders: list[dict[tuple[int, int], Formula]] = []
+        """Strict total orders on some events that are always executed: when each pair is in them."""
         self._presence = presence
         self._universe = self.event_set(enumerate(presence))
         self._identity = self.identity(self._universe)
@@ -230,7 +232,7 @@ class SymbolicAlgebra:
                 for z in bits(reflexive[v]):
                     found.setdefault(z, []).append(f)
             after[u] = {z: formulas.any(fs) if len(fs) > 1 else fs[0] for z, fs in found.items()}
-        self._close(tails, after)
+        self._close(tails, after, may, reflexive)
         must, result = self._executed(reach)
         for x in range(self.size):
             firsts = [u for u in tails if reflexive[x] >> u & 1]
@@ -275,8 +277,15 @@ class SymbolicAlgebra:
                 may.setdefault(x, {})[y] = self.formulas.both(self._presence[x], self._presence[y])
         return must, may
 
-    def _close(self, tails: list[int], after: dict[int, dict[int, Formula]]) -> None:
-        """``after``, which has paths with one edge of may from each of ``tails``, becomes that of one or more.
+    def _close(
+        self,
+        tails: list[int],
+        after: dict[int, dict[int, Formula]],
+        may: dict[int, dict[int, Formula]],
+        reflexive: list[int],
+    ) -> None:
+        """``after``, which has paths with one edge of ``may`` from each of ``tails``, then settled ones
+        (``reflexive``), becomes that of one or more.
 
         Those that reach each other are closed together, after all that they lead to.
         """
@@ -292,12 +301,56 @@ class SymbolicAlgebra:
             seen |= together
             component = [tails[j] for j in bits(together)]
             if len(component) > 1:
-                self._warshall(component, after)
+                order = next((order for order in self.orders if self._closed(component, order, may, reflexive)), None)
+                if order is None:
+                    self._warshall(component, after)
+                else:
+                    self._leave(component, order, after, may, reflexive)
             for u in component:
                 onward = [
                     (after[u][k], after[k]) for k in (tails[j] for j in bits(reach[i] & ~together)) if k in after[u]
                 ]
                 self._through(after[u], onward)
+
+    def _closed(
+        self,
+        component: list[int],
+        order: dict[tuple[int, int], Formula],
+        may: dict[int, dict[int, Formula]],
+        reflexive: list[int],
+    ) -> bool:
+        """Whether events lead to each other by pairs of ``order`` only, so that one of these stands for several."""
+        members = sum(1 << a for a in {a for pair in order for a in pair})
+        together = sum(1 << u for u in component)
+        return not together & ~members and all(
+            order.get((u, v)) == f and all(v == w or order[v, w] == TRUE for w in bits(reflexive[v] & together))
+            for u in component
+            for v, f in may[u].items()
+            if reflexive[v] & together
+        )
+
+    def _leave(
+        self,
+        component: list[int],
+        order: dict[tuple[int, int], Formula],
+        after: dict[int, dict[int, Formula]],
+        may: dict[int, dict[int, Formula]],
+        reflexive: list[int],
+    ) -> None:
+        """Add to ``after`` the paths of a component that is ``_closed`` which go on by another edge."""
+        leaving: dict[int, dict[int, Formula]] = {}
+        for u in component:
+            for v, f in may[u].items():
+                if order.get((u, v)) != f:
+                    row = leaving.setdefault(u, {})
+                    for z in bits(reflexive[v]):
+                        row[z] = self.formulas.either(row[z], f) if z in row else f
+        for u in component:
+            self._through(after[u], [(after[u][k], row) for k, row in leaving.items() if k != u and k in after[u]])
+
+    def ordered(self, a: int, b: int) -> bool:
+        """Whether ``a`` and ``b`` are in one of ``orders``."""
+        return any((a, b) in order for order in self.orders)
 
     def _warshall(self, component: list[int], after: dict[int, dict[int, Formula]]) -> None:
         for k in component:

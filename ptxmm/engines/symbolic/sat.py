@@ -8,6 +8,7 @@ from ctypes import c_void_p
 
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.library import UNKNOWN, UNSATISFIABLE, library
+from ptxmm.engines.symbolic.order import TotalOrder
 from ptxmm.errors import Timeout
 from ptxmm.relations.formula import FALSE, TRUE, Clauses, Formula, Formulas
 
@@ -15,11 +16,13 @@ from ptxmm.relations.formula import FALSE, TRUE, Clauses, Formula, Formulas
 class Solver:
     """Clauses go to Z3 in the DIMACS format, which costs a fraction of building terms one call at a time."""
 
-    def __init__(self, formulas: Formulas, limits: Limits) -> None:
+    def __init__(self, formulas: Formulas, limits: Limits, orders: Sequence[TotalOrder] = ()) -> None:
+        """``orders``: total orders that are not written out."""
         self._z3 = z3 = library()
         self._formulas = formulas
         self._clauses = Clauses(formulas)
         self._limits = limits
+        self._orders = orders
         self._kept: list[int] = []
         self._declarations: dict[int, int] = {}
         self._values: dict[Formula, bool] = {}
@@ -58,13 +61,16 @@ class Solver:
             return False
         goals = [] if goal == TRUE else [self._term(self._clauses.literal(goal))]
         goals += [self._term(self._clauses.literal(item)) for item in assumed if item != TRUE]
-        self._send()
-        if self._impossible:
-            return False
-        if self._check(goals) == UNSATISFIABLE:
-            return False
-        self._read()
-        return True
+        while True:
+            self._send()
+            if self._impossible or self._check(goals) == UNSATISFIABLE:
+                return False
+            self._read()
+            cycles = [cycle for order in self._orders for cycle in order.settle(self._values)]
+            if not cycles:
+                return True
+            for cycle in cycles:
+                self._clauses.require(-self._formulas.all(cycle))
 
     def _check(self, assumptions: list[int]) -> int:
         """Z3's answer. It gets ever longer turns, so that Python sees an interrupt from the keyboard between them."""

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Model, Node
+from ptxmm.engines.symbolic.order import is_base
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.program import Program
@@ -50,7 +51,7 @@ def rule(model: Model) -> Rule | None:
         if axiom.kind != "empty" or axiom.negated or axiom.flag:
             continue
         factors = list(_factors(body))
-        others = tuple(f for f in factors if not _is_base(f, "fr") and not _is_inverse(f, "rf"))
+        others = tuple(f for f in factors if not is_base(f, "fr") and not _is_inverse(f, "rf"))
         if len(others) == len(factors) - 2 and others and all(f.depends <= _STATIC for f in others):
             single = others
         if body.operator == "difference":
@@ -102,18 +103,14 @@ def _factors(node: Node) -> Iterator[Node]:
             yield from _factors(operand)
 
 
-def _is_base(node: Node, name: str) -> bool:
-    return node.operator == "base" and node.name == name
-
-
 def _is_inverse(node: Node, name: str) -> bool:
     inner = node.operands[0] if node.operator == "inverse" else None
-    return inner is not None and _is_base(inner, name)
+    return inner is not None and is_base(inner, name)
 
 
 def _either_way(node: Node) -> bool:
     """Whether ``node`` is coherence order in either direction."""
     operands = [o for o in node.operands if o is not None] if node.operator == "union" else []
     return len(operands) == 2 and any(
-        _is_base(a, "co") and _is_inverse(b, "co") for a, b in (operands, reversed(operands))
+        is_base(a, "co") and _is_inverse(b, "co") for a, b in (operands, reversed(operands))
     )
