@@ -269,3 +269,6 @@ class Exit(Struct, frozen=True):
     roles: ClassVar = ""
     source: Source
     guard: Guard | None = None
+
+
+Calculation = Alu | AluPair | Convert | SetPredicate | Select | Pack | Unpack

@@ -272,3 +272,7 @@ class TensormapCopyFence(Struct, frozen=True):
             Touch(self.dst, size, size, to, "destination", "destination", "scalar"),
             Touch(self.src, size, size, frm, "source", "source", "scalar"),
         )
+
+
+Copying = CopyAsync | CopyAsyncArrive | BulkCopy | TensormapReplace | TensormapCopyFence
+GroupOp = AsyncCommit | AsyncWait

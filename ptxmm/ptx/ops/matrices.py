@@ -119,3 +119,6 @@ def matrix_bytes(op: Wgmma) -> tuple[int, int]:
     m, n, _ = op.shape
     dense = op.metadata is None
     return (0 if isinstance(op.a, tuple) else 32 * m), (32 if dense else 64) * n
+
+
+MatrixAccess = LoadMatrix | StoreMatrix

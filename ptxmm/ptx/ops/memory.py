@@ -433,3 +433,7 @@ class IsSpace(Struct, frozen=True):
     value: Operand
     source: Source
     guard: Guard | None = None
+
+
+Access = Load | Store | Atomic | Multimem | AsyncStore | Discard | StoreBulk
+AddressValue = Mapa | CtaRank | ConvertAddress | IsSpace

@@ -317,3 +317,8 @@ class SetMaxRegisters(Struct, frozen=True):
     count: int
     source: Source
     guard: Guard | None = None
+
+
+MbarrierOp = MbarrierInit | MbarrierArrive | MbarrierTx | MbarrierWait
+FenceOp = Fence | ProxyFence | GenericToAsyncFence | MbarrierInitFence
+BarrierOp = Barrier | BarrierReduction | WarpBarrier | ClusterBarrier

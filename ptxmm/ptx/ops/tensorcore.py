@@ -135,3 +135,7 @@ class TensorCommit(Struct, frozen=True):
     @property
     def touches(self) -> tuple[Touch, ...]:
         return (mbarrier_touch(self.address, Rule(self.space, CLUSTER, _SECTION, writes=True), "shared::cluster"),)
+
+
+TensorAccess = TensorLoad | TensorStore | TensorCopy | TensorProduct | TensorCommit
+TensorOp = TensorAccess | TensorFence | TensorWait

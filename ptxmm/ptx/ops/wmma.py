@@ -140,3 +140,6 @@ class Wmma(Struct, frozen=True):
     @property
     def opcode(self) -> str:
         return ".".join(("wmma.mma", *self.qualifiers))
+
+
+WmmaAccess = WmmaLoad | WmmaStore
