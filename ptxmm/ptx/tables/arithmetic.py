@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ptxmm.ptx import ops
 from ptxmm.ptx.qualified import Check, Form, Maker, TypesBy
+from ptxmm.ptx.tables.common import made
 from ptxmm.ptx.tables.computation import (
     alu,
     branch,
@@ -22,7 +24,6 @@ from ptxmm.ptx.tables.computation import (
     choose_by_sign,
     convert,
     dot,
-    exit,
     lop3,
     mov,
     pack_integers,
@@ -287,6 +288,6 @@ FORMS = (
     *_logic(),
     *_conversions(),
     Form("bra", branch, {"uni": ("uni",)}, ("label",), V1),
-    Form("ret", exit, {"uni": ("uni",)}, (), V1),
-    Form("exit", exit, {}, (), V1),
+    Form("ret", made(ops.Exit), {"uni": ("uni",)}, (), V1),
+    Form("exit", made(ops.Exit), {}, (), V1),
 )

@@ -2,19 +2,70 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Container
+from itertools import zip_longest
+from typing import Any, NamedTuple, cast
 
 from ptxmm.ptx import operands, ops, syntax
-from ptxmm.ptx.ops import Type
-from ptxmm.ptx.qualified import Names, Qualified, at
+from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops.record import Slot, slots
+from ptxmm.ptx.qualified import Maker, Names, Qualified, at
 
-S64 = Type("s", 64)
-U32 = Type("u", 32)
-U64 = Type("u", 64)
-B32 = Type("b", 32)
-B64 = Type("b", 64)
-PREDICATE = Type("pred", 1)
-SIZE_128 = range(128, 129)
+
+class Limit(NamedTuple):
+    """What an operand may be if it is a constant: ``what`` is ``shape``, which is in ``legal``."""
+
+    what: str
+    legal: Container[int]
+    shape: str
+    hint: str | None = None
+
+    def constant(self, operand: syntax.Operand) -> int:
+        """The constant that ``operand`` must be."""
+        return operands.constant_of(operand, self.what, self.legal, self.shape)
+
+    def value(self, q: Qualified, names: Names, operand: syntax.Operand, typ: Type) -> ops.Operand:
+        """A source operand of type ``typ``."""
+        found = operands.value(q, names, operand, typ)
+        if isinstance(found, ops.Imm) and found.value not in self.legal:
+            raise at(operand.span, f"{self.what} is {self.shape}, not {found.value}", hint=self.hint)
+        return found
+
+
+MAP_SIZE = Limit("the size of a tensor map", (128,), "128")
+
+
+def made(kind: type[Any], **limits: Limit) -> Maker:
+    """What makes an operation of ``kind`` by its ``roles``: its operands in the order of the text, with ``limits`` of
+    constants (``_``: of a number that is always there), and every other field by the qualifiers of its name, or by
+    what the row has as ``fixed``."""
+
+    def operand(q: Qualified, names: Names, slot: Slot, given: syntax.Operand) -> object:
+        limit = limits.get("_" if slot.field.isdecimal() else slot.field)
+        if slot.mark == "[":
+            return operands.address(q, names, given)
+        if slot.mark == "#" or slot.field.isdecimal():
+            assert limit is not None
+            return limit.constant(given)
+        assert isinstance(slot.type, Type)
+        take = operands.value if limit is None else limit.value
+        return take(q, names, given, slot.type)
+
+    def make(q: Qualified, names: Names) -> Op:
+        form, given = q.form, q.instruction.operands
+        operands.check_count(q, sum(not slot.endswith("?") for slot in form.slots), len(form.slots))
+        fields: dict[str, Any] = {
+            name: name in q.chosen if form.groups.get(name) == (name,) else q.get(name) or form.fixed.get(name)
+            for name in kind.__struct_fields__
+            if name in form.groups or name in form.fixed
+        }
+        for slot, item in zip_longest(slots(kind.roles), given):
+            found = None if item is None else operand(q, names, slot, item)
+            if not slot.field.isdecimal():
+                fields[slot.field] = found
+        return cast("Op", kind(**fields, source=source(q), guard=guard(q, names)))
+
+    return make
 
 
 def source(q: Qualified) -> ops.Source:

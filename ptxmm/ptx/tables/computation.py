@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops.basic import B32, PREDICATE, S64
 from ptxmm.ptx.ops.signatures import CARRY, source_types
 from ptxmm.ptx.qualified import Names, Qualified, at, dotted
-from ptxmm.ptx.tables.common import B32, PREDICATE, S64, guard, source, source_predicate
+from ptxmm.ptx.tables.common import guard, source, source_predicate
 
 _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
@@ -229,11 +230,6 @@ def compare_branch(q: Qualified, names: Names) -> Op:
     a, b = operands.value(q, names, left, S64), operands.value(q, names, right, S64)
     condition = ops.Compare(q.form.fixed["cmp"], S64, a, b)
     return ops.Branch(operands.label(names, label), condition, source(q), guard(q, names))
-
-
-def exit(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 0, 0)
-    return ops.Exit(source(q), guard(q, names))
 
 
 # -- rules between qualifiers ---------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from typing import Literal
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops.basic import U32
 from ptxmm.ptx.qualified import Form, Names, Qualified, at, dotted
-from ptxmm.ptx.tables.common import U32, guard, source, source_predicate, without_policy
+from ptxmm.ptx.tables.common import guard, made, source, source_predicate, without_policy
 from ptxmm.ptx.tables.form import COMPLETE_TX, HINT, PREFETCH, SHARED_CTA, SM80, SM90, words
 
 _DIMENSIONS = words("1d 2d 3d 4d 5d")
@@ -83,12 +84,6 @@ def _copy_async(q: Qualified, names: Names) -> Op:
         operands.address(q, names, dst), operands.address(q, names, src), number, source_size, ignore, negated,
         source(q), guard(q, names),
     )  # fmt: skip
-
-
-def _copy_async_arrive(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 1, 1)
-    address = operands.address(q, names, q.instruction.operands[0])
-    return ops.CopyAsyncArrive(address, "noinc" in q.chosen, source(q), guard(q, names), q.get("space"))
 
 
 def _kind(q: Qualified) -> _Kind:
@@ -263,7 +258,7 @@ FORMS = (
     Form("cp.async.commit_group", commit, {}, (), SM80),
     Form("cp.async.wait_group", wait, {}, ("pending",), SM80),
     Form("cp.async.wait_all", wait, {}, (), SM80),
-    Form("cp.async.mbarrier.arrive", _copy_async_arrive,
+    Form("cp.async.mbarrier.arrive", made(ops.CopyAsyncArrive),
          {"noinc": ("noinc",), "space": SHARED_CTA, "type": ("b64",)}, ("[mbar]",), SM80, ("type",)),
     Form("cp.async.bulk", _bulk_copy,
          {**_DIRECTION, **_COMPLETION, **_MULTICAST, "hint": HINT, "cp_mask": ("cp_mask",)},

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ptxmm.ptx import ops
 from ptxmm.ptx.qualified import Form, Maker
 from ptxmm.ptx.tables.accesses import check_access
+from ptxmm.ptx.tables.common import made
 from ptxmm.ptx.tables.computation import alu, branch, compare_branch
 from ptxmm.ptx.tables.form import SCOPES, STRONG_SPACES, V1, V6, Version, words
 from ptxmm.ptx.tables.memory import ATOMIC_TYPES, atomic, load, store
-from ptxmm.ptx.tables.synchronization import dialect_barrier, proxy_fence
+from ptxmm.ptx.tables.synchronization import dialect_barrier
 
 _ATOMICS = (*ATOMIC_TYPES, "sub")
 _LOAD_ORDERS = "weak relaxed acquire volatile"
@@ -47,9 +49,9 @@ def dialect_forms(typed: Mapping[str, Form]) -> tuple[Form, ...]:
         _memory("sured", atomic, _ANY_ORDER, "a b c?", "surface"),
         typed["fence"],
         typed["membar"],
-        Form("fence.proxy", proxy_fence, {"kind": words("alias surface texture constant generic")}, (),
+        Form("fence.proxy", made(ops.ProxyFence), {"kind": words("alias surface texture constant generic")}, (),
              Version((7, 5), 70), ("kind",)),
-        Form("membar.proxy", proxy_fence, {"kind": ("alias",)}, (), Version((7, 5), 60), ("kind",)),
+        Form("membar.proxy", made(ops.ProxyFence), {"kind": ("alias",)}, (), Version((7, 5), 60), ("kind",)),
         Form("bar", dialect_barrier, {"level": ("cta",), "kind": ("sync", "arrive")}, words("i b? q?"), V1,
              ("kind",)),
         _alu("mov", "d a"),

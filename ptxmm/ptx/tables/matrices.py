@@ -7,8 +7,9 @@ from types import MappingProxyType
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops.basic import B64, PREDICATE
 from ptxmm.ptx.qualified import Form, Names, Qualified, at, dotted
-from ptxmm.ptx.tables.common import B64, PREDICATE, guard, source
+from ptxmm.ptx.tables.common import guard, made, source
 from ptxmm.ptx.tables.copies import commit, wait
 from ptxmm.ptx.tables.form import SHARED_CTA, SM90, Version, words
 
@@ -91,11 +92,6 @@ def _registers(q: Qualified, operand: syntax.Operand) -> tuple[syntax.Operand, .
     """The vector with a register for each matrix."""
     num = q.chosen["num"]
     return operands.vector(operand, int(num[1:]), f"`{q.form.opcode}.{num}`")
-
-
-def _fence(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 0, 0)
-    return ops.WgmmaFence(source(q), guard(q, names))
 
 
 def _product(q: Qualified, names: Names) -> Op:
@@ -213,7 +209,7 @@ def _check_product(q: Qualified) -> None:
 FORMS = (
     Form("ldmatrix", _load_matrix, _MATRIX, words("d [a]"), Version((6, 5), 75), _REQUIRED, later=LATER_MATRICES),
     Form("stmatrix", _store_matrix, _MATRIX, words("[a] b"), Version((7, 8), 90), _REQUIRED, later=LATER_MATRICES),
-    Form("wgmma.fence", _fence, _COLLECTIVE, (), SM90, ("sync", "aligned")),
+    Form("wgmma.fence", made(ops.WgmmaFence), _COLLECTIVE, (), SM90, ("sync", "aligned")),
     Form("wgmma.commit_group", commit, _COLLECTIVE, (), SM90, ("sync", "aligned")),
     Form("wgmma.wait_group", wait, _COLLECTIVE, ("pending",), SM90, ("sync", "aligned")),
     _product_row("wgmma.mma_async", _SHAPES, _DENSE, "d a b-desc scale-d", SM90),

@@ -8,9 +8,10 @@ from typing import cast
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import BULK_UNIT, MOST_BULK, Op, Type
+from ptxmm.ptx.ops.basic import S64, U32
 from ptxmm.ptx.qualified import Form, Names, Qualified, at
 from ptxmm.ptx.tables.accesses import check_access, check_atomic, check_multimem, check_vector
-from ptxmm.ptx.tables.common import S64, U32, U64, guard, scope_of, source, without_policy
+from ptxmm.ptx.tables.common import Limit, guard, made, scope_of, source, without_policy
 from ptxmm.ptx.tables.form import (
     CLUSTER,
     COMPLETE_TX,
@@ -125,6 +126,9 @@ def _atomic_row(opcode: str, orders: str, types: Mapping[str, tuple[str, ...]], 
     return Form(opcode, atomic, groups, words(slots), since, ("op", "type"), ("op", types), rule=check_atomic)
 
 
+_BULK_SIZE = Limit(
+    "the size of `st.bulk`", range(0, MOST_BULK + 1, BULK_UNIT), f"a multiple of {BULK_UNIT} up to {MOST_BULK}"
+)
 _READ_ONLY = {"vec": words("v2 v4 v8"), "type": MEMORY_TYPES}
 _UNIFORM = {"space": ("global",), "vec": words("v2 v4"), "type": MEMORY_TYPES}
 _CLUSTER_SHARED = {"space": ("shared::cluster",), "completion": (COMPLETE_TX,)}
@@ -164,17 +168,6 @@ def store(q: Qualified, names: Names) -> Op:
         place, values, typ, sem, scope, q.get("space"), source(q), guard(q, names), _proxy(q),
         volatile=volatile, mmio=mmio,
     )  # fmt: skip
-
-
-def _store_bulk(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 3, 3)
-    address, size, initial = q.instruction.operands
-    number = operands.value(q, names, size, U64)
-    if isinstance(number, ops.Imm) and (number.value % BULK_UNIT or not 0 <= number.value <= MOST_BULK):
-        message = f"the size of `st.bulk` is a multiple of {BULK_UNIT} up to {MOST_BULK}, not {number.value}"
-        raise at(size.span, message)
-    operands.constant_of(initial, "what `st.bulk` writes", (0,), "0")
-    return ops.StoreBulk(operands.address(q, names, address), number, source(q), guard(q, names), q.get("space"))
 
 
 def atomic(q: Qualified, names: Names) -> Op:
@@ -281,8 +274,8 @@ FORMS = (
                 "ca cg cs lu cv", "d [a] policy?"),
     _memory_row("st", "weak relaxed release volatile", "global local param param::func", "wb cg cs wt",
                 "[a] b policy?"),
-    Form("st.bulk", _store_bulk, {"sem": ("weak",), "space": ("shared::cta",)}, words("[a] size initval"),
-         Version((8, 6), 100)),
+    Form("st.bulk", made(ops.StoreBulk, size=_BULK_SIZE, _=Limit("what `st.bulk` writes", (0,), "0")),
+         {"sem": ("weak",), "space": ("shared::cta",)}, words("[a] size initval"), Version((8, 6), 100)),
     Form("ld.nc", load,
          {"space": ("global",), "cop": words("ca cg cs"), "evict": EVICT, "hint": HINT, "prefetch": PREFETCH,
           **_READ_ONLY}, words("d [a] policy?"), Version((3, 1), 32), ("space", "type"), fixed={"nc": "nc"},

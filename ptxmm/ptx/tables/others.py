@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops.basic import B64, PREDICATE, U32
 from ptxmm.ptx.qualified import Form, Names, Qualified, at
-from ptxmm.ptx.tables.common import B64, PREDICATE, SIZE_128, U32, guard, source
+from ptxmm.ptx.tables.common import Limit, guard, made, source
 from ptxmm.ptx.tables.form import Version, words
 
 _SYNC = {"sync": ("sync",)}
@@ -108,14 +109,6 @@ def _nothing(q: Qualified, names: Names, dst: ops.Reg | None = None, typ: Type |
     return ops.Nothing(dst, typ, source(q), guard(q, names))
 
 
-def _discard(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 2, 2)
-    place, size = q.instruction.operands
-    address = operands.address(q, names, place)
-    number = operands.constant_of(size, "the size of `discard`", SIZE_128, "128")
-    return ops.Discard(address, number, source(q), guard(q, names), q.get("space"))
-
-
 def _prefetch(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 1, 1)
     operands.address(q, names, q.instruction.operands[0])
@@ -126,7 +119,7 @@ def _apply_priority(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 2, 2)
     place, size = q.instruction.operands
     operands.address(q, names, place)
-    operands.constant_of(size, "the size of `applypriority`", SIZE_128, "128")
+    Limit("the size of `applypriority`", (128,), "128").constant(size)
     return _nothing(q, names)
 
 
@@ -188,7 +181,8 @@ FORMS = (
     Form("redux", _reduce, {**_SYNC, "op": tuple(_REDUCTIONS), "type": words("u32 s32 b32")}, words("d a mask"),
          Version((7, 0), 80), ("sync", "op", "type"), ("op", _REDUCTIONS), words("f32 abs NaN")),
     Form("elect", _elect, _SYNC, words("d|p mask"), Version((8, 0), 90), ("sync",)),
-    Form("discard", _discard, {"space": ("global",), "level": ("L2",)}, words("[a] size"), _V74, ("level",)),
+    Form("discard", made(ops.Discard, size=Limit("the size of `discard`", (128,), "128")),
+         {"space": ("global",), "level": ("L2",)}, words("[a] size"), _V74, ("level",)),
     Form("prefetch", _prefetch,
          {"space": words("global local const param"),
           "level": words("L1 L2 L2::evict_last L2::evict_normal tensormap")},

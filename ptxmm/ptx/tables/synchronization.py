@@ -7,18 +7,9 @@ from typing import Literal, cast
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import Op
+from ptxmm.ptx.ops.basic import B64, S64, U32, U64
 from ptxmm.ptx.qualified import Form, Names, Qualified, at, shown
-from ptxmm.ptx.tables.common import (
-    B64,
-    S64,
-    SIZE_128,
-    U32,
-    U64,
-    guard,
-    scope_of,
-    source,
-    source_predicate,
-)
+from ptxmm.ptx.tables.common import MAP_SIZE, Limit, guard, made, scope_of, source, source_predicate
 from ptxmm.ptx.tables.form import CLUSTER, SCOPES, SHARED, SHARED_CTA, SM80, SM90, V1, V6, Version, words
 
 PROXIES = words("alias async surface texture constant")
@@ -35,6 +26,7 @@ _ARRIVE = {
     "space": SHARED,
     **_B64,
 }
+_INIT = {"space": SHARED_CTA, **_B64}
 _TX = {"sem": ("relaxed",), "scope": words("cta cluster"), "space": SHARED, **_B64}
 _WAIT = {
     "parity": ("parity",),
@@ -47,8 +39,14 @@ _RESTRICT = words("sync_restrict::shared::cta sync_restrict::shared::cluster")
 _RED_SLOTS = words("d bar threads? predicate")
 
 
-_COUNTS = range(1, 1 << 20)  # the arrival counts of an mbarrier (9.7.14.15.2)
-_PARITIES = range(2)
+_MOST = (1 << 20) - 1  # the largest count of an mbarrier (9.7.14.15.2)
+_COUNT = Limit("an arrival count of an mbarrier", range(1, _MOST + 1), f"from 1 to {_MOST}")
+_AMOUNT = Limit("a tx-count of an mbarrier", range(_MOST + 1), f"from 0 to {_MOST}")
+_THREADS = Limit(
+    "the number of threads at a barrier", range(32, 1 << 32, 32), "a multiple of 32",
+    "every warp that arrives counts as 32 threads",
+)  # fmt: skip
+_PARITY = Limit("the parity of a phase", range(2), "0 or 1")
 _VALUES: Mapping[str, range] = {  # what the field of a tensor map can be (table 32)
     "elemtype": range(13),
     "interleave_layout": range(3),
@@ -72,11 +70,6 @@ def _membar(q: Qualified, names: Names) -> Op:
     return ops.Fence("sc", scope, source(q), guard(q, names))
 
 
-def proxy_fence(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 0, 0)
-    return ops.ProxyFence(q.chosen["kind"], source(q), guard(q, names), q.get("space"))
-
-
 def _tensormap_fence(q: Qualified, names: Names) -> Op:
     sem = cast("Literal['release', 'acquire']", q.chosen["sem"])
     address: ops.Address | None = None
@@ -84,20 +77,10 @@ def _tensormap_fence(q: Qualified, names: Names) -> Op:
         operands.check_count(q, 2, 2)
         place, size = q.instruction.operands
         address = operands.address(q, names, place)
-        operands.constant_of(size, "the size of a tensor map", SIZE_128, "128")
+        MAP_SIZE.constant(size)
     elif q.instruction.operands:
         raise at(q.instruction.operands[0].span, f"`{q.form.opcode}.release` takes no operands")
     return ops.TensormapFence(sem, scope_of(q, "gpu"), address, source(q), guard(q, names))
-
-
-def _generic_to_async_fence(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 0, 0)
-    return ops.GenericToAsyncFence(cast("Literal['release', 'acquire']", q.chosen["sem"]), source(q), guard(q, names))
-
-
-def _mbarrier_init_fence(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 0, 0)
-    return ops.MbarrierInitFence(source(q), guard(q, names))
 
 
 # -- barriers ------------------------------------------------------------------------------------------------------
@@ -108,7 +91,7 @@ def _barrier(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 2 if kind == "arrive" else 1, 2)
     items = q.instruction.operands
     barrier = _barrier_id(q, names, items[0])
-    count = _thread_count(q, names, items[1]) if len(items) > 1 else None
+    count = _THREADS.value(q, names, items[1], U32) if len(items) > 1 else None
     return ops.Barrier(kind, barrier, count, None, source(q), guard(q, names), _aligned(q))
 
 
@@ -124,36 +107,16 @@ def _barrier_id(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand
     return barrier
 
 
-def _thread_count(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand:
-    count = operands.value(q, names, item, U32)
-    if isinstance(count, ops.Imm) and (count.value <= 0 or count.value % 32):
-        message = f"the number of threads at a barrier is a multiple of 32, not {count.value}"
-        raise at(item.span, message, hint="every warp that arrives counts as 32 threads")
-    return count
-
-
 def _barrier_reduction(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 3, 4)
     dst, barrier, *threads, predicate = q.instruction.operands
     register, negated = source_predicate(names, predicate)
     return ops.BarrierReduction(
         cast("Literal['popc', 'and', 'or']", q.chosen["op"]), operands.destination(names, dst),
-        _barrier_id(q, names, barrier), _thread_count(q, names, threads[0]) if threads else None, register, negated,
+        _barrier_id(q, names, barrier), _THREADS.value(q, names, threads[0], U32) if threads else None, register,
+        negated,
         source(q), guard(q, names), _aligned(q),
     )  # fmt: skip
-
-
-def _warp_barrier(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 1, 1)
-    mask = operands.value(q, names, q.instruction.operands[0], U32)
-    return ops.WarpBarrier(mask, source(q), guard(q, names))
-
-
-def _cluster_barrier(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 0, 0)
-    kind = cast("Literal['arrive', 'wait']", q.form.fixed["kind"])
-    sem = cast("Literal['release', 'relaxed', 'acquire']", q.get("sem") or q.form.fixed["sem"])
-    return ops.ClusterBarrier(kind, sem, source(q), guard(q, names), q.get("aligned") is not None)
 
 
 def dialect_barrier(q: Qualified, names: Names) -> Op:
@@ -179,36 +142,7 @@ def _set_max_registers(q: Qualified, names: Names) -> Op:
     return ops.SetMaxRegisters(kind, count, source(q), guard(q, names))
 
 
-def _grid_control(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 0, 0)
-    kind = cast("Literal['wait', 'launch_dependents']", q.chosen["kind"])
-    return ops.GridControl(kind, source(q), guard(q, names))
-
-
 # -- mbarriers -----------------------------------------------------------------------------------------------------
-
-
-def _count(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand:
-    count = operands.value(q, names, item, U32)
-    if isinstance(count, ops.Imm) and count.value not in _COUNTS:
-        raise at(item.span, f"an arrival count of an mbarrier is from 1 to {_COUNTS[-1]}, not {count.value}")
-    return count
-
-
-def _amount(q: Qualified, names: Names, item: syntax.Operand) -> ops.Operand:
-    amount = operands.value(q, names, item, U32)
-    if isinstance(amount, ops.Imm) and not 0 <= amount.value <= _COUNTS[-1]:
-        raise at(item.span, f"a tx-count of an mbarrier is from 0 to {_COUNTS[-1]}, not {amount.value}")
-    return amount
-
-
-def _mbarrier_init(q: Qualified, names: Names) -> Op:
-    counted = q.form.opcode == "mbarrier.init"
-    operands.check_count(q, 1 + counted, 1 + counted)
-    place, *count = q.instruction.operands
-    address = operands.address(q, names, place)
-    value = _count(q, names, count[0]) if counted else None
-    return ops.MbarrierInit(address, value, source(q), guard(q, names), q.get("space"))
 
 
 def _mbarrier_arrive(q: Qualified, names: Names) -> Op:
@@ -223,8 +157,8 @@ def _mbarrier_arrive(q: Qualified, names: Names) -> Op:
     return ops.MbarrierArrive(
         dst,
         operands.address(q, names, place),
-        _count(q, names, more[0]) if more and not expected else None,
-        _amount(q, names, more[0]) if expected else None,
+        _COUNT.value(q, names, more[0], U32) if more and not expected else None,
+        _AMOUNT.value(q, names, more[0], U32) if expected else None,
         cast("Literal['release', 'relaxed']", q.get("sem") or "release"),
         scope_of(q, "cta"),
         q.form.opcode == "mbarrier.arrive_drop",
@@ -233,16 +167,6 @@ def _mbarrier_arrive(q: Qualified, names: Names) -> Op:
         source(q),
         guard(q, names),
     )
-
-
-def _mbarrier_tx(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 2, 2)
-    place, amount = q.instruction.operands
-    kind = cast("Literal['expect_tx', 'complete_tx']", q.form.opcode.removeprefix("mbarrier."))
-    return ops.MbarrierTx(
-        kind, operands.address(q, names, place), _amount(q, names, amount), scope_of(q, "cta"), q.get("space"),
-        source(q), guard(q, names),
-    )  # fmt: skip
 
 
 def _mbarrier_wait(q: Qualified, names: Names) -> Op:
@@ -254,9 +178,7 @@ def _mbarrier_wait(q: Qualified, names: Names) -> Op:
     state: ops.Operand | None = None
     parity: ops.Operand | None = None
     if "parity" in q.chosen:
-        parity = operands.value(q, names, phase, U32)
-        if isinstance(parity, ops.Imm) and parity.value not in _PARITIES:
-            raise at(phase.span, f"the parity of a phase is 0 or 1, not {parity.value}")
+        parity = _PARITY.value(q, names, phase, U32)
     else:
         state = operands.register(names, phase, "a register with the state of an arrival")
     return ops.MbarrierWait(
@@ -293,14 +215,6 @@ def _tensormap_replace(q: Qualified, names: Names) -> Op:
         value = operands.value(q, names, new, U64 if typ == B64 else U32)
     address = operands.address(q, names, place)
     return ops.TensormapReplace(field, address, ordinal, value, typ, q.get("space"), source(q), guard(q, names))
-
-
-def _tensormap_copy(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 3, 3)
-    dst, src, size = q.instruction.operands
-    operands.constant_of(size, "the size of a tensor map", SIZE_128, "128")
-    target, origin = operands.address(q, names, dst), operands.address(q, names, src)
-    return ops.TensormapCopyFence(target, origin, scope_of(q, "gpu"), source(q), guard(q, names))
 
 
 def _check_fence(q: Qualified) -> None:
@@ -340,16 +254,16 @@ FORMS = (
     Form("fence", _fence,
          {"sem": words("sc acq_rel acquire release"), "restrict": _RESTRICT, "scope": SCOPES},
          (), V6, ("scope",), rule=_check_fence),
-    Form("fence.mbarrier_init", _mbarrier_init_fence, {"sem": ("release",), "scope": ("cluster",)}, (), SM90,
+    Form("fence.mbarrier_init", made(ops.MbarrierInitFence), {"sem": ("release",), "scope": ("cluster",)}, (), SM90,
          ("sem", "scope")),
     Form("membar", _membar, {"level": ("cta", "gl", "sys")}, (), Version((1, 4)), ("level",)),
-    Form("fence.proxy", proxy_fence, {"kind": PROXIES, "space": ASYNC_SPACES}, (), Version((7, 5), 70), ("kind",),
-         later=words("generic::async"), rule=_check_proxy_fence),
-    Form("membar.proxy", proxy_fence, {"kind": ("alias", "async"), "space": ASYNC_SPACES}, (), Version((7, 5), 60),
-         ("kind",), rule=_check_proxy_fence),
+    Form("fence.proxy", made(ops.ProxyFence), {"kind": PROXIES, "space": ASYNC_SPACES}, (), Version((7, 5), 70),
+         ("kind",), later=words("generic::async"), rule=_check_proxy_fence),
+    Form("membar.proxy", made(ops.ProxyFence), {"kind": ("alias", "async"), "space": ASYNC_SPACES}, (),
+         Version((7, 5), 60), ("kind",), rule=_check_proxy_fence),
     Form("fence.proxy.tensormap::generic", _tensormap_fence, {"sem": words("release acquire"), "scope": SCOPES},
          words("[a]? size?"), Version((8, 3), 90), ("sem", "scope")),
-    Form("fence.proxy.async::generic", _generic_to_async_fence,
+    Form("fence.proxy.async::generic", made(ops.GenericToAsyncFence),
          {"sem": words("release acquire"), "restrict": _RESTRICT, "scope": ("cluster",)}, (), Version((8, 6), 90),
          ("sem", "restrict", "scope"), rule=_check_fence),
     Form("bar", _barrier, {**_LEVEL, "kind": ("sync", "arrive")}, ("a", "b?"), V1, ("kind",)),
@@ -359,26 +273,28 @@ FORMS = (
          ("op", _REDUCTIONS)),
     Form("barrier.red", _barrier_reduction, {**_LEVEL, "op": _RED["op"], **_ALIGNED, "type": _RED["type"]}, _RED_SLOTS,
          Version((6, 0), 30), ("op", "type"), ("op", _REDUCTIONS)),
-    Form("bar.warp.sync", _warp_barrier, {}, ("mask",), Version((6, 0), 30)),
-    Form("barrier.cluster.arrive", _cluster_barrier, {"sem": words("release relaxed"), **_ALIGNED}, (), CLUSTER,
+    Form("bar.warp.sync", made(ops.WarpBarrier), {}, ("mask",), Version((6, 0), 30)),
+    Form("barrier.cluster.arrive", made(ops.ClusterBarrier), {"sem": words("release relaxed"), **_ALIGNED}, (), CLUSTER,
          fixed={"kind": "arrive", "sem": "release"}),
-    Form("barrier.cluster.wait", _cluster_barrier, {"sem": ("acquire",), **_ALIGNED}, (), CLUSTER,
+    Form("barrier.cluster.wait", made(ops.ClusterBarrier), {"sem": ("acquire",), **_ALIGNED}, (), CLUSTER,
          fixed={"kind": "wait", "sem": "acquire"}),
-    Form("mbarrier.init", _mbarrier_init, {"space": SHARED_CTA, **_B64}, words("[mbar] count"), SM80, ("type",)),
-    Form("mbarrier.inval", _mbarrier_init, {"space": SHARED_CTA, **_B64}, ("[mbar]",), SM80, ("type",)),
+    Form("mbarrier.init", made(ops.MbarrierInit, count=_COUNT), _INIT, words("[mbar] count"), SM80, ("type",)),
+    Form("mbarrier.inval", made(ops.MbarrierInit, count=_COUNT), _INIT, ("[mbar]",), SM80, ("type",)),
     Form("mbarrier.arrive", _mbarrier_arrive, _ARRIVE, words("state [mbar] count?"), SM80, ("type",),
          rule=_check_arrival),
     Form("mbarrier.arrive_drop", _mbarrier_arrive, _ARRIVE, words("state [mbar] count?"), SM80, ("type",),
          rule=_check_arrival),
-    Form("mbarrier.expect_tx", _mbarrier_tx, _TX, words("[mbar] tx"), SM90, ("type",)),
-    Form("mbarrier.complete_tx", _mbarrier_tx, _TX, words("[mbar] tx"), SM90, ("type",)),
+    Form("mbarrier.expect_tx", made(ops.MbarrierTx, amount=_AMOUNT), _TX, words("[mbar] tx"), SM90, ("type",),
+         fixed={"kind": "expect_tx", "scope": "cta"}),
+    Form("mbarrier.complete_tx", made(ops.MbarrierTx, amount=_AMOUNT), _TX, words("[mbar] tx"), SM90, ("type",),
+         fixed={"kind": "complete_tx", "scope": "cta"}),
     Form("mbarrier.test_wait", _mbarrier_wait, _WAIT, words("p [mbar] phase"), SM80, ("type",)),
     Form("mbarrier.try_wait", _mbarrier_wait, _WAIT, words("p [mbar] phase time?"), CLUSTER, ("type",)),
     Form("mbarrier.pending_count", _pending_count, _B64, words("count state"), SM80, ("type",)),
     Form("setmaxnreg", _set_max_registers,
          {"op": words("inc dec"), "sync": ("sync",), "aligned": ("aligned",), "type": ("u32",)}, ("count",),
          Version((8, 0), 90), words("op sync aligned type")),
-    Form("griddepcontrol", _grid_control, {"kind": words("wait launch_dependents")}, (), CLUSTER, ("kind",)),
+    Form("griddepcontrol", made(ops.GridControl), {"kind": words("wait launch_dependents")}, (), CLUSTER, ("kind",)),
     Form("tensormap.replace", _tensormap_replace,
          {"mode": ("tile",),
           "field": words("global_address rank box_dim global_dim global_stride element_stride elemtype "
@@ -386,7 +302,7 @@ FORMS = (
           "space": words("global shared::cta"), "b1024": ("b1024",), "type": words("b32 b64")},
          words("[map] ordinal? value"), Version((8, 3), 90), ("mode", "field", "b1024", "type"),
          later=("swizzle_atomicity",), rule=_check_field),
-    Form("tensormap.cp_fenceproxy", _tensormap_copy,
+    Form("tensormap.cp_fenceproxy", made(ops.TensormapCopyFence, _=MAP_SIZE),
          {"dst": ("global",), "src": ("shared::cta",), "proxy": ("tensormap::generic",), "sem": ("release",),
           "scope": SCOPES, "sync": ("sync",), **_ALIGNED},
          words("[dst] [src] size"), Version((8, 3), 90), ("dst", "src", "proxy", "sem", "scope", "sync", "aligned")),

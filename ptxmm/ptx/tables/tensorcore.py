@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, cast
 
 from msgspec.structs import replace
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import COLUMN_BYTES, Op, Type
+from ptxmm.ptx.ops.basic import B64, U32
 from ptxmm.ptx.qualified import Form, Maker, Names, Qualified, at
-from ptxmm.ptx.tables.common import B64, U32, guard, source, source_predicate
+from ptxmm.ptx.tables.common import guard, made, source, source_predicate
 from ptxmm.ptx.tables.form import Version, words
 
 SM100 = Version((8, 6), 100)
@@ -19,6 +19,7 @@ SM100 = Version((8, 6), 100)
 COPY_SHAPES: Mapping[str, int] = MappingProxyType({"128x256b": 32, "4x256b": 32, "128x128b": 16})
 
 _COLLECTIVE = {"sync": ("sync",), "aligned": ("aligned",)}
+_SYNC = ("sync", "aligned")
 _GROUP = {"group": ("cta_group::1",)}
 _ACCESS = {
     **_COLLECTIVE, "shape": ("32x32b",), "num": words("x1 x2 x4 x8 x16 x32 x64 x128"), "type": ("b32",),
@@ -46,16 +47,6 @@ def _form(opcode: str, make: Maker, groups: Mapping[str, tuple[str, ...]], slots
 
 
 _B32 = Type("b", 32)
-
-
-def _fence(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 0, 0)
-    return ops.TensorFence(cast("Literal['before', 'after']", q.form.fixed["kind"]), source(q), guard(q, names))
-
-
-def _wait(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 0, 0)
-    return ops.TensorWait(cast("Literal['ld', 'st']", q.form.fixed["kind"]), source(q), guard(q, names))
 
 
 def _column(q: Qualified, names: Names, place: syntax.Operand) -> ops.Address:
@@ -112,19 +103,13 @@ def _product(q: Qualified, names: Names) -> Op:
     )  # fmt: skip
 
 
-def _commit(q: Qualified, names: Names) -> Op:
-    operands.check_count(q, 1, 1)
-    address = operands.address(q, names, q.instruction.operands[0])
-    return ops.TensorCommit(address, q.get("space"), source(q), guard(q, names))
-
-
 FORMS = (
     *(
-        Form(f"tcgen05.fence::{kind}_thread_sync", _fence, {}, (), SM100, fixed={"kind": kind})
+        Form(f"tcgen05.fence::{kind}_thread_sync", made(ops.TensorFence), {}, (), SM100, fixed={"kind": kind})
         for kind in ("before", "after")
     ),
     *(
-        Form(f"tcgen05.wait::{kind}", _wait, _COLLECTIVE, (), SM100, ("sync", "aligned"), fixed={"kind": kind})
+        Form(f"tcgen05.wait::{kind}", made(ops.TensorWait), _COLLECTIVE, (), SM100, _SYNC, fixed={"kind": kind})
         for kind in ("ld", "st")
     ),
     Form("tcgen05.ld", _load, _ACCESS, words("r [taddr]"), SM100, _ACCESS_REQUIRED,
@@ -135,7 +120,7 @@ FORMS = (
     _form("tcgen05.mma", _product,
           {**_GROUP, "kind": words("kind::f16 kind::tf32 kind::f8f6f4 kind::i8")},
           "[d-tmem] a b-desc idesc enable-input-d", "group kind"),
-    _form("tcgen05.commit", _commit,
+    _form("tcgen05.commit", made(ops.TensorCommit),
           {**_GROUP, "arrival": ("mbarrier::arrive::one",), "space": ("shared::cluster",), "type": ("b64",)},
           "[mbar]", "group arrival type"),
 )  # fmt: skip

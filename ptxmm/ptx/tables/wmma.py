@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import Op, Tile, Type
+from ptxmm.ptx.ops.basic import B32, U32
 from ptxmm.ptx.qualified import Form, Names, Qualified, at, dotted
-from ptxmm.ptx.tables.common import B32, U32, guard, source
+from ptxmm.ptx.tables.common import guard, source
 from ptxmm.ptx.tables.form import SHARED_CTA, Version, words
 
 _MULTIPLICANDS = words("f16 bf16 tf32 f64 s8 u8 s4 u4 b1")
