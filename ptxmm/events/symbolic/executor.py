@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from ptxmm.events.symbolic.event import Event, Operation, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
@@ -101,10 +102,16 @@ class Executor:
             return value
         return self.cut(value, shift, width)
 
-    def join(self, low: Value, high: Value, shift: int) -> Value:
-        """``high`` put above the lower ``shift`` bits, which are ``low``."""
-        name = ("pack", shift)
-        return self.function(name, lambda a, b: a | b << shift, [low, high], "join", Type("b", 128), shift)
+    def join(self, parts: Iterable[tuple[int, Value]]) -> Value:
+        """``parts`` put together, in ascending order each from its bit on; 0 where there is none."""
+        whole: Value | None = None
+        for shift, value in parts:
+            if whole is None and shift == 0:
+                whole = value
+                continue
+            values = [whole or self.constant(0), value]
+            whole = self.function(("pack", shift), partial(_above, shift), values, "join", Type("b", 128), shift)
+        return whole or self.constant(0)
 
     def constant(self, number: int) -> Value:
         """The value of a constant."""
@@ -338,6 +345,10 @@ class Executor:
             self.stopped.append((self.formulas.both(step.presence, -passes), dict(self.state.registers)))
         self.state.guard = self.formulas.both(self.state.guard, self.formulas.either(passes, -step.presence))
         return self.formulas.both(step.presence, passes)
+
+
+def _above(shift: int, low: int, high: int) -> int:
+    return low | high << shift
 
 
 def place_at(when: Formula, item: MemoryObject, offset: int, size: int) -> Place:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec import Struct
 
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.executor import ADDRESS, Executor, Located, place_at
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, extend, merge, only, update
-from ptxmm.events.symbolic.values.floats import compute_float, is_float
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.refusals import refused
 from ptxmm.ptx.ops import (
@@ -28,6 +28,8 @@ from ptxmm.ptx.ops import (
     elements,
 )
 from ptxmm.relations.formula import FALSE, TRUE, Formula
+
+F32 = Type("f", 32)
 
 
 class Access(Struct, frozen=True):
@@ -73,10 +75,7 @@ def _stored(run: Executor, op: Store, element: Element) -> Value:
     if element.items == 1:
         return _operand(run, op.values[element.item], op.type, element)
     own = op.values[element.item : element.item + element.items]
-    whole, *rest = (run.operand(value, Type("b", op.type.bits)) for value in own)
-    for k, value in enumerate(rest, 1):
-        whole = run.join(whole, value, k * op.type.bits)
-    return whole
+    return run.join((k * op.type.bits, run.operand(v, Type("b", op.type.bits))) for k, v in enumerate(own))
 
 
 def _by_item(run: Executor, type_: Type, element: Element, value: Value) -> Iterator[tuple[Element, Value]]:
@@ -99,9 +98,7 @@ def _operand(run: Executor, operand: Operand, type_: Type, element: Element, pac
 
 def _result(run: Executor, type_: Type, name: str, parts: list[tuple[Element, Value]]) -> Value:
     """What a register gets from the accesses of its item."""
-    result = parts[0][1]
-    for element, value in parts[1:]:
-        result = run.join(result, value, element.shift)
+    result = run.join((element.shift, value) for element, value in parts)
     bits = run.thread.registers[name].bits
     if bits > type_.bits and len(parts) == 1:
         if run.machine.expressions.values and type_.signed:
@@ -230,14 +227,11 @@ def load(run: Executor, common: Access, element: Element, divided: bool) -> Valu
     wrong = common.wrong if len(ways) == 1 else FALSE
     arms: list[tuple[Formula, Value]] = []
     for columns in ways:
-        whole: Value | None = None
         when = _when(run, columns[0][1], len(ways) == 1)
-        for offset, places in columns:
-            presence = run.formulas.both(common.inside, when)
-            _, value = read(run, places, presence, common.address, run.here.at(element.offset + offset), wrong)
-            whole = value if whole is None else run.join(whole, value, 8 * offset)
-        assert whole is not None
-        arms.append((when, whole))
+        presence = run.formulas.both(common.inside, when)
+        at = [(offset, places, run.here.at(element.offset + offset)) for offset, places in columns]
+        read_so = ((8 * o, read(run, places, presence, common.address, id_, wrong)[1]) for o, places, id_ in at)
+        arms.append((when, run.join(read_so)))
     if len(arms) > 1 and common.wrong != FALSE:
         arms.append((common.wrong, run.constant(0)))
     return run.one_of(arms)
@@ -272,31 +266,19 @@ def updated(run: Executor, op: str, type_: Type, where: Located, old: Value, ope
     """What an atomic operation other than cas writes over ``old``."""
     if op == "exch":
         return operand
-    if is_float(op, type_):
-        return _updated_float(run, op, type_, where, old, operand)
-    if op not in ("inc", "dec"):
-        return run.operation(op, type_, [old, operand])
-    operands = [old.expression, operand.expression]
-    expression = run.machine.expressions.made((op, type_), operands, op, type_, lambda a, b: update(op, type_, a, b))
-    domain = apply(run.formulas, lambda a, b: update(op, type_, a, b), old.domain, operand.domain)
-    return run.value(domain, expression, [old, operand])
-
-
-def _updated_float(run: Executor, op: str, type_: Type, where: Located, old: Value, operand: Value) -> Value:
-    """Single precision addition flushes subnormal numbers in global memory, but not in shared memory."""
-    flushes = type_.bits == 32 and op == "add"
-    sides: dict[bool, list[Formula]] = {}
-    for when, item, _ in where:
-        sides.setdefault(flushes and item.space != "shared", []).append(when)
-    arms = [(run.formulas.any(when), combined(run, op, type_, [old, operand], flush)) for flush, when in sides.items()]
-    return run.one_of(arms) if arms else operand
-
-
-def combined(run: Executor, op: str, type_: Type, values: list[Value], flush: bool = False) -> Value:
-    """``op`` of two ``values``; ``flush``: subnormal numbers are taken for zeros."""
-    if not is_float(op, type_):
+    values = [old, operand]
+    if op in ("inc", "dec"):
+        function = partial(update, op, type_)
+        expression = run.machine.expressions.made((op, type_), [v.expression for v in values], op, type_, function)
+        return run.value(apply(run.formulas, function, old.domain, operand.domain), expression, values)
+    if op != "add" or type_ != F32:
         return run.operation(op, type_, values)
-    return run.function(("float", op, type_, flush), lambda a, b: compute_float(op, type_, a, b, flush), values)
+    # Single precision addition flushes subnormal numbers in global memory, but not in shared memory.
+    sides: dict[str, list[Formula]] = {}
+    for when, item, _ in where:
+        sides.setdefault("add" if item.space == "shared" else "add.ftz", []).append(when)
+    arms = [(run.formulas.any(when), run.operation(how, type_, values)) for how, when in sides.items()]
+    return run.one_of(arms) if arms else operand
 
 
 def _returned(run: Executor, event: Event, places: list[Place], outside: Formula) -> Domain:

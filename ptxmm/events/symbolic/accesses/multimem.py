@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ptxmm.events.symbolic.accesses.elements import combined, read, write
+from ptxmm.events.symbolic.accesses.elements import read, write
 from ptxmm.events.symbolic.event import Place
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.values.domain import Reads, Value
@@ -43,11 +43,8 @@ def multimem(run: Executor, op: Multimem) -> None:
     run.wrote(run.presence if op.kind != "ld_reduce" else FALSE)
     for number, register in enumerate(op.dst):
         if register is not None:
-            results = [(e, _either(run, arms.get(e.offset, []), wrong)) for e in parts if e.item == number]
-            whole = results[0][1]
-            for element, value in results[1:]:
-                whole = run.join(whole, value, element.shift)
-            run.assign(register.name, whole)
+            results = ((e.shift, _either(run, arms.get(e.offset, []), wrong)) for e in parts if e.item == number)
+            run.assign(register.name, run.join(results))
 
 
 def _either(run: Executor, arms: list[tuple[Formula, Value]], wrong: Formula) -> Value:
@@ -81,13 +78,9 @@ def _loaded(run: Executor, at: _At, element: Element) -> Value:
     result: Value | None = None
     assert at.op.op is not None
     for number, accesses in _places(run, at, element):
-        value: Value | None = None
-        for offset, place in accesses:
-            id_ = run.here.at(element.offset + offset, number)
-            _, piece = read(run, [place], at.presence, at.address, id_)
-            value = piece if value is None else run.join(value, piece, 8 * offset)
-        assert value is not None
-        result = value if result is None else combined(run, at.op.op, element.type, [result, value])
+        ids = [(offset, place, run.here.at(element.offset + offset, number)) for offset, place in accesses]
+        value = run.join((8 * o, read(run, [place], at.presence, at.address, id_)[1]) for o, place, id_ in ids)
+        result = value if result is None else run.operation(at.op.op, element.type, [result, value])
     assert result is not None
     return result
 
@@ -99,7 +92,7 @@ def _write(run: Executor, at: _At, element: Element, operand: Value) -> None:
             id_ = run.here.at(element.offset + offset, number)
             if at.op.op is not None:
                 _, old = read(run, [place], at.presence, at.address, id_)
-                value = combined(run, at.op.op, element.type, [old, operand])
+                value = run.operation(at.op.op, element.type, [old, operand])
             else:
                 value = operand if len(accesses) == 1 else run.field(operand, 8 * offset, 8 * place.size)
             write(run, [place], value, at.presence, at.address, id_)

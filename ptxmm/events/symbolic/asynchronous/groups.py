@@ -91,15 +91,11 @@ def read_source(run: Executor, side: Side, start: Start, size: int, begin: int =
 
 def bytes_of(run: Executor, parts: list[Part], offset: int, size: int) -> Value:
     """The bytes ``offset .. offset+size`` of the source, zero where it has none."""
-    result: Value | None = None
-    for start, length, value in parts:
-        low, high = max(start, offset), min(start + length, offset + size)
-        if low >= high:
-            continue
-        value = run.field(value, 8 * (low - start), 8 * (high - low))
-        shift = 8 * (low - offset)
-        result = value if result is None and shift == 0 else run.join(result or run.constant(0), value, shift)
-    return result or run.constant(0)
+    return run.join(
+        (8 * (low - offset), run.field(value, 8 * (low - start), 8 * (high - low)))
+        for start, length, value in parts
+        if (low := max(start, offset)) < (high := min(start + length, offset + size))
+    )
 
 
 def write_part(run: Executor, side: Side, k: int, start: Start, size: int, parts: list[Part], begin: int = 0) -> None:

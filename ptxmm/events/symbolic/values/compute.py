@@ -15,14 +15,11 @@ from ptxmm.ptx.ops import (
     Convert,
     ConvertAddress,
     CtaRank,
-    Imm,
     IsSpace,
     Mapa,
     Nothing,
-    Operand,
     Pack,
     PendingCount,
-    Reg,
     Select,
     SetMaxRegisters,
     SetPredicate,
@@ -45,11 +42,8 @@ Eventless = Computing | Wmma | SetMaxRegisters
 def computed(run: Executor, op: Eventless) -> list[tuple[str, Value]]:
     """The registers that an instruction without events writes, with their new values."""
     match op:
-        case Alu(name, type_, dst, sources):
-            values = [run.operand(s, t) for s, t in zip(sources, source_types(name, type_), strict=True)]
-            _check_defined(run, op, values)
-            result = values[0] if name == "mov" else run.operation(name, type_, values)
-            return [(dst.name, result)]
+        case Alu():
+            return [(op.dst.name, _alu(run, op))]
         case AluPair(name, second, type_, first, predicate, sources):
             types = source_types(second, type_)
             values = [run.operand(s, t) for s, t in zip(sources, types, strict=True)]
@@ -61,22 +55,17 @@ def computed(run: Executor, op: Eventless) -> list[tuple[str, Value]]:
             return [(op.dst.name, _converted(run, run.operand(op.value, op.frm), op))]
         case SetPredicate():
             return _set_predicate(run, op)
-        case Select(type_, dst, a, b, predicate):
-            arms = [run.operand(a, type_), run.operand(b, type_)]
-            values = [*arms, run.state.registers[predicate.name]]
-            known = run.machine.expressions.value_of(values[2].expression)
-            result = run.operation("select", type_, values)
-            if known is not None:
-                arm = values[0] if known else values[1]
-                result = arm.holding(Domain(result.domain, arm.domain.support))
-            return [(dst.name, result)]
+        case Select():
+            return [(op.dst.name, _selected(run, op))]
         case Pack(dst, type_, parts):
-            return [(dst.name, _packed(run, type_, parts))]
+            width = type_.bits // len(parts)
+            packed = ((i * width, run.operand(part, Type("b", width))) for i, part in enumerate(parts))
+            return [(dst.name, run.join(packed))]
         case Unpack(targets, type_, source):
-            return _unpacked(run, targets, type_, source)
+            width, value = type_.bits // len(targets), run.operand(source, type_)
+            return [(t.name, run.field(value, i * width, width)) for i, t in enumerate(targets) if t is not None]
         case PendingCount(dst, token):
-            value = run.operand(token, ADDRESS)
-            return [(dst.name, run.cut(value, 0, PENDING_BITS))]
+            return [(dst.name, run.cut(run.operand(token, ADDRESS), 0, PENDING_BITS))]
         case Wmma():
             from ptxmm.events.symbolic.matrices import wmma  # few programs have one
 
@@ -85,29 +74,49 @@ def computed(run: Executor, op: Eventless) -> list[tuple[str, Value]]:
             return []
         case Nothing(dst):
             return [] if dst is None else [(dst.name, run.constant(0))]
-        case Mapa(dst, type_, _, rank):
-            values = [_window_address(run, op), run.operand(rank, AMOUNT)]
-            test, mask, window = run.machine.test, (1 << type_.bits) - 1, _in_window(op)
-            tag: tuple[object, ...] = ("mapa", type_, window, run.index)
-            return [(dst.name, run.function(tag, lambda a, r: mapped(test, a, r, window) & mask, values))]
-        case CtaRank(dst, type_):
-            test = run.machine.test
-            value = _window_address(run, op)
-            tag = ("getctarank", type_, op.space, run.index)
-            return [(dst.name, run.function(tag, lambda a: cta_rank(test, a), [value]))]
-        case ConvertAddress(dst, type_, source):
-            value = run.operand(source, type_)
-            objects, place, index = run.machine.test.objects, run.thread.placement, run.index
-            tag = ("cvta", op.space, op.to, index)
-            return [(dst.name, run.function(tag, lambda a: converted(objects, place, index, op, a), [value]))]
-        case IsSpace(dst, space, source):
-            test, index = run.machine.test, run.index
-            value = run.operand(source, ADDRESS)
-            tag = ("isspacep", space, index)
-            result = run.function(tag, lambda a: int(in_space(test, index, a, space)), [value], "", PREDICATE)
-            return [(dst.name, result)]
+        case Mapa() | CtaRank() | ConvertAddress() | IsSpace():
+            return [(op.dst.name, _of_address(run, op))]
         case _:
             assert_never(op)
+
+
+def _alu(run: Executor, op: Alu) -> Value:
+    values = [run.operand(s, t) for s, t in zip(op.sources, source_types(op.op, op.type), strict=True)]
+    _check_defined(run, op, values)
+    return values[0] if op.op == "mov" else run.operation(op.op, op.type, values)
+
+
+def _selected(run: Executor, op: Select) -> Value:
+    predicate = run.state.registers[op.predicate.name]
+    arms = [run.operand(op.a, op.type), run.operand(op.b, op.type)]
+    result = run.operation("select", op.type, [*arms, predicate])
+    known = run.machine.expressions.value_of(predicate.expression)
+    if known is None:
+        return result
+    arm = arms[0] if known else arms[1]
+    return arm.holding(Domain(result.domain, arm.domain.support))
+
+
+def _of_address(run: Executor, op: Mapa | CtaRank | ConvertAddress | IsSpace) -> Value:
+    """Functions of generic addresses (9.7.10.18, .20 to .23)."""
+    test, index = run.machine.test, run.index
+    match op:
+        case Mapa(_, type_, _, rank):
+            values = [_window_address(run, op), run.operand(rank, AMOUNT)]
+            mask, window = (1 << type_.bits) - 1, _in_window(op)
+            tag: tuple[object, ...] = ("mapa", type_, window, index)
+            return run.function(tag, lambda a, r: mapped(test, a, r, window) & mask, values)
+        case CtaRank(_, type_):
+            tag = ("getctarank", type_, op.space, index)
+            return run.function(tag, lambda a: cta_rank(test, a), [_window_address(run, op)])
+        case ConvertAddress(_, type_, source):
+            place, tag = run.thread.placement, ("cvta", op.space, op.to, index)
+            return run.function(
+                tag, lambda a: converted(test.objects, place, index, op, a), [run.operand(source, type_)]
+            )
+        case IsSpace(_, space, source):
+            tag, value = ("isspacep", space, index), run.operand(source, ADDRESS)
+            return run.function(tag, lambda a: int(in_space(test, index, a, space)), [value], "", PREDICATE)
 
 
 def _window_address(run: Executor, op: Mapa | CtaRank) -> Value:
@@ -138,43 +147,20 @@ def _check_defined(run: Executor, op: Alu, values: list[Value]) -> None:
     if op.op in ("div", "rem") and op.type.kind != "f":
         wrong, why = [when for v, when in values[1].domain.items() if v == 0], "division by zero"
     elif op.op == "fns":
-        wrong = [when for v, when in values[1].domain.items() if v > _LAST_BIT]
-        why = "fns with a base above 31"
+        wrong, why = [when for v, when in values[1].domain.items() if v > _LAST_BIT], "fns with a base above 31"
     else:
         return
-    presence = run.formulas.both(run.state.guard, run.formulas.any(wrong))
-    if op.guard is not None:
-        holds = run.state.registers[op.guard.register].domain
-        presence = run.formulas.both(presence, holds.get(0 if op.guard.negated else 1, FALSE))
+    presence = run.formulas.both(run.formulas.both(run.state.guard, run.formulas.any(wrong)), run.condition)
     if presence != FALSE:
         run.misuse(presence, why)
 
 
 def _set_predicate(run: Executor, op: SetPredicate) -> list[tuple[str, Value]]:
-    operands = [run.operand(operand, op.type) for operand in (op.a, op.b)]
-    result = run.operation(op.cmp, op.type, operands)
-    one = run.operand(Imm(1), PREDICATE)
+    result = run.operation(op.cmp, op.type, [run.operand(operand, op.type) for operand in (op.a, op.b)])
     found = [(op.dst.name, result)]
     if op.complement is not None:
-        found.append((op.complement.name, run.operation("xor", PREDICATE, [result, one])))
+        found.append((op.complement.name, run.negated(result)))
     if op.boolop is None or op.c is None:
         return found
-    other = run.state.registers[op.c.name]
-    if op.c_negated:
-        other = run.operation("xor", PREDICATE, [other, one])
+    other = run.predicate(op.c, op.c_negated)
     return [(name, run.operation(op.boolop, PREDICATE, [value, other])) for name, value in found]
-
-
-def _packed(run: Executor, type_: Type, parts: tuple[Operand, ...]) -> Value:
-    width = type_.bits // len(parts)
-    values = [run.operand(part, Type("b", width)) for part in parts]
-    result = values[0]
-    for i, value in enumerate(values[1:], 1):
-        result = run.join(result, value, i * width)
-    return result
-
-
-def _unpacked(run: Executor, targets: tuple[Reg | None, ...], type_: Type, source: Operand) -> list[tuple[str, Value]]:
-    width = type_.bits // len(targets)
-    value = run.operand(source, type_)
-    return [(target.name, run.field(value, i * width, width)) for i, target in enumerate(targets) if target is not None]

@@ -284,9 +284,9 @@ def compute(op: str, type_: Type, operands: list[int]) -> int:
     if op == "select":
         return operands[0] if operands[2] else operands[1]
     if type_.kind in ("f", "bf") and op != "mov":
-        from ptxmm.events.symbolic.values.reals import compute_real
+        from ptxmm.events.symbolic.values.floats import compute_float
 
-        return compute_real(op, type_, operands)
+        return compute_float(op, type_, operands)
     bits = type_.bits
     mask = (1 << bits) - 1
     if op in ("shl", "shr"):
@@ -340,9 +340,9 @@ def update(op: str, type_: Type, old: int, operand: int) -> int:
 def convert(value: int, to: Type, frm: Type, saturate: bool, rounding: str | None = None, flush: bool = False) -> int:
     """``cvt.to.frm`` (PTX ISA 9.7.10.20)."""
     if to.kind in ("f", "bf") or frm.kind in ("f", "bf"):
-        from ptxmm.events.symbolic.values.reals import convert_real
+        from ptxmm.events.symbolic.values.floats import convert_float
 
-        return convert_real(value, to, frm, saturate, rounding, flush)
+        return convert_float(value, to, frm, saturate, rounding, flush)
     number = signed(value, frm.bits) if frm.signed else value & ((1 << frm.bits) - 1)
     if saturate:
         low = -(1 << (to.bits - 1)) if to.signed else 0
