@@ -13,6 +13,7 @@ import ptxmm
 from ptxmm.analysis.fences import fences
 from ptxmm.analysis.strength.changes import Costs, costs
 from ptxmm.analysis.strength.forms import forms_of, scopes_of
+from ptxmm.analysis.strength.joint import all_changes, combined
 from ptxmm.analysis.strength.sufficient import minimal_sets
 from ptxmm.analysis.strength.superposition import superposition
 from ptxmm.analysis.words import Property
@@ -264,11 +265,11 @@ def test_patched_text_reads_back(block: bool) -> None:
     test = parse_one("PTX t\n{ .global .u32 x = 0; }\n" + threads + "exists (x == 1)\n")
     model = model_named(MODEL)
     everything = superposition(test, model.coverage, stronger=True)
+    (unchanged,) = combined(test, (), ())
     for on in (everything.switches, everything.given):
         program = everything.program(on)
-        from ptxmm.analysis.strength.changes import changes
-
-        rewrites = [Rewrite(c.number, c.index, c.kind == "insert", c.op) for c in changes(everything, on)]
+        found = all_changes(test, unchanged, everything, on)
+        rewrites = [Rewrite(c.number, c.index, c.kind == "insert", c.op) for c in found]
         assert patched(test, rewrites, program) is not None
 
 

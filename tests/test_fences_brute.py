@@ -240,14 +240,15 @@ class _Made(Struct, frozen=True):
         for switch in self.added:
             place = self.everything.places[switch.site]
             name = self.everything.step(switch)
-            origins = self.program.origins[place.thread]
+            thread, first = place.site
+            origins = self.program.origins[thread]
             if not place.added:
-                found.add((place.thread, origins[place.index].index, name))
+                found.add((thread, origins[first].index, name))
                 continue
-            body = self.program.test.threads[place.thread].body
-            for index in range(place.index, len(body)):
-                if isinstance(body[index], ORDERED) and origins[index] in other.origins[place.thread]:
-                    found.add((place.thread, "before", origins[index], place.rank, name))
+            body = self.program.test.threads[thread].body
+            for index in range(first, len(body)):
+                if isinstance(body[index], ORDERED) and origins[index] in other.origins[thread]:
+                    found.add((thread, "before", origins[index], place.rank, name))
                     break
         return found
 

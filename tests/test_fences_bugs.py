@@ -149,8 +149,8 @@ def test_judgement_of_a_fix(name: str) -> None:
     items = {(item.thread, item.line, item.text): item for item in result.items}
     for site, forms in everything.forms.items():
         place = everything.places[site]
-        op = test.threads[place.thread].body[place.index]
-        item = items.get((test.threads[place.thread].name, op.source.span.line, " ".join(op.source.text.split())))
+        op = test.at(place.site)
+        item = items.get((test.threads[place.site.thread].name, op.source.span.line, " ".join(op.source.text.split())))
         if not forms.given:
             continue
         assert item is not None

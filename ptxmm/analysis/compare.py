@@ -13,10 +13,11 @@ from ptxmm.analysis.execution import execution
 from ptxmm.analysis.explain.chains import Reason, reason
 from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.reasons import Found, Search, applies, reasons
+from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import memory_name, observed, outcome, register_name
 from ptxmm.analysis.result import Execution, Note, Observation, Outcome, Status, told
-from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
-from ptxmm.cat import Model, index, specification
+from ptxmm.analysis.search import FinalStates, final_states, rebuild, values, worst
+from ptxmm.cat import Model, specification
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.errors import PtxmmError, Timeout
@@ -179,36 +180,18 @@ class _View:
             self.states.setdefault(tuple(sorted((name, str(named[name])) for name in self.terms)), state)
 
     @property
-    def exhausted(self) -> bool:
-        search = self.found.search
-        return search.exhausted and not (search.timeout or search.bounded)
-
-    @property
-    def meaningless(self) -> bool:
-        search = self.found.search
-        return search.undefined is not None or bool(search.flags & index().undefined)
-
-    @property
     def flags(self) -> tuple[str, ...]:
         search = self.found.search
         return (*(("deadlock",) if search.deadlock else ()), *sorted(search.flags))
 
     @property
-    def status(self) -> Status:
-        if self.meaningless:
-            return "undefined"
-        if self.found.search.timeout:
-            return "timeout"
-        return "complete" if self.exhausted else "bounded"
-
-    @property
     def observation(self) -> Observation | None:
-        if self.meaningless:
+        if self.found.meaningless:
             return None
         known = {holds for holds in self.found.satisfied if holds is not None}
         if known == {True, False}:
             return "sometimes"
-        if self.status != "complete" or not known:
+        if self.found.status != "complete" or not known:
             return None
         return "always" if True in known else "never"
 
@@ -223,25 +206,25 @@ def _result(
     versions: bool = False,
     start: float,
 ) -> CompareResult:
-    lost = [key for key in one.states if key not in two.states] if two.exhausted else []
-    gained = [key for key in two.states if key not in one.states] if one.exhausted else []
+    lost = [key for key in one.states if key not in two.states] if two.found.exhausted else []
+    gained = [key for key in two.states if key not in one.states] if one.found.exhausted else []
     differ: bool | None = None
-    if one.meaningless != two.meaningless:
-        differ = True if (two if one.meaningless else one).exhausted else None
-    elif not one.meaningless:
+    if one.found.meaningless != two.found.meaningless:
+        differ = True if (two if one.found.meaningless else one).found.exhausted else None
+    elif not one.found.meaningless:
         waits = one.found.search.deadlock != two.found.search.deadlock
-        if lost or gained or (waits and one.exhausted and two.exhausted):
+        if lost or gained or (waits and one.found.exhausted and two.found.exhausted):
             differ = True
-        elif one.exhausted and two.exhausted:
+        elif one.found.exhausted and two.found.exhausted:
             differ = False
     sides = [
         Side(
             name=name,
             states=len(view.states),
             observation=view.observation,
-            status=view.status,
+            status=view.found.status,
             flags=view.flags,
-            only=tuple(_differences(view, other, keys, limits, most)) if not view.meaningless else (),
+            only=tuple(_differences(view, other, keys, limits, most)) if not view.found.meaningless else (),
         )
         for name, view, other, keys in ((names[0], one, two, lost), (names[1], two, one, gained))
     ]
@@ -250,12 +233,12 @@ def _result(
         file=one.test.file,
         test=one.test.name,
         model=one.model.name if versions else names[0],
-        status=told(_worst(one.status, two.status), differ is not None),
+        status=told(worst(one.found.status, two.found.status), differ is not None),
         versions=versions,
         first=first,
         second=second,
         differ=differ,
-        notes=tuple(_notes(first, one, limits)) + tuple(_notes(second, two, limits)),
+        notes=(*_notes(one.test, first, one.found, limits), *_notes(two.test, second, two.found, limits)),
         seconds=time.perf_counter() - start,
     )
 
@@ -269,26 +252,10 @@ def model_names(one: Model, other: Model) -> tuple[str, str]:
     return (one.path, other.path) if first == second else (first, second)
 
 
-def _worst(one: Status, two: Status) -> Status:
-    order: Sequence[Status] = ("undefined", "timeout", "bounded", "complete")
-    return min(one, two, key=order.index)
-
-
-def _notes(side: Side, view: _View, limits: Limits) -> Iterator[Note]:
-    search = view.found.search
-    if search.undefined is not None:
-        yield Note("undefined", f"{side.name}: {search.undefined}")
-    for flag in sorted(search.flags & index().undefined):
-        yield Note("undefined", f"{side.name}: some execution raises the flag {flag}")
-    if view.found.unrolled:
-        text = f"a loop goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
-        yield Note("bound", f"{side.name}: {text}")
-    if search.timeout:
-        yield Note("timeout", f"{side.name}: the time limit ended the search; --timeout takes a higher one")
-    if search.deadlock:
-        yield Note("deadlock", f"{side.name}: some execution waits for ever at a barrier")
-    if view.found.computed:
-        computed = "; ".join(view.found.computed)
+def _notes(test: Test, side: Side, found: FinalStates, limits: Limits) -> Iterator[Note]:
+    yield from found.remarks(side.name, bound_reached(test, limits.unroll))
+    if found.computed:
+        computed = "; ".join(found.computed)
         yield Note("unknown", f"{side.name}: the program computes with unknown values ({computed})")
 
 

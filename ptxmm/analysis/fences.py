@@ -16,11 +16,12 @@ from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.observe import observed
 from ptxmm.analysis.property import Judgement, Requirement, judge, requirement
-from ptxmm.analysis.result import Note, Outcome, Status, told
+from ptxmm.analysis.result import TIMEOUT, Note, Outcome, Status, told
 from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import bug, final_states, values
-from ptxmm.analysis.strength.changes import Change, Costs, changes, stated
+from ptxmm.analysis.strength.changes import Change, Costs, stated
 from ptxmm.analysis.strength.family import Family
+from ptxmm.analysis.strength.joint import all_changes, combined
 from ptxmm.analysis.strength.repairs import Repairs
 from ptxmm.analysis.strength.structure import Structural, left_out, removals, strengthenings, unjudged
 from ptxmm.analysis.strength.sufficient import minimal_sets
@@ -141,7 +142,7 @@ def fences(
         search.run(wanted)
     except Timeout:
         search.status, search.listed = "timeout", False
-        search.notes.append(Note("timeout", "the time limit ended the search; --timeout takes a higher one"))
+        search.notes.append(TIMEOUT)
     asked = Property.never if wanted is None else wanted
     words = asked.value if search.required is None else search.required.text
     return FencesResult(
@@ -213,12 +214,11 @@ class _Search:
         given = everything.given
         for site in everything.sites:
             if everything.forms[site].given:
-                self.items.append((everything.places[site].thread, self._item(everything, family, required, site)))
+                self.items.append((everything.places[site].site.thread, self._item(everything, family, required, site)))
         for structural in removals(self.test):
-            thread, index = structural.at
             item = self._removed(structural, required)
-            self.items.append((thread, item))
-            if isinstance(self.test.threads[thread].body[index], ClusterBarrier) and item.verdict == "removable":
+            self.items.append((structural.at.thread, item))
+            if isinstance(self.test.at(structural.at), ClusterBarrier) and item.verdict == "removable":
                 self.notes.append(Note("lifetime", _LIFETIME))
         weights = {switch: self.costs.of(everything, switch) for switch in given}
         for kept in minimal_sets(weights, family.suffices, self.limits.check):
@@ -234,8 +234,8 @@ class _Search:
         costs = {switch: self.costs.of(everything, switch) for switch in own}
         enough = list(minimal_sets(costs, lambda on: family.suffices(rest | on), self.limits.check))
         place = everything.places[site]
-        op = self.test.threads[place.thread].body[place.index]
-        where = self._where(Site(place.thread, place.index), op, written(op))
+        op = self.test.at(place.site)
+        where = self._where(place.site, op, written(op))
         # What the problem of all strengths says is decided again for the program itself.
         decided = [judge(everything.program(rest | on), self.model, required, self.limits) for on in enough]
         if any(judgement.holds is False for judgement in decided) or not enough:
@@ -253,8 +253,7 @@ class _Search:
         return Item(*where, "weaker", weaker, outcome, why)
 
     def _removed(self, structural: Structural, required: Requirement) -> Item:
-        thread, index = structural.at
-        op = self.test.threads[thread].body[index]
+        op = self.test.at(structural.at)
         without = judge(edited(self.test, structural.edits), self.model, required, self.limits)
         where = self._where(structural.at, op, structural.text)
         if without.holds is None:
@@ -353,7 +352,9 @@ class _Search:
             return False
 
     def _list(self, everything: Superposition, on: frozenset[Switch], cost: int, required: Requirement) -> None:
-        self._confirm(everything.program(on), changes(everything, on), cost, required, None)
+        (unchanged,) = combined(self.test, (), ())
+        found = all_changes(self.test, unchanged, everything, on)
+        self._confirm(everything.program(on), found, cost, required, None)
 
     def _confirm(
         self,

@@ -16,7 +16,7 @@ def written(op: Op) -> str:
 
 def instruction(test: Test, thread: int, index: int) -> Instruction:
     """The instruction ``index`` of a thread of ``test``."""
-    op = test.threads[thread].body[index]
+    op = test.at((thread, index))
     source = op.source
     return Instruction(test.threads[thread].name, index, source.span.line, source.span.column, written(op))
 

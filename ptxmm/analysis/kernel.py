@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ptxmm.analysis.claims import RACES
-from ptxmm.analysis.outcomes import TIMEOUT, late
-from ptxmm.analysis.result import Execution, Note, Result, Status, told
+from ptxmm.analysis.outcomes import late
+from ptxmm.analysis.result import TIMEOUT, Execution, Note, Result, Status, told
 from ptxmm.analysis.words import Conclusion
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits

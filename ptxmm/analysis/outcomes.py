@@ -13,7 +13,7 @@ from ptxmm.analysis.expectation import Expectation, conclude
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
 from ptxmm.analysis.readings import basis
-from ptxmm.analysis.result import Execution, Note, Result, told
+from ptxmm.analysis.result import TIMEOUT, Execution, Note, Result, told
 from ptxmm.analysis.search import FinalStates, bug, engine_named, rebuild, stages
 from ptxmm.analysis.verdict import Verdict, decide
 from ptxmm.cat import Model
@@ -24,7 +24,6 @@ from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import assignments, described
 
 ENGINES = ("auto", "z3", "enumerate", "both")
-TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
 
 
 def late(engines: Sequence[str]) -> Note | None:

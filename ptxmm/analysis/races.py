@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import execution, location
 from ptxmm.analysis.instruction import bound_reached, instruction
-from ptxmm.analysis.result import Execution, Instruction, Note, Status, told
+from ptxmm.analysis.result import TIMEOUT, Execution, Instruction, Note, Status, told
 from ptxmm.analysis.search import bug, engine_named
 from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model, index, load
@@ -312,7 +312,7 @@ def _notes(test: Test, found: _Found, limits: Limits, computed: list[str]) -> It
     if found.bounded:
         yield Note("bound", bound_reached(test, limits.unroll))
     if found.timeout:
-        yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+        yield TIMEOUT
     if found.partial:
         yield Note("limit", f"there may be more races than these {len(found.races)}; --most takes a higher limit")
     if not (found.ends or found.timeout or found.bounded or found.undefined):

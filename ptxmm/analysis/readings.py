@@ -69,7 +69,7 @@ def may_decide(test: Test, result: Result) -> bool:
 def asynchronous(test: Test) -> bool:
     """Whether ``test`` has the instructions that the readings are about of which every answer tells."""
     families = (*FAMILIES["asynchronous"], *FAMILIES["tensor memory"])
-    return any(isinstance(op, families) for thread in test.threads for op in thread.body)
+    return any(isinstance(op, families) for _, op in test.instructions)
 
 
 def decided_answers(

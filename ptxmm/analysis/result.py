@@ -148,6 +148,9 @@ class Result(Struct, frozen=True, tag_field="analysis", tag="check"):
         return self.conclusion.finding
 
 
+TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+
+
 class Error(Struct, frozen=True):
     """What is wrong, of what ``kind`` (``PtxmmError``), and where: ``line`` and ``column`` are 1-based."""
 

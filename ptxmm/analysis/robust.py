@@ -12,8 +12,8 @@ from ptxmm.analysis.execution import execution
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcome
 from ptxmm.analysis.result import Execution, Note, Outcome, Status, told
-from ptxmm.analysis.search import FinalStates, final_states, rebuild, values
-from ptxmm.cat import Model, index, load
+from ptxmm.analysis.search import FinalStates, final_states, rebuild, values, worst
+from ptxmm.cat import Model, load
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.program.condition import State
 from ptxmm.program.test import Test
@@ -89,9 +89,9 @@ def robust(
     reached = {values(what, state) for state in weak.rows}
     further = [state for state in weak.rows if values(what, state) not in known]
     deadlock = weak.search.deadlock and not strong.search.deadlock
-    status = _status(strong, weak)
+    status = worst(strong.status, weak.status)
     answer: bool | None = None
-    if status != "undefined" and (further or deadlock) and _exhausted(strong):
+    if status != "undefined" and (further or deadlock) and strong.exhausted:
         answer = False
     elif status == "complete" and weak.rows:
         answer = True
@@ -105,7 +105,7 @@ def robust(
         reference=len(strong.rows),
         extra=tuple(_extra(test, model, what, weak, further, most)),
         missing=tuple(outcome(test, what, state) for state in strong.rows if values(what, state) not in reached)
-        if _exhausted(weak)
+        if weak.exhausted
         else (),
         deadlock=deadlock,
         notes=tuple(_notes(test, strong, weak, model, limits)),
@@ -126,34 +126,10 @@ def _extra(
         yield Extra(outcome(test, what, state), shown)
 
 
-def _exhausted(found: FinalStates) -> bool:
-    search = found.search
-    return search.exhausted and not (search.timeout or search.bounded)
-
-
-def _status(strong: FinalStates, weak: FinalStates) -> Status:
-    for found in (weak, strong):
-        if found.search.undefined is not None or found.search.flags & index().undefined:
-            return "undefined"
-    if strong.search.timeout or weak.search.timeout:
-        return "timeout"
-    return "complete" if _exhausted(strong) and _exhausted(weak) else "bounded"
-
-
 def _notes(test: Test, strong: FinalStates, weak: FinalStates, model: Model, limits: Limits) -> Iterator[Note]:
     for name, found in ((model.name, weak), (REFERENCE, strong)):
-        search = found.search
-        if search.undefined is not None:
-            yield Note("undefined", f"{name}: {search.undefined}")
-        for flag in sorted(search.flags & index().undefined):
-            yield Note("undefined", f"{name}: some execution raises the flag {flag}")
-        if found.unrolled:
-            yield Note("bound", f"{name}: {bound_reached(test, limits.unroll, search.loops)}")
-        if search.timeout:
-            yield Note("timeout", f"{name}: the time limit ended the search; --timeout takes a higher one")
-        if search.deadlock:
-            yield Note("deadlock", f"{name}: some execution waits for ever at a barrier")
-        if found is weak and not found.rows and _exhausted(found) and search.undefined is None:
+        yield from found.remarks(name, bound_reached(test, limits.unroll, found.search.loops))
+        if found is weak and not found.rows and found.exhausted and found.search.undefined is None:
             yield Note("vacuous", f"{name}: no execution reaches its end, so that there are no states to compare")
         if found.computed and found is weak:
             yield Note("unknown", f"the program computes with unknown values ({'; '.join(found.computed)})")

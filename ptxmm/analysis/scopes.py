@@ -9,10 +9,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
-from ptxmm.analysis.instruction import instruction
+from ptxmm.analysis.instruction import bound_reached, instruction
 from ptxmm.analysis.placements import LEVELS, WORDS, Placed, placed
 from ptxmm.analysis.property import Requirement, judge, requirement
-from ptxmm.analysis.result import Instruction, Note, Status, told
+from ptxmm.analysis.result import TIMEOUT, Instruction, Note, Status, told
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.forms import below
@@ -156,7 +156,7 @@ def scopes(
         narrowings=tuple(work.narrowings),
         joint=tuple(work.joint),
         listed=work.listed,
-        notes=tuple(_notes(work, limits)),
+        notes=tuple(_notes(test, work, limits)),
         seconds=time.perf_counter() - start,
     )
 
@@ -213,14 +213,14 @@ def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
     together = units(test)
     choices: dict[Site, tuple[Scope, ...]] = {}
     for sites in together.sites.values():
-        found = narrower(_op(test, sites[0]), model.coverage)
+        found = narrower(test.at(sites[0]), model.coverage)
         if found:
             choices[sites[0]] = found
     if not choices:
         work.listed = True
         return
     variations = {
-        site: _variation(owner, _op(test, site), found)
+        site: _variation(owner, test.at(site), found)
         for owner, found in choices.items()
         for site in together.sites[together.of[owner]]
     }
@@ -277,7 +277,7 @@ def _agreed(
     Raises ``PtxmmError`` (kind ``internal``) where it finds the contrary, and ``Timeout``.
     """
     edits = {
-        site: (_with_scope(_op(test, site), scope),)
+        site: (_with_scope(test.at(site), scope),)
         for owner, scope in chosen.items()
         for site in together.sites[together.of[owner]]
     }
@@ -287,10 +287,6 @@ def _agreed(
     if judged.result.status == "timeout":
         raise Timeout
     return judged.holds is not None
-
-
-def _op(test: Test, site: Site) -> Op:
-    return test.threads[site.thread].body[site.instruction]
 
 
 def _status(work: _Work) -> Status:
@@ -304,15 +300,15 @@ def _status(work: _Work) -> Status:
     return "inconclusive" if "inconclusive" in known else "complete"
 
 
-def _notes(work: _Work, limits: Limits) -> Iterator[Note]:
+def _notes(test: Test, work: _Work, limits: Limits) -> Iterator[Note]:
     status = {row.status for row in work.rows}
     if work.bounded and "bounded" not in status:
         text = f"the search with narrower scopes is not complete; --unroll takes a higher bound than {limits.unroll}"
         yield Note("bound", text)
     if "bounded" in status:
-        yield Note("bound", f"a loop goes on after {limits.unroll} backward branches; --unroll takes a higher bound")
+        yield Note("bound", bound_reached(test, limits.unroll))
     if work.timeout or "timeout" in status:
-        yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+        yield TIMEOUT
     elif work.rows and work.rows[0].status == "undefined":
         yield Note("scopes", "the program has no meaning as written: there are no scopes to narrow")
     elif work.rows and work.rows[0].holds is False:

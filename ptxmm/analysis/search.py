@@ -9,8 +9,9 @@ from itertools import chain, islice
 from msgspec import Struct, field
 
 from ptxmm.analysis.compatibility import check_covered
+from ptxmm.analysis.result import TIMEOUT, Note, Status
 from ptxmm.analysis.uninitialised import settle_uninitialised
-from ptxmm.cat import Model
+from ptxmm.cat import Model, index
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Found, Limits, Observed, Search, Witness
 from ptxmm.errors import PtxmmError, Timeout
@@ -47,6 +48,37 @@ class FinalStates(Struct):
     left_open: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
     agreed: list[bool | None] = field(default_factory=list)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether these are all final states."""
+        return self.search.exhausted and not (self.search.timeout or self.search.bounded)
+
+    @property
+    def meaningless(self) -> bool:
+        """Whether the program has no meaning."""
+        return self.search.undefined is not None or bool(self.search.flags & index().undefined)
+
+    @property
+    def status(self) -> Status:
+        """How far the search got."""
+        if self.meaningless:
+            return "undefined"
+        return "timeout" if self.search.timeout else "complete" if self.exhausted else "bounded"
+
+    def remarks(self, name: str, bound: str) -> Iterator[Note]:
+        """What is to be said of the search on the side ``name``; ``bound``: if it was cut by that of a loop."""
+        search = self.search
+        if search.undefined is not None:
+            yield Note("undefined", f"{name}: {search.undefined}")
+        for flag in sorted(search.flags & index().undefined):
+            yield Note("undefined", f"{name}: some execution raises the flag {flag}")
+        if self.unrolled:
+            yield Note("bound", f"{name}: {bound}")
+        if search.timeout:
+            yield Note("timeout", f"{name}: {TIMEOUT.text}")
+        if search.deadlock:
+            yield Note("deadlock", f"{name}: some execution waits for ever at a barrier")
 
 
 def final_states(
@@ -257,6 +289,12 @@ def _compare(test: Test, what: Observed, one: Search, two: Search) -> None:
 def _facts(search: Search) -> set[str]:
     named = {"bounded": search.bounded, "deadlock": search.deadlock, "undefined": search.undefined is not None}
     return search.flags | {name for name, holds in named.items() if holds}
+
+
+def worst(*statuses: Status) -> Status:
+    """The status of several searches together."""
+    order: tuple[Status, ...] = ("undefined", "timeout", "bounded", "complete")
+    return min(statuses, key=order.index)
 
 
 def bug(test: Test, message: str) -> PtxmmError:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ptxmm.analysis.compare import model_names
 from ptxmm.analysis.observe import observed
-from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.result import TIMEOUT, Note, Status
 from ptxmm.analysis.search import final_states, values
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed, Witness
@@ -147,7 +147,7 @@ def conclude(one: Model, other: Model, words: Vocabulary, most: int, start: floa
     program = last.program if last is not None else None
     names = model_names(one, other)
     ended = program is not None or (last is not None and last.number == last.total)
-    notes = () if ended else (Note("timeout", "the time limit ended the search; --timeout takes a higher one"),)
+    notes = () if ended else (TIMEOUT,)
     return SeparateResult(
         file=program.file if program is not None else "<generated>",
         test=program.name if program is not None else "",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from msgspec import Struct, field
 
 from ptxmm.program.condition import Condition, Proposition, Term, terms
+from ptxmm.program.identity import Site
 from ptxmm.ptx.ops import Op, Type
 
 
@@ -157,6 +159,16 @@ class Test(Struct, frozen=True):
     def named(self) -> list[Term]:
         """The registers and memory elements that ``locations``, the condition and the filter name."""
         return [*self.locations, *terms(*self.propositions)]
+
+    @property
+    def instructions(self) -> Iterator[tuple[Site, Op]]:
+        """Each instruction with its site, thread by thread."""
+        for number, thread in enumerate(self.threads):
+            yield from ((Site(number, index), op) for index, op in enumerate(thread.body))
+
+    def at(self, site: tuple[int, int]) -> Op:
+        """The instruction at a site."""
+        return self.threads[site[0]].body[site[1]]
 
     def locate(self, address: int) -> tuple[MemoryObject, int] | None:
         """The object (never a proxy alias) at the virtual ``address`` and the byte offset in it, or None."""

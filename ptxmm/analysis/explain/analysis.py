@@ -18,7 +18,7 @@ from ptxmm.analysis.explain.reasons import Search as Executions
 from ptxmm.analysis.explain.synchronization import Synchronization, synchronization
 from ptxmm.analysis.explain.values import Impossible, impossible, wording
 from ptxmm.analysis.explain.words import axiom_words
-from ptxmm.analysis.result import Execution, Note, Status, told
+from ptxmm.analysis.result import TIMEOUT, Execution, Note, Status, told
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.undefined import misuse
 from ptxmm.cat import Model, index
@@ -132,7 +132,7 @@ def explain(
         _explain(test, model, question, limits, misses, answer)
     except Timeout:
         answer.status = "timeout"
-        answer.notes.append(Note("timeout", "the time limit ended the search; --timeout takes a higher one"))
+        answer.notes.append(TIMEOUT)
     groups: dict[tuple[object, ...], list[Reason]] = {}
     for item in dict.fromkeys(answer.reasons):
         groups.setdefault(item.shape, []).append(item)

@@ -69,7 +69,7 @@ def nearest(test: Test, model: Model, question: Question, sites: Collection[Site
     """
     together = units(test)
     first = dict.fromkeys(together.sites[together.of[site]][0] for site in sorted(sites))
-    forms = {owner: tuple(weaker(test, _op(test, owner), model.coverage)) for owner in first}
+    forms = {owner: tuple(weaker(test, test.at(owner), model.coverage)) for owner in first}
     misses = _weakened(test, model, question, together, forms, limits)
     if misses and misses[0].kind != "removal":
         return misses
@@ -105,10 +105,6 @@ def allows(test: Test, model: Model, question: Question, limits: Limits) -> Foun
     return None
 
 
-def _op(test: Test, site: Site) -> Op:
-    return test.threads[site.thread].body[site.instruction]
-
-
 def _weakened(
     test: Test,
     model: Model,
@@ -127,7 +123,7 @@ def _weakened(
     candidates.sort(key=lambda c: (c[1].change == "removal", c[1].distance))
     same = {owner: together.sites[together.of[owner]] for owner, found in forms.items() if found}
     variations = {
-        site: _variation(owner, _op(test, site), weaker(test, _op(test, site), model.coverage))
+        site: _variation(owner, test.at(site), weaker(test, test.at(site), model.coverage))
         for owner, sites in same.items()
         for site in sites
     }
@@ -173,7 +169,7 @@ def _removed(
         group = sorted(change.edits)
         if not set(group).isdisjoint(sites) and _allowed(edited(test, change.edits), model, question, limits):
             shown = dict.fromkeys(other for site in group for other in _shown(test, together, site))
-            misses.append(Miss("removal", 1, tuple(removal(test, *site) for site in shown)))
+            misses.append(Miss("removal", 1, tuple(removal(test, site) for site in shown)))
     return tuple(misses)
 
 
@@ -243,8 +239,8 @@ def _allowed(test: Test, model: Model, question: Question, limits: Limits) -> bo
 def _change(test: Test, site: Site, op: Op | None) -> Change:
     """The new text has the operands as they are written, for only the opcode differs."""
     if op is None:
-        return removal(test, *site)
-    change = replacement(test, *site, op)
+        return removal(test, site)
+    change = replacement(test, site, op)
     assert change.old is not None and change.new is not None
     return replace(change, new=restated(change.old, change.new))
 

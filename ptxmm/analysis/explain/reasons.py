@@ -242,7 +242,7 @@ def _number(layout: Layout, name: EventName) -> int | None:
 def _symbolic(test: Test, name: EventName) -> EventName:
     """The name that the symbolic side has for an event: it calls fences of proxies by their own kinds."""
     if len(name) == 2 and name[1] == "F":
-        op = test.threads[name[0].thread].body[name[0].instruction]
+        op = test.at(name[0].site)
         if isinstance(op, ProxyFence):
             return name[0], "AF" if op.kind == "alias" else "PF"
     return name

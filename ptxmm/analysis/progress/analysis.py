@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from ptxmm.analysis.compatibility import check_compatible, check_covered
 from ptxmm.analysis.progress.report import thread_reports
 from ptxmm.analysis.progress.result import ProgressResult, ThreadReport, Verdict
-from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.result import TIMEOUT, Note, Status
 from ptxmm.analysis.search import bug
 from ptxmm.cat import Model, index
 from ptxmm.engines.explicit.hangs import Answer, Visibility, search
@@ -131,6 +131,6 @@ def _notes(test: Test, limits: Limits, status: Status, undefined: str | None, co
     if status == "bounded" and computed:
         yield Note("unknown", f"not all values that matter were tried: {'; '.join(computed)}")
     if status == "timeout":
-        yield Note("timeout", "the time limit ended the search; --timeout takes a higher one")
+        yield TIMEOUT
     if test.filter is not None:
         yield Note("filter", "the filter is about final states: executions that never end are judged without it")

@@ -34,7 +34,7 @@ def _thread_report(test: Test, hang: Hang, t: int) -> ThreadReport:
     lines = None
     seen: tuple[Seen, ...] = ()
     if spin is not None:
-        at = [test.threads[t].body[pc].source.span.line for pc in spin.loop.body]
+        at = [test.at((t, pc)).source.span.line for pc in spin.loop.body]
         lines = min(at), max(at)
         seen = (*_reads(test, hang, t), *_waits(test, hang, t))
     steps = tuple(_steps(test, hang, t))

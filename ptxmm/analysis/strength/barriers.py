@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -17,23 +18,23 @@ def met(test: Test) -> list[list[Site]]:
     """The barrier instructions by CTA (or warp, or cluster) and barrier, as far as constants tell; the k-th of each
     thread together."""
     groups: dict[object, list[Site]] = {}
-    for number, thread in enumerate(test.threads):
-        place, seen = thread.placement, dict[object, int]()
-        cta = (place.gpu, place.grid, place.cluster, place.cta if place.cta is not None else -1 - number)
-        for index, op in enumerate(thread.body):
-            match op:
-                case Barrier():
-                    key: object = ("cta", cta, op.barrier)
-                case WarpBarrier():
-                    key = ("warp", cta, place.warp if place.warp is not None else -1 - number)
-                case ClusterBarrier():
-                    key = ("cluster", cta[:3] if place.cluster is not None else cta)
-                case _:
-                    continue
-            # An arrival at a cluster barrier and its wait go together.
-            counted = (key, op.kind) if isinstance(op, ClusterBarrier) else key
-            count = seen[counted] = seen.get(counted, -1) + 1
-            groups.setdefault((key, count), []).append(Site(number, index))
+    seen = Counter[object]()
+    for site, op in test.instructions:
+        place, alone = test.threads[site.thread].placement, -1 - site.thread
+        cta = (place.gpu, place.grid, place.cluster, place.cta if place.cta is not None else alone)
+        match op:
+            case Barrier():
+                key: object = ("cta", cta, op.barrier)
+            case WarpBarrier():
+                key = ("warp", cta, place.warp if place.warp is not None else alone)
+            case ClusterBarrier():
+                key = ("cluster", cta[:3] if place.cluster is not None else cta)
+            case _:
+                continue
+        # An arrival at a cluster barrier and its wait go together.
+        counted = site.thread, key, op.kind if isinstance(op, ClusterBarrier) else None
+        groups.setdefault((key, seen[counted]), []).append(site)
+        seen[counted] += 1
     return list(groups.values())
 
 
@@ -63,10 +64,10 @@ def instructions(test: Test, kind: str, source: Source) -> tuple[Op, ...]:
         return (WarpBarrier(Imm(0xFFFFFFFF), source),)
     if kind == "cluster":
         return ClusterBarrier("arrive", "release", source), ClusterBarrier("wait", "acquire", source)
-    used = {op.barrier for t in test.threads for op in t.body if isinstance(op, Barrier | BarrierReduction)}
+    used = {op.barrier for _, op in test.instructions if isinstance(op, Barrier | BarrierReduction)}
     free = next((number for number in range(16) if Imm(number) not in used), None)
     if test.dialect:
-        instances = {op.instance for t in test.threads for op in t.body if isinstance(op, Barrier)}
+        instances = {op.instance for _, op in test.instructions if isinstance(op, Barrier)}
         free = next(number for number in range(len(instances) + 1) if number not in instances)
         return (Barrier("sync", Imm(free), None, free, source),)
     return () if free is None else (Barrier("sync", Imm(free), None, None, source),)
@@ -108,7 +109,7 @@ def _before(
     if not threads <= touched or sum(map(len, come)) > len(threads) or (len(chosen) > 1 and threads != touched):
         return
     sites = sorted(site for unit in chosen for site in together.sites[unit])
-    if threads != touched and any(written(test.threads[t].body[i]).startswith("@") for t, i in sites):
+    if threads != touched and any(written(test.at(site)).startswith("@") for site in sites):
         return
     yield (*sites, *(Site(thread, len(test.threads[thread].body)) for thread in sorted(touched - threads)))
 

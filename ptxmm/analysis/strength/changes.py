@@ -95,48 +95,32 @@ def costs(items: Iterable[str]) -> Costs:
     return replace(Costs(), **chosen)
 
 
-def changes(everything: Superposition, on: frozenset[Switch]) -> tuple[Change, ...]:
-    """What makes of the program as written the one that exactly the switches ``on`` make, in the order of the text."""
-    found: list[Change] = []
-    # In a litmus test each thread has a text of its own.
-    for site in everything.sites if everything.original.claims is not None else sorted(everything.forms):
-        place = everything.places[site]
-        original = everything.original.threads[place.thread].body[place.index]
-        form = everything.form(site, on)
-        if place.added:
-            if form is not None:
-                found.append(insertion(everything.original, place.thread, place.index, form))
-        elif form != everything.forms[site].at(everything.forms[site].given):
-            found.append(_change("remove" if form is None else "replace", everything.original, place.thread,
-                                 place.index, original, form))  # fmt: skip
-    return tuple(found)
+def insertion(test: Test, site: Site, op: Op, *, after: bool = False) -> Change:
+    """``op`` before (or ``after``) the instruction at a site, or at the end of its thread."""
+    return replace(_change("insert", test, site, None, op), after=after)
 
 
-def insertion(test: Test, thread: int, index: int, op: Op, *, after: bool = False) -> Change:
-    """``op`` before (or ``after``) the instruction ``index`` of a thread, or at its end."""
-    return replace(_change("insert", test, thread, index, None, op), after=after)
+def removal(test: Test, site: Site) -> Change:
+    """The instruction at a site is taken away."""
+    return _change("remove", test, site, test.at(site), None)
 
 
-def removal(test: Test, thread: int, index: int) -> Change:
-    """The instruction ``index`` of a thread is taken away."""
-    return _change("remove", test, thread, index, test.threads[thread].body[index], None)
-
-
-def replacement(test: Test, thread: int, index: int, op: Op) -> Change:
-    """``op`` in the place of the instruction ``index`` of a thread."""
-    return _change("replace", test, thread, index, test.threads[thread].body[index], op)
+def replacement(test: Test, site: Site, op: Op) -> Change:
+    """``op`` in the place of the instruction at a site."""
+    return _change("replace", test, site, test.at(site), op)
 
 
 def _change(
-    kind: Literal["replace", "insert", "remove"], test: Test, thread: int, index: int, old: Op | None, new: Op | None
+    kind: Literal["replace", "insert", "remove"], test: Test, site: Site, old: Op | None, new: Op | None
 ) -> Change:
+    thread, index = site
     body = test.threads[thread].body
     near = min(index, len(body) - 1)
     span = body[near].source.span
     before = None if old is None else written(old)
     after = None if new is None else canonical(test, new) if old is None else stated(test, old, new)
     alone = test.claims is None or index == len(body)
-    name = names(test, (thread,) if alone else units(test).threads(Site(thread, index)))
+    name = names(test, (thread,) if alone else units(test).threads(site))
     return Change(kind, thread, index, name, span.line, span.column, before, after, new)
 
 

@@ -7,7 +7,7 @@ is smaller than another one if all its steps and all its switches are among thos
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import combinations, permutations
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ptxmm.analysis.strength.changes import Change, insertion, removal, replacement
 from ptxmm.analysis.strength.structure import Step, differs
-from ptxmm.analysis.strength.superposition import FENCES, ORDERED, Superposition
+from ptxmm.analysis.strength.superposition import FENCES, ORDERED, Place, Superposition
 from ptxmm.analysis.strength.units import units
 from ptxmm.program.edit import edited
 from ptxmm.program.identity import Site, Switch
@@ -111,33 +111,30 @@ def _program(test: Test, steps: Sequence[Step], order: Chosen) -> Combined:
     moved = {site for number in order for site in steps[number].moved}
 
     def now(site: Site) -> Op:
-        return replaced.get(site, test.threads[site.thread].body[site.instruction])
+        return replaced.get(site, test.at(site))
 
-    edits: dict[Site, list[Op]] = {}
-    origins: dict[Site, list[Origin]] = {}
+    chunks: dict[Site, list[tuple[Origin, Op]]] = {}
     for thread, body in enumerate(t.body for t in test.threads):
         for index in range(len(body) + 1):
             site = Site(thread, index)
             stays = index < len(body) and site not in moved
-            edits[site] = [now(site)] if stays else []
-            origins[site] = [Origin(index, index)] if stays else []
+            chunks[site] = [(Origin(index, index), now(site))] if stays else []
     barriers = 0
     for number in reversed(order):
         step = steps[number]
         for gap, added in step.added.items():
-            edits[gap][:0] = [_numbered(op, barriers) for op in added] if test.dialect else added
-            at = gap.instruction
-            origins[gap][:0] = [Origin(at, None, number, part, step.after) for part in range(len(added))]
+            new = [_numbered(op, barriers) for op in added] if test.dialect else added
+            chunks[gap][:0] = [
+                (Origin(gap.instruction, None, number, part, step.after), op) for part, op in enumerate(new)
+            ]
         barriers += step.barrier is not None
         for site, before in step.moved.items():
-            gap = Site(site.thread, before)
-            edits[gap].insert(0, now(site))
-            origins[gap].insert(0, Origin(before, site.instruction, number))
-    flat = tuple(
-        tuple(o for index in range(len(t.body) + 1) for o in origins[Site(thread, index)])
-        for thread, t in enumerate(test.threads)
-    )
-    return Combined(order, edited(test, edits), flat)
+            chunks[Site(site.thread, before)].insert(0, (Origin(before, site.instruction, number), now(site)))
+    origins: list[list[Origin]] = [[] for _ in test.threads]
+    for site, chunk in chunks.items():
+        origins[site.thread] += [origin for origin, _ in chunk]
+    edits = {site: [op for _, op in chunk] for site, chunk in chunks.items()}
+    return Combined(order, edited(test, edits), tuple(map(tuple, origins)))
 
 
 def _numbered(op: Op, more: int) -> Op:
@@ -160,21 +157,16 @@ def projected(more: tuple[Combined, Superposition], fewer: tuple[Combined, Super
     A fence that is added comes before the next instruction that both have; where a fence stands there already, that
     one gets stronger instead.
     """
-    places = {(place.thread, place.index, place.rank if place.added else None): site
-              for site, place in fewer[1].places.items()}  # fmt: skip
+    at = fewer[1].at
     found: dict[Switch, Switch] = {}
     different: set[Switch] = set()
     for site, place in more[1].places.items():
-        here, there = more[0].origins[place.thread], fewer[0].origins[place.thread]
-        if place.added:
-            target = _gap(fewer, place.thread, _next(here[place.index :], there), place.rank, places)
-        elif here[place.index] in there:
-            target = places.get((place.thread, there.index(here[place.index]), None))
-        elif (index := here[place.index].index) is not None:
-            home = next((n for n, origin in enumerate(there) if origin.index == index), None)
-            target = None if home is None else places.get((place.thread, home, None))
+        thread, index = place.site
+        here, there = more[0].origins[thread], fewer[0].origins[thread]
+        if place.rank is not None:
+            target = _gap(fewer[0].test, at, Site(thread, _next(here[index:], there)), place.rank)
         else:
-            target = None
+            target = at.get(Place(Site(thread, _home(here[index], there))))
         if target is None:
             continue
         names = fewer[1].forms[target].steps
@@ -187,22 +179,25 @@ def projected(more: tuple[Combined, Superposition], fewer: tuple[Combined, Super
     return {switch: other for switch, other in found.items() if switch not in different}
 
 
+def _home(origin: Origin, there: Sequence[Origin]) -> int:
+    """Where the instruction of this origin stands there; the end if it does not."""
+    if origin in there:
+        return there.index(origin)
+    same = (n for n, other in enumerate(there) if other.index == origin.index is not None)
+    return next(same, len(there))
+
+
 def _next(rest: Sequence[Origin], there: Sequence[Origin]) -> int:
     """Where the first of ``rest`` that is ``there`` stands there; the end if none is."""
     return next((there.index(origin) for origin in rest if origin in there), len(there))
 
 
-def _gap(
-    program: tuple[Combined, Superposition],
-    thread: int,
-    index: int,
-    rank: int,
-    places: dict[tuple[int, int, int | None], Site],
-) -> Site | None:
-    """The site of a fence that comes at ``index`` or later, before the next instruction that it could order."""
-    body = program[0].test.threads[thread].body
+def _gap(test: Test, at: Mapping[Place, Site], first: Site, rank: int) -> Site | None:
+    """The site of a fence that comes at ``first`` or later, before the next instruction that it could order."""
+    thread, index = first
+    body = test.threads[thread].body
     while index < len(body):
-        found = places.get((thread, index, rank))
+        found = at.get(Place(Site(thread, index), rank))
         if found is not None:
             return found
         if isinstance(body[index], ORDERED):
@@ -213,7 +208,7 @@ def _gap(
     while index > 0 and isinstance(body[index - 1], FENCES):
         index -= 1
         if isinstance(body[index], Fence):
-            return places.get((thread, index, None))
+            return at.get(Place(Site(thread, index)))
     return None
 
 
@@ -233,33 +228,10 @@ def all_changes(
     original: Test, program: Combined, everything: Superposition, on: frozenset[Switch]
 ) -> tuple[Change, ...]:
     """What makes of ``original`` the program of the steps and the switches ``on``, in the order of the text."""
-    sites = {(place.thread, place.index, place.rank if place.added else None): site
-             for site, place in everything.places.items()}  # fmt: skip
-    ranks = sorted({place.rank for place in everything.places.values() if place.added})
     together = units(original)
-    found: list[Change] = []
-    for thread, origins in enumerate(program.origins):
-        for number, origin in enumerate(origins):
-            for rank in ranks:
-                site = sites.get((thread, number, rank))
-                form = None if site is None else everything.form(site, on)
-                if form is not None:
-                    found.append(insertion(original, thread, origin.gap, form))
-            site = sites.get((thread, number, None))
-            op: Op | None = program.test.threads[thread].body[number]
-            op = op if site is None else everything.form(site, on)
-            if origin.step < 0 and origin.index is not None:
-                if op is None:
-                    found.append(removal(original, thread, origin.index))
-                elif op != original.threads[thread].body[origin.index]:
-                    found.append(replacement(original, thread, origin.index, op))
-                continue
-            if op is not None:
-                found.append(insertion(original, thread, origin.gap - origin.after, op, after=origin.after))
-            if origin.index is not None:
-                found.append(removal(original, thread, origin.index))
     shown: list[Change] = []
     first: dict[object, Site] = {}
+    found = _changes(original, program, everything, on)
     for change in sorted(found, key=lambda change: (change.number, change.index + change.after)):
         site = Site(change.number, change.index)
         # There is none at the end of a thread; in a litmus test each thread has a text of its own.
@@ -271,3 +243,27 @@ def all_changes(
         if first.setdefault((change.kind, change.after, unit, new), site) == site:
             shown.append(change)
     return tuple(shown)
+
+
+def _changes(original: Test, program: Combined, everything: Superposition, on: frozenset[Switch]) -> Iterator[Change]:
+    at = everything.at
+    ranks = sorted({place.rank for place in at if place.rank is not None})
+    for thread, origins in enumerate(program.origins):
+        for number, origin in enumerate(origins):
+            where = Site(thread, number)
+            for place in [Place(where, rank) for rank in ranks]:
+                form = everything.form(at[place], on) if place in at else None
+                if form is not None:
+                    yield insertion(original, Site(thread, origin.gap), form)
+            op = everything.form(at[Place(where)], on) if Place(where) in at else program.test.at(where)
+            old = None if origin.index is None else Site(thread, origin.index)
+            if origin.step < 0 and old is not None:
+                if op is None:
+                    yield removal(original, old)
+                elif op != original.at(old):
+                    yield replacement(original, old, op)
+                continue
+            if op is not None:
+                yield insertion(original, Site(thread, origin.gap - origin.after), op, after=origin.after)
+            if old is not None:
+                yield removal(original, old)

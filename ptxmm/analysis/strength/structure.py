@@ -92,11 +92,10 @@ def removals(test: Test) -> Iterator[Structural]:
         sites = sorted(group)
         threads = dict.fromkeys(thread for thread, _ in sites)
         called = ", ".join(test.threads[t].name for t in threads) if test.claims is None else names(test, threads)
-        texts = " and ".join(dict.fromkeys(written(test.threads[t].body[i]) for t, i in sites))
+        texts = " and ".join(dict.fromkeys(written(test.at(site)) for site in sites))
         yield Structural(dict.fromkeys(sites, ()), sites[0], f"{texts} ({called})")
     for same in together.sites.values():
-        thread, index = same[0]
-        op = test.threads[thread].body[index]
+        op = test.at(same[0])
         if isinstance(op, _WAITS) or (isinstance(op, GridControl) and op.kind == "wait"):
             yield Structural(dict.fromkeys(same, ()), same[0], written(op))
 
@@ -208,21 +207,20 @@ def _one(steps: Sequence[Step]) -> Step:
 
 def differs(test: Test, site: Site, new: Op) -> tuple[tuple[str, object], ...]:
     """The fields of ``new`` that the instruction at a site has otherwise."""
-    old = test.threads[site.thread].body[site.instruction]
+    old = test.at(site)
     values = ((name, getattr(new, name)) for name in new.__struct_fields__)
     return tuple((name, value) for name, value in values if value != getattr(old, name))
 
 
 def _waits(test: Test, costs: Costs) -> Iterator[Step]:
     """Waits for groups that leave fewer of them, or wait for their writes too; and one more wait."""
-    for number, thread in enumerate(test.threads):
-        for index, op in enumerate(thread.body):
-            if isinstance(op, AsyncWait) and op.pending is not None:
-                for pending in range(op.pending, -1, -1):
-                    for read in (True, False) if op.read else (False,):
-                        stronger = replace(op, pending=pending, read=read)
-                        if stronger != op:
-                            yield Step(costs.wait, replaced={Site(number, index): stronger})
+    for site, op in test.instructions:
+        if isinstance(op, AsyncWait) and op.pending is not None:
+            for pending, read in product(range(op.pending, -1, -1), (True, False) if op.read else (False,)):
+                stronger = replace(op, pending=pending, read=read)
+                if stronger != op:
+                    yield Step(costs.wait, replaced={site: stronger})
+    for number in range(len(test.threads)):
         yield from _added_waits(test, number, costs)
         yield from _tensor_waits(test, number, costs)
 
@@ -240,33 +238,29 @@ def divided(op: Op) -> bool:
 def _vectors(test: Test, coverage: Coverage, costs: Costs) -> Iterator[Step]:
     """Weak accesses of several elements made ``.relaxed`` in the narrowest scope; then they have stronger forms."""
     together = units(test)
-    for number, thread in enumerate(test.threads):
-        for index, op in enumerate(thread.body):
-            if isinstance(op, Load | Store) and divided(op):
-                threads = together.threads(Site(number, index))
-                stronger = replace(op, sem="relaxed", scope=scopes_of(test, threads, coverage)[0])
-                yield Step(costs.strong, replaced={Site(number, index): stronger})
+    for site, op in test.instructions:
+        if isinstance(op, Load | Store) and divided(op):
+            stronger = replace(op, sem="relaxed", scope=scopes_of(test, together.threads(site), coverage)[0])
+            yield Step(costs.strong, replaced={site: stronger})
 
 
 def unjudged(test: Test) -> Op | None:
     """The first instruction that orders others but whose value is used too, so that it can't just be left out."""
-    return next((op for thread in test.threads for op in thread.body if isinstance(op, BarrierReduction)), None)
+    return next((op for _, op in test.instructions if isinstance(op, BarrierReduction)), None)
 
 
 def _moves(test: Test, costs: Costs) -> Iterator[Step]:
     """Waits and commits that come earlier in their thread, past instructions that make nothing they use."""
-    for number, thread in enumerate(test.threads):
-        if any(isinstance(op, Branch | Exit) for op in thread.body):
+    branched = {site.thread for site, op in test.instructions if isinstance(op, Branch | Exit)}
+    for site, op in test.instructions:
+        if site.thread in branched or not isinstance(op, AsyncWait | AsyncCommit | MbarrierWait):
             continue
-        for index, op in enumerate(thread.body):
-            if not isinstance(op, AsyncWait | AsyncCommit | MbarrierWait):
-                continue
-            mine = {name for name, _ in (*uses(op), *definitions(op))}
-            for before in range(index - 1, -1, -1):
-                passed = thread.body[before]
-                if mine & {name for name, _ in (*uses(passed), *definitions(passed))}:
-                    break
-                yield Step(costs.move, moved={Site(number, index): before})
+        mine = {name for name, _ in (*uses(op), *definitions(op))}
+        for before in range(site.instruction - 1, -1, -1):
+            passed = test.at((site.thread, before))
+            if mine & {name for name, _ in (*uses(passed), *definitions(passed))}:
+                break
+            yield Step(costs.move, moved={site: before})
 
 
 def _added_waits(test: Test, number: int, costs: Costs) -> Iterator[Step]:

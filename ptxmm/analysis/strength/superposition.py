@@ -23,13 +23,16 @@ ORDERED = (ops.Load, ops.Store, ops.Atomic, ops.Multimem, *(kind for kinds in op
 
 
 class Place(Struct, frozen=True):
-    """What a site of the superposition is in the program as written: the instruction ``index`` of a thread, or,
-    where ``added``, the ``rank``-th of the candidates before it."""
+    """What stands at a site of the superposition: the instruction that is at ``site`` in the program as written, or the
+    ``rank``-th of the candidates before it."""
 
-    thread: int
-    index: int
-    added: bool
-    rank: int = 0
+    site: Site
+    rank: int | None = None
+
+    @property
+    def added(self) -> bool:
+        """Whether the program as written has no such instruction."""
+        return self.rank is not None
 
 
 class Superposition(Struct, frozen=True):
@@ -53,6 +56,11 @@ class Superposition(Struct, frozen=True):
     def variations(self) -> dict[Site, Variation]:
         """The same, for the engine."""
         return {site: forms.variation(self.owners[site]) for site, forms in self.forms.items()}
+
+    @property
+    def at(self) -> dict[Place, Site]:
+        """The sites by what stands there."""
+        return {place: site for site, place in self.places.items()}
 
     @property
     def given(self) -> frozenset[Switch]:
@@ -99,33 +107,32 @@ def superposition(test: Test, coverage: Coverage, *, stronger: bool) -> Superpos
     together = units(test)
 
     def vary(site: Site, place: Place, found: Forms) -> None:
-        where = Site(place.thread, place.index)
         # What is added beside an aligned instruction of a litmus test is one thread's own.
-        unit = where if place.added and test.claims is None else together.of[where]
-        rank = place.rank if place.added else None
+        unit = place.site if place.added and test.claims is None else together.of[place.site]
         forms[site], places[site] = found, place
-        owners[site] = first.setdefault((unit, rank, found.steps, found.given), site)
+        owners[site] = first.setdefault((unit, place.rank, found.steps, found.given), site)
 
     for number, thread in enumerate(test.threads):
         position = 0
         gaps = frozenset(_gaps(thread.body)) if stronger else frozenset()
         for index, op in enumerate(thread.body):
             chunk: list[ops.Op] = []
-            threads = together.threads(Site(number, index))
+            where = Site(number, index)
+            threads = together.threads(where)
             beside = (number,) if test.claims is None else threads
             for rank, added in enumerate(_candidates(test, beside, op, coverage) if index in gaps else ()):
                 if isinstance(added, ops.Fence) and _beside_fence(thread.body, index):
                     continue
                 found = forms_of(test, beside, added, coverage, True)
                 assert found is not None
-                vary(Site(number, position + len(chunk)), Place(number, index, True, rank), found)
+                vary(Site(number, position + len(chunk)), Place(where, rank), found)
                 chunk.append(found.strongest)
             found = forms_of(test, threads, op, coverage, stronger)
             if found is not None:
-                vary(Site(number, position + len(chunk)), Place(number, index, False), found)
+                vary(Site(number, position + len(chunk)), Place(where), found)
                 op = found.strongest
             chunk.append(op)
-            edits[Site(number, index)] = tuple(chunk)
+            edits[where] = tuple(chunk)
             position += len(chunk)
     return Superposition(edited(test, edits), test, forms, places, owners)
 
@@ -158,7 +165,7 @@ def _candidates(test: Test, threads: Collection[int], op: ops.Op, coverage: Cove
     source = ops.Source(op.source.span, "")
     scopes: tuple[ops.Scope, ...] = scopes_of(test, threads, coverage)
     yield ops.Fence("acq_rel", scopes[0], source)
-    everything = [item for other in test.threads for item in other.body]
+    everything = [item for _, item in test.instructions]
     if coverage.aliases and any(o.virtual != o.physical for o in test.objects.values()):
         yield ops.ProxyFence("alias", source)
     if "async" in coverage.proxies and any(isinstance(item, _ASYNCHRONOUS) for item in everything):

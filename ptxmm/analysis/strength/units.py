@@ -18,6 +18,7 @@ from ptxmm.analysis.instruction import written
 from ptxmm.program.identity import Site
 from ptxmm.program.shared import convergence
 from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Op
 
 _SHORT = re.compile(r"(?:@\S+ )?(\S+).*?( \(called .*)?")
 """An instruction on one line: its opcode, and where it was inlined."""
@@ -42,11 +43,9 @@ def units(test: Test) -> Units:
     of: dict[Site, Unit] = {}
     sites: dict[Unit, list[Site]] = {}
     warps = aligned(test)
-    for thread, body in enumerate(t.body for t in test.threads):
-        for index in range(len(body)):
-            site = Site(thread, index)
-            of[site] = unit = warps[site] if site in warps else _unit(test, site)
-            sites.setdefault(unit, []).append(site)
+    for site, op in test.instructions:
+        of[site] = unit = warps[site] if site in warps else _unit(test, site, op)
+        sites.setdefault(unit, []).append(site)
     return Units(of, {unit: tuple(found) for unit, found in sites.items()})
 
 
@@ -70,15 +69,13 @@ def names(test: Test, threads: Iterable[int]) -> str:
     return ",".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in called)
 
 
-def _unit(test: Test, site: Site) -> Unit:
+def _unit(test: Test, site: Site, op: Op) -> Unit:
     """The place in the source and the opcode there: of CUDA a compiler may print an instruction several times, with
     other registers, offsets and constants in each round of a loop, all of them at the place of their statement; inlined
     calls are told apart by the text, which says where they are."""
     if test.claims is None:
         return site
-    thread = test.threads[site.thread]
-    op = thread.body[site.instruction]
     found = _SHORT.fullmatch(written(op))
     text = (type(op).__name__, getattr(op, "kind", None)) if found is None else found.groups()
     # The threads of the host may be in another file.
-    return thread.placement.host, op.source.span.line, op.source.span.column, text
+    return test.threads[site.thread].placement.host, op.source.span.line, op.source.span.column, text
