@@ -8,11 +8,12 @@ the end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ptxmm.events.explicit.accesses import elements
 from ptxmm.events.explicit.barriers import synchronization
-from ptxmm.events.explicit.machine import PRED, Domain, Given, Impossible, Machine, Missing, Undecided, Unmet
+from ptxmm.events.explicit.machine import PRED, Domain, Effects, Given, Impossible, Machine, Missing, Undecided, Unmet
 from ptxmm.events.explicit.program import Program
 from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.relations.scopes import places
@@ -195,7 +196,7 @@ def _execute(machine: Machine, op: ops.Straight) -> None:
         return
     machine.control = _control(machine, guard)
     machine.round = _round(machine)
-    _effect(machine, op)
+    effect(type(op))(machine, op)
 
 
 def _round(machine: Machine) -> int:
@@ -217,57 +218,17 @@ def _control(machine: Machine, guard: Node | None) -> int:
     return own
 
 
-def _effect(machine: Machine, op: ops.Straight) -> None:
-    """What an instruction does where it happens."""
-    assert not isinstance(op, compute.Assigning)
-    match op:
-        case ops.Load():
-            elements.load(machine, op)
-        case ops.Store():
-            elements.store(machine, op)
-        case ops.Atomic():
-            elements.atomic(machine, op)
-        case ops.Fence():
-            synchronization.fence(machine, op)
-        case ops.ProxyFence() | ops.GenericToAsyncFence() | ops.MbarrierInitFence():
-            synchronization.plain_fence(machine, op)
-        case ops.TensormapFence():
-            synchronization.tensormap_fence(machine, op)
-        case ops.Barrier():
-            synchronization.barrier(machine, op)
-        case ops.WarpBarrier():
-            synchronization.warp_barrier(machine, op)
-        case ops.ClusterBarrier():
-            synchronization.cluster_barrier(machine, op)
-        case ops.GridControl():
-            synchronization.grid_control(machine, op)
-        case ops.MbarrierInit():
-            synchronization.mbarrier_init(machine, op)
-        case ops.MbarrierArrive():
-            synchronization.mbarrier_arrive(machine, op)
-        case ops.MbarrierTx():
-            synchronization.mbarrier_tx(machine, op)
-        case ops.MbarrierWait():
-            synchronization.mbarrier_wait(machine, op)
-        case ops.Discard():
-            elements.discard(machine, op)
-        case ops.StoreBulk():
-            elements.store_bulk(machine, op)
-        case ops.Mapa():
-            compute.mapa(machine, op)
-        case ops.ConvertAddress():
-            compute.convert_address(machine, op)
-        case ops.CtaRank():
-            compute.cta_rank(machine, op)
-        case ops.IsSpace():
-            compute.is_space(machine, op)
-        case ops.SetMaxRegisters():
-            synchronization.set_max_registers(machine, op)
-        case _:
-            # Few programs have one of the others, and loading all of them takes time at the start.
-            from ptxmm.events.explicit import families
+_EFFECTS: Effects = {**elements.EFFECTS, **synchronization.EFFECTS, **compute.EFFECTS}
 
-            families.execute(machine, op)
+
+def effect(kind: type) -> Callable[[Machine, Any], None]:
+    """What the operations of one kind do where they happen."""
+    if kind in _EFFECTS:
+        return _EFFECTS[kind]
+    # Few programs have one of the others, and loading all of them takes time at the start.
+    from ptxmm.events.explicit import families
+
+    return families.EFFECTS[kind]
 
 
 def _skip(machine: Machine, op: ops.Op, guard: Node) -> None:

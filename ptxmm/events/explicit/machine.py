@@ -68,6 +68,10 @@ class Copy(Struct, frozen=True):
     done: tuple[int, ...]
 
 
+Effects = Mapping[type, Callable[["Machine", Any], None]]
+"""What each operation that a module has does where it happens."""
+
+
 class Machine:
     """The state of a run."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from ptxmm.events.symbolic.event import Event, Operation, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
@@ -24,6 +25,10 @@ Start = tuple[MemoryObject, int]
 
 Located = list[tuple[Formula, MemoryObject, int]]
 """Where an access may begin: when, the object and the byte offset in it."""
+
+
+Effects = Mapping[type, Callable[["Executor", Any], None]]
+"""What executes each operation that a module has."""
 
 
 class Executor:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ptxmm.events.symbolic.accesses.elements import access
+from collections.abc import Callable
+from typing import Any
+
+from ptxmm.events.symbolic.accesses import elements
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.values.compute import Eventless, computed
 from ptxmm.events.symbolic.values.domain import Reads
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import (
     AsyncCommit,
-    Atomic,
     Fence,
     GenericToAsyncFence,
     GridControl,
-    Load,
     MbarrierInitFence,
     ProxyFence,
-    Store,
     Straight,
     WgmmaFence,
 )
@@ -37,8 +37,6 @@ def execute(run: Executor, op: Straight, reads: Reads) -> None:
         return
     run.control = run.controlling(reads)
     match op:
-        case Load() | Store() | Atomic():
-            access(run, op)
         case Fence() | GenericToAsyncFence() | MbarrierInitFence():
             run.event("F")
         case ProxyFence():
@@ -51,7 +49,14 @@ def execute(run: Executor, op: Straight, reads: Reads) -> None:
             elif run.machine.api and op.triggers(run.machine.test.isa):
                 run.event("GD")
         case _:
-            # Few programs have one of the others, and loading all of them takes time at the start.
-            from ptxmm.events.symbolic import families
+            effect(type(op))(run, op)
 
-            families.execute(run, op)
+
+def effect(kind: type) -> Callable[[Executor, Any], None]:
+    """What executes the operations of one kind that is not matched above."""
+    if kind in elements.EFFECTS:
+        return elements.EFFECTS[kind]
+    # Few programs have one of the others, and loading all of them takes time at the start.
+    from ptxmm.events.symbolic import families
+
+    return families.EFFECTS[kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxmm.events.explicit.machine import Machine
+from ptxmm.events.explicit.machine import Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.refusals import refused
@@ -174,3 +174,6 @@ def _new_value(machine: Machine, name: str, type_: Type, old: Node, operands: li
     if machine.decide(equal, (0, 1)):
         return operands[1], equal.reads
     return (old if machine.given.readings.failing_writes else None), equal.reads
+
+
+EFFECTS: Effects = {Load: load, Store: store, Atomic: atomic, Discard: discard, StoreBulk: store_bulk}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxmm.events.explicit.accesses.elements import part_of
-from ptxmm.events.explicit.machine import Machine
+from ptxmm.events.explicit.machine import Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.events.explicit.values.node import Node
@@ -98,3 +98,6 @@ def _pieces(
     for first, length in machine.program.chunks.of(spot.item.replicas[number], spot.offset + element.offset, size):
         offset = first - spot.offset
         yield offset, length, spot.replica(number, offset, length)
+
+
+EFFECTS: Effects = {Multimem: multimem}

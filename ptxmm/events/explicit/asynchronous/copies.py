@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from ptxmm.events.explicit.accesses.elements import operation, part_of
 from ptxmm.events.explicit.barriers.synchronization import place
-from ptxmm.events.explicit.machine import U32, Copy, Machine
+from ptxmm.events.explicit.machine import U32, Copy, Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.events.explicit.values.compute import in_cta
@@ -346,3 +346,12 @@ def _store_element(this: Pending, op: AsyncStore, spot: Spot, offset: int, value
         position = first - spot.offset
         part = part_of(this.machine, value, op.type, 8 * (position - offset), length)
         write_bytes(this, spot, 0, position, length, part, addr)
+
+
+EFFECTS: Effects = {
+    CopyAsync: copy_async,
+    CopyAsyncArrive: copy_async_arrive,
+    AsyncCommit: commit,
+    AsyncWait: wait,
+    AsyncStore: async_store,
+}

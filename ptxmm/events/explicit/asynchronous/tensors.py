@@ -12,7 +12,7 @@ from msgspec import Struct
 from ptxmm.events.explicit.asynchronous import copies
 from ptxmm.events.explicit.asynchronous.copies import UNIT, Pending, Sources
 from ptxmm.events.explicit.barriers.synchronization import MAP_ALIGNMENT, place
-from ptxmm.events.explicit.machine import Machine
+from ptxmm.events.explicit.machine import Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.identity import TENSORMAP
@@ -193,3 +193,6 @@ def tensormap_copy_fence(machine: Machine, op: TensormapCopyFence) -> None:
         value = machine.read(src.cells(0, TENSORMAP_BYTES), src_addr)
         machine.write(dst.cells(0, TENSORMAP_BYTES), value, dst_addr, operand=1, stage=1)
     machine.add("F", stage=2)
+
+
+EFFECTS: Effects = {BulkCopy: bulk_copy, TensormapReplace: tensormap_replace, TensormapCopyFence: tensormap_copy_fence}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxmm.events.explicit.machine import ADDRESS, U32, Machine
+from ptxmm.events.explicit.machine import ADDRESS, U32, Effects, Machine
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import (
@@ -193,3 +193,21 @@ def _state(machine: Machine, operand: Operand) -> EventId | int:
     if node.op == "leaf" and node.number >= 0 and machine.trace.reads[node.number].kind == "MBA":
         return machine.trace.reads[node.number].id
     return machine.decide(node, None, "state of this wait")
+
+
+EFFECTS: Effects = {
+    Fence: fence,
+    ProxyFence: plain_fence,
+    GenericToAsyncFence: plain_fence,
+    MbarrierInitFence: plain_fence,
+    TensormapFence: tensormap_fence,
+    Barrier: barrier,
+    WarpBarrier: warp_barrier,
+    ClusterBarrier: cluster_barrier,
+    GridControl: grid_control,
+    MbarrierInit: mbarrier_init,
+    MbarrierArrive: mbarrier_arrive,
+    MbarrierTx: mbarrier_tx,
+    MbarrierWait: mbarrier_wait,
+    SetMaxRegisters: set_max_registers,
+}

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ptxmm.events.explicit.barriers.synchronization import barrier_operands, together
-from ptxmm.events.explicit.machine import PRED, U32, Machine
+from ptxmm.events.explicit.machine import PRED, U32, Effects, Machine
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import BarrierReduction, Operand, WarpExchange
 
@@ -112,3 +112,6 @@ def _first(machine: Machine, op: WarpExchange) -> Node:
 def _predicate(machine: Machine, operand: Operand, negated: bool) -> Node:
     node = machine.operand(operand, PRED)
     return machine.expressions.operation("not", PRED, node) if negated else node
+
+
+EFFECTS: Effects = {BarrierReduction: barrier_reduction, WarpExchange: exchange}

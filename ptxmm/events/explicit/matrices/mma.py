@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxmm.events.explicit.accesses.elements import part_of
-from ptxmm.events.explicit.machine import ADDRESS, Copy, Machine
+from ptxmm.events.explicit.machine import ADDRESS, Copy, Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
@@ -132,3 +132,6 @@ def _read(
         first = first if offset else (value, size)
         reads.append(at)
     return first
+
+
+EFFECTS: Effects = {LoadMatrix: load_matrix, StoreMatrix: store_matrix, WgmmaFence: wgmma_fence, Wgmma: wgmma}

@@ -11,7 +11,7 @@ from typing import Any
 
 from ptxmm.events.explicit.asynchronous.copies import Sources, bytes_of
 from ptxmm.events.explicit.barriers.synchronization import place
-from ptxmm.events.explicit.machine import ADDRESS, Machine
+from ptxmm.events.explicit.machine import ADDRESS, Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import (
@@ -168,3 +168,14 @@ def tensor_commit(machine: Machine, op: TensorCommit) -> None:
     machine.step("mb.arrive", place=here, number=1, asynchronous=True)
     after = tuple(sorted({*common["after"], *done}))
     machine.add("MBA", mbarrier=here, addr=addr, **(common | {"after": after}))
+
+
+EFFECTS: Effects = {
+    TensorFence: tensor_fence,
+    TensorWait: tensor_wait,
+    TensorLoad: tensor_load,
+    TensorStore: tensor_store,
+    TensorCopy: tensor_copy,
+    TensorProduct: tensor_product,
+    TensorCommit: tensor_commit,
+}

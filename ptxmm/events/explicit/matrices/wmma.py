@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxmm.events.explicit.machine import U32, Machine
+from ptxmm.events.explicit.machine import U32, Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.ptx.ops import Operand, Reg, Wmma, WmmaLoad, WmmaStore
 
@@ -84,3 +84,6 @@ def _pieces(machine: Machine, op: WmmaLoad | WmmaStore, spot: Spot, stride: int)
         for first, length in op.tile.segments(stride)
         for position, size in chunks.of(spot.item.physical, spot.offset + first, length, op.tile.unit)
     ]
+
+
+EFFECTS: Effects = {WmmaLoad: load, WmmaStore: store, Wmma: multiply}

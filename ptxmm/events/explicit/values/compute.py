@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from ptxmm.events.explicit.machine import ADDRESS, PRED, U32, Machine
+from ptxmm.events.explicit.machine import ADDRESS, PRED, U32, Effects, Machine
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.windows import converted
 from ptxmm.program.test import MemoryObject, Placement
@@ -264,3 +264,6 @@ def _given(machine: Machine, op: Mapa | CtaRank | IsSpace | ConvertAddress, resu
             reads |= s.reads
         node = expressions.joined(node, reads, machine.width(op.dst.name))
     machine.assign(op.dst, node)
+
+
+EFFECTS: Effects = {Mapa: mapa, ConvertAddress: convert_address, CtaRank: cta_rank, IsSpace: is_space}

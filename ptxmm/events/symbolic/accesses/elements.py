@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import Struct
 
 from ptxmm.events.symbolic.event import Event, Operation, Place
-from ptxmm.events.symbolic.executor import ADDRESS, Executor, Located, place_at
+from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor, Located, place_at
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, extend, merge, only, update
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.refusals import refused
@@ -307,3 +307,6 @@ def _returned(run: Executor, event: Event, places: list[Place], outside: Formula
     if not arms:
         return only(0)
     return arms[0][1] if len(arms) == 1 else merge(formulas, arms)
+
+
+EFFECTS: Effects = {Load: access, Store: access, Atomic: access, StoreBulk: store_bulk, Discard: discard}

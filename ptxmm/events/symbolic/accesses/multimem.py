@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ptxmm.events.symbolic.accesses.elements import read, write
 from ptxmm.events.symbolic.event import Place
-from ptxmm.events.symbolic.executor import Executor
+from ptxmm.events.symbolic.executor import Effects, Executor
 from ptxmm.events.symbolic.values.domain import Reads, Value
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Element, Multimem, Type, access_bytes, elements
@@ -96,3 +96,6 @@ def _write(run: Executor, at: _At, element: Element, operand: Value) -> None:
             else:
                 value = operand if len(accesses) == 1 else run.field(operand, 8 * offset, 8 * place.size)
             write(run, [place], value, at.presence, at.address, id_)
+
+
+EFFECTS: Effects = {Multimem: multimem}

@@ -19,7 +19,7 @@ from ptxmm.events.symbolic.asynchronous.groups import (
     write_part,
 )
 from ptxmm.events.symbolic.barriers.synchronization import SIZE, mbarriers
-from ptxmm.events.symbolic.executor import AMOUNT, Executor, Start
+from ptxmm.events.symbolic.executor import AMOUNT, Effects, Executor, Start
 from ptxmm.events.symbolic.values.domain import Value, only
 from ptxmm.events.symbolic.values.mapping import RANKS, mapped
 from ptxmm.program.shared.groups import same_group
@@ -215,3 +215,6 @@ def async_store(run: Executor, op: AsyncStore) -> None:
                 piece = run.field(value, 8 * inner, 8 * places[0].size)
                 write(run, places, piece, held, target.reads, run.here.at(start + inner), operation=operation)
     run.wrote()
+
+
+EFFECTS: Effects = {CopyAsync: copy_async, CopyAsyncArrive: copy_async_arrive, AsyncStore: async_store}

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ptxmm.events.symbolic.accesses.elements import read, updated, write
 from ptxmm.events.symbolic.event import Operation
-from ptxmm.events.symbolic.executor import Executor, Start, place_at
+from ptxmm.events.symbolic.executor import Effects, Executor, Start, place_at
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value, only
 from ptxmm.program.identity import EventId
@@ -190,3 +190,6 @@ def combinations_of(
 def reads_of(run: Executor, *values: Value) -> Reads:
     """The reads that ``values`` depend on."""
     return run.machine.all_reads(v.reads for v in values)
+
+
+EFFECTS: Effects = {AsyncWait: wait}

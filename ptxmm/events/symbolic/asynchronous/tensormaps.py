@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from ptxmm.events.symbolic.accesses.elements import begins, read, write
 from ptxmm.events.symbolic.event import Place
-from ptxmm.events.symbolic.executor import Executor, Located, place_at
+from ptxmm.events.symbolic.executor import Effects, Executor, Located, place_at
 from ptxmm.program.shared.tensors import field_place
 from ptxmm.ptx.ops import TensormapCopyFence, TensormapFence, TensormapReplace
 from ptxmm.relations.formula import FALSE
 
 BYTES = 128
 ALIGNMENT = 16
-
-
-def execute(run: Executor, op: TensormapFence | TensormapReplace | TensormapCopyFence) -> None:
-    """Execute ``op``."""
-    match op:
-        case TensormapFence():
-            _fence(run, op)
-        case TensormapReplace():
-            _replace_field(run, op)
-        case TensormapCopyFence():
-            _copy_fence(run, op)
-        case _:
-            assert_never(op)
 
 
 def _fence(run: Executor, op: TensormapFence) -> None:
@@ -68,3 +53,6 @@ def _copy_fence(run: Executor, op: TensormapCopyFence) -> None:
 
 def _places(where: Located) -> list[Place]:
     return [place_at(when, item, offset, BYTES) for when, item, offset in where]
+
+
+EFFECTS: Effects = {TensormapFence: _fence, TensormapReplace: _replace_field, TensormapCopyFence: _copy_fence}

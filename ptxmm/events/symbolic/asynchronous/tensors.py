@@ -9,7 +9,14 @@ from __future__ import annotations
 from itertools import product
 
 from ptxmm.events.symbolic.accesses.elements import read
-from ptxmm.events.symbolic.asynchronous.copies import BULK_ALIGNMENT, completion, deliver, destinations, signal
+from ptxmm.events.symbolic.asynchronous.copies import (
+    BULK_ALIGNMENT,
+    bulk_copy,
+    completion,
+    deliver,
+    destinations,
+    signal,
+)
 from ptxmm.events.symbolic.asynchronous.groups import (
     Side,
     combinations_of,
@@ -20,7 +27,7 @@ from ptxmm.events.symbolic.asynchronous.groups import (
     reads_of,
     write_part,
 )
-from ptxmm.events.symbolic.executor import Executor, Start, place_at
+from ptxmm.events.symbolic.executor import Effects, Executor, Start, place_at
 from ptxmm.events.symbolic.values.domain import Value, signed
 from ptxmm.program.identity import TENSORMAP
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES, Tensor, decode
@@ -31,6 +38,14 @@ COORDINATE = Type("u", 32)
 
 Row = tuple[int, Start, int]
 """Adjacent elements inside of the tensor: their offset in the box, where they are, how many bytes."""
+
+
+def _bulk_copy(run: Executor, op: BulkCopy) -> None:
+    """A copy of bytes, or of the box of a tensor map."""
+    if op.tensormap is None:
+        bulk_copy(run, op)
+    else:
+        tensor_copy(run, op, op.tensormap)
 
 
 def tensor_copy(run: Executor, op: BulkCopy, place: Address) -> None:
@@ -113,3 +128,6 @@ def _rows(run: Executor, tensor: Tensor, start: list[int], presence: Formula) ->
         if place is not None:
             rows.append((begin, place, size))
     return rows if len(rows) == len(found) else None
+
+
+EFFECTS: Effects = {BulkCopy: _bulk_copy}

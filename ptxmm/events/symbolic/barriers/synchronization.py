@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from ptxmm.events.symbolic.barriers.warps import exchange
 from ptxmm.events.symbolic.event import Event, Mbarrier, SyncEvent
-from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, Executor
+from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, Effects, Executor
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, merge, only
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import (
@@ -26,36 +24,6 @@ from ptxmm.relations.formula import TRUE, Formula
 
 SIZE = 8
 """The bytes of an mbarrier object."""
-
-Synchronization = (
-    Barrier | BarrierReduction | WarpBarrier | WarpExchange | ClusterBarrier | MbarrierInit | MbarrierArrive
-    | MbarrierTx | MbarrierWait
-)  # fmt: skip
-
-
-def execute(run: Executor, op: Synchronization) -> None:
-    """Execute ``op``."""
-    match op:
-        case Barrier():
-            barrier(run, op)
-        case BarrierReduction():
-            barrier_reduction(run, op)
-        case WarpBarrier():
-            warp_barrier(run, op)
-        case WarpExchange():
-            exchange(run, op)
-        case ClusterBarrier():
-            cluster_barrier(run, op)
-        case MbarrierInit():
-            mbarrier_init(run, op)
-        case MbarrierArrive():
-            mbarrier_arrive(run, op)
-        case MbarrierTx():
-            mbarrier_tx(run, op)
-        case MbarrierWait():
-            mbarrier_wait(run, op)
-        case _:
-            assert_never(op)
 
 
 def barrier(run: Executor, op: Barrier) -> None:
@@ -226,3 +194,16 @@ def _waited(run: Executor, op: MbarrierWait, step: SyncEvent) -> Reads:
 
 def _acts(event: Event, place: dict[Mbarrier, Formula], address: Value, data: Reads) -> None:
     event.mbarriers, event.address, event.data = place, address.reads, data
+
+
+EFFECTS: Effects = {
+    Barrier: barrier,
+    BarrierReduction: barrier_reduction,
+    WarpBarrier: warp_barrier,
+    WarpExchange: exchange,
+    ClusterBarrier: cluster_barrier,
+    MbarrierInit: mbarrier_init,
+    MbarrierArrive: mbarrier_arrive,
+    MbarrierTx: mbarrier_tx,
+    MbarrierWait: mbarrier_wait,
+}

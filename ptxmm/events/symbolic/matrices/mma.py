@@ -15,7 +15,7 @@ from ptxmm.events.symbolic.asynchronous.groups import (
     operation_of,
     read_source,
 )
-from ptxmm.events.symbolic.executor import ADDRESS, Executor
+from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor
 from ptxmm.events.symbolic.values.domain import Value
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
 from ptxmm.ptx.ops import MATRIX_ROW_BYTES, Element, LoadMatrix, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
@@ -109,3 +109,6 @@ def wgmma(run: Executor, op: Wgmma) -> None:
 def _orders(op: object) -> bool:
     """Whether a wgmma is ordered after ``op`` in its thread."""
     return isinstance(op, WgmmaFence) or (isinstance(op, ProxyFence) and op.kind == "async")
+
+
+EFFECTS: Effects = {LoadMatrix: load_matrix, StoreMatrix: store_matrix, Wgmma: wgmma}

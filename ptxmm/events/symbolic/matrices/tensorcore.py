@@ -6,7 +6,7 @@ tensor memory, else the first bytes of B. What each operation is issued after is
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import assert_never, get_args
 
 from ptxmm.events.symbolic.accesses.elements import read, write
 from ptxmm.events.symbolic.asynchronous.groups import (
@@ -20,7 +20,7 @@ from ptxmm.events.symbolic.asynchronous.groups import (
 )
 from ptxmm.events.symbolic.barriers.synchronization import mbarriers
 from ptxmm.events.symbolic.event import Operation
-from ptxmm.events.symbolic.executor import ADDRESS, Executor, place_at
+from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor, place_at
 from ptxmm.events.symbolic.values.domain import Value, only
 from ptxmm.ptx.ops import (
     COLUMN_BYTES,
@@ -157,3 +157,6 @@ def _commit(run: Executor, op: TensorCommit, operation: Operation) -> None:
     event.mbarriers, event.address = place, address.reads
     step = run.step("mb.arrive", presence)
     step.count, step.place, step.asynchronous = only(1), place, True
+
+
+EFFECTS: Effects = dict.fromkeys(get_args(TensorOp), execute)

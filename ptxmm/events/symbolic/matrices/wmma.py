@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from ptxmm.events.symbolic.accesses.elements import read, undetermined, write
 from ptxmm.events.symbolic.asynchronous.groups import combinations_of, reads_of
-from ptxmm.events.symbolic.executor import AMOUNT, Executor, place_at
+from ptxmm.events.symbolic.executor import AMOUNT, Effects, Executor, place_at
 from ptxmm.events.symbolic.values.domain import Reads, Value, only
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Operand, Type, Wmma, WmmaLoad, WmmaStore
@@ -83,3 +83,6 @@ def _accesses(
     for first, length in op.tile.segments(stride):
         for start, size in run.machine.chunks(item.physical, begin + first, length, op.tile.unit):
             yield start - begin, size
+
+
+EFFECTS: Effects = {WmmaLoad: load, WmmaStore: store}

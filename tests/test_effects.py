@@ -1,0 +1,34 @@
+"""Every operation has an effect on either side, and each effect takes the operations that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from ptxmm.events.explicit import interpreter
+from ptxmm.events.explicit.values.compute import Assigning
+from ptxmm.events.symbolic import instructions
+from ptxmm.events.symbolic.values.compute import Eventless
+from ptxmm.ptx import ops
+
+Lookup = Callable[[type], Callable[..., Any]]
+FENCES = (*get_args(ops.FenceOp), ops.WgmmaFence, ops.GridControl)
+SIDES = {
+    "explicit": (interpreter.effect, get_args(Assigning)),
+    "symbolic": (instructions.effect, (*get_args(Eventless), *FENCES, ops.AsyncCommit)),
+}
+"""Of each side what finds an effect, and the operations that it does not find one for: these are matched."""
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("kind", get_args(ops.Straight))
+def test_each_operation_has_an_effect(side: str, kind: type) -> None:
+    find, matched = SIDES[side]
+    if kind in matched:
+        with pytest.raises(KeyError):
+            find(kind)
+        return
+    hint = get_type_hints(find(kind))["op"]
+    assert kind in (get_args(hint) or (hint,))
