@@ -22,6 +22,15 @@ _OPERATORS = (
     "star", "optional",
 )  # fmt: skip
 """The methods of an algebra that a node stands for."""
+_NAME, _EMPTY, _ALL, _FIRST, _ANY = "name", "empty", "all", "first", "any"
+_EMPTY_IF = {
+    "base": _NAME,
+    **dict.fromkeys(("empty_set", "empty_relation"), _EMPTY),
+    **dict.fromkeys(("union", "set_union"), _ALL),
+    **dict.fromkeys(("difference", "set_difference", "domain", "range", "inverse", "plus", "identity"), _FIRST),
+    **dict.fromkeys(("intersection", "set_intersection", "sequence", "product", "restrict"), _ANY),
+}
+"""Which operands must be empty for the value of an operator to be empty in every execution."""
 _Step = tuple[int, int, int, int, int]
 """How many operands, the number of the operator (of the node itself for a base or a fixpoint), and the operands."""
 
@@ -29,48 +38,51 @@ _Step = tuple[int, int, int, int, int]
 class _Plans:
     """What all evaluators of one model share: a step for each node, and orders of evaluation.
 
-    ``void``: the nodes that are empty in every execution, because the base sets and relations ``absent`` are.
+    ``void``: whether a node is a set, if it is empty in every execution because the base sets and relations ``absent``
+    are, else None. ``needed``: the nodes that a node needs, itself included, as bits, without those that are void.
+    (Those of a fixpoint are evaluated with it, void ones too.)
     """
 
-    __slots__ = ("_affected", "_found", "_needed", "model", "steps", "void")
+    __slots__ = ("_affected", "_found", "model", "needed", "steps", "void")
 
     def __init__(self, model: Model, absent: frozenset[str]) -> None:
         self.model = model
         self.steps = _steps(model)
-        self.void = _void(model, absent) if absent else frozenset()
-        self._needed = self._bits()
         self._found: dict[int, tuple[int, ...]] = {}
-        self._affected: dict[frozenset[str], tuple[int, ...]] = {}
+        self._affected: dict[frozenset[str], int] = {}
+        empty = [False] * (len(model.nodes) + 1)  # as of memos, the last slot is that of no operand
+        self.needed = needed = [0] * (len(model.nodes) + 1)
+        for i, (node, rule, (_, _, a, b, c)) in enumerate(zip(model.nodes, _rules(model), self.steps, strict=True)):
+            if rule == _ANY:
+                empty[i] = empty[a] or empty[b] or empty[c]
+            elif rule == _ALL:
+                empty[i] = empty[a] and empty[b]
+            elif rule == _FIRST:
+                empty[i] = empty[a]
+            else:
+                empty[i] = rule == _EMPTY or (rule == _NAME and node.name in absent)
+            if node.operator == "fixpoint":
+                needed[i] = node.reach | 1 << i
+            elif not empty[i]:
+                needed[i] = needed[a] | needed[b] | needed[c] | 1 << i
+        self.void = [node.is_set if void else None for node, void in zip(model.nodes, empty, strict=False)]
 
-    def plan(self, node: Node) -> tuple[int, ...]:
-        """The indices of the nodes that ``node`` needs, operands first, itself last."""
-        plan = self._found.get(node.index)
+    def plan(self, nodes: int) -> tuple[int, ...]:
+        """The indices of ``nodes``, which are given as bits: operands come first."""
+        plan = self._found.get(nodes)
         if plan is None:
-            plan = self._found[node.index] = _indices(self._needed[node.index])
+            plan = self._found[nodes] = _indices(nodes)
         return plan
 
-    def affected(self, changed: frozenset[str]) -> tuple[int, ...]:
-        """The indices of the nodes whose values depend on the base names ``changed``."""
+    def affected(self, changed: frozenset[str]) -> int:
+        """The nodes whose values depend on the base names ``changed``, as bits."""
         found = self._affected.get(changed)
         if found is None:
-            found = self._affected[changed] = tuple(
-                node.index
+            found = self._affected[changed] = sum(
+                1 << node.index
                 for node in self.model.nodes
-                if not node.open and node.depends & changed and node.index not in self.void
+                if not node.open and node.depends & changed and self.void[node.index] is None
             )
-        return found
-
-    def _bits(self) -> list[int]:
-        """For each node those that it needs, as bits. (Those of a fixpoint are evaluated with it, void ones too.)"""
-        found: list[int] = []
-        for node in self.model.nodes:
-            bits = 0 if node.index in self.void else 1 << node.index
-            if node.operator == "fixpoint":
-                bits |= node.reach
-            elif bits:
-                for operand in node.operands:
-                    bits |= 0 if operand is None else found[operand.index]
-            found.append(bits)
         return found
 
 
@@ -85,39 +97,18 @@ def _steps(model: Model) -> tuple[_Step, ...]:
 
 def _step(node: Node) -> _Step:
     if node.operator == "base":
-        return _BASE, node.index, 0, 0, 0
+        return _BASE, node.index, -1, -1, -1
     if node.operator in ("fixpoint", "variable"):
-        return _FIXPOINT, node.index, 0, 0, 0
+        return _FIXPOINT, node.index, -1, -1, -1
     # The index -1 is a slot of the memo that always holds None.
-    a, b, c = ((*(-1 if o is None else o.index for o in node.operands), 0, 0, 0))[:3]
+    a, b, c = ((*(-1 if o is None else o.index for o in node.operands), -1, -1, -1))[:3]
     return len(node.operands), _OPERATORS.index(node.operator), a, b, c
 
 
-def _void(model: Model, absent: frozenset[str]) -> frozenset[int]:
-    """The nodes that are empty where the base sets and relations ``absent`` are."""
-    found: set[int] = set()
-    for node in model.nodes:
-        if node.open:
-            continue
-        empty = [operand is not None and operand.index in found for operand in node.operands]
-        match node.operator:
-            case "base":
-                is_void = node.name in absent
-            case "empty_set" | "empty_relation":
-                is_void = True
-            case "union" | "set_union":
-                is_void = all(empty)
-            case "difference" | "set_difference":
-                is_void = empty[0]
-            case "intersection" | "set_intersection" | "sequence" | "product" | "restrict":
-                is_void = any(empty)
-            case "domain" | "range" | "inverse" | "plus" | "identity":
-                is_void = empty[0]
-            case _:
-                is_void = False
-        if is_void:
-            found.add(node.index)
-    return frozenset(found)
+@lru_cache(maxsize=64)
+def _rules(model: Model) -> tuple[str, ...]:
+    """Which operands of each node must be empty for it to be."""
+    return tuple("" if node.open else _EMPTY_IF.get(node.operator, "") for node in model.nodes)
 
 
 def _indices(bits: int) -> tuple[int, ...]:
@@ -137,7 +128,7 @@ class Evaluator(Generic[S, R]):
     they make empty is not evaluated.
     """
 
-    __slots__ = ("_algebra", "_base", "_calls", "_memo", "_plans")
+    __slots__ = ("_algebra", "_base", "_before", "_calls", "_memo", "_missing", "_plans")
 
     def __init__(
         self,
@@ -150,10 +141,10 @@ class Evaluator(Generic[S, R]):
         self._base = base
         self._calls: list[Any] = [getattr(algebra, operator) for operator in _OPERATORS]
         self._plans = _plans(model, absent)
-        self._memo: list[S | R | None] = [None] * (len(model.nodes) + 1)
-        empty = algebra.empty_relation(), algebra.empty_set()
-        for index in self._plans.void:
-            self._memo[index] = empty[model.nodes[index].is_set]
+        empty = {None: None, False: algebra.empty_relation(), True: algebra.empty_set()}
+        self._memo: list[S | R | None] = [*map(empty.__getitem__, self._plans.void), None]
+        self._before: list[S | R | None] = [None] * len(self._memo)  # of the evaluator that this one is made of
+        self._missing = (1 << len(model.nodes)) - 1  # nodes without a value, as bits
 
     @property
     def model(self) -> Model:
@@ -163,13 +154,17 @@ class Evaluator(Generic[S, R]):
     def changed(self, changed: Collection[str], base: Callable[[str], S | R | None]) -> Evaluator[S, R]:
         """An evaluator over ``base``, which differs from this one's in the base names ``changed`` only.
 
-        Values that do not depend on those names are kept. This evaluator stays usable.
+        Values that do not depend on those names are kept, and so are those of which all operands turn out to be what
+        they were. This evaluator stays usable.
         """
         result: Evaluator[S, R] = object.__new__(Evaluator)
         result._algebra, result._calls, result._plans = self._algebra, self._calls, self._plans
         result._base = base
+        result._before = self._memo
         result._memo = memo = self._memo.copy()
-        for index in self._plans.affected(frozenset(changed)):
+        affected = self._plans.affected(frozenset(changed))
+        result._missing = self._missing | affected
+        for index in self._plans.plan(affected):
             memo[index] = None
         return result
 
@@ -184,7 +179,12 @@ class Evaluator(Generic[S, R]):
                 return self._named(item)
             item = definition
         value = self._memo[item.index]
-        return self._evaluate(self._plans.plan(item), item.index) if value is None else value
+        if value is None:
+            needed = self._plans.needed[item.index]
+            self._evaluate(self._plans.plan(needed & self._missing))
+            self._missing &= ~needed
+            value = self._memo[item.index]
+        return value  # type: ignore[return-value]
 
     def axioms(self, *, flags: bool = True) -> Iterator[tuple[Axiom, S | R]]:
         """Each check with the value it is about, in the order of the text; ``flags=False`` leaves flags out."""
@@ -192,26 +192,31 @@ class Evaluator(Generic[S, R]):
             if flags or not axiom.flag:
                 yield axiom, self.value(axiom.body)
 
-    def _evaluate(self, plan: tuple[int, ...], index: int) -> S | R:
+    def _evaluate(self, plan: tuple[int, ...]) -> None:
         memo: list[Any] = self._memo
+        before: list[Any] = self._before
         steps, calls = self._plans.steps, self._calls
         for i in plan:
             if memo[i] is not None:
                 continue
             count, operator, a, b, c = steps[i]
-            if count == 2:
-                memo[i] = calls[operator](memo[a], memo[b])
+            old = before[i]
+            if count < 0:
+                if count == _FIXPOINT:
+                    self._fixpoint(self.model.nodes[i])
+                    continue
+                value = self._named(self.model.nodes[i].name)
+            elif old is not None and memo[a] is before[a] and memo[b] is before[b] and memo[c] is before[c]:
+                value = old
+            elif count == 2:
+                value = calls[operator](memo[a], memo[b])
             elif count == 1:
-                memo[i] = calls[operator](memo[a])
+                value = calls[operator](memo[a])
             elif count == 3:
-                memo[i] = calls[operator](memo[a], memo[b], memo[c])
-            elif count == 0:
-                memo[i] = calls[operator]()
-            elif count == _BASE:
-                memo[i] = self._named(self.model.nodes[i].name)
+                value = calls[operator](memo[a], memo[b], memo[c])
             else:
-                self._fixpoint(self.model.nodes[i])
-        return memo[index]  # type: ignore[no-any-return]
+                value = calls[operator]()
+            memo[i] = old if value == old else value
 
     def _named(self, name: str) -> S | R:
         if name in names.UNIVERSE:
@@ -240,7 +245,7 @@ class Evaluator(Generic[S, R]):
                 memo[i] = None
             for variable, value in zip(variables, values, strict=True):
                 memo[variable] = value
-            self._evaluate(tuple(inside), variables[0])
+            self._evaluate(tuple(inside))
             following = [memo[body] for body in bodies]
             stable = all(self._algebra.same(a, b) for a, b in zip(values, following, strict=True))
             values = following

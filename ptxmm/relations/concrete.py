@@ -8,7 +8,6 @@ to many rows at once by a multiplication: a column of the matrix, spread n bits 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
 
 
 class Concrete:
@@ -45,10 +44,16 @@ class Concrete:
     def from_rows(self, rows: Sequence[int]) -> int:
         """The relation in which event i has the set ``rows[i]`` of successors."""
         shift = self.n
-        while len(rows) > 1:  # neighbours are joined, then pairs of them, ...
-            rows = [a | b << shift for a, b in zip_longest(rows[::2], rows[1::2], fillvalue=0)]
-            shift *= 2
-        return rows[0] if rows else 0
+        while True:  # sixteen neighbours are joined, then sixteen of those, ...
+            joined = []
+            for first in range(0, len(rows), 16):
+                block = 0
+                for row in reversed(rows[first : first + 16]):
+                    block = block << shift | row
+                joined.append(block)
+            if len(joined) < 2:
+                return joined[0] if joined else 0
+            rows, shift = joined, 16 * shift
 
     def rows(self, a: int) -> list[int]:
         """The set of successors of each event."""

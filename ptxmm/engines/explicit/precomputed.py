@@ -13,7 +13,7 @@ def precomputed_evaluator(model: Model, layout: Layout, *, flags: bool = True) -
     """An evaluator of ``model`` in which nothing is read, ordered or synchronized yet, and that has the values of what
     stays the same; ``flags``: of the model's flags too."""
     base = base_of(layout, ReadsFrom(), 0, 0, {})
-    empty = absent({name for name in SETS if not base(name)})
+    empty = absent({name for name in SETS if not layout.sets.get(name)})
     evaluator: Evaluator[int, int] = Evaluator(model, layout.algebra, base, empty)
     for _ in evaluator.axioms(flags=flags):
         pass

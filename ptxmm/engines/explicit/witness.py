@@ -35,7 +35,6 @@ from ptxmm.program.test import Test
 
 __all__ = ("Confirmer", "Rebuilt", "Unconfirmed", "confirm")
 
-_DYNAMIC = WITNESS | PHASES
 _FRAMES = 1 << 21
 """How much may be kept of choices of paths: of each the bits of a relation, and what goes with any."""
 _MEETINGS = 1 << 14
@@ -131,7 +130,7 @@ class Confirmer:
         if not frame.layout.algebra.acyclic(rf.union | frame.makes_values):
             raise Unconfirmed("a value is made of itself")
         base = base_of(frame.layout, rf, co, fsc, frame.phases(meeting))
-        evaluator = frame.evaluator.changed(_DYNAMIC, base)
+        evaluator = frame.evaluator.changed(WITNESS | PHASES if meeting.phases else WITNESS, base)
         misuse = meeting.misuse or self._stray(paths, open_)
         return frame, Rebuilt(frame.layout, evaluator, base, written, co, traces, meeting, misuse)
 

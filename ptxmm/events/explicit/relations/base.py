@@ -27,19 +27,27 @@ def precomputed(layout: Layout, name: str) -> int | None:
 
 
 def _computed(layout: Layout, name: str) -> int | None:
-    if name in layout.sets:
-        return layout.sets[name]
+    found = layout.sets.get(name)
+    if found is not None:
+        return found
     algebra = layout.algebra
-    if name == "id":
-        return algebra.identity(algebra.universe())
-    if name == "sr":
-        strong = layout.sets["STRONG"]
-        scoped = get(layout, "inscope")
-        return algebra.restrict(strong, scoped & algebra.inverse(scoped), strong)
-    if name == "po-loc":
-        return get(layout, "po") & get(layout, "loc")
-    if name == "ext":
-        return algebra.product(algebra.universe(), algebra.universe()) & ~get(layout, "int")
+    if name in ("vloc", "vovl") and not layout.aliased:
+        return get(layout, name[1:])
+    match name:
+        case "ovl" if layout.simple:
+            return get(layout, "loc")
+        case "vovl" if layout.simple:
+            return get(layout, "vloc")
+        case "id":
+            return algebra.identity(algebra.universe())
+        case "sr":
+            strong = layout.sets["STRONG"]
+            scoped = get(layout, "inscope")
+            return algebra.restrict(strong, scoped & algebra.inverse(scoped), strong)
+        case "po-loc":
+            return get(layout, "po") & get(layout, "loc")
+        case "ext":
+            return algebra.product(algebra.universe(), algebra.universe()) & ~get(layout, "int")
     build = BUILDERS.get(name)
     return None if build is None else algebra.from_rows(build(layout))
 
@@ -75,15 +83,14 @@ def makes_values(layout: Layout) -> int:
 def base_of(layout: Layout, rf: ReadsFrom, co: int, fsc: int, phases: Mapping[str, int]) -> Callable[[str], int | None]:
     """The base sets and relations of an execution, by name."""
 
+    own = {**phases, "rf": rf.union, "co": co, "fsc": fsc, "sync_fence": fsc}
+
     def lookup(name: str) -> int | None:
-        if name == "rf":
-            return rf.union
-        if name == "co":
-            return co
+        found = own.get(name)
+        if found is not None:
+            return found
         if name == "fr":
             return layout.fr(rf, co)
-        if name in ("fsc", "sync_fence"):
-            return fsc
-        return phases.get(name, 0) if name in PHASES else precomputed(layout, name)
+        return 0 if name in PHASES else precomputed(layout, name)
 
     return lookup

@@ -90,13 +90,14 @@ class Layout:
     initial writes, one for each of ``cells``, the coarsest parts that all accesses are made of. ``made_of[i]`` are the
     cells of access i, ``writes`` the writes that cover a cell, the initial one first. ``leaves[t][i]`` is the number of
     the event that returns what thread t calls i, or -1; ``links``: the results that are made of values of several
-    threads; ``open``: the threads that do not end. ``simple``: no two accesses overlap partially. ``places[i]``: where
-    event i counts as performed. ``known``: the base relations that were asked for so far (see ``base``). Raises
-    ``PtxmmError`` (kind ``unsupported``) where the events are too many.
+    threads; ``open``: the threads that do not end. ``simple``: no two accesses overlap partially; ``aliased``: some
+    virtual address is not the physical one. ``places[i]``: where event i counts as performed. ``known``: the base
+    relations that were asked for so far (see ``base``). Raises ``PtxmmError`` (kind ``unsupported``) where the events
+    are too many.
     """
 
     __slots__ = (
-        "_covering", "_groups", "_sets", "algebra", "cells", "events", "known", "leaves", "links", "made_of",
+        "_covering", "_groups", "_sets", "algebra", "aliased", "cells", "events", "known", "leaves", "links", "made_of",
         "numbers", "open", "places", "reads", "scene", "simple", "spans", "thread_of", "tokens", "writes",
     )  # fmt: skip
 
@@ -121,6 +122,7 @@ class Layout:
             self.leaves.append(_leaves(events, first, max((n for u, n in self.links if u == t), default=-1)))
             self.tokens += [(t, e.leaf, e.id) for e in events if e.kind == "MBA" and e.leaf >= 0]
             first += len(events)
+        self.aliased = any(e.cell is not None and e.place != e.cell for e in self.events)
         self._set_cells(first)
         if first + len(self.cells) > MOST_EVENTS:
             raise PtxmmError(
