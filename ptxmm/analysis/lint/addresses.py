@@ -34,11 +34,11 @@ def check(site: Site) -> Iterator[Finding]:
                 message = f"`{operand.expression}` is a generic pointer, and `{instruction.mnemonic}` takes an address "
                 message += "in .shared, so that the access is undefined"
                 hint = f'pass (uint32_t)__cvta_generic_to_shared({_plain(operand.expression)}) as "r"'
-                yield site.at("PTX801", use.start, use.end, message, hint)
+                yield site.at("PTX801", use, message, hint)
             elif use.space in ("generic", "global") and _converted(use, operand.expression):
                 message = f"`{_call(operand.expression)}` gives an address in .shared, and `{instruction.mnemonic}` "
                 message += f"takes one in {use.space} memory"
-                yield site.at("PTX802", use.start, use.end, message, "say .shared in the instruction")
+                yield site.at("PTX802", use, message, "say .shared in the instruction")
 
 
 def _pointer(site: Site, expression: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -31,34 +31,12 @@ from ptxmm.cuda import Body, Reader, Unit, scan
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
 
+_MODULES = (clobbers, templates, operands, orders, wrappers, versions, asynchronous, addresses)
 RULES: tuple[Rule, ...] = tuple(
-    sorted(
-        (
-            *clobbers.RULES,
-            *templates.RULES,
-            *operands.RULES,
-            *orders.RULES,
-            *plain.RULES,
-            *wrappers.RULES,
-            *versions.RULES,
-            *asynchronous.RULES,
-            *addresses.RULES,
-        ),
-        key=lambda rule: rule.id,
-    )
+    sorted((rule for module in (*_MODULES, plain) for rule in module.RULES), key=lambda rule: rule.id)
 )
 """All rules, by id."""
 
-_CHECKS: tuple[Callable[[Site], Iterator[Finding]], ...] = (
-    clobbers.check,
-    templates.check,
-    operands.check,
-    orders.check,
-    wrappers.check,
-    versions.check,
-    asynchronous.check,
-    addresses.check,
-)
 _IGNORE = re.compile(r"//[^\n]*?\bptxmm:[ \t]*ignore(?:\[([^\]\n]*)\])?")
 
 
@@ -183,6 +161,21 @@ def _findings(unit: Unit, options: Options) -> Iterator[Finding]:
     # A register of one statement is one of others too unless { } end it.
     shared = [body for body in bodies if body is not None]
     registers = frozenset(d.name for body in shared for d in body.declarations if d.depth <= 0 or body.balance > 0)
+    facts = _facts(unit, bodies)
+    for statement, body in zip(unit.statements, bodies, strict=True):
+        if body is None:
+            continue
+        own = facts[statement.function] if statement.function is not None else Facts(bodies=(body,))
+        site = Site(unit, statement, body, options.isa, options.arch, registers, own)
+        yield from clobbers.check_empty(site)
+        if body.is_ptx or templates.misspelt(body):
+            for module in _MODULES:
+                yield from module.check(site)
+    yield from plain.check_functions(unit)
+
+
+def _facts(unit: Unit, bodies: Sequence[Body | None]) -> dict[int, Facts]:
+    """Those of each function with PTX, by its number."""
     of_function: dict[int, list[Body]] = defaultdict(list)
     ends: dict[int, dict[int, str]] = defaultdict(dict)
     for statement, body in zip(unit.statements, bodies, strict=True):
@@ -191,20 +184,10 @@ def _findings(unit: Unit, options: Options) -> Iterator[Finding]:
             last = next((i for i in reversed(body.instructions) if effects.order(i) or effects.fences(i)), None)
             if last is not None and effects.fences(last):
                 ends[statement.function][statement.after + 1] = last.mnemonic
-    facts = {number: _facts(unit, number, found, ends[number]) for number, found in of_function.items()}
-    for statement, body in zip(unit.statements, bodies, strict=True):
-        if body is None:
-            continue
-        own = facts[statement.function] if statement.function is not None else Facts(bodies=(body,))
-        site = Site(unit, statement, body, options.isa, options.arch, registers, own)
-        yield from clobbers.check_empty(site)
-        if body.is_ptx or templates.misspelt(body):
-            for check in _CHECKS:
-                yield from check(site)
-    yield from plain.check_functions(unit)
+    return {number: _of_function(unit, number, found, ends[number]) for number, found in of_function.items()}
 
 
-def _facts(unit: Unit, number: int, bodies: list[Body], fences: dict[int, str]) -> Facts:
+def _of_function(unit: Unit, number: int, bodies: list[Body], fences: dict[int, str]) -> Facts:
     function = unit.functions[number]
     inside = unit.tokens[function.first : function.last]
     assigned = frozenset(token.text for token, after in pairwise(inside) if after.text == "=" and token.kind == "name")

@@ -38,10 +38,6 @@ def check(site: Site) -> Iterator[Finding]:
                 pass
 
 
-def _at(instruction: Instruction) -> tuple[int, int]:
-    return instruction.start, instruction.head
-
-
 def _wait(site: Site, instruction: Instruction) -> Iterator[Finding]:
     """A wait whose result goes nowhere: the statement has no outputs and no branch."""
     others = {i.opcode for i in site.body.instructions} & {"bra", "brx", "trap", "st", "exit", "ret"}
@@ -49,7 +45,7 @@ def _wait(site: Site, instruction: Instruction) -> Iterator[Finding]:
         return
     kind = "try_wait" if "try_wait" in instruction.qualifiers else "test_wait"
     message = f"`mbarrier.{kind}` may return false before the phase is complete, and nothing looks at its result"
-    yield site.at("PTX701", *_at(instruction), message, "branch back to it until its predicate is true")
+    yield site.at("PTX701", instruction, message, "branch back to it until its predicate is true")
 
 
 def _bulk(site: Site, before: tuple[Instruction, ...], instruction: Instruction) -> Iterator[Finding]:
@@ -58,7 +54,7 @@ def _bulk(site: Site, before: tuple[Instruction, ...], instruction: Instruction)
         yield from _read_wait(site, instruction)
         if not any("commit_group" in i.qualifiers for i in before) and any(_grouped(i) for i in before):
             message = f"`{instruction.mnemonic}` waits for groups, and the copies before it are in none"
-            yield site.at("PTX703", *_at(instruction), message, "cp.async.bulk.commit_group; before it")
+            yield site.at("PTX703", instruction, message, "cp.async.bulk.commit_group; before it")
         return
     if "prefetch" in words or "commit_group" in words or not _from_shared(words):
         return
@@ -72,7 +68,7 @@ def _bulk(site: Site, before: tuple[Instruction, ...], instruction: Instruction)
     if written is not None:
         message = f"`{written.mnemonic}` writes through the generic proxy, `{instruction.mnemonic}` reads through the "
         message += "async proxy, and no proxy fence is between them"
-        yield site.at("PTX702", *_at(instruction), message, "fence.proxy.async.shared::cta; between them")
+        yield site.at("PTX702", instruction, message, "fence.proxy.async.shared::cta; between them")
 
 
 def _grouped(instruction: Instruction) -> bool:
@@ -91,7 +87,7 @@ def _read_wait(site: Site, instruction: Instruction) -> Iterator[Finding]:
         if other.start > instruction.start and {"release", "acq_rel"} & set(other.qualifiers):
             message = f"`{instruction.mnemonic}` waits only until the sources are read: the writes may be pending "
             message += f"when `{other.mnemonic}` releases them"
-            yield site.at("PTX704", *site.qualifier(instruction, "read"), message, "leave out .read")
+            yield site.at("PTX704", site.qualifier(instruction, "read"), message, "leave out .read")
             return
 
 
@@ -103,7 +99,7 @@ def _not_committed(site: Site, before: tuple[Instruction, ...], instruction: Ins
     commits = [i for i in before if "commit_group" in i.qualifiers]
     if copies and not any(commit.start > copies[-1].start for commit in commits):
         message = f"`{instruction.mnemonic}` waits for groups, and `{copies[-1].mnemonic}` before it is in none"
-        yield site.at("PTX703", *_at(instruction), message, "cp.async.commit_group; before it")
+        yield site.at("PTX703", instruction, message, "cp.async.commit_group; before it")
 
 
 def _read_only(site: Site, before: tuple[Instruction, ...], instruction: Instruction) -> Iterator[Finding]:
@@ -114,5 +110,5 @@ def _read_only(site: Site, before: tuple[Instruction, ...], instruction: Instruc
         if addresses & {use.number for use in other.uses if use.space is not None}:
             message = f"`{instruction.mnemonic}` is for memory that nobody writes while the kernel runs, and "
             message += f"`{other.mnemonic}` before it writes there"
-            yield site.at("PTX705", *site.qualifier(instruction, "nc"), message, "leave out .nc")
+            yield site.at("PTX705", site.qualifier(instruction, "nc"), message, "leave out .nc")
             return

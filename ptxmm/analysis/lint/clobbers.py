@@ -54,25 +54,24 @@ def check(site: Site) -> Iterator[Finding]:
             does = "orders other memory accesses" if what == "order" else "writes memory"
             message = f'`{found.mnemonic}` {does}, but there is no "memory" clobber: the compiler may move or keep '
             message += "accesses of memory across it"
-            yield site.at("PTX102", *_head(found), message, hint, add)
+            yield site.at("PTX102", found, message, hint, add)
             return
     read = next((i for name, i in effects if name == "read"), None)
     if read is not None and statement.volatile:
         message = f'`{read.mnemonic}` loads from memory, but there is no "memory" clobber: the compiler may move '
         message += "stores of this thread across it"
-        yield site.at("PTX103", *_head(read), message, hint, add)
+        yield site.at("PTX103", read, message, hint, add)
     copy = next((i for name, i in effects if name == "copy"), None)
     if copy is not None:
         message = f'`{copy.mnemonic}` has no "memory" clobber: accesses of its bytes may move across it'
-        yield site.at("PTX105", *_head(copy), message, hint, add)
+        yield site.at("PTX105", copy, message, hint, add)
 
 
 def _not_volatile(site: Site, effects: list[tuple[str, Instruction]]) -> Iterator[Finding]:
     keyword = site.statement.keyword
     edits: tuple[Edit, ...] = (Edit(keyword.end, keyword.end, " volatile"),)
     hint = f"write {keyword.text} volatile"
-    template = site.statement.template
-    assert template is not None
+    template = site.template
     for name, instruction in effects:
         if reads_clock(instruction, template.text[instruction.start : instruction.end]):
             message = "a clock is read, but the asm is not volatile: the compiler may merge or move its reads"
@@ -90,10 +89,6 @@ def _not_volatile(site: Site, effects: list[tuple[str, Instruction]]) -> Iterato
         does = "takes the carry flag from" if flag[0] == "takes" else "sets the carry flag for"
         message = f"`{flag[1].mnemonic}` {does} another asm, but this asm is not volatile: the compiler, which knows "
         yield site.whole("PTX101", message + "nothing of the flag, may delete, merge or move it", hint, edits)
-
-
-def _head(instruction: Instruction) -> tuple[int, int]:
-    return instruction.start, instruction.head
 
 
 def clobber(site: Site) -> Edit:

@@ -11,52 +11,39 @@ ORDERS = ("relaxed", "acquire", "release", "acq_rel", "volatile", "sc")
 SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
+_EFFECTS: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
+    opcode: tuple((frozenset(some.split()), what) for some, what in rows)
+    for opcodes, rows in (
+        ("ld", (("nc const param param::entry param::func local", "none"), ("acquire", "order"), ("", "read"))),
+        ("st red atom sust sured discard", (
+            ("param param::func local", "none"), ("release acquire acq_rel", "order"), ("", "write"),
+        )),
+        ("multimem", (("release acquire", "order"), ("ld_reduce", "read"), ("", "write"))),
+        # barrier.cluster.arrive.relaxed orders nothing (9.7.14.3).
+        ("bar barrier", (("relaxed", "none"), ("", "order"))),
+        ("fence membar", (("", "order"),)),
+        # The C++ program has no access to the object of a relaxed operation that could be out of order.
+        ("mbarrier", (("pending_count relaxed", "none"), ("init inval", "write"), ("", "order"))),
+        ("cp", (("prefetch commit_group", "none"), ("", "copy"))),
+        ("cp.bulk", (("prefetch commit_group", "none"), ("wait_group", "order"), ("", "write"))),
+        ("wgmma", (("fence wait_group", "order"), ("", "matrix"))),
+        ("griddepcontrol", (("wait", "order"),)),
+        ("ldmatrix stmatrix tensormap tcgen05", (("", "matrix"),)),
+        ("wmma", (("load store", "matrix"),)),
+        ("shfl vote match redux", (("", "collective"),)),  # `elect` gives the same for the same mask (9.7.14.14)
+    )
+    for opcode in opcodes.split()
+}  # fmt: skip
+"""For each opcode what it does with some of these qualifiers, or (the last) without."""
+
+
 def effect(instruction: Instruction) -> str:
     """One of: ``none``; ``read`` of memory that others may write; ``write``; ``order`` of other accesses (fences,
     barriers, acquire, release, waits); ``copy`` (non-bulk asynchronous copies, which a barrier orders); ``matrix``
     (ldmatrix and the like, which a barrier or fence orders); ``collective`` (an exchange between lanes)."""
-    opcode, words = instruction.opcode, frozenset(instruction.qualifiers)
-    match opcode:
-        case "ld":
-            if words & {"nc", "const", "param", "param::entry", "param::func", "local"}:
-                return "none"
-            return "order" if "acquire" in words else "read"
-        case "st" | "red" | "atom" | "sust" | "sured" | "discard":
-            if words & {"param", "param::func", "local"}:
-                return "none"
-            return "order" if words & {"release", "acquire", "acq_rel"} else "write"
-        case "multimem":
-            if words & {"release", "acquire"}:
-                return "order"
-            return "read" if "ld_reduce" in words else "write"
-        case "bar" | "barrier" if "relaxed" in words:
-            return "none"  # barrier.cluster.arrive.relaxed orders nothing (9.7.14.3)
-        case "fence" | "membar" | "bar" | "barrier":
-            return "order"
-        case "mbarrier":
-            if words & {"pending_count", "relaxed"}:
-                return "none"  # the C++ program has no access to the object that could be out of order
-            return "write" if words & {"init", "inval"} else "order"
-        case "cp":
-            return _copy(words)
-        case "wgmma":
-            return "order" if words & {"fence", "wait_group"} else "matrix"
-        case "griddepcontrol":
-            return "order" if "wait" in words else "none"
-        case "ldmatrix" | "stmatrix" | "tensormap" | "wmma" | "tcgen05":
-            return "matrix" if opcode != "wmma" or words & {"load", "store"} else "none"
-        case "shfl" | "vote" | "match" | "redux":
-            return "collective"  # `elect` gives the same for the same mask (9.7.14.14): nothing is lost
-        case _:
-            return "none"
-
-
-def _copy(words: frozenset[str]) -> str:
-    if "prefetch" in words or "commit_group" in words:
-        return "none"
-    if "bulk" not in words:
-        return "copy"
-    return "order" if "wait_group" in words else "write"
+    words = frozenset(instruction.qualifiers)
+    rows = _EFFECTS.get("cp.bulk" if instruction.opcode == "cp" and "bulk" in words else instruction.opcode, ())
+    return next((what for some, what in rows if not some or words & some), "none")
 
 
 def reads_clock(instruction: Instruction, text: str) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from ptxmm.cuda import AsmStatement, Body, Function, Instruction, Unit
+from ptxmm.cuda import AsmStatement, Body, Function, Instruction, Problem, Unit, Use
+from ptxmm.cuda.template import Template
 
 _DISPATCH = frozenset({"NV_IF_TARGET", "NV_IF_ELSE_TARGET", "NV_DISPATCH_TARGET"})
 """Macros of CUDA that choose code by target."""
@@ -84,6 +85,13 @@ class Site(Struct, frozen=True):
         return function.name if function is not None else ""
 
     @property
+    def template(self) -> Template:
+        """The text of the statement."""
+        template = self.statement.template
+        assert template is not None  # there is no body without one
+        return template
+
+    @property
     def memory(self) -> bool:
         """Whether the statement has a ``"memory"`` clobber (or one that a macro makes)."""
         return bool({"memory", "?"} & set(self.statement.clobbers))
@@ -100,16 +108,21 @@ class Site(Struct, frozen=True):
     def at(
         self,
         rule: str,
-        start: int,
-        end: int,
+        place: Instruction | Use | Problem | tuple[int, int],
         message: str,
         hint: str | None = None,
         edits: tuple[Edit, ...] = (),
     ) -> Finding:
-        """A finding at the characters from ``start`` to ``end`` of the template."""
-        template = self.statement.template
-        assert template is not None  # there is no body without one
-        return Finding(rule, *template.span(start, end), message, hint, edits)
+        """A finding at characters of the template: at the opcode and the qualifiers of an instruction, at all of an
+        operand or a problem, or from one to before another."""
+        match place:
+            case Instruction():
+                span = place.start, place.head
+            case tuple():
+                span = place
+            case _:
+                span = place.start, place.end
+        return Finding(rule, *self.template.span(*span), message, hint, edits)
 
     def whole(self, rule: str, message: str, hint: str | None = None, edits: tuple[Edit, ...] = ()) -> Finding:
         """A finding at the keyword ``asm``."""
@@ -118,8 +131,7 @@ class Site(Struct, frozen=True):
 
     def qualifier(self, instruction: Instruction, word: str) -> tuple[int, int]:
         """The characters of the template that are the qualifier ``word``, or else the opcode with its qualifiers."""
-        template = self.statement.template
-        assert template is not None
+        template = self.template
         position = instruction.start
         while True:
             position = template.text.find(f".{word}", position, instruction.head)

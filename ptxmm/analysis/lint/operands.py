@@ -41,7 +41,7 @@ def check(site: Site) -> Iterator[Finding]:
     """PTX301 to PTX310."""
     for instruction in site.body.instructions:
         for cut in instruction.cuts:
-            yield site.at("PTX310", cut.start, cut.end, cut.message, cut.hint)
+            yield site.at("PTX310", cut, cut.message, cut.hint)
     uses: dict[int, list[tuple[Instruction, Use]]] = defaultdict(list)
     for instruction in site.body.instructions:
         for use in instruction.uses:
@@ -88,7 +88,7 @@ def _types(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instru
             if (bits < 64 and use.space in _WIDE_SPACES) or bits < 32:
                 message = f"`%{number}` is an address of {use.space} memory, which has 64 bits; "
                 message += f'"{operand.constraint}" has {bits}'
-                yield site.at("PTX309", use.start, use.end, message, _address_hint(operand, use))
+                yield site.at("PTX309", use, message, _address_hint(operand, use))
                 return
             continue
         type_ = use.type
@@ -97,18 +97,18 @@ def _types(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instru
         if type_.kind == "pred":
             message = f"`%{number}` is a predicate of `{instruction.mnemonic}`: no constraint gives a predicate"
             hint = "declare .reg .pred p; and move its value with setp and selp"
-            yield site.at("PTX302", use.start, use.end, message, hint)
+            yield site.at("PTX302", use, message, hint)
             return
         if bits < type_.bits or (bits > type_.bits and instruction.opcode not in _WIDER):
             message = f'`%{number}` has {bits} bits ("{operand.constraint}"), `{instruction.mnemonic}` takes '
             message += f".{type_.name}"
-            yield site.at("PTX302", use.start, use.end, message, _letter_hint(operand, type_.kind, type_.bits))
+            yield site.at("PTX302", use, message, _letter_hint(operand, type_.kind, type_.bits))
             return
         if letter in "fd" and type_.kind in ("u", "s"):
             message = f'`%{number}` is a floating-point register ("{operand.constraint}"), '
             message += f"`{instruction.mnemonic}` takes .{type_.name}"
             mend = _letter_hint(operand, type_.kind, type_.bits)
-            yield site.at("PTX303", use.start, use.end, message, mend)
+            yield site.at("PTX303", use, message, mend)
             return
 
 
@@ -125,7 +125,7 @@ def _vectors(site: Site) -> Iterator[Finding]:
             use, bits = odd
             message = f"`%{use.number}` has {bits} bits, and `%{known[0][0].number}` of the same vector "
             message += f"{known[0][1]}"
-            yield site.at("PTX302", use.start, use.end, message, "one constraint for all elements of a vector")
+            yield site.at("PTX302", use, message, "one constraint for all elements of a vector")
 
 
 def _letter_hint(operand: AsmOperand, kind: str, bits: int) -> str | None:
@@ -142,26 +142,20 @@ def _address_hint(operand: AsmOperand, use: Use) -> str:
 
 
 def _directions(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instruction, Use]]) -> Iterator[Finding]:
-    template = site.statement.template
-    assert template is not None
+    template = site.template
     if not site.body.instructions:
         return
-    if not uses and number not in template.numbers:
-        if any(escape.kind == "modifier" for escape in template.escapes):
-            return
-        yield from _unused(site, number, operand)
+    if not uses:  # if it is there: in a comment of the template, or glued to an opcode
+        if number not in template.numbers and all(escape.kind != "modifier" for escape in template.escapes):
+            yield from _unused(site, number, operand)
         return
-    if not uses:
-        return  # in a comment of the template, or glued to an opcode
     if not operand.output:
         written = next(((i, u) for i, u in uses if u.writes), None)
         if written is not None and written[0].op is not None and operand.letter not in ("n", "C"):
             message = f"`{written[0].mnemonic}` writes `%{number}`, which is an input"
-            yield site.at("PTX304", written[1].start, written[1].end, message, "make it an output")
-        return
-    if operand.read_write:
-        return
-    yield from _output(site, number, operand, uses)
+            yield site.at("PTX304", written[1], message, "make it an output")
+    elif not operand.read_write:
+        yield from _output(site, number, operand, uses)
 
 
 def _unused(site: Site, number: int, operand: AsmOperand) -> Iterator[Finding]:
@@ -177,11 +171,10 @@ def _output(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instr
     """An ``=`` operand: written on every path, and before it is read."""
     ordered = sorted(uses, key=lambda pair: pair[1].start)
     hint = f'write "+{operand.letter}"'
-    edits = _plus(site, operand)
     if all(use.writes is False for _, use in ordered) and all(i.op is not None for i, _ in ordered):
         message = f'`%{number}` is an output ("{operand.constraint}"), but no instruction writes it'
         first = ordered[0][1]
-        yield site.at("PTX306", first.start, first.end, message, "make it an input, or write + if it is both")
+        yield site.at("PTX306", first, message, "make it an input, or write + if it is both")
         return
     if site.body.labels:
         return
@@ -191,11 +184,17 @@ def _output(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instr
         if use.reads and instruction.op is not None:
             message = f'`{instruction.mnemonic}` reads `%{number}` before it is written: "{operand.constraint}" says '
             message += "that it is only written"
-            yield site.at("PTX305", use.start, use.end, message, hint, edits)
+            yield site.at("PTX305", use, message, hint, _plus(site, operand))
             return
         if use.writes is not False or use.reads is None:
             break
-    writes = [(i, use) for i, use in ordered if use.writes is not False]
+    yield from _conditional(site, number, operand, [(i, use) for i, use in ordered if use.writes is not False])
+
+
+def _conditional(
+    site: Site, number: int, operand: AsmOperand, writes: list[tuple[Instruction, Use]]
+) -> Iterator[Finding]:
+    """An ``=`` operand that is written under a condition only."""
     if writes and all(i.guarded and i.parsed is not None for i, _ in writes):
         guards = {(i.parsed.guard.name.name, i.parsed.guard.negated) for i, _ in writes if i.parsed and i.parsed.guard}
         told = {name for name, _ in guards} & (_told(site) | _canceled(site))
@@ -203,7 +202,7 @@ def _output(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instr
             instruction, use = writes[0]
             message = f"`%{number}` is written only where the predicate of `{instruction.mnemonic}` holds, and "
             message += f'"{operand.constraint}" says that it always is'
-            yield site.at("PTX307", use.start, use.end, message, hint, edits)
+            yield site.at("PTX307", use, message, f'write "+{operand.letter}"', _plus(site, operand))
 
 
 def _told(site: Site) -> set[str]:

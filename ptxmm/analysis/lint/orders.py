@@ -46,16 +46,14 @@ def check(site: Site) -> Iterator[Finding]:
 def _scope(site: Site, instruction: Instruction) -> Iterator[Finding]:
     problem = instruction.problem
     if problem is not None and "needs a scope" in problem.message:
-        yield site.at(
-            "PTX401", problem.start, problem.end, problem.message, problem.hint or "add .cta, .cluster, .gpu or .sys"
-        )
+        yield site.at("PTX401", problem, problem.message, problem.hint or "add .cta, .cluster, .gpu or .sys")
     named = [word for word in ("acquire", "release", "acq_rel") if word in instruction.qualifiers]
     scopes = {"cta", "cluster", "gpu", "sys"}
     if instruction.opcode in ("atom", "red") and named and scopes.isdisjoint(instruction.qualifiers):
         if "async" in instruction.qualifiers:
             return
         message = f"`{instruction.mnemonic}` has no scope, which means .gpu"
-        yield site.at("PTX402", *site.qualifier(instruction, named[0]), message, f"write .{named[0]}.gpu")
+        yield site.at("PTX402", site.qualifier(instruction, named[0]), message, f"write .{named[0]}.gpu")
 
 
 def _old(site: Site, instruction: Instruction) -> Iterator[Finding]:
@@ -68,13 +66,13 @@ def _old(site: Site, instruction: Instruction) -> Iterator[Finding]:
         level = {"cta": "cta", "gl": "gpu", "sys": "sys"}.get(next(iter(instruction.qualifiers), ""), "gpu")
         message = f"`{instruction.mnemonic}` is `fence.sc.{level}`, the most expensive fence"
         hint = f"fence.acq_rel.{level} orders release and acquire patterns; fence.sc.{level} where it must be sc"
-        yield site.at("PTX403", instruction.start, instruction.head, message, hint)
+        yield site.at("PTX403", instruction, message, hint)
     elif order(instruction) == "volatile" and "volatile" not in named:
         opcode = instruction.opcode
         message = f"`{instruction.mnemonic}` is relaxed at .sys scope, and synchronizes with nothing"
         other = "acquire" if opcode == "ld" else "release"
         hint = f"write {opcode}.relaxed.SCOPE, or {opcode}.{other}.SCOPE where it synchronizes"
-        yield site.at("PTX404", *site.qualifier(instruction, "volatile"), message, hint)
+        yield site.at("PTX404", site.qualifier(instruction, "volatile"), message, hint)
 
 
 def _cache(site: Site, instruction: Instruction) -> Iterator[Finding]:
@@ -95,7 +93,7 @@ def _cache(site: Site, instruction: Instruction) -> Iterator[Finding]:
             message += "nothing and may race"
             other = "acquire" if instruction.opcode == "ld" else "release"
             hint = f"{instruction.opcode}.relaxed.SCOPE for a value that other threads change, .{other} to synchronize"
-            yield site.at("PTX405", *site.qualifier(instruction, operator), message, hint)
+            yield site.at("PTX405", site.qualifier(instruction, operator), message, hint)
 
 
 def _fenced(site: Site) -> bool:
@@ -103,34 +101,34 @@ def _fenced(site: Site) -> bool:
 
 
 def _weak(site: Site) -> Iterator[Finding]:
-    """A weak load right before a fence, a weak store as the last access after one, and a weak load that polls: none of
-    these makes a pattern of 8.8."""
+    """A weak load right before a fence, a weak store as the last access after one: neither makes a pattern of 8.8."""
     accesses = [i for i in site.body.instructions if order(i) is not None or fences(i)]
     for before, after in pairwise(accesses):
         if not fences(before) and fences(after) and before.opcode == "ld" and _plain(before):
             message = f"`{before.mnemonic}` before `{after.mnemonic}` is weak: an acquire pattern begins with a strong "
             message += "read"
-            yield site.at("PTX406", before.start, before.head, message, "write ld.relaxed.SCOPE, or ld.acquire.SCOPE")
+            yield site.at("PTX406", before, message, "write ld.relaxed.SCOPE, or ld.acquire.SCOPE")
         stores = fences(before) and after is accesses[-1] and after.opcode == "st" and _plain(after)
         if stores and not any(_strong_read(access) for access in accesses):
             yield _weak_store(site, before.mnemonic, after)
-    if len(accesses) != 1 or site.statement.macro or site.before_volta:
-        return
-    (access,) = accesses
-    if not _plain(access):
-        return
+    if len(accesses) == 1 and _plain(accesses[0]) and not site.statement.macro and not site.before_volta:
+        yield from _alone(site, accesses[0])
+
+
+def _alone(site: Site, access: Instruction) -> Iterator[Finding]:
+    """A weak access that is all of its statement: the store of a flag after a fence, or a load that polls."""
     if access.opcode == "st" and _of_flag(site, access, _RELEASES):
         fence = _fence_before(site)
         if fence is not None:
             yield _weak_store(site, fence, access)
     elif access.opcode == "ld" and site.statement.loop and _of_flag(site, access, _WAITS):
         message = f"`{access.mnemonic}` polls a flag, and is weak: it races with the store that it waits for"
-        yield site.at("PTX406", access.start, access.head, message, "write ld.acquire.SCOPE, or ld.relaxed.SCOPE")
+        yield site.at("PTX406", access, message, "write ld.acquire.SCOPE, or ld.relaxed.SCOPE")
 
 
 def _weak_store(site: Site, fence: str, store: Instruction) -> Finding:
     message = f"`{store.mnemonic}` after `{fence}` is weak: a release pattern ends in a strong write"
-    return site.at("PTX406", store.start, store.head, message, "write st.relaxed.SCOPE, or st.release.SCOPE")
+    return site.at("PTX406", store, message, "write st.relaxed.SCOPE, or st.release.SCOPE")
 
 
 def _strong_read(instruction: Instruction) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ptxmm.analysis.lint.finding import Edit, Finding, Rule, Site
-from ptxmm.cuda import Body, Instruction
+from ptxmm.cuda import Body, Instruction, Problem
 from ptxmm.cuda.opcodes import OPCODES, writes_first
 from ptxmm.ptx import syntax
 from ptxmm.ptx.tables.form import words as split
@@ -30,7 +30,7 @@ RULES = (
 )  # fmt: skip
 _PLAIN_REFERENCE = re.compile(r"(?<!%)%[0-9]+")
 _LABEL_USERS = frozenset({"bra", "brx", "call"})
-_LEGACY = ("needs `.sync`",)
+_LEGACY = "needs `.sync`"
 _KNOWN_WHOLE = frozenset(split("ld st atom red fence membar bar barrier mbarrier cp multimem mov cvta mapa bra"))
 _GROWING = ("cp.async.bulk", "cp.reduce.async.bulk", "fence", "multimem", "mov.v", "st.async", "red.async")
 """Instructions of which every version of PTX has new forms, made of qualifiers that others have had before."""
@@ -70,8 +70,7 @@ def _nearly(opcode: str) -> str | None:
 
 
 def _escapes(site: Site) -> Iterator[Finding]:
-    template = site.statement.template
-    assert template is not None
+    template = site.template
     if not site.statement.operands:
         if template.escapes:
             escape = template.escapes[0]
@@ -87,9 +86,8 @@ def _escapes(site: Site) -> Iterator[Finding]:
                 yield Finding("PTX204", escape.start, escape.end, message, hint, (_doubled(escape.start),))
             case "single":
                 message = f"`{escape.text}` has a single %: other compilers than nvcc refuse that"
-                yield Finding(
-                    "PTX206", escape.start, escape.end, message, f"write %{escape.text}", (_doubled(escape.start),)
-                )
+                hint = f"write %{escape.text}"
+                yield Finding("PTX206", escape.start, escape.end, message, hint, (_doubled(escape.start),))
             case "glued":
                 message = f"`{escape.text}`: a letter follows the operand, and becomes part of its name"
                 yield Finding("PTX207", escape.start, escape.end, message)
@@ -111,7 +109,7 @@ def _numbers(site: Site) -> Iterator[Finding]:
     if count == 0:
         hit = _PLAIN_REFERENCE.search(template.text)
         if hit is not None:
-            yield site.at("PTX203", *hit.span(), f"`{hit[0]}`: this asm has no operands")
+            yield site.at("PTX203", hit.span(), f"`{hit[0]}`: this asm has no operands")
         return
     seen: set[int] = set()
     for number in template.numbers:
@@ -121,37 +119,42 @@ def _numbers(site: Site) -> Iterator[Finding]:
         at = template.text.find(f"%${number}")
         operands = "operand, %0" if count == 1 else f"operands, %0 to %{count - 1}"
         message = f"`%{number}`: this asm has {count} {operands}"
-        yield site.at("PTX203", at, at + len(f"%${number}"), message)
+        yield site.at("PTX203", (at, at + len(f"%${number}")), message)
 
 
 def _syntax(site: Site) -> Iterator[Finding]:
     body = site.body
     for problem in body.problems:
-        yield site.at("PTX201", problem.start, problem.end, problem.message, problem.hint)
-    template = site.statement.template
-    assert template is not None
+        yield site.at("PTX201", problem, problem.message, problem.hint)
+    template = site.template
     if body.problems or (template.escapes and not site.statement.operands):
         return
     for instruction in body.instructions:
         found = instruction.problem
         if found is None:
             yield from _opcode(site, instruction)
-        elif not any(text in found.message for text in _LEGACY):
-            parsed = instruction.parsed is not None
-            hint = found.hint
-            if parsed and (later := _LATER.search(found.message)) is not None and not _misspells(later[1], hint):
-                if later[1] not in _MISTAKES or instruction.opcode not in _KNOWN_WHOLE:
-                    continue  # may be of a later version of PTX
-                hint = f"write .{_MISTAKES[later[1]]}"
-            if "needs a scope" in found.message or (parsed and _maybe_later(instruction, found.message)):
-                continue  # PTX401 speaks of scopes
-            rule = "PTX202" if parsed else "PTX201"
-            yield site.at(rule, found.start, found.end, found.message, hint)
+        elif "needs a scope" not in found.message and _LEGACY not in found.message:  # PTX401 speaks of scopes
+            yield from _refused(site, instruction, found)
     if body.balance and sum(other.balance for other in site.facts.bodies) != 0:
         mark = "{" if body.balance > 0 else "}"
         at = template.text.rfind(mark) if mark == "}" else template.text.find(mark)
         message = f"`{mark}` without its `{'}' if mark == '{' else '{'}`"
-        yield site.at("PTX201", max(at, 0), max(at, 0) + 1, message)
+        yield site.at("PTX201", (max(at, 0), max(at, 0) + 1), message)
+
+
+def _refused(site: Site, instruction: Instruction, found: Problem) -> Iterator[Finding]:
+    """An instruction that the grammar or the table does not take, if no later version of PTX can have it."""
+    if instruction.parsed is None:
+        yield site.at("PTX201", found, found.message, found.hint)
+        return
+    hint = found.hint
+    later = _LATER.search(found.message)
+    if later is not None and not _misspells(later[1], hint):
+        if later[1] not in _MISTAKES or instruction.opcode not in _KNOWN_WHOLE:
+            return
+        hint = f"write .{_MISTAKES[later[1]]}"
+    if not _maybe_later(instruction, found.message):
+        yield site.at("PTX202", found, found.message, hint)
 
 
 def _misspells(word: str, hint: str | None) -> bool:
@@ -180,7 +183,7 @@ def _opcode(site: Site, instruction: Instruction) -> Iterator[Finding]:
     match = _nearly(opcode)
     hint = f"did you mean `{match}`?" if match else None
     if match or site.body.is_ptx:
-        yield site.at("PTX202", instruction.start, instruction.head, f"unknown instruction `{opcode}`", hint)
+        yield site.at("PTX202", instruction, f"unknown instruction `{opcode}`", hint)
 
 
 def _scopes(site: Site) -> Iterator[Finding]:
@@ -188,8 +191,7 @@ def _scopes(site: Site) -> Iterator[Finding]:
     body = site.body
     if body.balance or not body.instructions or not body.is_ptx or site.name == "":
         return
-    template = site.statement.template
-    assert template is not None
+    template = site.template
     depths = _label_depths(site)
     numbered = "%=" in template.raw
     outside = [(d.start, d.end, f"the register `{d.name}`") for d in body.declarations if d.depth <= 0 and not numbered]
@@ -201,7 +203,7 @@ def _scopes(site: Site) -> Iterator[Finding]:
     if outside:
         start, end, what = min(outside)
         message = f"{what} is declared outside of {{ }}: inlining the function twice declares it twice"
-        yield site.at("PTX208", start, end, message, "put the template in { }")
+        yield site.at("PTX208", (start, end), message, "put the template in { }")
 
 
 def _label_depths(site: Site) -> list[int]:
@@ -220,27 +222,20 @@ def _undeclared(site: Site) -> Iterator[Finding]:
     seen: set[str] = set()
     for instruction in site.body.instructions:
         parsed = instruction.parsed
-        if parsed is None or instruction.opcode in _LABEL_USERS:
-            guard = parsed.guard.name if parsed is not None and parsed.guard is not None else None
-            names = [guard] if guard is not None else []
-        else:
-            names = [*_written(parsed, instruction)]
-            if parsed.guard is not None:
-                names.append(parsed.guard.name)
+        names = [] if parsed is None or instruction.opcode in _LABEL_USERS else [*_written(parsed, instruction)]
+        if parsed is not None and parsed.guard is not None:
+            names.append(parsed.guard.name)
         for name in names:
             text = name.text
-            if name.name.startswith("$") or name.name == "_" or text in known or text in seen:
+            if name.name.startswith("$") or name.name == "_" or text in seen:
                 continue
-            if text.partition(".")[0] in known:
+            if not known.isdisjoint((text, text.partition(".")[0])):
                 continue
             seen.add(text)
             start = instruction.start + name.span.column - 1
             other = f"%{text}" if not text.startswith("%") else text[1:]
-            if other in known:
-                message = f"the register `{text}` is not declared, but `{other}` is"
-            else:
-                message = f"the register `{text}` is not declared"
-            yield site.at("PTX209", start, start + len(text), message, f"declare it: .reg .b32 {text};")
+            message = f"the register `{text}` is not declared" + (f", but `{other}` is" if other in known else "")
+            yield site.at("PTX209", (start, start + len(text)), message, f"declare it: .reg .b32 {text};")
 
 
 def _written(parsed: syntax.Instruction, instruction: Instruction) -> Iterator[syntax.Name]:

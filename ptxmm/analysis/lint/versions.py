@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxmm.analysis.lint.finding import Finding, Rule, Site
+from ptxmm.cuda import Instruction
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx.isa import requires
 from ptxmm.ptx.tables.form import Version
@@ -31,24 +32,24 @@ def check(site: Site) -> Iterator[Finding]:
             needed = requires(instruction.parsed)
         except PtxmmError:
             continue
-        at = (instruction.start, instruction.head)
         if site.isa is not None and needed.ptx > site.isa:
             message = f"`{instruction.mnemonic}` needs PTX ISA {needed.name}, and --isa is {Version(site.isa).name}"
-            yield site.at("PTX601", *at, message)
-        yield from _target(site, instruction.mnemonic, needed.sm, at)
+            yield site.at("PTX601", instruction, message)
+        yield from _target(site, instruction, needed.sm)
 
 
-def _target(site: Site, mnemonic: str, needed: int, at: tuple[int, int]) -> Iterator[Finding]:
+def _target(site: Site, instruction: Instruction, needed: int) -> Iterator[Finding]:
+    mnemonic = instruction.mnemonic
     least, below = site.statement.architectures
     least = next((known for known in _TARGETS if known >= least), least) if least else 0
     if below <= needed * 10 and below > least:
         message = f"`{mnemonic}` needs sm_{needed}, and the condition around it allows only __CUDA_ARCH__ < {below}"
-        yield site.at("PTX602", *at, message)
+        yield site.at("PTX602", instruction, message)
     elif 0 < least < needed * 10:
         message = f"`{mnemonic}` needs sm_{needed}, and the condition around it is __CUDA_ARCH__ >= {least}"
-        yield site.at("PTX602", *at, message, f"write __CUDA_ARCH__ >= {needed * 10}")
+        yield site.at("PTX602", instruction, message, f"write __CUDA_ARCH__ >= {needed * 10}")
     elif site.arch is not None and site.arch < needed and least < needed * 10:
         if least and least > site.arch * 10:
             return  # not compiled for it
         message = f"`{mnemonic}` needs sm_{needed}, and --arch is sm_{site.arch}"
-        yield site.at("PTX602", *at, message, f"#if __CUDA_ARCH__ >= {needed * 10} around it")
+        yield site.at("PTX602", instruction, message, f"#if __CUDA_ARCH__ >= {needed * 10} around it")

@@ -62,9 +62,9 @@ def _scope(site: Site, named: frozenset[str]) -> Iterator[Finding]:
         at = site.qualifier(instruction, spelling)
         message = f"`.{spelling}` is {how} than the scope that the name `{site.name}` says"
         if right == "cluster" and instruction.opcode == "membar":
-            yield site.at("PTX501", *at, message)
+            yield site.at("PTX501", at, message)
             continue
-        yield site.at("PTX501", *at, message, f"write .{right}, or change the name")
+        yield site.at("PTX501", at, message, f"write .{right}, or change the name")
         return
 
 
@@ -88,32 +88,32 @@ def _order(site: Site, named: frozenset[str]) -> Iterator[Finding]:
     if wanted != "relaxed" and any(fences(instruction) for instruction in everything):
         return
     for instruction in site.body.instructions:
-        found = order(instruction)
-        if found is None and instruction.opcode == "fence" and fences(instruction):
-            found = next((word for word in instruction.qualifiers if word in (*_ORDER_WORDS, "sc")), None)
-        if found is None or (found == "relaxed" and wanted == "volatile"):
-            continue
-        if wanted == "relaxed" and found not in ("weak", "acquire", "release", "acq_rel", "sc"):
-            continue
-        shown = found if found in instruction.qualifiers else None
-        at = site.qualifier(instruction, shown) if shown else (instruction.start, instruction.head)
-        message = f"`{instruction.mnemonic}` is {found}, and the name `{site.name}` says {wanted}"
-        yield site.at("PTX502", *at, message, _hint(instruction, wanted))
-        return
+        found = _found(instruction)
+        if found is not None and found not in _NEAR.get(wanted, ()):
+            at = site.qualifier(instruction, found) if found in instruction.qualifiers else instruction
+            message = f"`{instruction.mnemonic}` is {found}, and the name `{site.name}` says {wanted}"
+            yield site.at("PTX502", at, message, _hint(instruction, wanted))
+            return
+
+
+_NEAR = {"volatile": ("relaxed",), "relaxed": ("relaxed", "volatile")}
+"""For the order that a name says those that are no other."""
+_STRONGER = {"acquire": {"acquire", "acq_rel", "sc"}, "release": {"release", "acq_rel", "sc"}}
+"""For an order those that include it."""
+
+
+def _found(instruction: Instruction) -> str | None:
+    """The memory order of an access or a fence."""
+    found = order(instruction)
+    if found is None and instruction.opcode == "fence" and fences(instruction):
+        return next((word for word in instruction.qualifiers if word in (*_ORDER_WORDS, "sc")), None)
+    return found
 
 
 def _is(instruction: Instruction, wanted: str) -> bool:
-    found = order(instruction)
-    qualifiers = instruction.qualifiers
-    match wanted:
-        case "acquire" | "release":
-            return wanted in qualifiers or "acq_rel" in qualifiers or "sc" in qualifiers
-        case "relaxed":
-            return found in ("relaxed", "volatile")
-        case "volatile":
-            return found in ("volatile", "relaxed")
-        case _:
-            return wanted in qualifiers
+    if wanted in ("relaxed", "volatile"):
+        return order(instruction) in ("relaxed", "volatile")
+    return not _STRONGER.get(wanted, {wanted}).isdisjoint(instruction.qualifiers)
 
 
 def _hint(instruction: Instruction, wanted: str) -> str | None:
