@@ -6,24 +6,23 @@ reached after as many rounds as there are writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.exchanges import Exchanges
 from ptxmm.events.symbolic.barriers.scenarios import Scenario, scenarios
-from ptxmm.events.symbolic.barriers.state import members
 from ptxmm.events.symbolic.choices import choose
 from ptxmm.events.symbolic.event import Event, ThreadEvents
-from ptxmm.events.symbolic.machine import Assumed, Machine, Reading
+from ptxmm.events.symbolic.machine import Assumed, Machine, Reading, Setting, setting
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.refusals import refuse_noncoherent_loads
 from ptxmm.events.symbolic.threads import Outline, outline, run
 from ptxmm.events.symbolic.values.possible import Possible, rounds
 from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.identity import TENSORMAP, EventId
-from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.tensors import field_start
@@ -52,7 +51,8 @@ def build(
     terms = list(dict.fromkeys(observed))
     shown = {(t.thread, t.register) for t in terms if isinstance(t, RegisterTerm)}
     seen = readable(test, terms) if has_unknown(test) else None
-    machine, threads, found, torn = _execute(test, reading, shown, untorn, seen, check)
+    last, found, torn = _execute(setting(test, reading, shown, check), untorn, seen)
+    machine = last.machine
     refuse_noncoherent_loads(machine)
     formulas = machine.formulas
     cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
@@ -65,7 +65,7 @@ def build(
         machine.events,
         presence,
         initial,
-        threads,
+        last.threads,
         machine.read_cells,
         machine.cells,
         tear=reading.tear,
@@ -84,72 +84,72 @@ def build(
 
 
 def _execute(
-    test: Test,
-    reading: Reading,
-    shown: Collection[tuple[int, str]],
-    untorn: Callable[[str], bool],
-    seen: set[Place] | None,
-    check: Callable[[], None],
-) -> tuple[Machine, list[ThreadEvents], list[Scenario], frozenset[str]]:
-    """Execute all threads until what one execution supposes is what it leads to.
+    around: Setting, untorn: Callable[[str], bool], seen: set[Place] | None
+) -> tuple[_Run, list[Scenario], frozenset[str]]:
+    """Execute all threads until what one execution supposes is what it leads to; the barrier scenarios, and the objects
+    at which reads are not torn though it would make a difference.
 
-    That is the possible values of all locations, how they are divided, the steps that can block, and the states that
-    mbarrier arrivals return and threads get from each other.
+    What is supposed is the possible values of all locations, how they are divided, the steps that can block, and the
+    states that mbarrier arrivals return and threads get from each other.
     """
-    possible = Possible(test)
-    assumed = Assumed()
-    executions = turns = 0
-    chunks = _chunks(test, reading)
-    shared = members(test)
+    test, reading, check = around.test, around.reading, around.check
+    possible, assumed, turns = Possible(test), Assumed(), 0
     outlines = [
         outline(thread, atomics, reading.values)
         for thread, atomics in zip(test.threads, idempotent_atomics(test), strict=True)
     ]
-    guarded = any(_guarded(op) for thread in test.threads for op in thread.body)
     while True:
-        check()
-        if guarded:
-            free = Machine(test, reading, possible.of, True, assumed, chunks, shown, check)
-            freely, news = _run(free, outlines, possible)
-            executions += 1
-            if news and executions <= rounds(free):
-                continue
-        machine = Machine(test, reading, possible.of, False, assumed, chunks, shown, check)
-        threads, news = _run(machine, outlines, None if guarded else possible)
-        executions += 1
-        if news and executions <= rounds(machine):
-            continue
-        torn = _torn(machine, possible, seen) if reading.tear else {}
-        borders = _borders(machine)
-        for key, points in torn.items():
-            if not untorn(key):
-                borders.setdefault(key, set()).update(points)
-        grown = [key for key, points in borders.items() if not points.issubset(assumed.borders.get(key, ()))]
+        last, *free = _runs(around, assumed, possible, outlines)
+        torn = _torn(last.machine, possible, seen) if reading.tear else {}
+        kept = frozenset(filter(untorn, torn))
+        grown = _grown(assumed, _borders(last.machine), {key: torn[key] for key in torn if key not in kept})
         if grown:
             for key in grown:
                 possible.forget(key)
-            merged = {key: tuple(sorted({*borders[key], *assumed.borders.get(key, ())})) for key in grown}
-            assumed, executions = replace(assumed, borders={**assumed.borders, **merged}), 0
+            assumed = replace(assumed, borders={**assumed.borders, **grown})
             continue
-        if not any(t.barriers for t in threads):
-            return machine, threads, [], frozenset(filter(untorn, torn))
-        found = scenarios(test, machine.formulas, threads, check, reading.ordered)
-        met = [(found, Exchanges(shared, machine.formulas, threads))]
-        if guarded and free.freed and _values_matter(threads):
-            # Whom a thread meets may owe its value to what a thread does that reads it, as a write may.
-            met.append((scenarios(test, free.formulas, freely, check), Exchanges(shared, free.formulas, freely)))
-        waiting = assumed.waiting.union(*(s.waiting for s in found))
+        if not any(t.barriers for t in last.threads):
+            return last, [], kept
+        met = []
+        # Whom a thread meets may owe its value to what a thread does that reads it, as a write may.
+        for ran in (last, *(f for f in free if f.machine.freed and _values_matter(last.threads))):
+            formulas = ran.machine.formulas
+            found = scenarios(test, formulas, ran.threads, check, reading.ordered and ran is last)
+            met.append((found, Exchanges(around.members, formulas, ran.threads)))
+        waiting = assumed.waiting.union(*(s.waiting for s in met[0][0]))
         tokens = _tokens(assumed, [scenario for known, _ in met for scenario in known])
         # A value goes through each step once at most, so that all are known after as many turns as there are steps.
         results = _results(assumed, met) if turns <= max(len(e.steps) for _, e in met) else assumed.results
         turns += results != assumed.results
         if (waiting, tokens, results) == (assumed.waiting, assumed.tokens, assumed.results):
-            return machine, threads, found, frozenset(filter(untorn, torn))
-        assumed, executions = replace(assumed, waiting=waiting, tokens=tokens, results=results), 0
+            return last, met[0][0], kept
+        assumed = replace(assumed, waiting=waiting, tokens=tokens, results=results)
 
 
-def _run(machine: Machine, outlines: list[Outline], possible: Possible | None) -> tuple[list[ThreadEvents], bool]:
-    """Execute all threads, each with what ``possible`` learns from those before it; whether that was news."""
+class _Run(Struct):
+    """One execution of all threads, and whether what is ``possible`` grew by it."""
+
+    machine: Machine
+    threads: list[ThreadEvents]
+    news: bool
+
+
+def _runs(around: Setting, assumed: Assumed, possible: Possible, outlines: list[Outline]) -> list[_Run]:
+    """The execution in which all possible values are known. Where what is executed depends on values, that is found
+    with guards that may go either way: then that execution comes after the one without."""
+    guarded = any(_guarded(op) for thread in around.test.threads for op in thread.body)
+    executions = 0
+    while True:
+        around.check()
+        last = _run(Machine(around, possible.of, guarded, assumed), outlines, possible)
+        executions += 1
+        if not last.news or executions > rounds(last.machine):
+            break
+    return [_run(Machine(around, possible.of, False, assumed), outlines, None), last] if guarded else [last]
+
+
+def _run(machine: Machine, outlines: list[Outline], possible: Possible | None) -> _Run:
+    """Execute all threads, each with what ``possible`` learns from those before it."""
     threads: list[ThreadEvents] = []
     news = False
     for index, known in enumerate(outlines):
@@ -157,7 +157,18 @@ def _run(machine: Machine, outlines: list[Outline], possible: Possible | None) -
         threads.append(run(machine, index, known))
         if possible is not None:
             news = possible.learn(machine, first) or news
-    return threads, news if possible is None else possible.learn_dependent(machine) or news
+    return _Run(machine, threads, news if possible is None else possible.learn_dependent(machine) or news)
+
+
+def _grown(assumed: Assumed, *found: dict[str, set[int]]) -> dict[str, tuple[int, ...]]:
+    """The borders of the objects that are to be divided otherwise than supposed so far."""
+    grown: dict[str, tuple[int, ...]] = {}
+    for key in dict.fromkeys(key for borders in found for key in borders):
+        known = assumed.borders.get(key, ())
+        points = set(known).union(*(borders.get(key, ()) for borders in found))
+        if len(points) > len(known):
+            grown[key] = tuple(sorted(points))
+    return grown
 
 
 def _torn(machine: Machine, possible: Possible, seen: set[Place] | None) -> dict[str, set[int]]:
@@ -176,18 +187,6 @@ def _values_matter(threads: list[ThreadEvents]) -> bool:
         for thread in threads
         for step in thread.barriers
     )
-
-
-def _chunks(test: Test, reading: Reading) -> Callable[..., tuple[tuple[int, int], ...]]:
-    """How the test divides copies and vectors, worked out when it is first asked for."""
-    made: list[Chunks] = []
-
-    def of(key: str, offset: int, size: int, unit: int = 0) -> tuple[tuple[int, int], ...]:
-        if not made:
-            made.append(Chunks(test, reading.split128, reading.whole))
-        return made[0].of(key, offset, size, unit)
-
-    return of
 
 
 def _tokens(assumed: Assumed, found: list[Scenario]) -> dict[EventId, tuple[int, ...]]:

@@ -35,7 +35,7 @@ def choose(
     _barriers(program, machine, found)
     _exchanges(program)
     _reads_from(program, machine, check)
-    coherence(program, machine.direct, check)
+    coherence(program, machine.reading.direct, check)
     _fence_sc(program)
 
 
@@ -46,29 +46,31 @@ def _barriers(program: Program, machine: Machine, found: list[Scenario]) -> None
     if not any(t.barriers for t in threads):
         program.constraints += [formulas.any([t.completed, t.cut, t.spun]) for t in threads]
         return
-    program.scenarios = []
     for number in dict.fromkeys(scenario.group for scenario in found) or (0,):
-        group = [scenario for scenario in found if scenario.group == number]
-        conditions = [_condition(program, machine, scenario) for scenario in group]
-        if len(group) == 1 and conditions[0] == TRUE:
-            program.scenarios.append((group[0], TRUE))
-            continue
-        choice = machine.new_choice()
-        selectors = [formulas.variable(choice) for _ in group]
-        program.scenarios += zip(group, selectors, strict=True)
-        program.constraints.append(formulas.any(selectors))
-        program.at_most_one(selectors)
-        program.constraints += [formulas.either(-s, c) for s, c in zip(selectors, conditions, strict=True)]
-    for scenario, selector in program.scenarios:
-        if scenario.misuse is not None:
-            program.undefined.append((selector, scenario.misuse))
-    misuse = [s for scenario, s in program.scenarios if scenario.misuse is not None]
+        _select(program, machine, [scenario for scenario in found if scenario.group == number])
+    chosen = program.scenarios
+    program.undefined += [(selector, s.misuse) for s, selector in chosen if s.misuse is not None]
+    misuse = [selector for scenario, selector in chosen if scenario.misuse is not None]
     for index, thread in enumerate(threads):
-        waits = [s for scenario, s in program.scenarios if any(i.thread == index for i in scenario.waiting)]
+        waits = [selector for s, selector in chosen if any(i.thread == index for i in s.waiting)]
         program.constraints.append(formulas.any([thread.completed, thread.cut, thread.spun, *waits, *misuse]))
         for event in thread.barriers:
-            if event.tokens is not None and len(event.tokens) > 1:
-                program.at_most_one(list(event.tokens.values()))
+            program.at_most_one(list((event.tokens or {}).values()))
+
+
+def _select(program: Program, machine: Machine, group: list[Scenario]) -> None:
+    """Choose one of the scenarios of ``group``."""
+    formulas = program.formulas
+    conditions = [_condition(program, machine, scenario) for scenario in group]
+    if len(group) == 1 and conditions[0] == TRUE:
+        program.scenarios.append((group[0], TRUE))
+        return
+    choice = machine.new_choice()
+    selectors = [formulas.variable(choice) for _ in group]
+    program.scenarios += zip(group, selectors, strict=True)
+    program.constraints.append(formulas.any(selectors))
+    program.at_most_one(selectors)
+    program.constraints += [formulas.either(-s, c) for s, c in zip(selectors, conditions, strict=True)]
 
 
 def _condition(program: Program, machine: Machine, scenario: Scenario) -> Formula:
@@ -115,10 +117,8 @@ def _exchanges(program: Program) -> None:
             for value, when in item.domain.items():
                 got = item.event.result.get(value, FALSE)
                 program.constraints.append(formulas.any([-selector, -item.when, -when, got]))
-    for thread in program.threads:
-        for step in thread.barriers:
-            if step.result is not None and len(step.result) > 1:
-                program.at_most_one(list(step.result.values()))
+    for step in (step for thread in program.threads for step in thread.barriers):
+        program.at_most_one(list((step.result or {}).values()))
     results = depends(formulas, found)
     for event in program.events:
         event.address, event.data, event.control, event.left = (
@@ -142,8 +142,7 @@ def _reads_from(program: Program, machine: Machine, check: Callable[[], None]) -
         for cell, values in program.read_cells[event.number].items():
             presence = formulas.both(event.presence, program.covers(event.number, cell))
             _read_cell(program, machine, event, cell, presence, writes[cell])
-            if len(values) > 1:
-                program.at_most_one(list(values.values()))
+            program.at_most_one(list(values.values()))
         if not program.tear:
             _whole(program, event, borders)
 

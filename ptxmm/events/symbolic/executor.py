@@ -54,7 +54,7 @@ class Executor:
         self.thread = thread
         self.headers = headers
         self.idempotent = idempotent
-        self.aligned = machine.aligned[index]
+        self.aligned = machine.setting.aligned[index]
         self.barriers: list[SyncEvent] = []
         self.stopped: list[tuple[Formula, Mapping[str, Value]]] = []
         self.condition = self.presence = TRUE
@@ -295,7 +295,7 @@ class Executor:
                 why = f"misaligned access (address {number:#x})"
             elif (why := refusal(held, self.thread.placement, self.index, place[0])) is not None:
                 pass
-            elif size and not mbarrier and place[0].physical in self.machine.mbarriers:
+            elif size and not mbarrier and place[0].physical in self.machine.setting.mbarriers:
                 why = f"access to an mbarrier (address {number:#x})"
             elif size and multimem != (place[0].replicas != ()):
                 wrong = "multimem operation on another address" if multimem else "access to a multimem address"
@@ -333,7 +333,7 @@ class Executor:
         It depends on the reads in what they give. These are not known yet; the number of the step, below 0, stands for
         them. As long as nothing is known of the result it is 0, so that the simulation comes to what needs it.
         """
-        known = self.machine.results.get(step.id) or {0: 0}
+        known = self.machine.assumed.results.get(step.id) or {0: 0}
         choice = self.machine.new_choice()
         one = len(known) == 1
         step.result = Domain({v: TRUE if one else self.formulas.variable(choice) for v in known}, known)
@@ -342,7 +342,7 @@ class Executor:
 
     def passes(self, step: SyncEvent) -> Formula:
         """When the thread goes on after ``step``, which may block it or be undefined; its path ends there otherwise."""
-        if step.id not in self.machine.waiting:
+        if step.id not in self.machine.assumed.waiting:
             return step.presence
         passes = self.formulas.variable()
         self.machine.passes[step.id, step.number] = passes

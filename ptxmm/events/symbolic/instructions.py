@@ -46,7 +46,7 @@ def execute(run: Executor, op: Straight, reads: Reads) -> None:
         case GridControl():
             if op.kind == "wait":
                 run.event("API")
-            elif run.machine.api and op.triggers(run.machine.test.isa):
+            elif run.machine.setting.api and op.triggers(run.machine.test.isa):
                 run.event("GD")
         case _:
             effect(type(op))(run, op)

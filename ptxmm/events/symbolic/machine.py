@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 
 from msgspec import Struct, field
 
-from ptxmm.events.symbolic.barriers.state import members
+from ptxmm.events.symbolic.barriers.state import Members, members
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.values.domain import Domain, Expressions, Reads, Value, only
 from ptxmm.program.identity import EventId
+from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import exits_matter
 from ptxmm.program.shared.convergence import sites
 from ptxmm.program.shared.mbarriers import opaque
@@ -93,47 +94,56 @@ class State(Struct):
     products: Products | None = None
 
 
+class Setting(Struct, frozen=True):
+    """What all executions of a test have in common.
+
+    ``shown``: the registers, by thread, whose final values are asked for. ``check`` may raise ``Timeout``. ``chunks``
+    divides copies (``shared.chunks``). ``api``: whether starts and ends of threads matter; ``exits``: whether their
+    ends do. ``aligned``: as in ``convergence.sites``. ``mbarriers``: the objects that are such.
+    """
+
+    test: Test
+    reading: Reading
+    shown: Collection[tuple[int, str]]
+    check: Callable[[], None]
+    chunks: Callable[..., tuple[tuple[int, int], ...]]
+    api: bool
+    exits: bool
+    members: Members
+    aligned: Sequence[Mapping[int, str]]
+    mbarriers: frozenset[str]
+
+
+def setting(test: Test, reading: Reading, shown: Collection[tuple[int, str]], check: Callable[[], None]) -> Setting:
+    """What all executions of ``test`` have in common."""
+    hidden = frozenset(test.objects[key].physical for key in opaque(test.threads, test.objects))
+    chunks = _chunks(test, reading)
+    grids, exits = _several_grids(test), exits_matter(test)
+    return Setting(test, reading, shown, check, chunks, grids, exits, members(test), sites(test), hidden)
+
+
 class Machine:
-    """Executes the threads of ``test``; events are numbered across threads. ``check`` may raise ``Timeout``.
+    """One execution of all threads along all paths; events are numbered across threads.
 
     ``possible`` gives the values that a read may find in a cell (physical key, offset, size) with their support.
-    ``free``: guards that depend on reads may go either way, to see what would be written if they did. ``chunks``
-    divides copies (``program.chunks``); ``shown``: the registers, by thread, whose final values are asked for.
+    ``free``: guards that depend on reads may go either way, to see what would be written if they did.
     """
 
     def __init__(
         self,
-        test: Test,
-        reading: Reading,
+        setting: Setting,
         possible: Callable[[tuple[str, int, int], EventId], dict[int, int]],
         free: bool,
         assumed: Assumed,
-        chunks: Callable[..., tuple[tuple[int, int], ...]],
-        shown: Collection[tuple[int, str]],
-        check: Callable[[], None],
     ) -> None:
-        self.check = check
-        self.test = test
-        self.formulas = Formulas()
-        self.unroll = reading.unroll
-        self.split128 = reading.split128
-        self.whole = reading.whole
-        self.cas_writes = reading.cas_writes
-        self.direct = reading.direct
-        self.api = _several_grids(test)
-        self.exits = exits_matter(test)
-        self.expressions = Expressions(reading.simplify, reading.values)
+        self.setting = setting
+        self.test = setting.test
+        self.reading = setting.reading
         self.possible = possible
         self.free = free
-        self.borders = assumed.borders
-        self.waiting = assumed.waiting
-        self.tokens = assumed.tokens
-        self.results = assumed.results
-        self.chunks = chunks
-        self.shown = shown
-        self.members = members(test)
-        self.aligned = sites(test)
-        self.mbarriers = frozenset(test.objects[key].physical for key in opaque(test.threads, test.objects))
+        self.assumed = assumed
+        self.formulas = Formulas()
+        self.expressions = Expressions(self.reading.simplify, self.reading.values)
         self.events: list[Event] = []
         self.operations: list[Operation] = []
         self.products: dict[int, Wgmma] = {}
@@ -148,7 +158,7 @@ class Machine:
     def cells(self, place: Place) -> list[tuple[str, int, int]]:
         """The cells of the byte range of ``place``."""
         key, start, end = place.physical, place.offset, place.offset + place.size
-        borders = self.borders.get(key)
+        borders = self.assumed.borders.get(key)
         if borders is None:
             return [(key, start, place.size)]
         points = [start, *(b for b in borders if start < b < end), end]
@@ -188,6 +198,18 @@ class Machine:
             return condition
         self.freed = True
         return self.formulas.variable()
+
+
+def _chunks(test: Test, reading: Reading) -> Callable[..., tuple[tuple[int, int], ...]]:
+    """How the test divides copies and vectors, worked out when it is first asked for."""
+    made: list[Chunks] = []
+
+    def of(key: str, offset: int, size: int, unit: int = 0) -> tuple[tuple[int, int], ...]:
+        if not made:
+            made.append(Chunks(test, reading.split128, reading.whole))
+        return made[0].of(key, offset, size, unit)
+
+    return of
 
 
 def _several_grids(test: Test) -> bool:

@@ -17,7 +17,7 @@ from ptxmm.events.symbolic.event import Event, ThreadEvents
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, Products, State
-from ptxmm.events.symbolic.values.domain import Reads, Value, joined, merge, only
+from ptxmm.events.symbolic.values.domain import Reads, Value, joined, merge
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.shared.convergence import gathers
@@ -29,10 +29,12 @@ from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
 class Outline(Struct, frozen=True):
-    """What the control flow of a thread gives to every execution of it; see ``program.control``.
+    """What the control flow of a thread gives to every execution of it; see ``shared.control``.
 
     ``idle``: the branches of spin loops that only wait at mbarriers. A round of theirs in which the wait fails has no
     event but a poll, and neither has the round in which it succeeds, so that none need be taken to see more.
+    ``backward``, ``spins``: the numbers under which it is counted how often a backward branch, or one of a spin loop
+    without a write, was taken. ``products``: the registers of products of its warpgroup.
     """
 
     flow: ControlFlow
@@ -40,6 +42,9 @@ class Outline(Struct, frozen=True):
     component: list[int]
     operands: list[list[str]]
     idle: frozenset[int]
+    backward: dict[int, int]
+    spins: dict[int, int]
+    products: frozenset[str]
 
 
 def outline(thread: Thread, idempotent: frozenset[int], values: bool) -> Outline:
@@ -48,7 +53,10 @@ def outline(thread: Thread, idempotent: frozenset[int], values: bool) -> Outline
     splits = any(isinstance(op, AsyncCommit) and op.guard is not None for op in thread.body)
     operands = live_operands(thread) if flow.join or flow.backward or splits else []
     idle = frozenset(pc for pc, header in flow.spin.items() if _idle(thread, header, pc))
-    return Outline(flow, around(thread), components(thread), operands, idle)
+    backward = {pc: i for i, pc in enumerate(sorted(flow.backward))}
+    spins = {pc: i for i, pc in enumerate(sorted(flow.spin), len(backward))}
+    parts = around(thread), components(thread), operands, idle, backward, spins
+    return Outline(flow, *parts, registers(thread.body))
 
 
 def _idle(thread: Thread, header: int, end: int) -> bool:
@@ -66,8 +74,14 @@ def run(machine: Machine, index: int, known: Outline) -> ThreadEvents:
 _BOUNDARY = Exit(Source(Span(0, 0, 0), ""))
 """Stands for the instruction of the events at the start and the end of a thread."""
 
-_Node = tuple[int, int, int, tuple[int, ...]]
+_Counts = tuple[int, ...]
+"""How often each backward branch was taken, as ``Outline`` numbers them."""
+
+_Node = tuple[int, int, int, _Counts]
 """Component of control, number of backward branches taken in it, pc, how often each backward branch was taken."""
+
+_Move = tuple[int, _Counts, State]
+"""Where a path goes on: the pc, how often each backward branch was taken, the state."""
 
 
 class _Run:
@@ -76,77 +90,67 @@ class _Run:
         self.formulas = machine.formulas
         self.index = index
         self.thread = machine.test.threads[index]
+        self.known = known
         self.flow = known.flow
         self.ends: list[State] = []
         self.cut: dict[int, Formula] = {}
         self.spun: list[Formula] = []
-        self.backward = {pc: i for i, pc in enumerate(sorted(self.flow.backward))}
-        self.spins = {pc: len(self.backward) + i for i, pc in enumerate(sorted(self.flow.spin))}
-        self.around = known.around
-        self.component = known.component
         self.headers = set(self.flow.spin.values())
         self.executor = Executor(machine, index, self.thread, self.headers, self.flow.idempotent)
-        self.operands = known.operands
-        self.idle = known.idle
-        self.products = registers(self.thread.body)
 
     def run(self) -> ThreadEvents:
-        zero = self.machine.zero
-        registers = dict.fromkeys(self.thread.registers, zero)
+        """Execute the thread: what it may do, and how it may end."""
+        formulas, body = self.formulas, self.thread.body
+        registers = dict.fromkeys(self.thread.registers, self.machine.zero)
         for name, initial in self.thread.initial.items():
-            registers[name] = Value(only(initial), self.machine.expressions.constant(initial), {})
-        waiting: dict[_Node, list[State]] = {}
-        queue: list[_Node] = []
-
-        def arrive(pc: int, counts: tuple[int, ...], state: State) -> None:
-            node = self._node(pc, counts)
-            if node not in waiting:
-                waiting[node] = []
-                heappush(queue, node)
-            waiting[node].append(state)
-
-        if self.machine.api:
+            registers[name] = self.executor.constant(initial)
+        if self.machine.setting.api:
             self._boundary("API", -1, TRUE)
-        arrive(0, (0,) * (len(self.backward) + len(self.spins)), State(TRUE, registers))
-        while queue:
-            self.machine.check()
-            node = heappop(queue)
-            _, _, pc, counts = node
-            states = waiting.pop(node)
-            if pc >= len(self.thread.body):
-                self.ends += self._merged(pc, counts, states)
-                continue
-            try:
-                for state in self._merged(pc, counts, states):
-                    for target, taken, successor in self._step(pc, counts, state):
-                        if successor.guard != FALSE:
-                            arrive(target, taken, successor)
-            except PtxmmError as error:
-                raise placed(error, self.machine.test, self.thread.body[pc]) from None
+        self._follow(State(TRUE, registers))
         # Under a filter those where it stops too: what is written only before is as it will be in the end.
         ends = [(s.guard, s.registers) for s in self.ends] + self.executor.stopped
-        registers_at_end = {
-            name: merge(self.formulas, [(when, values[name].domain) for when, values in ends])
+        last = {
+            name: merge(formulas, [(when, values[name].domain) for when, values in ends])
             if len(ends) > 1
             else ends[0][1][name].domain
             for name in (registers if ends else ())
         }
-        completed = self.formulas.any([s.guard for s in self.ends])
+        completed = formulas.any([s.guard for s in self.ends])
         self.executor.left = self._under([(s.guard, s.left) for s in self.ends])
-        if self.machine.exits and completed != FALSE:
+        if self.machine.setting.exits and completed != FALSE:
             missed = self._under([(s.guard, s.missed) for s in self.ends])
-            self._boundary("EX", len(self.thread.body), completed, missed)
-        if self.machine.api and completed != FALSE:  # after all that the asynchronous operations do
+            self._boundary("EX", len(body), completed, missed)
+        if self.machine.setting.api and completed != FALSE:  # after all that the asynchronous operations do
             performed = [e.number for e in self.machine.events if e.thread == self.index and e.asynchronous]
-            self._boundary("API", len(self.thread.body), completed).after = performed
-        return ThreadEvents(
-            self.executor.barriers,
-            completed,
-            self.formulas.any(list(self.cut.values())),
-            registers_at_end,
-            self.cut,
-            self.formulas.any(self.spun),
-        )
+            self._boundary("API", len(body), completed).after = performed
+        cut, spun = formulas.any(list(self.cut.values())), formulas.any(self.spun)
+        return ThreadEvents(self.executor.barriers, completed, cut, last, self.cut, spun)
+
+    def _follow(self, start: State) -> None:
+        """Execute every path from ``start`` on, nodes in topological order."""
+        body = self.thread.body
+        first = self._node(0, (0,) * (len(self.known.backward) + len(self.known.spins)))
+        waiting = {first: [start]}
+        queue = [first]
+        while queue:
+            self.machine.setting.check()
+            node = heappop(queue)
+            _, _, pc, counts = node
+            states = waiting.pop(node)
+            if pc >= len(body):
+                self.ends += self._merged(pc, counts, states)
+                continue
+            try:
+                moves = [move for state in self._merged(pc, counts, states) for move in self._step(pc, counts, state)]
+            except PtxmmError as error:
+                raise placed(error, self.machine.test, body[pc]) from None
+            for target, taken, state in moves:
+                if state.guard != FALSE:
+                    following = self._node(target, taken)
+                    if following not in waiting:
+                        waiting[following] = []
+                        heappush(queue, following)
+                    waiting[following].append(state)
 
     def _boundary(self, kind: str, pc: int, presence: Formula, control: Reads | None = None) -> Event:
         """An event at the start or the end of the thread."""
@@ -154,23 +158,21 @@ class _Run:
         run.op, run.here, run.control = _BOUNDARY, EventId(self.index, pc), control or {}
         return run.event(kind, presence)
 
-    def _node(self, pc: int, counts: tuple[int, ...]) -> _Node:
+    def _node(self, pc: int, counts: _Counts) -> _Node:
         """The node of a thread's unrolled control flow; nodes come in topological order.
 
         A branch that can't be reached any more from ``pc`` does not count, so that paths meet behind a loop.
         """
-        component = self.component[pc]
-        kept = [0] * len(counts)
-        for numbers in (self.backward, self.spins):
-            for branch, i in numbers.items():
-                if self.component[branch] >= component:
-                    kept[i] = counts[i]
-        return component, sum(kept), pc, tuple(kept)
+        component = self.known.component
+        if not counts:
+            return component[pc], 0, pc, counts
+        branches = (*self.known.backward, *self.known.spins)
+        kept = tuple(n if component[b] >= component[pc] else 0 for b, n in zip(branches, counts, strict=True))
+        return component[pc], sum(kept), pc, kept
 
-    def _round(self, pc: int, counts: tuple[int, ...]) -> int:
-        return sum(
-            counts[self.backward[b]] + (counts[self.spins[b]] if b in self.spins else 0) for b in self.around[pc]
-        )
+    def _round(self, pc: int, counts: _Counts) -> int:
+        numbers = (self.known.backward, self.known.spins)
+        return sum(counts[number[b]] for b in self.known.around[pc] for number in numbers if b in number)
 
     def _merged(self, pc: int, counts: tuple[int, ...], states: list[State]) -> list[State]:
         """Close the branches that join at ``pc``, then merge the states that no later rewrite can tell apart."""
@@ -190,30 +192,19 @@ class _Run:
         for state in states:
             key = (
                 frozenset((join, c.assigned) for join, c in state.controls.items()),
-                tuple(state.registers[name].expression for name in self.operands[pc]),
+                tuple(state.registers[name].expression for name in self.known.operands[pc]),
                 tuple(sorted(state.queues.items())),
             )
             groups.setdefault(key, []).append(state)
         return [self._merge(group) if len(group) > 1 else group[0] for group in groups.values()]
 
     def _merge(self, states: list[State]) -> State:
-        formulas = self.formulas
-        registers: dict[str, Value] = {}
-        first = states[0]
+        formulas, first = self.formulas, states[0]
+        registers = dict(first.registers)
         for name, value in first.registers.items():
-            values = [s.registers[name] for s in states]
-            if all(v is value for v in values):
-                registers[name] = value
-                continue
-            domain = merge(formulas, [(s.guard, v.domain) for s, v in zip(states, values, strict=True)])
-            arms = [(s.guard, v) for s, v in zip(states, values, strict=True)]
-            if self.machine.expressions.transparent(value.expression):
-                leaves = dict.fromkeys(leaf for v in values for leaf in v.sources)
-                sources = {n: self._under([(when, v.sources.get(n, {})) for when, v in arms]) for n in leaves}
-                registers[name] = self.executor.made_of(domain, value.expression, sources)
-            else:
-                reads = self._under([(when, v.reads) for when, v in arms])
-                registers[name] = Value(domain, value.expression, reads)
+            arms = [(s.guard, s.registers[name]) for s in states]
+            if any(v is not value for _, v in arms):
+                registers[name] = self._one_of(arms)
         controls = {
             join: Control(c.assigned, self._decided([(s.guard, s.controls[join].reads) for s in states]))
             for join, c in first.controls.items()
@@ -227,8 +218,18 @@ class _Run:
         guard = formulas.any([s.guard for s in states])
         return State(guard, registers, controls, wrote, first.queues, left, missed, self._merge_products(states))
 
+    def _one_of(self, arms: list[tuple[Formula, Value]]) -> Value:
+        """The value that is that of each arm where the arm's formula holds; all have one expression."""
+        domain = merge(self.formulas, [(when, value.domain) for when, value in arms])
+        expression = arms[0][1].expression
+        if not self.machine.expressions.transparent(expression):
+            return Value(domain, expression, self._under([(when, value.reads) for when, value in arms]))
+        leaves = dict.fromkeys(leaf for _, value in arms for leaf in value.sources)
+        sources = {n: self._under([(when, value.sources.get(n, {})) for when, value in arms]) for n in leaves}
+        return self.executor.made_of(domain, expression, sources)
+
     def _merge_products(self, states: list[State]) -> Products | None:
-        if not self.products:
+        if not self.known.products:
             return None
         from ptxmm.events.symbolic.matrices.products import merged
 
@@ -242,20 +243,14 @@ class _Run:
         both = self.formulas.both
         return joined(self.formulas, ((r, both(guard, when)) for guard, reads in arms for r, when in reads.items()))
 
-    def _step(self, pc: int, counts: tuple[int, ...], state: State) -> list[tuple[int, tuple[int, ...], State]]:
-        op = self.thread.body[pc]
+    def _step(self, pc: int, counts: _Counts, state: State) -> list[_Move]:
+        op, run = self.thread.body[pc], self.executor
         if pc in self.headers:
             state.wrote = {**state.wrote, pc: FALSE}
         condition: Formula = TRUE
         reads: Reads = {}
-        known = True
         if op.guard is not None:
-            predicate = state.registers[op.guard.register]
-            condition = predicate.domain.get(0 if op.guard.negated else 1, FALSE)
-            known = self.machine.expressions.value_of(predicate.expression) is not None
-            reads = {} if known else predicate.reads
-            condition = self.machine.either_way(condition, reads)
-        run = self.executor
+            condition, reads = self._is(state.registers[op.guard.register], 0 if op.guard.negated else 1)
         run.op, run.state, run.condition, run.left, run.twin = op, state, condition, state.left, self.flow.twins.get(pc)
         run.here = EventId(self.index, pc, self._round(pc, counts))
         if run.twin == pc:
@@ -263,29 +258,35 @@ class _Run:
         if isinstance(op, Branch):
             if (compare := op.condition) is not None:
                 operands = [run.operand(operand, compare.type) for operand in (compare.a, compare.b)]
-                compared = run.operation(compare.cmp, compare.type, operands)
-                condition = self.formulas.both(condition, compared.domain.get(1, FALSE))
-                if self.machine.expressions.value_of(compared.expression) is None:
-                    reads, known = self.machine.union(reads, compared.reads), False
-                    condition = self.machine.either_way(condition, reads)
-            return self._branch(pc, op, condition, reads, known, counts, state)
+                holds, decided = self._is(run.operation(compare.cmp, compare.type, operands), 1)
+                condition, reads = self.formulas.both(condition, holds), self.machine.union(reads, decided)
+            jump, stay = (self._open(pc, self._where(state, when), reads) for when in (condition, -condition))
+            return [(pc + 1, counts, stay), *self._jump(pc, op, counts, jump)]
         if isinstance(op, Exit):
-            ends = replace(state, guard=self.formulas.both(state.guard, condition))
+            ends = self._where(state, condition)
             if ends.guard != FALSE:
-                self.ends.append(self._open(pc, ends, reads, known))
-            left = self.formulas.both(state.guard, -condition)
-            stays = replace(state, guard=left, registers=dict(state.registers))
-            return [(pc + 1, counts, self._open(pc, stays, reads, known))]
+                self.ends.append(self._open(pc, ends, reads))
+            return [(pc + 1, counts, self._open(pc, self._where(state, -condition), reads))]
         if pc in run.aligned and gathers(op):
             self._gather(state, condition)
         if isinstance(op, AsyncCommit):
             return [(pc + 1, counts, s) for s in self._commit(op, state, condition)]
-        if self.products:
+        if self.known.products:
             self._use_products(op, state, condition)
         if isinstance(op, BARRIERS):
             state.missed = self.machine.union(state.missed, reads)
         execute(run, op, reads)
         return [(pc + 1, counts, state)]
+
+    def _is(self, predicate: Value, truth: int) -> tuple[Formula, Reads]:
+        """When ``predicate`` is ``truth``, and the reads that decide it."""
+        constant = self.machine.expressions.value_of(predicate.expression) is not None
+        reads = {} if constant else predicate.reads
+        return self.machine.either_way(predicate.domain.get(truth, FALSE), reads), reads
+
+    def _where(self, state: State, condition: Formula) -> State:
+        """The part of ``state`` where ``condition`` holds."""
+        return replace(state, guard=self.formulas.both(state.guard, condition), registers=dict(state.registers))
 
     def _gather(self, state: State, condition: Formula) -> None:
         from ptxmm.events.symbolic.barriers.synchronization import gather  # with all that barriers need
@@ -299,7 +300,7 @@ class _Run:
         from ptxmm.events.symbolic.matrices import products
 
         presence = self.formulas.both(state.guard, condition)
-        now = products.execute(self.executor, op, state.products or Products(), presence, self.products)
+        now = products.execute(self.executor, op, state.products or Products(), presence, self.known.products)
         if isinstance(op, AsyncWait) and op.kind == "wgmma":
             now = products.finished(self.formulas, now, waited(op, state), presence)
         state.products = now
@@ -308,19 +309,13 @@ class _Run:
         """Where a commit is predicated, the paths with it and without it go on apart."""
         from ptxmm.events.symbolic.asynchronous.groups import commit  # with all that copies need
 
-        states = []
-        left = self.formulas.both(state.guard, -condition)
-        if left != FALSE:
-            states.append(replace(state, guard=left, registers=dict(state.registers)))
-        state.guard = self.formulas.both(state.guard, condition)
-        if state.guard != FALSE:
-            commit(op, state)
-            states.append(state)
-        return states
+        without, state = self._where(state, -condition), self._where(state, condition)
+        commit(op, state)
+        return [s for s in (without, state) if s.guard != FALSE]
 
-    def _open(self, pc: int, state: State, reads: Reads, known: bool) -> State:
-        """``state`` after the conditional branch at ``pc``, inside its region of control."""
-        if pc not in self.flow.join or known or not reads:
+    def _open(self, pc: int, state: State, reads: Reads) -> State:
+        """``state`` after the conditional branch at ``pc``, which ``reads`` decide, inside its region of control."""
+        if pc not in self.flow.join or not reads:
             return state
         join, assigned = self.flow.join[pc], self.flow.decided(pc)
         left = self.machine.union(state.left, reads) if pc in self.flow.leaving else state.left
@@ -331,45 +326,32 @@ class _Run:
             decided = {**already.reads, pc: self.machine.union(already.reads.get(pc, {}), reads)}
         return replace(state, controls={**state.controls, join: Control(assigned, decided)}, left=left, missed=missed)
 
-    def _branch(
-        self,
-        pc: int,
-        op: Branch,
-        condition: Formula,
-        reads: Reads,
-        known: bool,
-        counts: tuple[int, ...],
-        state: State,
-    ) -> list[tuple[int, tuple[int, ...], State]]:
-        formulas = self.formulas
-        jump = replace(state, guard=formulas.both(state.guard, condition), registers=dict(state.registers))
-        stay = replace(state, guard=formulas.both(state.guard, -condition), registers=dict(state.registers))
-        jump, stay = (self._open(pc, s, reads, known) for s in (jump, stay))
-        result = [(pc + 1, counts, stay)]
-        if pc not in self.backward:
-            return [*result, (op.target, counts, jump)]
-        header = self.flow.spin.get(pc)
-        if header is not None:
-            wrote = state.wrote.get(header, FALSE)
-            spins = replace(jump, guard=formulas.both(jump.guard, -wrote), registers=dict(jump.registers))
-            jump.guard = formulas.both(jump.guard, wrote)
-            if counts[self.spins[pc]] < SPINS and pc not in self.idle:
-                result.append((op.target, _increased(counts, self.spins[pc]), spins))
+    def _jump(self, pc: int, op: Branch, counts: _Counts, jump: State) -> list[_Move]:
+        """Where the path that takes a branch goes on."""
+        known = self.known
+        if pc not in known.backward:
+            return [(op.target, counts, jump)]
+        result: list[_Move] = []
+        if pc in self.flow.spin:
+            wrote = jump.wrote.get(self.flow.spin[pc], FALSE)
+            spins = self._where(jump, -wrote)
+            jump.guard = self.formulas.both(jump.guard, wrote)
+            if counts[known.spins[pc]] < SPINS and pc not in known.idle:
+                result.append((op.target, _increased(counts, known.spins[pc]), spins))
             else:
                 self.spun.append(spins.guard)
                 self._stops(spins)
-        if jump.guard == FALSE:
-            return result
-        if counts[self.backward[pc]] >= self.machine.unroll:
+        if jump.guard != FALSE and counts[known.backward[pc]] < self.machine.reading.unroll:
+            result.append((op.target, _increased(counts, known.backward[pc]), jump))
+        elif jump.guard != FALSE:
             self.cut[pc] = self.formulas.either(self.cut.get(pc, FALSE), jump.guard)
             self._stops(jump)
-            return result
-        return [*result, (op.target, _increased(counts, self.backward[pc]), jump)]
+        return result
 
     def _stops(self, state: State) -> None:
         if self.machine.test.filter is not None:
             self.executor.stopped.append((state.guard, state.registers))
 
 
-def _increased(counts: tuple[int, ...], which: int) -> tuple[int, ...]:
+def _increased(counts: _Counts, which: int) -> _Counts:
     return (*counts[:which], counts[which] + 1, *counts[which + 1 :])

@@ -53,7 +53,7 @@ def begins(run: Executor, address: Value, size: int, alignment: int | None = Non
 def access(run: Executor, op: Load | Store | Atomic) -> None:
     """Execute a load, a store or an atomic operation."""
     common = begins(run, run.address(op.address, op.space), access_bytes(op))
-    parts = elements(op, run.machine.split128, run.machine.whole)
+    parts = elements(op, run.machine.reading.split128, run.machine.reading.whole)
     divided = len(parts) > 1 and op.scope is None and parts[0].items == 1
     if isinstance(op, Store):
         for element in parts:
@@ -123,7 +123,7 @@ def pieces(run: Executor, where: Located, offset: int, size: int, divided: bool)
         return [[(0, [place_at(when, item, start + offset, size) for when, item, start in where])]]
     ways: dict[tuple[tuple[int, int], ...], Pieces] = {}
     for when, item, start in where:
-        chunks = run.machine.chunks(item.physical, start + offset, size)
+        chunks = run.machine.setting.chunks(item.physical, start + offset, size)
         relative = tuple((o - start - offset, n) for o, n in chunks)
         columns = ways.setdefault(relative, [(o, []) for o, _ in relative])
         for (_, column), (o, n) in zip(columns, chunks, strict=True):
@@ -250,7 +250,7 @@ def _atomic(run: Executor, common: Access, op: Atomic, element: Element) -> Valu
             same = apply(run.formulas, lambda a, b: int(a == b), old.domain, written.domain).get(1, FALSE)
             same = run.machine.either_way(same, {**old.reads, **written.reads})
             wrote = run.formulas.both(presence, -same)
-    elif run.machine.cas_writes:
+    elif run.machine.reading.cas_writes:
         written = run.function(("cas",), lambda o, c, n: n if o == c else o, [old, *values])
     else:
         compared, written = values

@@ -67,7 +67,7 @@ def _places(run: Executor, at: _At, element: Element) -> Iterator[tuple[int, lis
     first, size = at.start + element.offset, element.type.bytes
     divided = at.op.scope is None and len(elements(at.op)) > 1
     for number, key in enumerate(at.item.replicas):
-        ranges = run.machine.chunks(key, first, size) if divided else ((first, size),)
+        ranges = run.machine.setting.chunks(key, first, size) if divided else ((first, size),)
         virtual = f"{at.item.virtual}[{number}]"
         yield number, [(offset - first, Place(TRUE, key, virtual, offset, length)) for offset, length in ranges]
 

@@ -81,7 +81,7 @@ def read_source(run: Executor, side: Side, start: Start, size: int, begin: int =
     """
     parts: list[Part] = []
     item, first = start
-    for offset, length in run.machine.chunks(item.physical, first, size) if size else ():
+    for offset, length in run.machine.setting.chunks(item.physical, first, size) if size else ():
         id_ = run.here.at(begin + offset - first, operand)
         places = [place_at(TRUE, item, offset, length)]
         _, value = read(run, places, side.presence, side.address, id_, operation=side.operation)
@@ -101,7 +101,7 @@ def bytes_of(run: Executor, parts: list[Part], offset: int, size: int) -> Value:
 def write_part(run: Executor, side: Side, k: int, start: Start, size: int, parts: list[Part], begin: int = 0) -> None:
     """Write ``size`` bytes of the source, from ``begin`` on, at ``start`` in destination number ``k``."""
     item, first = start
-    for offset, length in run.machine.chunks(item.physical, first, size) if size else ():
+    for offset, length in run.machine.setting.chunks(item.physical, first, size) if size else ():
         position = begin + offset - first
         value, id_ = bytes_of(run, parts, position, length), run.here.at(position, 1 + k)
         places = [place_at(TRUE, item, offset, length)]
@@ -180,7 +180,7 @@ def combinations_of(
 ) -> Iterator[tuple[Formula, Formula, tuple[int, ...]]]:
     """The values that operands may have together: when, and when where ``presence`` holds."""
     for items in product(*(v.domain.items() for v in values)):
-        run.machine.check()
+        run.machine.setting.check()
         when = run.formulas.all([f for _, f in items])
         held = run.formulas.both(presence, when)
         if held != FALSE:

@@ -81,7 +81,7 @@ def cluster_barrier(run: Executor, op: ClusterBarrier) -> None:
 def gather(run: Executor, presence: Formula) -> None:
     """An ``.aligned`` instruction that is no barrier: its thread waits until all of the warp execute it."""
     step = run.step("warp.exchange", presence)
-    step.mask = only((1 << len(run.machine.members.lanes(run.index))) - 1)
+    step.mask = only((1 << len(run.machine.setting.members.lanes(run.index))) - 1)
     step.operation, step.aligned = "aligned", run.aligned[run.here.instruction]
     run.passes(step)
 
@@ -126,9 +126,9 @@ def mbarrier_arrive(run: Executor, op: MbarrierArrive) -> None:
     if op.dst is None:
         return
     choice = run.machine.new_choice()
-    known = run.machine.tokens.get(run.here) or (0,)  # the simulation needs some token for what comes after
+    known = run.machine.assumed.tokens.get(run.here) or (0,)  # the simulation needs some token for what comes after
     step.tokens = only(known[0]) if len(known) == 1 else Domain({v: run.formulas.variable(choice) for v in known})
-    step.counted = (run.index, op.dst.name) in run.machine.shown or _looked_at(run, op.dst.name)
+    step.counted = (run.index, op.dst.name) in run.machine.setting.shown or _looked_at(run, op.dst.name)
     leaf = run.machine.expressions.leaf(64, "token", run.here)
     run.assign(op.dst.name, Value(_where(run, inside, step.tokens), leaf, {event.number: TRUE}))
 

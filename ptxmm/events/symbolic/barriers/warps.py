@@ -16,11 +16,11 @@ _EVERYONE = 0xFFFFFFFF
 
 def exchange(run: Executor, op: WarpExchange) -> None:
     """An exchange between the lanes of a warp."""
-    lanes = run.machine.members.lanes(run.index)
+    lanes = run.machine.setting.members.lanes(run.index)
     lane = lanes.index(run.index)
     name, _, mode = op.op.partition(".")
     if name == "activemask":
-        shown = (1 << len(lanes)) - 1 if run.machine.members.named(run.index) else _EVERYONE
+        shown = (1 << len(lanes)) - 1 if run.machine.setting.members.named(run.index) else _EVERYONE
         _assign(run, op, run.operand(op.operands[0], AMOUNT) if op.operands else run.constant(shown), None)
         return
     mask = run.operand(op.operands[-1], AMOUNT)

@@ -66,7 +66,7 @@ def _transposed_row(value: int) -> int:
 
 
 def _check_warp(run: Executor, op: LoadMatrix | StoreMatrix, name: str) -> None:
-    if run.machine.members.named(run.index):
+    if run.machine.setting.members.named(run.index):
         raise refused(named_warp(name), run.machine.test, op)
 
 

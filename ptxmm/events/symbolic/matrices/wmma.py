@@ -81,7 +81,7 @@ def _accesses(
 ) -> Iterator[tuple[int, int]]:
     """Offsets from the begin of the matrix and sizes of the accesses."""
     for first, length in op.tile.segments(stride):
-        for start, size in run.machine.chunks(item.physical, begin + first, length, op.tile.unit):
+        for start, size in run.machine.setting.chunks(item.physical, begin + first, length, op.tile.unit):
             yield start - begin, size
 
 
