@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptxmm.relations import concrete
 from ptxmm.relations.concrete import Concrete
 
 Pairs = set[tuple[int, int]]
@@ -30,9 +33,15 @@ def closure(pairs: Pairs) -> Pairs:
         result |= more
 
 
+@pytest.mark.parametrize("large", [64, 0])
+def test_operations_are_those_of_sets_of_pairs(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concrete, "_LARGE", large)
+    check_operations()
+
+
 @settings(max_examples=300, deadline=None)
 @given(universes())
-def test_operations_are_those_of_sets_of_pairs(case: tuple[int, Pairs, Pairs, set[int], set[int]]) -> None:
+def check_operations(case: tuple[int, Pairs, Pairs, set[int], set[int]]) -> None:
     n, a, b, s, t = case
     k = Concrete(n)
     ra, rb, ss, tt = k.relation(a), k.relation(b), k.set_of(s), k.set_of(t)
@@ -119,3 +128,34 @@ def test_a_large_universe() -> None:
     ring = k.relation([(i, (i + 1) % 300) for i in range(300)])
     assert k.plus(ring) == k.product(k.universe(), k.universe())
     assert k.cycle(k.difference(ring, k.relation([(299, 0)]))) is None
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 31, 70, 257, 300])
+def test_relations_are_taken_apart_and_put_together(n: int) -> None:
+    algebra, chance = Concrete(n), random.Random(n)
+    rows = [chance.getrandbits(n) & chance.getrandbits(n) for _ in range(n)]
+    relation = algebra.from_rows(rows)
+    assert algebra.rows(relation) == rows == [algebra.successors(relation, x) for x in range(n)]
+    assert relation == algebra.relation((x, y) for x, row in enumerate(rows) for y in algebra.members(row))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_events(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes relations apart gives the same as what does not."""
+    n = 70
+    algebra, chance = Concrete(n), random.Random(seed)
+    count = (40, 90, 400)[seed % 3]
+    pairs = [(chance.randrange(n), chance.randrange(n)) for _ in range(2 * count)]
+    ordered = [(min(p), max(p)) for p in pairs if p[0] != p[1]]
+    a, b = (algebra.relation(part) for part in ((ordered[:count], pairs[count:]) if seed < 3 else (pairs, ordered)))
+    found = []
+    for large in (n, 0):
+        monkeypatch.setattr(concrete, "_LARGE", large)
+        fresh = Concrete(n)
+        found.append(
+            [
+                [fresh.plus(x), fresh.acyclic(x), fresh.inverse(x), fresh.sequence(x, a), fresh.sequence(x, b)]
+                for x in (a, b, a | b)
+            ]
+        )
+    assert found[0] == found[1]

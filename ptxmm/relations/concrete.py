@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+_LARGE = 64
+"""With more events than this it pays to take relations apart."""
+
 
 class Concrete:
     """The algebra of sets (``int``) and relations (``int``) over ``n`` events; implements ``algebra.Algebra``."""
 
-    __slots__ = ("_all", "_column", "_diagonal", "_inverses", "_row", "_shifts", "_spread", "n")
+    __slots__ = ("_all", "_blocks", "_column", "_diagonal", "_inverses", "_row", "_shifts", "_spread", "n")
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -22,6 +25,7 @@ class Concrete:
         self._diagonal = sum(1 << (i * n + i) for i in range(n))
         self._all = (1 << (n * n)) - 1
         self._shifts = tuple((i, i * n) for i in range(n))
+        self._blocks = tuple(16**k * n for k in range(4) if not k or 16**k < n)
         self._spread: dict[int, int] = {0: 0}
         self._inverses: dict[int, int] = {0: 0}
 
@@ -57,8 +61,11 @@ class Concrete:
 
     def rows(self, a: int) -> list[int]:
         """The set of successors of each event."""
-        mask = self._row
-        return [a >> shift & mask for _, shift in self._shifts]
+        n, parts = self.n, [a]
+        for size in reversed(self._blocks):  # large blocks of rows, then parts of those, ...
+            mask = (1 << size) - 1
+            parts = [part >> shift & mask for part in parts for shift in range(0, min(16 * size, n * n), size)]
+        return parts[:n]
 
     def members(self, a: int) -> Iterator[int]:
         """The members of a set, ascending."""
@@ -123,23 +130,65 @@ class Concrete:
 
     def sequence(self, a: int, b: int) -> int:
         """``a ; b``."""
+        if not a or not b:
+            return 0
+        if self.n > _LARGE:
+            following = self.rows(b)
+            domain = self.set_of(i for i, row in enumerate(following) if row)
+            return self.from_rows([self._union_of(following, row & domain) for row in self.rows(a)])
         result = 0
-        if a and b:
-            row_mask, column = self._row, self._column
-            for i, shift in self._shifts:
-                row = b >> shift & row_mask
-                if row:
-                    result |= (a >> i & column) * row
+        row_mask, column = self._row, self._column
+        for i, shift in self._shifts:
+            row = b >> shift & row_mask
+            if row:
+                result |= (a >> i & column) * row
+        return result
+
+    def _union_of(self, rows: Sequence[int], chosen: int) -> int:
+        result = 0
+        for i in self.members(chosen):
+            result |= rows[i]
         return result
 
     def plus(self, a: int) -> int:
-        """``a+`` (Warshall: paths through event 0, then 0 and 1, ...)."""
+        """``a+``: in topological order, or (Warshall) paths through event 0, then 0 and 1, ..."""
+        rows = self.rows(a) if self.n > _LARGE else []
+        order = self._sorted(rows) if rows else None
+        if order is not None:
+            for x in order:
+                found = rest = rows[x]
+                while rest:
+                    y = rest.bit_length() - 1
+                    found |= rows[y]
+                    rest &= ~(rows[y] | 1 << y)
+                rows[x] = found
+            return self.from_rows(rows)
         row_mask, column = self._row, self._column
         for i, shift in self._shifts:
             row = a >> shift & row_mask
             if row:
                 a |= (a >> i & column) * row
         return a
+
+    def _sorted(self, rows: Sequence[int]) -> list[int] | None:
+        """The events, each after all that it is related to; None if there is a cycle."""
+        order: list[int] = []
+        done = path = 0
+        for start in range(self.n):
+            stack = [] if done >> start & 1 else [start]
+            while stack:
+                x = stack[-1]
+                path |= 1 << x
+                if rows[x] & path:
+                    return None
+                rest = rows[x] & ~done
+                if rest:
+                    stack.append(rest.bit_length() - 1)
+                else:
+                    order.append(stack.pop())
+                    path ^= 1 << x
+                    done |= 1 << x
+        return order
 
     def star(self, a: int) -> int:
         """``a*``."""
@@ -153,11 +202,14 @@ class Concrete:
         """``a^-1``."""
         result = self._inverses.get(a)
         if result is None:
-            result = 0
-            for i, shift in self._shifts:
-                row = a >> shift & self._row
-                if row:
-                    result |= self._spread_of(row) << i
+            if self.n > _LARGE and a.bit_count() < 4 * self.n:
+                result = self.relation((y, x) for x, row in enumerate(self.rows(a)) for y in self.members(row))
+            else:
+                result = 0
+                for i, shift in self._shifts:
+                    row = a >> shift & self._row
+                    if row:
+                        result |= self._spread_of(row) << i
             if len(self._inverses) > 4096:
                 self._inverses.clear()
             self._inverses[a] = result
@@ -210,6 +262,8 @@ class Concrete:
 
     def acyclic(self, a: int) -> bool:
         """Whether ``a+`` is irreflexive."""
+        if self.n > _LARGE:
+            return self._sorted(self.rows(a)) is not None
         return not self.plus(a) & self._diagonal
 
     def satisfies(self, kind: str, negated: bool, a: int) -> bool:
@@ -261,10 +315,7 @@ class Concrete:
         """The set ``a`` as a column: bit i at i*n."""
         result = self._spread.get(a)
         if result is None:
-            result = 0
-            n = self.n
-            for i in self.members(a):
-                result |= 1 << (i * n)
+            result = self.from_rows([a >> i & 1 for i in range(self.n)])
             if len(self._spread) > 4096:
                 self._spread.clear()
             self._spread[a] = result

@@ -39,7 +39,7 @@ WARP = 32
 
 def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]:  # noqa: B008 (frozen)
     """Every thread of ``test``, ready to run."""
-    objects = tuple(o for o in test.objects.values() if o.virtual == o.key)
+    objects = tuple((o.address, o.address + o.size, o) for o in test.objects.values() if o.virtual == o.key)
     chunks = Chunks(test, readings.split, readings.whole)
     api, exits = _has_api(test), exits_matter(test)
     where = places(test)
@@ -47,13 +47,13 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
     idempotent = idempotent_atomics(test)
     aligned = sites(test)
     found = []
+    warps: dict[object, list[int]] = {}
+    ctas: dict[object, list[tuple[int, int]]] = {}
+    for i, place in enumerate(where):
+        warps.setdefault(place.warp, []).append(i)
+        ctas.setdefault(place.cta, []).append((i, WARP if test.threads[i].placement.warp is None else 1))
     for i, t in enumerate(test.threads):
-        lanes = tuple(u for u, other in enumerate(where) if other.warp == where[i].warp)
-        mates = tuple(
-            (u, WARP if test.threads[u].placement.warp is None else 1)
-            for u, other in enumerate(where)
-            if other.cta == where[i].cta
-        )
+        lanes, mates = tuple(warps[where[i].warp]), tuple(ctas[where[i].cta])
         flow = control_flow(t, idempotent[i], readings.essential)
         products = any(isinstance(op, ops.Wgmma) for op in t.body)
         around_ = around(t)

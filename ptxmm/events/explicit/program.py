@@ -32,18 +32,19 @@ class Spot(Struct, frozen=True):
 
 class Program(Struct, frozen=True):
     """A thread ready to run: its number, its control flow (``around``: which backward branches are around each
-    instruction), where addresses lie, how copies are divided, and whether its start and its end are events of API
-    synchronization (``api``), and its exit one that barriers may wait for (``exits``). ``lanes`` and ``mates``: the
-    threads of its warp in order, and those of its CTA, each with the number of threads it counts as; ``mbarriers``: the
-    keys of the objects that are mbarriers. ``products``: the thread has products of a warpgroup. ``aligned``: the
-    instructions that the threads of its warp execute together, as in ``convergence.sites``.
+    instruction), where addresses lie (``objects``: each after its first address and the one behind it), how copies are
+    divided, and whether its start and its end are events of API synchronization (``api``), and its exit one that
+    barriers may wait for (``exits``). ``lanes`` and ``mates``: the threads of its warp in order, and those of its CTA,
+    each with the number of threads it counts as; ``mbarriers``: the keys of the objects that are mbarriers.
+    ``products``: the thread has products of a warpgroup. ``aligned``: the instructions that the threads of its warp
+    execute together, as in ``convergence.sites``.
     """
 
     test: Test
     thread: int
     control: ControlFlow
     around: list[tuple[int, ...]]
-    objects: tuple[MemoryObject, ...]
+    objects: tuple[tuple[int, int, MemoryObject], ...]
     chunks: Chunks
     api: bool
     exits: bool
@@ -63,7 +64,7 @@ class Program(Struct, frozen=True):
 
     def locate(self, address: int, size: int) -> Spot | None:
         """The spot of the virtual ``address`` if ``size`` bytes from it lie in one object, else None."""
-        for item in self.objects:
-            if item.address <= address and address + size <= item.address + item.size:
-                return Spot(item, address - item.address)
+        for first, end, item in self.objects:
+            if first <= address and address + size <= end:
+                return Spot(item, address - first)
         return None

@@ -56,8 +56,10 @@ def idempotent_atomics(test: Test) -> tuple[frozenset[int], ...]:
             if isinstance(op, Atomic) and op.op not in _NEVER and op.packed == 1 and op.type.kind in _INTEGER:
                 candidates[number, pc] = where
     found: list[set[int]] = [set() for _ in test.threads]
+    places = dict.fromkeys(candidates.values())
+    alike = {w for w in places if _alike([access for access in accesses if _meets(access[0], w)], w, test)}
     for (number, pc), where in candidates.items():
-        if _alike([access for access in accesses if _meets(access[0], where)], where, test):
+        if where in alike:
             found[number].add(pc)
     return tuple(map(frozenset, found))
 

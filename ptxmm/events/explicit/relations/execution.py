@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.barriers.exchanges import Links
-from ptxmm.events.explicit.relations.scopes import Place, owner_place, places
+from ptxmm.events.explicit.relations.scopes import SCOPES, Place, owner_place, places
 from ptxmm.events.explicit.relations.tags import SETS, tags
 from ptxmm.events.explicit.trace import Cell, Event
 from ptxmm.program.identity import EventId
@@ -24,21 +24,11 @@ MOST_EVENTS = 2048
 class Scene:
     """The threads of a test, placed; shared by all its executions."""
 
-    __slots__ = ("places", "scopes", "test")
+    __slots__ = ("places", "test")
 
     def __init__(self, test: Test) -> None:
         self.test = test
         self.places: tuple[Place, ...] = places(test)
-        self.scopes: dict[tuple[int, str], tuple[int, ...]] = {}
-
-    def threads_in(self, thread: int, scope: str) -> tuple[int, ...]:
-        """The threads that ``scope`` of an operation of ``thread`` contains."""
-        found = self.scopes.get((thread, scope))
-        if found is None:
-            mine = self.places[thread]
-            found = tuple(t for t, other in enumerate(self.places) if mine.includes(scope, other))
-            self.scopes[thread, scope] = found
-        return found
 
     def place_of_owner(self, item: MemoryObject, thread: int) -> Place:
         """The place of the CTA that the shared ``item`` lies in, which ``thread`` accesses."""
@@ -135,7 +125,7 @@ class Layout:
         self.reads = [i for i, e in enumerate(self.events) if e.kind == "R"]
         self.places = [self._place(e) for e in self.events[:first]]
         self._covering: dict[Cell, int] = {}
-        self._groups: dict[Place, int] = {}
+        self._groups: dict[object, int] = {}
         self._sets: dict[str, int] | None = None
         self.known: dict[str, int] = {}
 
@@ -175,25 +165,21 @@ class Layout:
 
     def covering(self, cell: Cell) -> int:
         """The set of the accesses of threads that cover ``cell``."""
-        found = self._covering.get(cell)
-        if found is None:
-            found = 0
+        if not self._covering:
+            self._covering = dict.fromkeys(self.cells, 0)
             for i in range(self.initial_first):
-                if cell in self.made_of[i]:
-                    found |= 1 << i
-            self._covering[cell] = found
-        return found
+                for part in self.made_of[i]:
+                    self._covering[part] |= 1 << i
+        return self._covering[cell]
 
     def within(self, place: Place, scope: str) -> int:
         """The events that ``scope`` of an operation at ``place`` contains."""
         if not self._groups:
             for i, other in enumerate(self.places):
-                self._groups[other] = self._groups.get(other, 0) | 1 << i
-        found = 0
-        for other, mask in self._groups.items():
-            if place.includes(scope, other):
-                found |= mask
-        return found
+                for level in SCOPES:
+                    group = other.around(level)
+                    self._groups[group] = self._groups.get(group, 0) | 1 << i
+        return self._groups.get(place.around(scope), 0)
 
     @property
     def sets(self) -> Mapping[str, int]:

@@ -15,13 +15,12 @@ class Place(Struct, frozen=True):
     cluster: tuple[object, ...]
     gpu: tuple[object, ...]
 
-    def includes(self, scope: str, other: Place) -> bool:
-        """Whether ``scope`` of an operation of a thread here contains a thread at ``other``."""
-        if scope == "sys":
-            return True
-        if scope == "gpu":
-            return self.gpu == other.gpu
-        return self.cluster == other.cluster if scope == "cluster" else self.cta == other.cta
+    def around(self, scope: str) -> tuple[object, ...]:
+        """What is equal for the threads that ``scope`` of an operation of a thread here contains."""
+        return () if scope == "sys" else getattr(self, scope)
+
+
+SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
 def places(test: Test) -> tuple[Place, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ptxmm.events.explicit.relations.execution import Layout
-from ptxmm.events.explicit.relations.scopes import Place
 from ptxmm.events.explicit.relations.tags import scope_of
 from ptxmm.events.explicit.trace import Cell, Event
 from ptxmm.program.identity import EventId
@@ -111,14 +110,10 @@ def _reads_in(layout: Layout, thread: int, reads: int, known: dict[tuple[int, in
 
 def _inscope(layout: Layout) -> list[int]:
     rows = [0] * len(layout.events)
-    found: dict[tuple[Place, str], int] = {}
     for i in range(layout.initial_first):
         scope = scope_of(layout.events[i])
         if scope is not None:
-            key = (layout.places[i], scope)
-            if key not in found:
-                found[key] = layout.within(*key)
-            rows[i] = found[key]
+            rows[i] = layout.within(layout.places[i], scope)
     return rows
 
 
@@ -128,16 +123,11 @@ def _threads_of(layout: Layout, thread: int) -> int:
 
 
 def _scta(layout: Layout) -> list[int]:
-    rows = [0] * len(layout.events)
-    found: dict[int, int] = {}
-    for i in range(layout.initial_first):
-        thread = layout.thread_of[i]
-        if thread not in found:
-            found[thread] = 0
-            for other in layout.scene.threads_in(thread, "cta"):
-                found[thread] |= _threads_of(layout, other)
-        rows[i] = found[thread]
-    return rows
+    found: dict[object, int] = {}
+    ctas = [place.cta for place in layout.scene.places]
+    for thread, cta in enumerate(ctas):
+        found[cta] = found.get(cta, 0) | _threads_of(layout, thread)
+    return [found[ctas[thread]] for thread in layout.thread_of] + [0] * len(layout.cells)
 
 
 def _int(layout: Layout) -> list[int]:
