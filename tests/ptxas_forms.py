@@ -109,7 +109,7 @@ def judge(case: Case) -> Judgement:
         assert isinstance(item, Instruction), case.text
         isa = case.target.ptx
         op = resolve(item, dialect=False, variables=VARIABLES, labels=LABELS, isa=isa, predicates=_PREDICATES)
-        register_types(_THREAD, [op], _REGISTERS, dialect=False)
+        register_types(_THREAD, [op], _REGISTERS, dialect=False, isa=isa)
     except PtxmmError as error:
         return Judgement(None if error.kind == "unsupported" else False, error.message)
     return Judgement(True, "", requires(item, predicates=_PREDICATES))

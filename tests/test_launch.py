@@ -425,6 +425,11 @@ MEETING = [
         + "\n  hint: did you mean `%r1`?",
     ),
     (
+        "args = [7]", entry(".param .u32 p0", "  ld.param.u32 %q1, [p0];\n"), "name",
+        "11:3: error: `%q1` is neither a register nor a variable\n    ld.param.u32 %q1, [p0];\n    " + "^" * 22
+        + "\n  hint: did you mean `%r1`?",
+    ),
+    (
         # The registers of a function that is inlined have other names then, which nobody has written.
         OBJECT,
         entry(

@@ -81,6 +81,18 @@ def program(declared: str, body: str, more: str = "") -> str:
     return f"PTX t\nISA=8.6\n{{ {declared} }}\nP0 @ cta 0 {{ {body} }}\n{more}exists (P0:r0 == 0)\n"
 
 
+SHORT = "mov.u32 n, 8; st.bulk.shared::cta [s], n, 0; ld.shared.u32 r0, [s+4];"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_size_may_have_32_bits_since_9_0(engine: str) -> None:
+    text = program(".shared .align 8 .u32 s[4] @ cta 0 = {1, 2, 3, 4};", SHORT)
+    (test,) = formats.parse(text.replace("ISA=8.6", "ISA=9.0"))
+    assert ask(engine, test, model_named("ptx-8.5")).states == {(8, 0, 0, 0, 3, 4)}
+    with pytest.raises(PtxmmError, match="`n` is 32 bits wide since line 4, but this reads it as 64 bits"):
+        formats.parse(text)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_alignment_is_left_open(engine: str) -> None:
     declared = ".shared .align 8 .u32 s[4] @ cta 0;"

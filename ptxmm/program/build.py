@@ -55,7 +55,7 @@ def build(source: TestSource) -> Test:
     found = lay_out(source, ctas, used, _access_types(bodies))
     found = replace(found, objects=mark_fixed(found.objects, bodies))
     threads = tuple(
-        _thread(thread, [rename(op, keys) for op in body], thread_entries, found, source.dialect)
+        _thread(thread, [rename(op, keys) for op in body], thread_entries, found, source)
         for thread, body, keys, thread_entries in zip(source.threads, bodies, found.names, entries, strict=True)
     )
     check_mbarriers(threads, found.objects)
@@ -224,9 +224,10 @@ def _used(body: Sequence[Op], entries: Sequence[RegisterEntry]) -> set[str]:
 
 
 def _thread(
-    thread: ThreadSource, body: list[Op], entries: Sequence[RegisterEntry], found: Layout, dialect: bool
+    thread: ThreadSource, body: list[Op], entries: Sequence[RegisterEntry], found: Layout, source: TestSource
 ) -> Thread:
-    types = register_types(thread, body, entries, dialect, [item.name for item in found.objects.values()])
+    variables = [item.name for item in found.objects.values()]
+    types = register_types(thread, body, entries, source.dialect, variables, source.isa)
     for op in body:
         check_host(op, thread.placement)
         check_access(op, thread.placement, found.objects)

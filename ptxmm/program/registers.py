@@ -13,7 +13,9 @@ from ptxmm.program.source import RegisterEntry, ThreadSource
 from ptxmm.program.symbols import addresses
 from ptxmm.ptx.isa import ADDRESS, PREDICATE, S64, definitions, uses
 from ptxmm.ptx.ops import Alu, AluPair, Convert, Load, Op, Reg, Source, Store, Type
+from ptxmm.ptx.ops.record import slots
 from ptxmm.ptx.ops.signatures import CARRY
+from ptxmm.ptx.qualifiers import DEFAULT_ISA
 
 
 def register_types(
@@ -22,6 +24,7 @@ def register_types(
     entries: Sequence[RegisterEntry],
     dialect: bool,
     variables: Collection[str] = (),
+    isa: tuple[int, int] = DEFAULT_ISA,
 ) -> dict[str, Type]:
     """The type of every register that ``body`` uses or that has an initial value.
 
@@ -53,7 +56,7 @@ def register_types(
                 raise error(message, span, kind="type", hint=f"declare it: `.reg .u32 {thread.name}:{name};`")
             found[name] = S64
     for op in body:
-        _check(op, found, declared, places)
+        _check(op, found, declared, places, isa)
     _check_carry(body)
     occurring = {name: found[name] for op in body for name, _ in (*definitions(op), *uses(op))}
     return occurring | {name: found[name] for name in valued}
@@ -121,7 +124,9 @@ def _place(source: Source, name: str) -> Span:
     return Span(span.line, span.column + found.start(), span.column + found.end())
 
 
-def _check(op: Op, found: dict[str, Type], declared: dict[str, Type], places: dict[str, Source]) -> None:
+def _check(
+    op: Op, found: dict[str, Type], declared: dict[str, Type], places: dict[str, Source], isa: tuple[int, int]
+) -> None:
     """Operand widths must agree; ``ld``, ``st`` and ``cvt`` may have wider registers (PTX ISA 9.4.1)."""
     for name, type_ in definitions(op):
         wider = isinstance(op, Load | Convert) and name in declared and found[name] != PREDICATE
@@ -129,7 +134,8 @@ def _check(op: Op, found: dict[str, Type], declared: dict[str, Type], places: di
             raise _mismatch(op, name, type_, found, declared, places, "writes")
     for name, type_ in uses(op):
         wider = isinstance(op, Store | Convert) and found[name] != PREDICATE and not _is_base(op, name)
-        if not _fits(found[name], type_, wider) and not (found[name].bits == BITS and _in_window(op, name)):
+        short = found[name].bits == BITS and (_in_window(op, name) or _is_short(op, name, isa))
+        if not _fits(found[name], type_, wider) and not short:
             raise _mismatch(op, name, type_, found, declared, places, "reads")
     if not declared:
         return
@@ -148,6 +154,11 @@ def _in_window(op: Op, name: str) -> bool:
     """Whether all that ``op`` reads of the register in 64 bits is addresses in ``.shared`` memory (6.4.1)."""
     read = [type_ for used, type_ in uses(op) if used == name and type_.bits == ADDRESS.bits]
     return bool(read) and len(read) == sum(place.base == Reg(name) for place in window_operands(op))
+
+
+def _is_short(op: Op, name: str, isa: tuple[int, int]) -> bool:
+    """Whether the register is an operand that may also have 32 bits."""
+    return any(slot.short and slot.short <= isa and slot.item(op) == Reg(name) for slot in slots(op.roles))
 
 
 def _compatible(register: Type, used: Type) -> bool:

@@ -285,7 +285,7 @@ class _Frame:
     def take_constant(self, parameter: Parameter, offset: int, type_: Type, register: syntax.Name) -> None:
         guard = self.guard(self.item.guard)
         target = self.name(register)
-        width = self.flat.registers[target.name].bits if target.name in self.flat.registers else type_.bytes
+        width = self.flat.registers[target.name].bits if target.name in self.flat.registers else max(16, type_.bits)
         found = parameter.addresses.get(offset)
         if found is not None and type_.bytes == 8:
             name = syntax.Name(found[0], self.item.span)

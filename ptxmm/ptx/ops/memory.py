@@ -356,7 +356,7 @@ class StoreBulk(Struct, frozen=True):
     the CTA, a multiple of ``BULK_UNIT``."""
 
     opcode: ClassVar = "st.bulk.weak {space}"
-    roles: ClassVar = "[address] size:u64 0"
+    roles: ClassVar = "[address] size:u64~9.0 0"
     misaligned: ClassVar = "st.bulk at an address that is no multiple of 8 is not supported: what it does is not said"
     """The section says nothing of alignment, and 6.4.1 speaks of the size of an access."""
     address: Address

@@ -12,6 +12,7 @@ something that is not there is left out.
 - ``[field]``: an address that it accesses; ``[field/]``: one of tensor memory, which counts columns;
 - ``=field:type``: a register that it writes, or a vector of them; ``=first:type|second:type`` for ``d|p``;
 - ``field:type``: a source operand, or a vector of them; ``!flag`` after it: its predicate is ``!p`` where ``flag`` is;
+- ``field:u64~9.0``: a register that may have 32 bits since this version of the PTX ISA;
 - ``(field:type)``: read without being written down;
 - ``#field``: integer constants;
 - ``128``: this number.
@@ -29,7 +30,7 @@ from typing import Any, NamedTuple
 from ptxmm.ptx.ops.basic import PREDICATE, Reg, Type
 
 _FIELD = re.compile(r"\{(\+?)(\w+)(?:\?([\w:]+))?\}")
-_WORD = re.compile(r"([=|#(\[]?)(\w+)(?::([\w.]+))?([*/]?)(?:!(\w+))?[])]?")
+_WORD = re.compile(r"([=|#(\[]?)(\w+)(?::([\w.]+))?([*/]?)(?:!(\w+))?(?:~(\d+)\.(\d+))?[])]?")
 _TYPE = re.compile(r"([bus])(16|32|64)")
 
 
@@ -41,6 +42,7 @@ class Slot(NamedTuple):
     type: Type | str
     end: str
     negated: str
+    short: tuple[int, int] | None
 
     def item(self, op: object) -> Any:
         """What the operation has there; None if it is not there."""
@@ -76,10 +78,10 @@ def slots(roles: str) -> tuple[Slot, ...]:
 def _slot(word: str) -> Slot:
     found = _WORD.fullmatch(word)
     assert found is not None, word
-    mark, field, name, end, negated = found.groups()
+    mark, field, name, end, negated, *short = found.groups()
     known = _TYPE.fullmatch(name or "")
     typ = PREDICATE if name == "pred" else Type(known[1], int(known[2])) if known else name or ""
-    return Slot(mark, field, typ, end, negated or "")
+    return Slot(mark, field, typ, end, negated or "", (int(short[0]), int(short[1])) if short[0] else None)
 
 
 def spelled(op: object, opcode: str) -> str:
