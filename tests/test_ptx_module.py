@@ -13,15 +13,8 @@ import pytest
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import syntax
-from ptxmm.ptx.module import (
-    BranchTargets,
-    Call,
-    Function,
-    Module,
-    Place,
-    SymbolAddress,
-    parse_module,
-)
+from ptxmm.ptx.module import parse_module
+from ptxmm.ptx.module_syntax import BranchTargets, Call, Function, Module, Place, SymbolAddress
 from ptxmm.ptx.ops import Type
 
 MODULES = Path(__file__).resolve().parent / "modules"

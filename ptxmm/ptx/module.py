@@ -8,35 +8,14 @@ from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, together
 from ptxmm.ptx.module_bodies import body, pragma, unknown_directive
-from ptxmm.ptx.module_constants import integer_constant
-from ptxmm.ptx.module_declarations import LINKAGE, SPACES, Declared, attribute, declare, head, parameters
+from ptxmm.ptx.module_constants import integer_constant, starts_constant
+from ptxmm.ptx.module_declarations import LINKAGE, SPACES, Declared, attribute, declaration, linkage, parameters
 from ptxmm.ptx.module_names import Kind, Names
 from ptxmm.ptx.module_places import Places
-from ptxmm.ptx.module_syntax import (
-    BranchTargets,
-    Call,
-    Function,
-    Line,
-    Module,
-    Place,
-    SymbolAddress,
-    Variable,
-)
-from ptxmm.ptx.module_tokens import Cursor, module_tokens
+from ptxmm.ptx.module_syntax import Function, Module, Variable
+from ptxmm.ptx.module_tokens import END, Cursor, module_tokens
 from ptxmm.ptx.origin import clip
 from ptxmm.ptx.reader import Token
-
-__all__ = [
-    "BranchTargets",
-    "Call",
-    "Function",
-    "Line",
-    "Module",
-    "Place",
-    "SymbolAddress",
-    "Variable",
-    "parse_module",
-]
 
 _FUNCTION = Kind("function")
 _NUMBERS = frozenset(
@@ -85,7 +64,9 @@ class _Reader:
         self._address_size = 32
 
     def module(self, text: str, file: str) -> Module:
-        """The whole module."""
+        """start: version target address_size? _item*
+        address_size: ADDRESS_SIZE NUMBER
+        """
         cursor = self._cursor
         version = self._version()
         if cursor.text() != ".target":
@@ -96,12 +77,13 @@ class _Reader:
             if token not in ("32", "64"):
                 raise cursor.error("the size of addresses is 32 or 64", token)
             self._address_size = int(token)
-        while cursor.index < len(cursor.tokens):
+        while cursor.type != END:
             self._item()
         variables, functions = tuple(self._variables.values()), self._functions
         return Module(version, tuple(self._targets), self._address_size, variables, functions, file, text)
 
     def _version(self) -> tuple[int, int]:
+        """version: VERSION (FLOAT | NUMBER)"""
         cursor = self._cursor
         if cursor.accept_word((".version",)) is None:
             if not cursor.tokens:
@@ -110,23 +92,22 @@ class _Reader:
         token = cursor.accept("FLOAT") or cursor.take("NUMBER", "after `.version`")
         found = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", token)
         if found is None:
-            raise cursor.error(f"`{clip(str(token))}` is not a version", token, "for example .version 8.5")
+            raise cursor.error(f"`{clip(token)}` is not a version", token, "for example .version 8.5")
         return int(found[1]), int(found[2])
 
     def _target(self) -> None:
-        cursor = self._cursor
-        cursor.index += 1
-        while True:
-            self._targets.append(str(cursor.take("IDENT", "after `.target`")))
-            if cursor.accept(",") is None:
-                return
+        """target: TARGET IDENT ("," IDENT)*"""
+        self._cursor.next()
+        self._targets += map(str, self._cursor.items(lambda: self._cursor.take("IDENT", "after `.target`")))
 
     def _item(self) -> None:
-        """A directive or declaration of the module."""
+        """A directive or declaration of the module.
+
+        _item: SECTION | target | file | pragma | alias | loc | declaration | function
+        """
         cursor = self._cursor
-        token = cursor.tokens[cursor.index]
-        if token.type == "SECTION":
-            cursor.index += 1
+        token = cursor.here
+        if cursor.accept("SECTION") is not None:
             return
         if token.type == ";":
             raise cursor.error("stray `;`: there is no declaration before it", token)
@@ -134,15 +115,14 @@ class _Reader:
             raise cursor.error("this `}` closes nothing", token)
         if token.type != "QUALIFIER":
             hint = "instructions are in the braces of a function" if token.type in ("IDENT", "@") else None
-            shown = clip(str(token))
-            raise cursor.error(f"expected a directive or a declaration, found `{shown}`", token, hint)
+            raise cursor.error(f"expected a directive or a declaration, found `{clip(token)}`", token, hint)
         match str(token):
             case ".target":
                 self._target()
             case ".file":
                 self._file()
             case ".pragma":
-                cursor.index += 1
+                cursor.next()
                 pragma(cursor)
             case ".alias":
                 self._alias()
@@ -151,58 +131,64 @@ class _Reader:
             case ".version" | ".address_size":
                 raise cursor.error(f"`{token}` is only at the beginning of the module", token)
             case ".loc":
-                cursor.index += 1
+                cursor.next()
                 self._places.loc(cursor)
             case _:
                 self._declaration(token)
 
     def _file(self) -> None:
+        """file: FILE NUMBER STRING ("," NUMBER)*"""
         cursor = self._cursor
-        cursor.index += 1
+        cursor.next()
         cursor.take("NUMBER", "after `.file`")
         cursor.take("STRING", "after the number of the file")
         while cursor.accept(",") is not None:
             cursor.take("NUMBER", "after `,`")
 
     def _alias(self) -> None:
-        """``.alias a, b;`` (11.2.3): ``a`` is the function ``b`` by another name."""
+        """``.alias a, b;`` (11.2.3): ``a`` is the function ``b`` by another name.
+
+        alias: ALIAS IDENT "," IDENT ";"
+        """
         cursor = self._cursor
-        cursor.index += 1
+        cursor.next()
         first = cursor.take("IDENT", "after `.alias`")
         cursor.take(",", "after the alias")
         second = cursor.take("IDENT", "in `.alias`")
         cursor.take(";", "after `.alias`")
-        aliased, entity = self._names.find(str(first)), self._names.find(str(second))
+        entity = self._names.find(second)
         function = self._functions.get(entity.text.lstrip("%")) if entity is not None else None
         if function is None or function.body is None:
-            raise cursor.error(f"the function `{clip(str(second))}` is not defined here", second, kind="name")
-        if aliased is None:
-            aliased = self._names.declare(str(first), _FUNCTION)
-        assert aliased is not None
-        name = aliased.text.lstrip("%")
+            raise cursor.error(f"the function `{clip(second)}` is not defined here", second, kind="name")
+        name = self._named(first)
         previous = self._functions.get(name)
-        if aliased.kind != _FUNCTION or (previous is not None and previous.body is not None):
-            raise cursor.error(f"`{clip(str(first))}` is declared twice", first, kind="name")
+        if previous is not None and previous.body is not None:
+            raise cursor.error(f"`{clip(first)}` is declared twice", first, kind="name")
         self._functions[name] = replace(function, name=name)
+
+    def _named(self, token: Token) -> str:
+        """The unique name of a function."""
+        entity = self._names.find(token) or self._names.declare(token, _FUNCTION)
+        assert entity is not None
+        if entity.kind != _FUNCTION:
+            raise self._cursor.error(f"`{clip(token)}` is declared twice", token, kind="name")
+        return entity.text.lstrip("%")
 
     def _declaration(self, token: Token) -> None:
         cursor = self._cursor
-        linkage = ""
-        while (word := cursor.accept_word(LINKAGE)) is not None:
-            if linkage:
-                raise cursor.error(f"`{word}` after `.{linkage}`: a symbol has one kind of linkage", word)
-            linkage = str(word)[1:]
+        word = linkage(cursor)
         kind = cursor.text()
         if kind in (".entry", ".func"):
-            self._function(linkage)
+            self._function(word)
             return
         if kind not in SPACES:
-            directive = cursor.tokens[cursor.index] if cursor.type == "QUALIFIER" else token
-            raise unknown_directive(cursor, directive, _MODULE, "in a module")
+            raise unknown_directive(
+                cursor, cursor.here if cursor.type == "QUALIFIER" else token, _MODULE, "in a module"
+            )
         if kind in (".reg", ".local", ".param"):
             message = f"variables in `{kind}` outside functions are not supported"
-            raise cursor.error(message, cursor.tokens[cursor.index], "declare them in the function", "unsupported")
-        for variable in declare(cursor, self._names, head(cursor, linkage)).variables:
+            raise cursor.error(message, cursor.here, "declare them in the function", "unsupported")
+        for variable in declaration(cursor, self._names, word).variables:
             previous = self._variables.get(variable.name)
             if previous is not None and "extern" not in (previous.linkage, variable.linkage):
                 raise cursor.error_in(f"`{clip(variable.name)}` is declared twice", variable.span, "name")
@@ -210,90 +196,84 @@ class _Reader:
                 self._variables[variable.name] = variable
 
     def _function(self, linkage: str) -> None:
-        """An ``.entry`` or ``.func`` (11.2), declared or defined."""
+        """An ``.entry`` or ``.func`` (11.2), declared or defined.
+
+        function: LINKAGE? (ENTRY _directive* | FUNC _directive* returns?) IDENT parameters? _directive* (";" | body)
+        """
         cursor, names = self._cursor, self._names
-        entry = cursor.tokens[cursor.index] == ".entry"
-        cursor.index += 1
+        entry = cursor.next() == ".entry"
         directives: dict[str, tuple[int, ...]] = {}
         self._directives(directives)
-        names_before = cursor.index
+        before = cursor.index
         # The name is that of the module, the parameters are those of the function.
         token = self._function_name(entry)
-        entity = names.find(str(token)) or names.declare(str(token), _FUNCTION)
-        assert entity is not None
-        if entity.kind != _FUNCTION:
-            raise cursor.error(f"`{clip(str(token))}` is declared twice", token, kind="name")
-        name = entity.text.lstrip("%")
+        name = self._named(token)
         names.enter()
-        cursor.index = names_before
-        returns = Declared((), ())
-        if cursor.type == "(":
-            returns = parameters(cursor, names)
-        cursor.index += 1  # the name
-        given = parameters(cursor, names) if cursor.type == "(" else Declared((), ())
+        cursor.index = before
+        returns = parameters(cursor, names) if cursor.type == "(" else Declared()
+        cursor.next()  # the name
+        given = parameters(cursor, names) if cursor.type == "(" else Declared()
         self._directives(directives)
-        registers = dict((*returns.registers, *given.registers))
         previous = self._functions.get(name)
-        span = cursor.span(token)
-        function = Function(
-            name, entry, linkage, given.variables, returns.variables, registers, (), None, directives, span
-        )
+        lines, inside = None, Declared()
         if cursor.type == "{":
             if previous is not None and previous.body is not None:
-                raise cursor.error(f"the function `{clip(str(token))}` is defined twice", token, kind="name")
-            found = body(cursor, names, self._places)
-            registers.update(found.registers)
-            function = replace(function, variables=found.variables, body=found.lines)
+                raise cursor.error(f"the function `{clip(token)}` is defined twice", token, kind="name")
+            lines, inside = body(cursor, names, self._places)
         elif cursor.accept(";") is None:
             if cursor.type == "QUALIFIER":
-                directive = cursor.tokens[cursor.index]
-                raise unknown_directive(cursor, directive, _OF_FUNCTIONS, "of a function")
+                raise unknown_directive(cursor, cursor.here, _OF_FUNCTIONS, "of a function")
             raise cursor.expected("`{`", "before the body of the function")
         names.leave()
         if previous is None or previous.body is None:
-            self._functions[name] = function
+            self._functions[name] = Function(
+                name=name,
+                entry=entry,
+                linkage=linkage,
+                parameters=tuple(given.variables),
+                returns=tuple(returns.variables),
+                registers=dict((*returns.registers, *given.registers, *inside.registers)),
+                variables=tuple(inside.variables),
+                body=None if lines is None else tuple(lines),
+                directives=directives,
+                span=cursor.span(token),
+            )
 
     def _function_name(self, entry: bool) -> Token:
         """The name of the function, behind the return parameters if there are any."""
         cursor = self._cursor
-        what = "`.entry`" if entry else "`.func`"
         if cursor.type == "(":
+            opening, depth = cursor.here, 0
             if entry:
-                raise cursor.error("a kernel returns nothing", cursor.tokens[cursor.index])
-            opening, depth = cursor.tokens[cursor.index], 0
-            for index in range(cursor.index, len(cursor.tokens)):
-                depth += {"(": 1, ")": -1}.get(cursor.types[index], 0)
-                if depth == 0:
-                    cursor.index = index + 1
-                    break
-            else:
+                raise cursor.error("a kernel returns nothing", opening)
+            while cursor.type != END and (depth or cursor.here is opening):
+                depth += {"(": 1, ")": -1}.get(cursor.next().type, 0)
+            if depth:
                 raise cursor.error("this `(` has no `)`", opening, "close it with `)`")
-        token = cursor.take("IDENT", f"after {what}")
+        token = cursor.take("IDENT", f"after `{'.entry' if entry else '.func'}`")
         if token == "_":
             raise cursor.error("a function needs a name", token)
         return token
 
     def _directives(self, found: dict[str, tuple[int, ...]]) -> None:
-        """The directives before the name or the body of a function (11.2.2, 11.4, 11.7)."""
+        """The directives before the name or the body of a function (11.2.2, 11.4, 11.7).
+
+        _directive: sizes | FLAG | pragma | attribute
+        sizes: SIZES (expression ("," expression)*)?
+        """
         cursor = self._cursor
-        while cursor.type == "QUALIFIER":
-            token = cursor.tokens[cursor.index]
-            word = str(token)
-            if word not in _OF_FUNCTIONS:
-                return
-            cursor.index += 1
-            if word == ".pragma":
+        while (token := cursor.accept_word(_OF_FUNCTIONS)) is not None:
+            if token == ".pragma":
                 pragma(cursor)
-            elif word == ".attribute":
+            elif token == ".attribute":
                 attribute(cursor)
-            elif word in _FLAGS:
-                found[word[1:]] = ()
+            elif token in _FLAGS:
+                found[token[1:]] = ()
             else:
-                numbers = [integer_constant(cursor)] if cursor.type in ("NUMBER", "(") else []
-                while numbers and cursor.accept(",") is not None:
-                    numbers.append(integer_constant(cursor))
-                if not numbers and word != ".abi_preserve_control":
-                    raise cursor.expected("an integer constant", f"after `{word}`")
+                begins = starts_constant(cursor, cursor.index)
+                if not begins and token != ".abi_preserve_control":
+                    raise cursor.expected("an integer constant", f"after `{token}`")
+                numbers = cursor.items(lambda: integer_constant(cursor)) if begins else []
                 if len(numbers) > 3 or any(not 0 <= n < 1 << 32 for n in numbers):
-                    raise cursor.error(f"`{word}` takes one to three sizes", token)
-                found[word[1:]] = tuple(numbers)
+                    raise cursor.error(f"`{token}` takes one to three sizes", token)
+                found[token[1:]] = tuple(numbers)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
-from ptxmm.ptx.module_tokens import Cursor, made
+from ptxmm.ptx.module_tokens import END, Cursor, made
 from ptxmm.ptx.origin import clip
 from ptxmm.ptx.parser import parse_float, parse_integer
 from ptxmm.ptx.reader import Token
@@ -20,43 +19,20 @@ MAX_DEPTH = 100
 _BITS = 1 << 64
 
 # Binary operators by precedence (Table 5), and what they are on values of one type.
-_LEVELS: Mapping[str, int] = MappingProxyType(
-    {
-        **dict.fromkeys(("||",), 1),
-        **dict.fromkeys(("&&",), 2),
-        **dict.fromkeys(("|",), 3),
-        **dict.fromkeys(("^",), 4),
-        **dict.fromkeys(("&",), 5),
-        **dict.fromkeys(("==", "!="), 6),
-        **dict.fromkeys(("<", ">", "<=", ">="), 7),
-        **dict.fromkeys(("<<", ">>"), 8),
-        **dict.fromkeys(("+", "-"), 9),
-        **dict.fromkeys(("*", "/", "%"), 10),
-    }
-)
-_ARITHMETIC: Mapping[str, Callable[..., int]] = MappingProxyType(
-    {
-        "+": operator.add,
-        "-": operator.sub,
-        "*": operator.mul,
-        "&": operator.and_,
-        "|": operator.or_,
-        "^": operator.xor,
-    }
-)
-_REAL: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
-    {"+": operator.add, "-": operator.sub, "*": operator.mul}
-)
-_COMPARISONS: Mapping[str, Callable[..., bool]] = MappingProxyType(
-    {
-        "==": operator.eq,
-        "!=": operator.ne,
-        "<": operator.lt,
-        ">": operator.gt,
-        "<=": operator.le,
-        ">=": operator.ge,
-    }
-)
+_LEVELS: Mapping[str, int] = {
+    sign: level
+    for level, signs in enumerate(("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %"), 1)
+    for sign in signs.split()
+}
+_COMPARISONS: Mapping[str, Callable[..., bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
+}  # fmt: skip
+_REAL: Mapping[str, Callable[..., float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
+_ARITHMETIC: Mapping[str, Callable[..., int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
 
 
 class Integer(Struct, frozen=True):
@@ -84,24 +60,37 @@ def integer(value: int, unsigned: bool) -> Integer:
 
 def constant(cursor: Cursor, level: int = 0, depth: int = 0) -> Constant:
     """The value of the constant expression that begins at ``cursor``, which is moved behind it; ``level`` is the
-    precedence that its operators have at least. Raises ``PtxmmError``: there is none, or its value is not defined."""
-    if depth > MAX_DEPTH:
-        last = cursor.tokens[min(cursor.index, len(cursor.tokens) - 1)]
-        raise cursor.error("the constant expression is nested too deeply", last, kind="unsupported")
+    precedence that its operators have at least. Raises ``PtxmmError``: there is none, or its value is not defined.
+
+    ?expression: disjunction | disjunction "?" expression ":" expression -> conditional
+    ?disjunction: conjunction | disjunction OR conjunction -> binary
+    ?conjunction: bit_or | conjunction AND bit_or -> binary
+    ?bit_or: bit_xor | bit_or BIT_OR bit_xor -> binary
+    ?bit_xor: bit_and | bit_xor BIT_XOR bit_and -> binary
+    ?bit_and: equality | bit_and BIT_AND equality -> binary
+    ?equality: relation | equality EQUALITY relation -> binary
+    ?relation: shift | relation (LESS | GREATER | RELATION) shift -> binary
+    ?shift: sum | shift SHIFT sum -> binary
+    ?sum: product | sum SIGN product -> binary
+    ?product: unary | product (TIMES | DIVIDED | MODULO) unary -> binary
+    """
+    _check_depth(cursor, depth, cursor.here)
     left = _unary(cursor, depth)
-    while True:
-        token = cursor.tokens[cursor.index] if cursor.index < len(cursor.tokens) else None
-        if token is None:
-            return left
-        if token.type == "?" and level == 0:
+    while cursor.type != END:
+        if cursor.type == "?" and level == 0:
             left = _conditional(cursor, left, depth)
             continue
-        precedence = _LEVELS.get(str(token), 0) if token.type not in ("STRING", "IDENT") else 0
+        precedence = _LEVELS.get(cursor.text(), 0) if cursor.type not in ("STRING", "IDENT") else 0
         if precedence == 0 or precedence < level:
-            return left
-        cursor.index += 1
-        right = constant(cursor, precedence + 1, depth + 1)
-        left = _binary(cursor, token, left, right)
+            break
+        token = cursor.next()
+        left = _binary(cursor, token, left, constant(cursor, precedence + 1, depth + 1))
+    return left
+
+
+def _check_depth(cursor: Cursor, depth: int, token: Token) -> None:
+    if depth > MAX_DEPTH:
+        raise cursor.error("the constant expression is nested too deeply", token, kind="unsupported")
 
 
 def integer_constant(cursor: Cursor, level: int = 0) -> int:
@@ -136,59 +125,52 @@ def folded(cursor: Cursor) -> list[Token]:
 
 
 def _unary(cursor: Cursor, depth: int) -> Constant:
-    token = cursor.tokens[cursor.index] if cursor.index < len(cursor.tokens) else None
-    kind = token.type if token is not None else ""
-    if token is None or not starts_constant(cursor, cursor.index):
+    """?unary: literal | (SIGN | NOT | COMPLEMENT) unary -> sign | "(" CAST ")" unary -> cast | "(" expression ")" """
+    if not starts_constant(cursor, cursor.index):
         raise cursor.expected("a constant", "here")
-    cursor.index += 1
-    if kind == "NUMBER":
+    token = cursor.next()
+    if token.type in ("NUMBER", "FLOAT", "IDENT"):
         return _literal(cursor, token)
-    if kind == "FLOAT":
-        return _real(cursor, token)
-    if kind == "IDENT":
-        return Integer(WARP_SIZE)
-    if kind == "(" and cursor.type == "QUALIFIER":
-        return _cast(cursor, token, depth)
-    if depth > MAX_DEPTH:
-        raise cursor.error("the constant expression is nested too deeply", token, kind="unsupported")
-    if kind == "(":
+    _check_depth(cursor, depth, token)
+    if token.type == "(":
+        typ = cursor.accept("QUALIFIER")
+        if typ is not None:
+            return _cast(cursor, token, typ, depth)
         value = constant(cursor, 0, depth + 1)
         cursor.take(")", "in the constant expression")
         return value
     value = _unary(cursor, depth + 1)
     if isinstance(value, Real):
-        if kind != "SIGN" or value.single is not None:
+        if token.type != "SIGN" or value.single is not None:
             raise cursor.error(f"`{token}` takes no such floating-point constant", token)
         return Real(-value.value) if token == "-" else value
-    if kind == "SIGN":
+    if token.type == "SIGN":
         return integer(-value.value, value.unsigned) if token == "-" else value
-    return integer(~value.value, True) if kind == "~" else Integer(int(value.value == 0))
+    return integer(~value.value, True) if token == "~" else Integer(int(value.value == 0))
 
 
-def _cast(cursor: Cursor, token: Token, depth: int) -> Constant:
-    typ = cursor.take("QUALIFIER", "after `(`")
+def _cast(cursor: Cursor, token: Token, typ: Token, depth: int) -> Constant:
     if typ not in (".s64", ".u64"):
-        raise cursor.error(f"a constant has no cast to `{clip(str(typ))}`", typ, "the casts are (.s64) and (.u64)")
+        raise cursor.error(f"a constant has no cast to `{clip(typ)}`", typ, "the casts are (.s64) and (.u64)")
     cursor.take(")", "after the type of the cast")
-    if depth > MAX_DEPTH:
-        raise cursor.error("the constant expression is nested too deeply", token, kind="unsupported")
     value = _unary(cursor, depth + 1)
     if isinstance(value, Real):
         raise cursor.error("a floating-point constant has no cast to an integer", token)
     return integer(value.value, typ == ".u64")
 
 
-def _literal(cursor: Cursor, token: Token) -> Integer:
-    value = parse_integer(str(token))
-    if value is None:
-        raise cursor.error(f"`{clip(str(token))}` is not an integer constant of 64 bits", token)
-    return Integer(value, token.endswith("U") or value >= _BITS >> 1)
-
-
-def _real(cursor: Cursor, token: Token) -> Real:
-    found = parse_float(f"0{token}" if token.startswith(".") else str(token))
+def _literal(cursor: Cursor, token: Token) -> Constant:
+    """literal: NUMBER | FLOAT | WARP_SZ"""
+    if token.type == "IDENT":
+        return Integer(WARP_SIZE)
+    if token.type == "NUMBER":
+        value = parse_integer(token)
+        if value is None:
+            raise cursor.error(f"`{clip(token)}` is not an integer constant of 64 bits", token)
+        return Integer(value, token.endswith("U") or value >= _BITS >> 1)
+    found = parse_float(f"0{token}" if token.startswith(".") else token)
     if found is None:
-        raise cursor.error(f"the floating-point constant `{clip(str(token))}` is too large", token)
+        raise cursor.error(f"the floating-point constant `{clip(token)}` is too large", token)
     bits, single = found
     if single:
         return Real(struct.unpack("<f", struct.pack("<I", bits))[0], bits)
@@ -202,12 +184,12 @@ def _conditional(cursor: Cursor, test: Constant, depth: int) -> Constant:
     second = constant(cursor, 0, depth + 1)
     if isinstance(test, Real):
         raise cursor.error("the condition of `?:` must be an integer", token)
+    chosen = first if test.value else second
     if isinstance(first, Integer) and isinstance(second, Integer):
-        chosen = first if test.value else second
-        return integer(chosen.value, first.unsigned or second.unsigned)
+        return integer(int(chosen.value), first.unsigned or second.unsigned)
     if isinstance(first, Integer) or isinstance(second, Integer):
         raise _mixed(cursor, token)
-    return first if test.value else second
+    return chosen
 
 
 def _mixed(cursor: Cursor, token: Token) -> PtxmmError:
@@ -226,16 +208,13 @@ def _binary(cursor: Cursor, token: Token, left: Constant, right: Constant) -> Co
         return integer(_ARITHMETIC[sign](a, b), unsigned)
     if sign in _COMPARISONS:
         return Integer(int(_COMPARISONS[sign](a, b)))
-    match sign:
-        case "&&":
-            return Integer(int(a != 0 and b != 0))
-        case "||":
-            return Integer(int(a != 0 or b != 0))
-        case "<<" | ">>":
-            count = right.value % _BITS
-            if count >= 64:  # "fully defined" (4.5.5), but not said how
-                raise cursor.error(f"a constant of 64 bits is shifted by {count}", token, kind="unsupported")
-            return integer(left.value << count if sign == "<<" else left.value >> count, left.unsigned)
+    if sign in ("&&", "||"):
+        return Integer(int(bool(a and b) if sign == "&&" else bool(a or b)))
+    if sign in ("<<", ">>"):
+        count = right.value % _BITS
+        if count >= 64:  # "fully defined" (4.5.5), but not said how
+            raise cursor.error(f"a constant of 64 bits is shifted by {count}", token, kind="unsupported")
+        return integer(left.value << count if sign == "<<" else left.value >> count, left.unsigned)
     if b == 0:
         raise cursor.error("division of a constant by zero", token)
     if sign == "%":
@@ -251,9 +230,6 @@ def _real_binary(cursor: Cursor, token: Token, left: Real, right: Real) -> Const
         raise cursor.error("a single-precision constant cannot be part of an expression", token, hint)
     if sign in _COMPARISONS:
         return Integer(int(_COMPARISONS[sign](a, b)))
-    if sign == "/" and b != 0:
-        return Real(a / b)
-    if sign not in _REAL:
-        what = "division of a constant by zero" if sign == "/" else f"`{sign}` takes integers"
-        raise cursor.error(what, token)
-    return Real(_REAL[sign](a, b))
+    if sign in _REAL and (sign != "/" or b != 0):
+        return Real(_REAL[sign](a, b))
+    raise cursor.error("division of a constant by zero" if sign == "/" else f"`{sign}` takes integers", token)

@@ -10,8 +10,11 @@ _MAX_DEPTH = 64
 
 
 class Places:
-    """The files of a module and the place in force. Files are known from the start, though ``.file`` may come last;
-    a ``.loc`` with an index that no ``.file`` has (ptxas takes that) has the file ``<file N>``."""
+    """The files of a module and the place in force, None at the beginning of a function.
+
+    Files are known from the start, though ``.file`` may come last; a ``.loc`` whose index no ``.file`` has (ptxas
+    takes that) has the file ``<file N>``.
+    """
 
     __slots__ = ("_files", "_known", "current")
 
@@ -26,12 +29,13 @@ class Places:
                 if number is not None:
                     self._files.setdefault(number, str(tokens[index + 2])[1:-1])
 
-    def reset(self) -> None:
-        """At the beginning of a function no place is in force."""
-        self.current = None
-
     def loc(self, cursor: Cursor) -> None:
-        """Read a ``.loc``, after that word. Raises ``PtxmmError``."""
+        """Read a ``.loc``, after that word. Raises ``PtxmmError``.
+
+        loc: LOC _place ("," (function_name | inlined_at))*
+        function_name: FUNCTION_NAME (IDENT | QUALIFIER) (SIGN NUMBER)?
+        inlined_at: INLINED_AT _place
+        """
         file, line, column = self._place(cursor, "`.loc`")
         inlined: Place | None = None
         depth = 0
@@ -55,6 +59,7 @@ class Places:
         self._known[file, line, column] = self.current, depth + 1
 
     def _place(self, cursor: Cursor, where: str) -> tuple[str, int, int]:
+        """_place: NUMBER NUMBER NUMBER"""
         number = _number(cursor, f"(the file) after {where}")
         line = _number(cursor, f"(the line) after {where}")
         column = _number(cursor, f"(the column) after {where}")
@@ -63,7 +68,7 @@ class Places:
 
 def _number(cursor: Cursor, where: str) -> int:
     token = cursor.take("NUMBER", where)
-    value = parse_integer(str(token))
+    value = parse_integer(token)
     if value is None:
         raise cursor.error("expected an integer constant", token)
     return value

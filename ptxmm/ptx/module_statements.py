@@ -3,16 +3,17 @@ expressions folded, elements of arrays as addresses; then the one reader of stat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from ptxmm.errors import PtxmmError
 from ptxmm.ptx import syntax
 from ptxmm.ptx.module_constants import folded, integer_constant, starts_constant
+from ptxmm.ptx.module_declarations import COMPONENTS
 from ptxmm.ptx.module_names import Entity, Names
 from ptxmm.ptx.module_syntax import Call
 from ptxmm.ptx.module_tokens import Cursor, made
-from ptxmm.ptx.origin import Origin, clip, strip_comments
+from ptxmm.ptx.origin import Origin, clip
 from ptxmm.ptx.parser import operand_of, statement_of
 from ptxmm.ptx.reader import Token, read_instruction, read_operand
 
@@ -20,15 +21,17 @@ MAX_TOKENS = 5_000
 # Tokens that only constant expressions, calls and elements of arrays have.
 _BEYOND = frozenset({"(", ")", "*", "/", "%", "~", "^", "?", "<", ">", "<<", ">>", "&&", "||", "<=", ">=", "==", "!="})
 _AFTER_NUMBER = frozenset({"SIGN", "|", "&"})
-_COLORS: Mapping[str, str] = MappingProxyType({".r": ".x", ".g": ".y", ".b": ".z", ".a": ".w"})
-_COMPONENTS = (".x", ".y", ".z", ".w", ".e4", ".e5", ".e6", ".e7")
+_COLORS: Mapping[str, str] = {".r": ".x", ".g": ".y", ".b": ".z", ".a": ".w"}
 # Instructions that take the address of a variable as a value.
 _TAKES_ADDRESS = frozenset({"mov", "cvta", "mapa", "getctarank"})
 _DIRECTIVES = frozenset({".reg", ".loc", ".pragma", ".section", ".file", ".entry", ".func", ".visible"})
 
 
 def instruction(cursor: Cursor, end: int, names: Names) -> syntax.Instruction | Call:
-    """The instruction from the next token to the one before ``end``. Raises ``PtxmmError`` with its place."""
+    """The instruction from the next token to the one before ``end``. Raises ``PtxmmError`` with its place.
+
+    instruction: guard? IDENT QUALIFIER* (_operand ("," _operand)*)? ";"
+    """
     start = cursor.index
     if end - start > MAX_TOKENS:
         raise cursor.error("the instruction is too long", cursor.tokens[start], kind="unsupported")
@@ -59,6 +62,7 @@ def _opcode_index(cursor: Cursor, start: int, end: int) -> int:
 
 
 def _guard(cursor: Cursor, start: int, opcode: int, names: Names) -> list[Token]:
+    """guard: "@" NOT? IDENT"""
     return [_resolved(t, names)[0] if t.type == "IDENT" else t for t in cursor.tokens[start:opcode]]
 
 
@@ -72,7 +76,16 @@ def _resolved(token: Token, names: Names) -> tuple[Token, Entity | None]:
 
 
 def _operands(cursor: Cursor, end: int, names: Names, *, takes_address: bool) -> list[Token]:
-    """The tokens up to ``end`` as the grammar of statements has them."""
+    """The tokens up to ``end`` as the grammar of statements has them.
+
+    _operand: _value | memory | address_of | pair | negated | vector
+    _value: expression | _named
+    memory: "[" _value ("," (_value | vector))* "]" QUALIFIER?
+    address_of: BIT_AND _named
+    pair: IDENT BIT_OR IDENT
+    negated: NOT IDENT
+    vector: "{" _value ("," _value)* "}" (BIT_OR _named)*
+    """
     out: list[Token] = []
     types, tokens = cursor.types, cursor.tokens
     begins = True  # whether an operand, or an item of one, begins here
@@ -111,7 +124,13 @@ def _operator_at(types: list[str], index: int) -> bool:
 
 
 def _name(cursor: Cursor, end: int, names: Names, out: list[Token], takes_address: bool) -> None:
-    """A name with what belongs to it: ``v.x``, ``x+4``, ``x[1]``."""
+    """A name with what belongs to it: ``v.x``, ``x+4``, ``x[1]``.
+
+    _named: name | sum_of | element
+    name: IDENT QUALIFIER?
+    sum_of: IDENT QUALIFIER? offset
+    offset: SIGN expression
+    """
     token, entity = _resolved(cursor.tokens[cursor.index], names)
     cursor.index += 1
     kind = cursor.type if cursor.index < end else ""
@@ -134,6 +153,9 @@ def _name(cursor: Cursor, end: int, names: Names, out: list[Token], takes_addres
         out.append(token)
     if kind == "SIGN":
         taken = folded(cursor)
+        if taken[-1].type == "FLOAT":
+            message = "expected an integer constant, found a floating-point constant"
+            raise cursor.error(message, taken[-1])
         if taken[0].type != "SIGN":
             taken.insert(0, made("+", "SIGN", taken[0], taken[0]))
         out += taken
@@ -142,13 +164,16 @@ def _name(cursor: Cursor, end: int, names: Names, out: list[Token], takes_addres
 def _vector(token: Token, lanes: int) -> list[Token]:
     """A whole vector register as the vector of its components (6.4.3)."""
     out = [made("{", "{", token, token)]
-    for component in _COMPONENTS[:lanes]:
-        out += [token, made(component, "QUALIFIER", token, token), made(",", ",", token, token)]
+    for component in COMPONENTS[:lanes]:
+        out += [token, made(f".{component}", "QUALIFIER", token, token), made(",", ",", token, token)]
     return [*out[:-1], made("}", "}", token, token)]
 
 
 def _array_element(cursor: Cursor, token: Token, entity: Entity | None, takes_address: bool) -> list[Token]:
-    """``x[2]``, the element of an array, as its address (6.4.2)."""
+    """``x[2]``, the element of an array, as its address (6.4.2).
+
+    element: IDENT "[" expression "]" (SIGN SIGN? NUMBER)*
+    """
     bracket = cursor.take("[", "here")
     if entity is None or entity.kind.word != "variable":
         message = f"`{clip(str(token))}` is no variable: only an array has elements"
@@ -169,7 +194,11 @@ def _array_element(cursor: Cursor, token: Token, entity: Entity | None, takes_ad
 
 
 def _call(cursor: Cursor, opcode: int, end: int, names: Names) -> Call:
-    """``call{.uni} (returns), function, (arguments), targets`` (9.7.13.5)."""
+    """``call{.uni} (returns), function, (arguments), targets`` (9.7.13.5).
+
+    call: guard? CALL QUALIFIER* (arguments ",")? function_called ("," (arguments ("," IDENT)? | IDENT))? ";"
+    function_called: IDENT
+    """
     start = cursor.index
     tokens = _guard(cursor, start, opcode, names)
     guard: syntax.Guard | None = None
@@ -179,41 +208,45 @@ def _call(cursor: Cursor, opcode: int, end: int, names: Names) -> Call:
         name = _syntax_name(cursor, tokens[-1])
         guard = syntax.Guard(name, len(tokens) == 3, cursor.span(tokens[0], tokens[-1]))
     cursor.index = opcode + 1
-    while cursor.type == "QUALIFIER" and cursor.index < end:
-        if cursor.text() != ".uni":
-            raise cursor.error(f"`call` takes no `{clip(cursor.text())}`", cursor.tokens[cursor.index])
-        cursor.index += 1
+    while (word := cursor.accept("QUALIFIER")) is not None:
+        if word != ".uni":
+            raise cursor.error(f"`call` takes no `{clip(word)}`", word)
     returns: list[syntax.Name] = []
-    if cursor.type == "(" and cursor.index < end:
+    if cursor.type == "(":
         for operand in _arguments(cursor, end, names):
-            items = operand.items if isinstance(operand, syntax.Vector) else (operand,)
-            for item in items:
+            for item in operand.items if isinstance(operand, syntax.Vector) else (operand,):
                 if not isinstance(item, syntax.Name):
                     raise cursor.error_in("a return value of a call goes to a name", operand.span)
                 returns.append(item)
         cursor.take(",", "after the return values")
-    function = _resolved(cursor.take("IDENT", "after `call`"), names)[0]
+
+    def named(where: str) -> syntax.Name:
+        return _syntax_name(cursor, _resolved(cursor.take("IDENT", where), names)[0])
+
+    function = named("after `call`")
     arguments: tuple[syntax.Operand, ...] = ()
     targets: syntax.Name | None = None
     if cursor.index < end:
         cursor.take(",", "after the function")
-        if cursor.type == "(":
+        if cursor.type != "(":
+            targets = named("after the function")
+        else:
             arguments = tuple(_arguments(cursor, end, names))
             if cursor.index < end:
                 cursor.take(",", "after the arguments")
-                targets = _syntax_name(cursor, _resolved(cursor.take("IDENT", "after the arguments"), names)[0])
-        else:
-            targets = _syntax_name(cursor, _resolved(cursor.take("IDENT", "after the function"), names)[0])
+                targets = named("after the arguments")
     if cursor.index < end:
         raise cursor.expected("`;`", "after the call")
     first, last = cursor.tokens[start], cursor.tokens[end - 1]
-    text = " ".join(strip_comments(cursor.origin.text[first.start_pos : last.end_pos]).split())
-    name = _syntax_name(cursor, function)
-    return Call(name, tuple(returns), arguments, targets, guard, cursor.span(first, last), text)
+    text = cursor.origin.flat(first, last)
+    return Call(function, tuple(returns), arguments, targets, guard, cursor.span(first, last), text)
 
 
 def _arguments(cursor: Cursor, end: int, names: Names) -> list[syntax.Operand]:
-    """The operands in parentheses; the next token is the ``(``."""
+    """The operands in parentheses; the next token is the ``(``.
+
+    arguments: "(" (_operand ("," _operand)*)? ")"
+    """
     opening = cursor.take("(", "here")
     if cursor.accept(")") is not None:
         return []
@@ -223,8 +256,7 @@ def _arguments(cursor: Cursor, end: int, names: Names) -> list[syntax.Operand]:
         stop = _end_of_argument(cursor, start, end)
         if stop == end:
             raise cursor.error("`(` has no `)`", opening, "close it with `)`")
-        tokens = _operands(cursor, stop, names, takes_address=True)
-        node = read_operand(tokens)
+        node = read_operand(_operands(cursor, stop, names, takes_address=True))
         if node is None:
             raise cursor.error("expected an operand of the call", cursor.tokens[start])
         found.append(operand_of(cursor.origin, node))
@@ -236,15 +268,10 @@ def _arguments(cursor: Cursor, end: int, names: Names) -> list[syntax.Operand]:
 def _end_of_argument(cursor: Cursor, index: int, end: int) -> int:
     """The index of the ``,`` or ``)`` after the operand that begins there; ``end`` if there is none."""
     depth = 0
-    while index < end:
-        kind = cursor.types[index]
+    for place, kind in enumerate(cursor.types[index:end], index):
         if depth == 0 and kind in (",", ")"):
-            return index
-        if kind in ("(", "{", "["):
-            depth += 1
-        elif kind in (")", "}", "]"):
-            depth -= 1
-        index += 1
+            return place
+        depth += (kind in ("(", "{", "[")) - (kind in (")", "}", "]"))
     return end
 
 
@@ -264,17 +291,14 @@ def _syntax_error(cursor: Cursor, start: int, end: int, tokens: list[Token]) -> 
             cursor.index = index
             return cursor.expected("`;`", "after the instruction")
     first = cursor.tokens[start]
-    stop = cursor.tokens[end - 1].end_pos
     # Constant expressions are blanked out but for a constant of their first character.
-    text = list(cursor.origin.text[first.start_pos : stop])
-    folded_tokens = [t for t in tokens if t.type in ("NUMBER", "FLOAT") and len(t) != t.end_pos - t.start_pos]
-    for token in folded_tokens:
-        for position in range(token.start_pos, min(token.end_pos, stop)):
-            if text[position - first.start_pos] != "\n":
-                text[position - first.start_pos] = " "
-        text[token.start_pos - first.start_pos] = "1"
+    text = cursor.origin.text[first.start_pos : cursor.tokens[end - 1].end_pos]
+    for token in tokens:
+        if token.type in ("NUMBER", "FLOAT") and len(token) != token.end_pos - token.start_pos:
+            begin, stop = token.start_pos - first.start_pos, token.end_pos - first.start_pos
+            text = text[:begin] + "1" + re.sub(r"[^\n]", " ", text[begin + 1 : stop]) + text[stop:]
     try:
-        parsed(Origin("".join(text), first.line, first.column), False)
+        parsed(Origin(text, first.line, first.column), False)
     except PtxmmError as error:
         return error
     last = tokens[-1] if tokens else first

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.origin import Origin, clip
@@ -26,6 +27,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 END = "the end"
+_T = TypeVar("_T")
 _NAMES = {
     "IDENT": "a name",
     "NUMBER": "an integer constant",
@@ -80,19 +82,30 @@ class Cursor:
         """The next token, or nothing after the last."""
         return str(self.tokens[self.index]) if self.index < len(self.tokens) else ""
 
-    def accept(self, type_: str) -> Token | None:
-        """The next token if it is of that type; it is taken then."""
-        if self.types[self.index] != type_:
-            return None
+    @property
+    def here(self) -> Token:
+        """The next token; the last one after it."""
+        return self.tokens[min(self.index, len(self.tokens) - 1)]
+
+    def next(self) -> Token:
+        """The next token, which is taken."""
         self.index += 1
         return self.tokens[self.index - 1]
 
+    def accept(self, type_: str) -> Token | None:
+        """The next token if it is of that type; it is taken then."""
+        return self.next() if self.types[self.index] == type_ else None
+
     def accept_word(self, words: Collection[str]) -> Token | None:
         """The next token if it is one of ``words``; it is taken then."""
-        if self.text() not in words:
-            return None
-        self.index += 1
-        return self.tokens[self.index - 1]
+        return self.next() if self.text() in words else None
+
+    def items(self, item: Callable[[], _T]) -> list[_T]:
+        """What ``item`` takes, once or more with commas between."""
+        found = [item()]
+        while self.accept(",") is not None:
+            found.append(item())
+        return found
 
     def take(self, type_: str, where: str) -> Token:
         """The next token, which must be of that type. ``where`` says what it belongs to: ``after `.file```."""

@@ -40,6 +40,10 @@ class Origin(Struct, frozen=True):
         start = before.rfind("\n") + 1
         return self.place(before.count("\n") + 1, position - start + 1)
 
+    def flat(self, first: Token, last: Token) -> str:
+        """The text from ``first`` to ``last`` without comments and with single spaces."""
+        return " ".join(strip_comments(self.text[first.start_pos : last.end_pos]).split())
+
     def error(self, message: str, position: int, width: int = 1, hint: str | None = None) -> PtxmmError:
         """A ``PtxmmError`` of kind ``syntax`` at the character with index ``position``."""
         line, column = self.place_at(position)

@@ -7,7 +7,7 @@ import struct
 from typing import cast
 
 from ptxmm.errors import PtxmmError, Span
-from ptxmm.ptx.origin import Origin, clip, strip_comments, syntax_error_at
+from ptxmm.ptx.origin import Origin, clip, syntax_error_at
 from ptxmm.ptx.reader import Node, Token, read
 from ptxmm.ptx.syntax import (
     AddressOf,
@@ -126,7 +126,7 @@ def statement_of(origin: Origin, node: Node) -> Statement:
             qualifiers.append((str(child)[1:], origin.span(child)))
             last_qualifier = child
     assert opcode is not None
-    text = " ".join(strip_comments(origin.text[first.start_pos : last.end_pos]).split())
+    text = origin.flat(first, last)
     return Instruction(
         str(opcode),
         tuple(qualifiers),

@@ -17,7 +17,7 @@ from ptxmm.formats.modules.parameters import Parameter, arguments
 from ptxmm.formats.modules.special import SPECIAL, special_name
 from ptxmm.formats.text import at
 from ptxmm.ptx import syntax
-from ptxmm.ptx.module import BranchTargets, Call, Function, Module, Place, Variable
+from ptxmm.ptx.module_syntax import BranchTargets, Call, Function, Module, Place, Variable
 from ptxmm.ptx.ops import Type
 
 MAX_INSTRUCTIONS = 100_000

@@ -14,7 +14,7 @@ from ptxmm.formats.text import at
 from ptxmm.program.naming import did_you_mean
 from ptxmm.ptx import syntax
 from ptxmm.ptx.isa import PREDICATE, definitions, resolve, uses
-from ptxmm.ptx.module import Place
+from ptxmm.ptx.module_syntax import Place
 from ptxmm.ptx.ops import Nothing, Op, Reg, Source, Type
 from ptxmm.ptx.ops.signatures import CARRY
 

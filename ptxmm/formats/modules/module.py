@@ -44,7 +44,7 @@ from ptxmm.program.source import (
 )
 from ptxmm.program.symbols import rename, symbols
 from ptxmm.program.test import Claims, Placement, Test
-from ptxmm.ptx import module as ptx
+from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.parser import parse_statements
 

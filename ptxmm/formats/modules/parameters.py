@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from ptxmm.formats.modules.launch import Argument, Launch, place
-from ptxmm.ptx.module import Function, Variable
+from ptxmm.ptx.module_syntax import Function, Variable
 from ptxmm.ptx.ops import Type
 
 

@@ -12,7 +12,8 @@ from ptxmm.formats.modules.module import launched
 from ptxmm.formats.modules.nvcc import compiled
 from ptxmm.formats.text import decode
 from ptxmm.program.test import Test
-from ptxmm.ptx.module import Place, parse_module
+from ptxmm.ptx.module import parse_module
+from ptxmm.ptx.module_syntax import Place
 
 
 def parse_ptx(

@@ -13,7 +13,7 @@ from ptxmm.formats.modules.objects import Object, regrouped
 from ptxmm.formats.modules.parameters import Parameter
 from ptxmm.program.naming import did_you_mean
 from ptxmm.program.source import AddressOf, Constant, Initial, NameTerm, Real, TensorMapValue
-from ptxmm.ptx import module as ptx
+from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.ops import Type
 
 
