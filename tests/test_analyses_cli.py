@@ -148,9 +148,25 @@ def test_annotations(ptxmm: Run) -> None:
     )
 
 
-def test_two_formats_at_once(ptxmm: Run) -> None:
-    ran = ptxmm("races", "racy.litmus", "--json", "--format", "github")
+@pytest.mark.parametrize(
+    ("command", "form"),
+    [
+        ("races", "github"),
+        ("races", "text"),
+        ("check", "text"),
+        ("compare", "text"),
+        ("lint", "text"),
+        ("lint", "sarif"),
+    ],
+)
+def test_two_formats_at_once(ptxmm: Run, command: str, form: str) -> None:
+    ran = ptxmm(command, "racy.litmus", "--json", "--format", form)
     assert (ran.code, ran.out) == (2, "") and "exclude each other" in ran.err
+
+
+def test_one_format_said_twice(ptxmm: Run) -> None:
+    ran = ptxmm("check", "racy.litmus", "--json", "--format", "json")
+    assert ran.out.startswith("{")
     assert ptxmm("races", "racy.litmus", "--format", "sarif").code == 2  # which races do not have
 
 

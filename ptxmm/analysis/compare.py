@@ -208,15 +208,7 @@ def _result(
 ) -> CompareResult:
     lost = [key for key in one.states if key not in two.states] if two.found.exhausted else []
     gained = [key for key in two.states if key not in one.states] if one.found.exhausted else []
-    differ: bool | None = None
-    if one.found.meaningless != two.found.meaningless:
-        differ = True if (two if one.found.meaningless else one).found.exhausted else None
-    elif not one.found.meaningless:
-        waits = one.found.search.deadlock != two.found.search.deadlock
-        if lost or gained or (waits and one.found.exhausted and two.found.exhausted):
-            differ = True
-        elif one.found.exhausted and two.found.exhausted:
-            differ = False
+    differ = _differ(one.found, two.found, bool(lost or gained))
     sides = [
         Side(
             name=name,
@@ -241,6 +233,17 @@ def _result(
         notes=(*_notes(one.test, first, one.found, limits), *_notes(two.test, second, two.found, limits)),
         seconds=time.perf_counter() - start,
     )
+
+
+def _differ(one: FinalStates, two: FinalStates, apart: bool) -> bool | None:
+    """Whether the two differ: in their final states (``apart``), or as ``CompareResult`` says."""
+    if one.meaningless and two.meaningless:
+        return None
+    if one.meaningless or two.meaningless:
+        return True if (two if one.meaningless else one).exhausted else None
+    if one.exhausted and two.exhausted:
+        return apart or one.search.deadlock != two.search.deadlock
+    return apart or None
 
 
 def model_names(one: Model, other: Model) -> tuple[str, str]:

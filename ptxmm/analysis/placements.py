@@ -8,7 +8,8 @@ Host threads stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +22,8 @@ from ptxmm.program.shared.convergence import gathers
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Placement, Test
 from ptxmm.ptx import ops
+
+K = TypeVar("K", bound=Hashable)
 
 LEVELS = ("warp", "cta", "cluster", "gpu", "sys")
 """What the threads are in together, from the narrowest; each block is alone in what is one level below."""
@@ -77,24 +80,28 @@ def placed(test: Test, level: str, coverage: Coverage) -> Placed:
     finer = LEVELS[: LEVELS.index(level)]
     near = [tie for tie in known if len(tie.threads) > 1 and tie.level in finer]
     blocks = _blocks(threads, near)
-    if level in _APART and len(blocks) == 1:
-        reasons = "; ".join(dict.fromkeys(tie.reason for tie in near))
-        return Placed(level, None, f"no two threads can be {_APART[level]}: {reasons}")
-    if (level == "warp" and len(threads) > WARP_SIZE) or (level == "cluster" and len(blocks) > CLUSTER_SIZE):
-        return Placed(level, None, "there are too many of them")
-    moved = _moved(test, _PLACES[level](test, blocks))
+    reason = _no_division(level, len(threads), len(blocks), near)
+    if reason is not None:
+        return Placed(level, None, reason)
+    moved = _moved(test, _places(test, level, blocks))
     wrong = _refused(moved)
     return Placed(level, moved, None, tuple(near)) if wrong is None else Placed(level, None, wrong)
+
+
+def _no_division(level: str, threads: int, blocks: int, near: Sequence[Tie]) -> str | None:
+    """Why so many ``threads`` in so many ``blocks``, which the ties ``near`` make, can't be at this level, or None."""
+    if level in _APART and blocks == 1:
+        reasons = "; ".join(dict.fromkeys(tie.reason for tie in near))
+        return f"no two threads can be {_APART[level]}: {reasons}"
+    if (level == "warp" and threads > WARP_SIZE) or (level == "cluster" and blocks > CLUSTER_SIZE):
+        return "there are too many of them"
+    return None
 
 
 def ties(test: Test) -> Iterator[Tie]:
     """What keeps threads of ``test`` together."""
     ctas = cta_of([t.placement for t in test.threads])
-    groups: dict[Cta, list[int]] = {}
-    for i, cta in enumerate(ctas):
-        if cta is not None:
-            groups.setdefault(cta, []).append(i)
-    for cta, members in groups.items():
+    for cta, members in _grouped({i: cta for i, cta in enumerate(ctas) if cta is not None}).items():
         yield from _warp_ties(test, members)
         yield from _cta_ties(test, cta, members)
     yield from _cluster_ties(test, ctas)
@@ -107,11 +114,8 @@ def _warp_ties(test: Test, members: Sequence[int]) -> Iterator[Tie]:
         for i in members
         for op in _body(test, i)
     )
-    warps: dict[object, list[int]] = {}
-    for i in members:
-        warp = test.threads[i].placement.warp
-        warps.setdefault(("alone", i) if warp is None else warp, []).append(i)
-    for lanes in warps.values():
+    warps = {i: test.threads[i].placement.warp for i in members}
+    for lanes in _grouped({i: ("alone", i) if warp is None else warp for i, warp in warps.items()}).values():
         op = _first(test, lanes, (ops.WarpBarrier, ops.WarpExchange)) or next(
             (op for i in lanes for op in _body(test, i) if gathers(op)), None
         )
@@ -132,11 +136,12 @@ def _cta_ties(test: Test, cta: Cta, members: Sequence[int]) -> Iterator[Tie]:
 
 
 def _cluster_ties(test: Test, ctas: Sequence[Cta | None]) -> Iterator[Tie]:
-    clusters: dict[object, list[int]] = {}
-    for i, cta in enumerate(ctas):
-        if cta is not None:
-            clusters.setdefault(("cluster", *cta.path[:3]) if cta.path[2] is not None else cta, []).append(i)
-    for members in clusters.values():
+    clusters = {
+        i: ("cluster", *cta.path[:3]) if cta.path[2] is not None else cta
+        for i, cta in enumerate(ctas)
+        if cta is not None
+    }
+    for members in _grouped(clusters).values():
         op = _first(test, members, (ops.ClusterBarrier,))
         if op is not None:
             yield Tie("cluster", tuple(members), f"`{_written(op)}` waits for the threads of its cluster", True)
@@ -153,15 +158,18 @@ def _cluster_ties(test: Test, ctas: Sequence[Cta | None]) -> Iterator[Tie]:
 
 
 def _grid_ties(test: Test) -> Iterator[Tie]:
-    gpus: dict[int, dict[int, list[int]]] = {}
-    for i, thread in enumerate(test.threads):
-        place = thread.placement
-        if not place.host:
-            gpus.setdefault(place.gpu, {}).setdefault(place.grid, []).append(i)
-    for grids in gpus.values():
-        if len(grids) > 1:
-            members = tuple(sorted(i for grid in grids.values() for i in grid))
-            yield Tie("gpu", members, "the grids of one GPU run one after the other", True, True)
+    places = {i: thread.placement for i, thread in enumerate(test.threads) if not thread.placement.host}
+    for members in _grouped({i: place.gpu for i, place in places.items()}).values():
+        if len({places[i].grid for i in members}) > 1:
+            yield Tie("gpu", tuple(members), "the grids of one GPU run one after the other", True, True)
+
+
+def _grouped(keys: Mapping[int, K]) -> dict[K, list[int]]:
+    """The threads by their keys."""
+    groups: dict[K, list[int]] = {}
+    for i, key in keys.items():
+        groups.setdefault(key, []).append(i)
+    return groups
 
 
 def _no_union(test: Test, level: str, threads: Sequence[int], known: Sequence[Tie]) -> str | None:
@@ -174,17 +182,22 @@ def _no_union(test: Test, level: str, threads: Sequence[int], known: Sequence[Ti
             return "the threads are of several grids"
         if len({p.gpu for p in places}) > 1:
             return "grids of different GPUs have no order, and those of one GPU have"
+    reason = _tied_apart(test, level, len(threads), known)
+    owners = {item.owner: item.key for item in _shared(test)}
+    if reason is None and level in ("warp", "cta") and len(owners) > 1:
+        return f"{' and '.join(owners.values())} are in the memory of different CTAs"
+    return reason
+
+
+def _tied_apart(test: Test, level: str, threads: int, known: Sequence[Tie]) -> str | None:
+    """Why a tie keeps the ``threads`` (so many) from being in one thing of this level, or None."""
     ctas = cta_of([t.placement for t in test.threads])
     for tie in known:
         closer = LEVELS.index(level) < LEVELS.index(tie.level)
         if tie.fixed and closer and len({ctas[i] for i in tie.threads}) > 1:
             return tie.reason
-        if tie.closed and (closer or level == tie.level) and len(tie.threads) < len(threads):
+        if tie.closed and (closer or level == tie.level) and len(tie.threads) < threads:
             return tie.reason
-    if level in ("warp", "cta"):
-        owners = {item.owner: item.key for item in _shared(test)}
-        if len(owners) > 1:
-            return f"{' and '.join(owners.values())} are in the memory of different CTAs"
     return None
 
 
@@ -198,53 +211,27 @@ def _blocks(threads: Sequence[int], near: Sequence[Tie]) -> list[list[int]]:
     return [sorted(g) for g in dict.fromkeys(frozenset(group[i]) for i in threads)]
 
 
-def _in_warp(test: Test, blocks: Sequence[Sequence[int]]) -> dict[int, Placement]:
-    first = test.threads[blocks[0][0]].placement
-    return {i: replace(first, cluster=None, cta=0, warp=0) for block in blocks for i in block}
-
-
-def _in_cta(test: Test, blocks: Sequence[Sequence[int]]) -> dict[int, Placement]:
-    first = test.threads[blocks[0][0]].placement
-    found = {}
-    for number, block in enumerate(blocks):
-        for i in block:
-            found[i] = replace(first, cluster=None, cta=0, warp=number if len(block) > 1 else None)
-    return found
-
-
-def _in_cluster(test: Test, blocks: Sequence[Sequence[int]]) -> dict[int, Placement]:
+def _places(test: Test, level: str, blocks: Sequence[Sequence[int]]) -> dict[int, Placement]:
+    """Where the threads of ``blocks`` are at a level. On a GPU each block is in a cluster of its own, inside which its
+    CTAs are as they were; on a GPU of its own all of it is as it was."""
     first = test.threads[blocks[0][0]].placement
     numbers = _numbers([test.threads[block[0]].placement.cta for block in blocks])
     found = {}
-    for number, block in zip(numbers, blocks, strict=True):
-        for i in block:
-            found[i] = replace(first, cluster=0, cta=number, warp=test.threads[i].placement.warp)
-    return found
-
-
-def _in_gpu(test: Test, blocks: Sequence[Sequence[int]]) -> dict[int, Placement]:
-    """Each block in a cluster of its own, inside which its CTAs are as they were."""
-    gpu = test.threads[blocks[0][0]].placement.gpu
-    found = {}
     for number, block in enumerate(blocks):
         for i in block:
-            place = test.threads[i].placement
-            found[i] = replace(place, gpu=gpu, cluster=number, cta=_own_cta(test, block, i))
+            own = test.threads[i].placement
+            match level:
+                case "warp":
+                    found[i] = replace(first, cluster=None, cta=0, warp=0)
+                case "cta":
+                    found[i] = replace(first, cluster=None, cta=0, warp=number if len(block) > 1 else None)
+                case "cluster":
+                    found[i] = replace(first, cluster=0, cta=numbers[number], warp=own.warp)
+                case "gpu":
+                    found[i] = replace(own, gpu=first.gpu, cluster=number, cta=_own_cta(test, block, i))
+                case _:
+                    found[i] = replace(own, gpu=number)
     return found
-
-
-def _in_system(test: Test, blocks: Sequence[Sequence[int]]) -> dict[int, Placement]:
-    """Each block on a GPU of its own, on which it is as it was."""
-    return {i: replace(test.threads[i].placement, gpu=n) for n, block in enumerate(blocks) for i in block}
-
-
-_PLACES: Mapping[str, Callable[[Test, Sequence[Sequence[int]]], dict[int, Placement]]] = {
-    "warp": _in_warp,
-    "cta": _in_cta,
-    "cluster": _in_cluster,
-    "gpu": _in_gpu,
-    "sys": _in_system,
-}
 
 
 def _own_cta(test: Test, block: Sequence[int], thread: int) -> int:

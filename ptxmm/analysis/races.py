@@ -241,21 +241,10 @@ def _kind(rebuilt: Rebuilt, number: int) -> str:
 
 def conditions(test: Test, rebuilt: Rebuilt, a: int, b: int) -> Iterator[Condition]:
     """The conditions of morally strong operations (8.7) that the accesses ``a`` and ``b`` do not meet."""
-    layout = rebuilt.layout
-    algebra = layout.algebra
-    names = [_name(test, rebuilt, e) for e in (a, b)]
-    order = get(layout, "po")
+    algebra, order = rebuilt.layout.algebra, get(rebuilt.layout, "po")
     if not (algebra.has(order, a, b) or algebra.has(order, b, a)):
-        weak = [name for name, e in zip(names, (a, b), strict=True) if not get(layout, "STRONG") >> e & 1]
-        if weak:
-            text = " and ".join(weak) + (" are weak" if len(weak) > 1 else " is weak")
-            yield Condition("order", "8.7 (1)", f"{text}, and program order does not relate them")
-        inscope = get(layout, "inscope")
-        for x, y in ((a, b), (b, a)):
-            scope = scope_of(layout.events[x])
-            if scope is not None and get(layout, "STRONG") >> x & 1 and not algebra.has(inscope, x, y):
-                name, thread = _name(test, rebuilt, x), test.threads[layout.events[y].id.thread].name
-                yield Condition("scope", "8.7 (1)", f"the scope .{scope} of {name} does not include {thread}")
+        yield from _not_strong(test, rebuilt, a, b)
+    names = [_name(test, rebuilt, e) for e in (a, b)]
     if not _holds(rebuilt, "same-proxy", a, b):
         one, two = (_proxy(rebuilt, e) for e in (a, b))
         if one != two:
@@ -263,15 +252,32 @@ def conditions(test: Test, rebuilt: Rebuilt, a: int, b: int) -> Iterator[Conditi
         else:
             yield Condition("proxy", "8.7 (2)", f"{names[0]} and {names[1]} use different {one} proxies")
     if not _holds(rebuilt, "complete", a, b):
-        cells = [layout.events[e].cell for e in (a, b)]
-        assert cells[0] is not None and cells[1] is not None
-        if cells[0] == cells[1]:
-            places = [layout.events[e].place for e in (a, b)]
-            virtual = " and ".join(location(test, *p) if p is not None else "?" for p in places)
-            text = f"they access the same bytes through different virtual addresses, {virtual}"
-        else:
-            text = f"they overlap, but not completely: {_bytes(*cells[0])} and {_bytes(*cells[1])}"
-        yield Condition("overlap", "8.7 (3)", text)
+        yield Condition("overlap", "8.7 (3)", _overlap(test, rebuilt, a, b))
+
+
+def _not_strong(test: Test, rebuilt: Rebuilt, a: int, b: int) -> Iterator[Condition]:
+    """What keeps accesses that program order does not relate from being strong in scopes that include the other."""
+    layout = rebuilt.layout
+    strong, inscope = get(layout, "STRONG"), get(layout, "inscope")
+    weak = [_name(test, rebuilt, e) for e in (a, b) if not strong >> e & 1]
+    if weak:
+        text = " and ".join(weak) + (" are weak" if len(weak) > 1 else " is weak")
+        yield Condition("order", "8.7 (1)", f"{text}, and program order does not relate them")
+    for x, y in ((a, b), (b, a)):
+        scope = scope_of(layout.events[x])
+        if scope is not None and strong >> x & 1 and not layout.algebra.has(inscope, x, y):
+            name, thread = _name(test, rebuilt, x), test.threads[layout.events[y].id.thread].name
+            yield Condition("scope", "8.7 (1)", f"the scope .{scope} of {name} does not include {thread}")
+
+
+def _overlap(test: Test, rebuilt: Rebuilt, a: int, b: int) -> str:
+    """How accesses overlap that do not do so completely."""
+    one, two = (rebuilt.layout.events[e] for e in (a, b))
+    assert one.cell is not None and two.cell is not None
+    if one.cell != two.cell:
+        return f"they overlap, but not completely: {_bytes(*one.cell)} and {_bytes(*two.cell)}"
+    virtual = " and ".join(location(test, *e.place) if e.place is not None else "?" for e in (one, two))
+    return f"they access the same bytes through different virtual addresses, {virtual}"
 
 
 def _holds(rebuilt: Rebuilt, name: str, a: int, b: int) -> bool:

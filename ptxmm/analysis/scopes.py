@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -211,11 +211,8 @@ def narrower(op: Op, coverage: Coverage) -> tuple[Scope, ...]:
 def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most: int, work: _Work) -> None:
     """Which narrower scopes keep the property, for each instruction alone and for all of them."""
     together = units(test)
-    choices: dict[Site, tuple[Scope, ...]] = {}
-    for sites in together.sites.values():
-        found = narrower(test.at(sites[0]), model.coverage)
-        if found:
-            choices[sites[0]] = found
+    scopes = {sites[0]: narrower(test.at(sites[0]), model.coverage) for sites in together.sites.values()}
+    choices = {site: found for site, found in scopes.items() if found}
     if not choices:
         work.listed = True
         return
@@ -228,24 +225,40 @@ def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most:
     everything = frozenset(Switch(*site, n) for site, found in choices.items() for n in range(len(found) - 1))
     if not suffices(everything):
         raise bug(test, "the property fails as written in one search and holds in another")
+    search = _Ordinary(test, model, wanted, limits, together)
+    _alone(choices, everything, suffices, search, work)
+    sets = minimal_sets(dict.fromkeys(everything, 1), suffices, limits.check)
+    _join(({s: found[sum(switch.site == s for switch in on)] for s, found in choices.items()} for on in sets),
+          search, most, work)  # fmt: skip
+
+
+def _alone(
+    choices: Mapping[Site, tuple[Scope, ...]],
+    everything: frozenset[Switch],
+    suffices: Callable[[frozenset[Switch]], bool],
+    search: _Ordinary,
+    work: _Work,
+) -> None:
+    """List the narrowest scope of each instruction with which the property holds if all others stay as they are."""
     for site, found in choices.items():
         others = frozenset(s for s in everything if s.site != site)
-        levels = range(len(found))
-        alone = next(n for n in levels if suffices(others | {Switch(*site, k) for k in range(n)}))
-        known = _agreed(test, model, wanted, limits, together, {site: found[alone]}, True)
-        if alone:
-            known = _agreed(test, model, wanted, limits, together, {site: found[alone - 1]}, False) and known
+        least = next(n for n in range(len(found)) if suffices(others | {Switch(*site, k) for k in range(n)}))
+        known = search.agrees({site: found[least]}, True)
+        if least:
+            known = search.agrees({site: found[least - 1]}, False) and known
         work.bounded = work.bounded or not known
-        shown = replace(instruction(test, *site), thread=names(test, together.threads(site)))
-        work.narrowings.append(Narrowing(shown, found[-1], found[alone] if known else None))
+        shown = replace(instruction(search.test, *site), thread=names(search.test, search.together.threads(site)))
+        work.narrowings.append(Narrowing(shown, found[-1], found[least] if known else None))
+
+
+def _join(narrowest: Iterable[dict[Site, Scope]], search: _Ordinary, most: int, work: _Work) -> None:
+    """List those of the ``narrowest`` scopes with which the property holds."""
     unknown = False
-    for chosen in minimal_sets(dict.fromkeys(everything, 1), suffices, limits.check):
+    for scopes in narrowest:
         if len(work.joint) == most:
             return
-        steps = {site: sum((*site, k) in chosen for k in range(len(found) - 1)) for site, found in choices.items()}
-        narrowest = {site: found[steps[site]] for site, found in choices.items()}
-        if _agreed(test, model, wanted, limits, together, narrowest, True):
-            work.joint.append(tuple(narrowest.values()))
+        if search.agrees(scopes, True):
+            work.joint.append(tuple(scopes.values()))
         else:  # a wider choice may do, which is no smallest one for the solver
             work.bounded = unknown = True
     work.listed = not unknown
@@ -262,31 +275,32 @@ def _with_scope(op: Op, scope: Scope) -> Op:
     return replace(op, scope=scope)
 
 
-def _agreed(
-    test: Test,
-    model: Model,
-    wanted: Requirement,
-    limits: Limits,
-    together: Units,
-    chosen: Mapping[Site, Scope],
-    holds: bool,
-) -> bool:
-    """Whether the ordinary search finds too that with the scopes ``chosen`` the property holds or does not; False where
-    it is not complete: narrower scopes may have executions that go on beyond the bound.
+class _Ordinary(Struct, frozen=True):
+    """The ordinary search, which has to find the same as that of all scopes at once."""
 
-    Raises ``PtxmmError`` (kind ``internal``) where it finds the contrary, and ``Timeout``.
-    """
-    edits = {
-        site: (_with_scope(test.at(site), scope),)
-        for owner, scope in chosen.items()
-        for site in together.sites[together.of[owner]]
-    }
-    judged = judge(edited(test, edits), model, wanted, limits)
-    if judged.holds is not None and judged.holds != holds:
-        raise bug(test, "two searches disagree on whether a scope is wide enough")
-    if judged.result.status == "timeout":
-        raise Timeout
-    return judged.holds is not None
+    test: Test
+    model: Model
+    wanted: Requirement
+    limits: Limits
+    together: Units
+
+    def agrees(self, chosen: Mapping[Site, Scope], holds: bool) -> bool:
+        """Whether it finds that with the scopes ``chosen`` the property holds or does not; False where it is not
+        complete: narrower scopes may have executions that go on beyond the bound.
+
+        Raises ``PtxmmError`` (kind ``internal``) where it finds the contrary, and ``Timeout``.
+        """
+        edits = {
+            site: (_with_scope(self.test.at(site), scope),)
+            for owner, scope in chosen.items()
+            for site in self.together.sites[self.together.of[owner]]
+        }
+        judged = judge(edited(self.test, edits), self.model, self.wanted, self.limits)
+        if judged.holds is not None and judged.holds != holds:
+            raise bug(self.test, "two searches disagree on whether a scope is wide enough")
+        if judged.result.status == "timeout":
+            raise Timeout
+        return judged.holds is not None
 
 
 def _status(work: _Work) -> Status:

@@ -150,10 +150,9 @@ def _together(
         if len(searches) > 1:
             _compare(test, what, *searches)
             _add_late(result, names, searches)
-        common = set.intersection(*({values(what, found.state) for found in search.found} for search in searches))
-        states = sorted((found.state for found in searches[0].found), key=lambda state: values(what, state))
+        common = set.intersection(*(_states(what, search) for search in searches))
         instances = {_instance(test, what, state, assigned): holds for state, holds in general}
-        for state in states:
+        for state in sorted((found.state for found in searches[0].found), key=lambda state: values(what, state)):
             holds = None if condition is None else evaluate(condition, state)
             if not assigned.bytes:
                 general.append((state, holds))
@@ -166,16 +165,19 @@ def _together(
             result.satisfied.append(holds)
             if key in common:
                 result.agreed.append(holds)
-        if proposition is not None and {True, False} <= set(result.satisfied):
-            break
-        if len(result.rows) == limits.states:
+        decided = proposition is not None and {True, False} <= set(result.satisfied)
+        if decided or len(result.rows) == limits.states:
             break
     check_covered(test, model, result.search)
     result.unrolled = result.search.bounded
-    if result.computed or result.left_open:
-        result.search.exhausted = False
-        result.search.bounded = True
+    partial = bool(result.computed or result.left_open)
+    result.search.exhausted &= not partial
+    result.search.bounded |= partial
     return result
+
+
+def _states(what: Observed, search: Search) -> set[tuple[int, ...]]:
+    return {values(what, found.state) for found in search.found}
 
 
 def _add(total: Search, search: Search) -> None:
@@ -271,7 +273,7 @@ def rebuild(test: Test, model: Model, witness: Witness) -> tuple[Test, Rebuilt]:
 
 def _compare(test: Test, what: Observed, one: Search, two: Search) -> None:
     """Raise unless both engines found the same, as far as each of them got."""
-    states = [{values(what, found.state) for found in search.found} for search in (one, two)]
+    states = [_states(what, search) for search in (one, two)]
     facts = [_facts(search) for search in (one, two)]
     # What a search that was cut did not find, it may have missed.
     differ = (one.exhausted and (states[1] - states[0] or facts[1] - facts[0])) or (

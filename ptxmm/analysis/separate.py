@@ -103,22 +103,18 @@ def common_vocabulary(
     what a model lacks.
     """
     for name, given, known in (("kind", kinds, KINDS), ("scope", scopes, SCOPES), ("order", orders, ORDERS)):
-        for word in given or ():
-            if word not in known:
-                raise PtxmmError(f"unknown {name} `{word}`", kind="usage", hint=f"{name}s: {', '.join(known)}")
-    both = [s for s in SCOPES if s in one.coverage.scopes and s in other.coverage.scopes]
+        unknown = next((word for word in given or () if word not in known), None)
+        if unknown is not None:
+            raise PtxmmError(f"unknown {name} `{unknown}`", kind="usage", hint=f"{name}s: {', '.join(known)}")
     for model in (one, other):
-        for scope in scopes or ():
-            if scope not in model.coverage.scopes:
-                raise PtxmmError(f"{model.name} has no scope .{scope}", kind="unsupported")
-        if "alias" in (kinds or ()) and not model.coverage.aliases:
-            raise PtxmmError(f"{model.name} has no virtual aliases of an address", kind="unsupported")
-    chosen = list(scopes) if scopes is not None else [s for s in ("cta", "gpu") if s in both] or both[:2]
+        _check_coverage(model, kinds or (), scopes or ())
+    common = set(one.coverage.scopes) & set(other.coverage.scopes)
+    both = sorted(common, key=SCOPES.index)
     aliases = one.coverage.aliases and other.coverage.aliases
     named = one.names() | other.names()
     words = vocabulary(
-        list(kinds) if kinds is not None else [k for k in KINDS if k != "alias" or aliases],
-        chosen,
+        [kind for kind in KINDS if kind != "alias" or aliases] if kinds is None else list(kinds),
+        (sorted(common & {"cta", "gpu"}) or both[:2]) if scopes is None else list(scopes),
         None if orders is None else list(orders),
         narrow=not named & _SCOPE_TAGS,
         threads=threads,
@@ -127,6 +123,14 @@ def common_vocabulary(
     if not words.forms:
         raise PtxmmError("no instruction has these kinds, orders and scopes", kind="usage")
     return words
+
+
+def _check_coverage(model: Model, kinds: Collection[str], scopes: Collection[str]) -> None:
+    for scope in scopes:
+        if scope not in model.coverage.scopes:
+            raise PtxmmError(f"{model.name} has no scope .{scope}", kind="unsupported")
+    if "alias" in kinds and not model.coverage.aliases:
+        raise PtxmmError(f"{model.name} has no virtual aliases of an address", kind="unsupported")
 
 
 def separate(one: Model, other: Model, words: Vocabulary, most: int, *, limits: Limits | None = None) -> SeparateResult:

@@ -22,6 +22,7 @@ from ptxmm.cli.options import (
     Json,
     Memory,
     Models,
+    Programs,
     Readings,
     Run,
     Tests,
@@ -43,6 +44,7 @@ SEARCH_SECONDS = 600.0
 
 def compare(
     files: Files = None,
+    *,
     bundled: Bundled = False,
     models: Annotated[
         tuple[str, str] | None,
@@ -55,25 +57,7 @@ def compare(
             "--generate", metavar="N", help="Look for the smallest program, up to N instructions, that separates them."
         ),
     ] = None,
-    kinds: Annotated[
-        str | None,
-        typer.Option(
-            "--kinds", metavar="K,...", help="Instructions of --generate, of: ld st atom red fence alias. "
-            "[default: those of both models]"
-        ),
-    ] = None,
-    scopes: Annotated[
-        str | None, typer.Option("--scopes", metavar="S,...", help="Scopes of --generate. [default: cta,gpu]")
-    ] = None,
-    orders: Annotated[
-        str | None, typer.Option("--orders", metavar="O,...", help="Orders of --generate. [default: all]")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, metavar="N", help="The most threads of --generate.")
-    ] = None,
-    locations: Annotated[
-        int | None, typer.Option("--locations", min=1, metavar="N", help="The most locations of --generate.")
-    ] = None,
+    programs: Programs,
     reading: Readings = None,
     most: Annotated[
         int, typer.Option("--most", min=0, metavar="N", help="Show at most N executions of each side of a test.")
@@ -113,15 +97,9 @@ def compare(
     else:
         if files or bundled:
             raise PtxmmError("--generate takes no files", kind="usage")
-        from ptxmm.cli.separating import Words
         from ptxmm.cli.separating import generate as search
 
-        words = Words(_listed(kinds), _listed(scopes), _listed(orders), threads, locations)
-        search(models, chosen, generate, words, run)
-
-
-def _listed(text: str | None) -> list[str] | None:
-    return None if text is None else [word.strip().removeprefix(".") for word in text.split(",") if word.strip()]
+        search(models, chosen, generate, programs, run)
 
 
 def _compare_models(tests: Tests, run: Run, chosen: Settings, models: tuple[str, str], most: int) -> None:

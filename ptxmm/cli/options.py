@@ -170,16 +170,39 @@ class Run(Struct, frozen=True, kw_only=True):
     nvcc_option: NvccOptions = None
 
 
+class Programs(Struct, frozen=True, kw_only=True):
+    """The programs that ``compare --generate`` tries."""
+
+    kinds: Annotated[
+        str | None,
+        typer.Option(
+            "--kinds",
+            metavar="K,...",
+            help="Instructions of --generate, of: ld st atom red fence alias. [default: those of both models]",
+        ),
+    ] = None
+    scopes: Annotated[
+        str | None, typer.Option("--scopes", metavar="S,...", help="Scopes of --generate. [default: cta,gpu]")
+    ] = None
+    orders: Annotated[
+        str | None, typer.Option("--orders", metavar="O,...", help="Orders of --generate. [default: all]")
+    ] = None
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, metavar="N", help="The most threads of --generate.")
+    ] = None
+    locations: Annotated[
+        int | None, typer.Option("--locations", min=1, metavar="N", help="The most locations of --generate.")
+    ] = None  # fmt: skip
+
+
 def format_of(run: Run) -> str:
-    """The form of the output. Raises ``PtxmmError`` (kind ``usage``) if two are asked for."""
-    if run.json and run.format not in ("text", "json"):
-        raise PtxmmError(f"--json and --format {run.format} exclude each other", kind="usage")
+    """The form of the output."""
     return "json" if run.json else str(run.format)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """``command`` as typer takes it: with the options themselves in the place of each record of options, and in
-    ``--format`` the formats that the results of the command have."""
+    ``--format`` the formats that the results of the command have. Only one form of output can be asked for."""
     hints = get_type_hints(command, include_extras=True)
     records = {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, Struct)}
 
@@ -196,13 +219,17 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
             kind = Annotated[StrEnum("Format", {f: f for f in formats(command.__name__)}), *get_args(kind)[1:]]
         return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
-    def wrapper(**options: Any) -> None:
+    def wrapper(context: typer.Context, **options: Any) -> None:
+        named = context.get_parameter_source("format")
+        if options.get("json") and named is not None and named.name == "COMMANDLINE" and options["format"] != "json":
+            raise PtxmmError(f"--json and --format {options['format']} exclude each other", kind="usage")
         for name, record in records.items():
             options[name] = record(**{field.name: options.pop(field.name) for field in fields(record)})
         command(**options)
 
     wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
-    wrapper.__signature__ = Signature(list(parameters()))  # type: ignore[attr-defined]
+    context = Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    wrapper.__signature__ = Signature([context, *parameters()])  # type: ignore[attr-defined]
     return wrapper
 
 

@@ -26,7 +26,7 @@ from ptxmm.analysis.separate import (
 from ptxmm.cli.console import progress, style
 from ptxmm.cli.frame import show
 from ptxmm.cli.inputs import model_named
-from ptxmm.cli.options import Run, format_of, processes
+from ptxmm.cli.options import Programs, Run, format_of, processes
 from ptxmm.cli.settings import Settings
 from ptxmm.cli.tasks import bounds, lost, once
 from ptxmm.cli.workers import Lost, events
@@ -43,27 +43,17 @@ _ALONE = 4
 """Programs of so many instructions are tried in one process: starting several takes longer."""
 
 
-class Words(Struct, frozen=True):
-    """What the vocabulary is restricted to; None: not."""
-
-    kinds: list[str] | None
-    scopes: list[str] | None
-    orders: list[str] | None
-    threads: int | None
-    locations: int | None
-
-
-def generate(models: tuple[str, str], chosen: Settings, size: int, words: Words, run: Run) -> None:
+def generate(models: tuple[str, str], chosen: Settings, size: int, programs: Programs, run: Run) -> None:
     """Search, and show what was found. Raises ``typer.Exit``, and ``PtxmmError`` as ``separate`` does."""
     one, other = (model_named(name, chosen.readings) for name in models)
     vocabulary = common_vocabulary(
         one,
         other,
-        kinds=words.kinds,
-        scopes=words.scopes,
-        orders=words.orders,
-        threads=words.threads,
-        locations=words.locations,
+        kinds=_listed(programs.kinds),
+        scopes=_listed(programs.scopes),
+        orders=_listed(programs.orders),
+        threads=programs.threads,
+        locations=programs.locations,
     )
     total = count_steps(vocabulary, size)
     start = time.perf_counter()
@@ -74,6 +64,10 @@ def generate(models: tuple[str, str], chosen: Settings, size: int, words: Words,
         steps.append(step)
     result = replace(conclude(one, other, vocabulary, size, start, steps), model=models[0], other=models[1])
     show(_entries(search, result, format_of(run)), "separation", format_of(run), Page(style(sys.stdout)))
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip().removeprefix(".") for word in text.split(",") if word.strip()]
 
 
 def _entries(search: _Search, result: SeparateResult, format: str) -> Iterator[Entry[SeparateResult | CompareResult]]:

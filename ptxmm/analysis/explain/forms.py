@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.analysis.strength.forms import below, one_way
+from ptxmm.analysis.strength.superposition import FENCES
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
@@ -26,6 +27,7 @@ class Weaker(Struct, frozen=True):
     distance: int
 
 
+Scoped = ops.Load | ops.Store | ops.Atomic | ops.Fence | ops.TensormapFence | ops.MbarrierArrive | ops.MbarrierWait
 _Orders = Mapping[str, tuple[tuple[str, ...], ...]]
 """For each ``.sem`` those one step weaker, those two steps weaker."""
 
@@ -49,37 +51,35 @@ def weaker(test: Test, op: ops.Op, coverage: Coverage) -> Iterator[Weaker]:
     Accesses of several elements do not become weak ones, which could be divided otherwise; nor do accesses through
     other proxies change. What forms waits and counts in a phase is kept.
     """
+    if isinstance(op, ops.Load | ops.Store):
+        if op.proxy == "generic" and not op.mmio:
+            yield from _access(op, coverage)
+        return
+    for distance, sem in _steps(_orders(test, op), getattr(op, "sem", "")):
+        yield Weaker(replace(op, **{"sem": sem}), "order", distance)
     match op:
-        case ops.Load() | ops.Store():
-            if op.proxy == "generic" and not op.mmio:
-                yield from _access(op, coverage)
-        case ops.Atomic():
-            if op.proxy == "generic":
-                for distance, sem in _steps(_ATOMICS if op.returns else _REDUCTIONS, op.sem):
-                    yield Weaker(replace(op, sem=sem), "order", distance)
-                yield from _scopes(op, coverage)
+        case (
+            ops.Atomic(proxy="generic") | ops.Fence() | ops.TensormapFence() | ops.MbarrierArrive() | ops.MbarrierWait()
+        ):
+            yield from _scopes(op, coverage)
+        case ops.ProxyFence(kind="async", space="shared::cluster"):
+            yield Weaker(replace(op, space="shared::cta"), "scope", 1)
+    if isinstance(op, FENCES):
+        yield Weaker(None, "removal", 1)
+
+
+def _orders(test: Test, op: ops.Op) -> _Orders:
+    """What may stand in the place of each order of ``op``."""
+    match op:
+        case ops.Atomic(proxy="generic"):
+            return _ATOMICS if op.returns else _REDUCTIONS
         case ops.Fence():
-            for distance, sem in _steps(_FENCES_86 if one_way(test) else _FENCES, op.sem):
-                yield Weaker(replace(op, sem=sem), "order", distance)
-            yield from _scopes(op, coverage)
-            yield Weaker(None, "removal", 1)
-        case ops.TensormapFence():
-            yield from _scopes(op, coverage)
-            yield Weaker(None, "removal", 1)
-        case ops.ProxyFence():
-            if op.kind == "async" and op.space == "shared::cluster":
-                yield Weaker(replace(op, space="shared::cta"), "scope", 1)
-            yield Weaker(None, "removal", 1)
-        case ops.MbarrierInitFence():
-            yield Weaker(None, "removal", 1)
-        case ops.MbarrierArrive() | ops.MbarrierWait():
-            if op.sem != "relaxed" and one_way(test):
-                yield Weaker(replace(op, sem="relaxed"), "order", 1)
-            if op.scope == "cluster":
-                yield Weaker(replace(op, scope="cta"), "scope", 1)
-        case ops.ClusterBarrier():
-            if op.kind == "arrive" and op.sem == "release":
-                yield Weaker(replace(op, sem="relaxed"), "order", 1)
+            return _FENCES_86 if one_way(test) else _FENCES
+        case ops.MbarrierArrive() | ops.MbarrierWait() if one_way(test):
+            return {"acquire": (("relaxed",),), "release": (("relaxed",),)}
+        case ops.ClusterBarrier(kind="arrive"):
+            return _REDUCTIONS
+    return {}
 
 
 def _access(op: ops.Load | ops.Store, coverage: Coverage) -> Iterator[Weaker]:
@@ -96,9 +96,7 @@ def _access(op: ops.Load | ops.Store, coverage: Coverage) -> Iterator[Weaker]:
         yield from _scopes(op, coverage)
 
 
-def _scopes(
-    op: ops.Load | ops.Store | ops.Atomic | ops.Fence | ops.TensormapFence, coverage: Coverage
-) -> Iterator[Weaker]:
+def _scopes(op: Scoped, coverage: Coverage) -> Iterator[Weaker]:
     assert op.scope is not None
     for distance, scope in enumerate(reversed(below(op.scope, coverage)), 1):
         yield Weaker(replace(op, scope=scope), "scope", distance)

@@ -50,12 +50,11 @@ def progress(
     Raises ``PtxmmError``: kind ``unsupported`` where ``model`` does not cover the test, ``usage`` for an unknown
     ``fairness``, ``visibility`` or ``engine``, ``internal`` where the engines disagree; and what the engines raise.
     """
-    if engine not in ENGINES:
-        raise PtxmmError(f"unknown engine {engine!r}", kind="usage", hint=f"one of {', '.join(ENGINES)}")
-    if fairness not in FAIRNESS:
-        raise PtxmmError(f"unknown fairness {fairness!r}", kind="usage", hint=f"one of {', '.join(FAIRNESS)}")
-    if visibility not in VISIBILITY:
-        raise PtxmmError(f"unknown visibility {visibility!r}", kind="usage", hint=f"one of {', '.join(VISIBILITY)}")
+    for name, value, known in (
+        ("engine", engine, ENGINES), ("fairness", fairness, FAIRNESS), ("visibility", visibility, VISIBILITY)
+    ):  # fmt: skip
+        if value not in known:
+            raise PtxmmError(f"unknown {name} {value!r}", kind="usage", hint=f"one of {', '.join(known)}")
     limits = limits or Limits()
     start = time.perf_counter()
     check_compatible(test, model)

@@ -76,23 +76,28 @@ def instructions(test: Test, kind: str, source: Source) -> tuple[Op, ...]:
 def places(test: Test, together: Units) -> Iterator[tuple[str, list[tuple[tuple[Site, ...], bool]]]]:
     """For each kind of barrier the places for one: before which instructions it is, and whether that is after those of
     one unit."""
+    come = {unit: {thread for thread, _ in sites} for unit, sites in together.sites.items()}
+    for kind, groups in _with_bodies(test).items():
+        # Before an instruction that all threads of their groups come to it is a barrier by itself.
+        whole = [unit for unit, some in come.items() if all(some.isdisjoint(g) or some.issuperset(g) for g in groups)]
+        pairs = combinations([unit for unit in come if unit not in whole], 2)
+        found = {sites: False for unit in come for sites in _before(test, together, groups, (unit,))}
+        members = {thread for group in groups for thread in group}
+        for unit in whole:
+            following = tuple(sorted(Site(thread, index + 1) for thread, index in together.sites[unit]))
+            if come[unit] <= members and _follow(test, following):
+                found.setdefault(following, True)
+        found |= {sites: False for chosen in pairs for sites in _before(test, together, groups, chosen)}
+        yield kind, list(found.items())
+
+
+def _with_bodies(test: Test) -> dict[str, list[list[int]]]:
+    """``groups_of`` by their kind, of threads that have instructions."""
     kinds: dict[str, list[list[int]]] = {}
     for kind, group in groups_of(test):
         if all(test.threads[thread].body for thread in group):
             kinds.setdefault(kind, []).append(group)
-    come = {unit: {thread for thread, _ in sites} for unit, sites in together.sites.items()}
-    for kind, groups in kinds.items():
-        # Before an instruction that all threads of their groups come to it is a barrier by itself.
-        whole = {unit for unit, some in come.items() if all(some.isdisjoint(g) or some.issuperset(g) for g in groups)}
-        single, pairs = [(unit,) for unit in come], combinations([unit for unit in come if unit not in whole], 2)
-        found = {sites: False for chosen in single for sites in _before(test, together, groups, chosen)}
-        for unit in come:
-            following = tuple(sorted(Site(thread, index + 1) for thread, index in together.sites[unit]))
-            members = {thread for group in groups for thread in group}
-            if unit in whole and come[unit] <= members and all(_follows(test, site) for site in following):
-                found.setdefault(following, True)
-        found |= {sites: False for chosen in pairs for sites in _before(test, together, groups, chosen)}
-        yield kind, list(found.items())
+    return kinds
 
 
 def _before(
@@ -114,9 +119,15 @@ def _before(
     yield (*sites, *(Site(thread, len(test.threads[thread].body)) for thread in sorted(touched - threads)))
 
 
-def _follows(test: Test, site: Site) -> bool:
-    """Whether what comes to a site has always made the access before it."""
-    body = test.threads[site.thread].body
-    last = body[site.instruction - 1]
-    accesses = isinstance(last, ORDERED) and not isinstance(last, Barrier | WarpBarrier | ClusterBarrier)
-    return accesses and not any(isinstance(op, Branch) and op.target == site.instruction for op in body)
+def _follow(test: Test, sites: Sequence[Site]) -> bool:
+    """Whether what comes to each of the sites has always made the access before it."""
+    for thread, index in sites:
+        body = test.threads[thread].body
+        if not isinstance(body[index - 1], ORDERED) or isinstance(body[index - 1], _BARRIERS):
+            return False
+        if any(isinstance(op, Branch) and op.target == index for op in body):
+            return False
+    return True
+
+
+_BARRIERS = (Barrier, WarpBarrier, ClusterBarrier)

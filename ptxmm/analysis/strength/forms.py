@@ -6,7 +6,7 @@ a fence. What no step changes are the values and the accesses of the instruction
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import get_args
 
 from msgspec import Struct
@@ -196,26 +196,34 @@ def _levels(coverage: Coverage, kept: ops.Scope, scopes: Sequence[ops.Scope]) ->
 
 def _product(op: ops.Op, orders: Sequence[Order], scopes: Sequence[ops.Scope], stronger: bool) -> Forms | None:
     """All orders with all scopes; without ``stronger`` those that need no step that ``op`` does not have."""
-    common = set.intersection(*(set(steps) for _, steps in orders))
     wider = [f"scope {scope}" for scope in scopes[1:]]
-    given: frozenset[str] | None = None
-    found: list[tuple[ops.Op | None, frozenset[str]]] = []
-    for sem, steps in orders:
-        for level, scope in enumerate((None,) if sem in (None, "weak") else scopes):
-            needs = frozenset((*steps, *wider[:level])) - common
-            form = None if sem is None else _with(op, sem, scope)
-            if form is not None and getattr(op, "sem", sem) == sem and getattr(op, "scope", None) == scope:
-                form, given = op, needs
-            found.append((form, needs))
-    assert given is not None
+    found = list(_combined(op, orders, scopes, wider))
+    given = next(needs for form, needs in found if form is op)
     if not stronger:
         found = [(form, needs) for form, needs in found if needs <= given]
     found.sort(key=lambda f: len(f[1]))
+    needed = frozenset[str]().union(*(needs for _, needs in found))
     names = dict.fromkeys((*(step for _, steps in orders for step in steps), *wider))
-    kept = tuple(name for name in names if any(name in needs for _, needs in found))
-    numbers = {name: number for number, name in enumerate(kept)}
-    forms = tuple((form, frozenset(numbers[name] for name in needs)) for form, needs in found)
-    return Forms(kept, forms, frozenset(numbers[name] for name in given)) if len(forms) > 1 else None
+    kept = tuple(name for name in names if name in needed)
+
+    def numbers(needs: frozenset[str]) -> frozenset[int]:
+        return frozenset(map(kept.index, needs))
+
+    forms = tuple((form, numbers(needs)) for form, needs in found)
+    return Forms(kept, forms, numbers(given)) if len(forms) > 1 else None
+
+
+def _combined(
+    op: ops.Op, orders: Sequence[Order], scopes: Sequence[ops.Scope], wider: Sequence[str]
+) -> Iterator[tuple[ops.Op | None, frozenset[str]]]:
+    """Each order in each scope with the steps that it needs, ``op`` itself among them."""
+    common = set.intersection(*(set(steps) for _, steps in orders))
+    for sem, steps in orders:
+        for level, scope in enumerate((None,) if sem in (None, "weak") else scopes):
+            form = None if sem is None else _with(op, sem, scope)
+            if form is not None and getattr(op, "sem", sem) == sem and getattr(op, "scope", None) == scope:
+                form = op
+            yield form, frozenset((*steps, *wider[:level])) - common
 
 
 def _with(op: ops.Op, sem: str, scope: ops.Scope | None) -> ops.Op:

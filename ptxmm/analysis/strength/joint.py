@@ -113,12 +113,12 @@ def _program(test: Test, steps: Sequence[Step], order: Chosen) -> Combined:
     def now(site: Site) -> Op:
         return replaced.get(site, test.at(site))
 
-    chunks: dict[Site, list[tuple[Origin, Op]]] = {}
-    for thread, body in enumerate(t.body for t in test.threads):
-        for index in range(len(body) + 1):
-            site = Site(thread, index)
-            stays = index < len(body) and site not in moved
-            chunks[site] = [(Origin(index, index), now(site))] if stays else []
+    chunks: dict[Site, list[tuple[Origin, Op]]] = {
+        Site(thread, index): [] for thread, t in enumerate(test.threads) for index in range(len(t.body) + 1)
+    }
+    for site, _ in test.instructions:
+        if site not in moved:
+            chunks[site].append((Origin(site.instruction, site.instruction), now(site)))
     barriers = 0
     for number in reversed(order):
         step = steps[number]
