@@ -42,64 +42,63 @@ def instruction_text(
 
 
 def _untyped(op: Op, spell: Spelling) -> str:
-    register, operand = spell.register, spell.value
-
-    def place(address: ops.Address) -> str:
-        # A bare constant would be the value of the dialect's move.
-        return spell.place(address) if isinstance(address.base, ops.Imm) else spell.address(address)
-
     if op.guard is not None:
         raise refuse(op, "the untyped dialect has no guard predicates")
     typ = getattr(op, "type", None)
     if typ not in (None, _S64):
         raise refuse(op, f"the untyped dialect has 64-bit signed values only, not .{typ.name}")
     match op:
-        case ops.Load(dst, address, nc=False) if len(dst) == 1:
-            if op.mmio:
-                raise refuse(op, "the untyped dialect has no .mmio")
-            name = dotted(_LOADS[op.proxy], access_order(op, "weak"), _space(op))
-            return f"{name} {spell.registers(dst)}, {place(address)}"
-        case ops.Store(address, (value,)):
-            if op.mmio:
-                raise refuse(op, "the untyped dialect has no .mmio")
-            if op.proxy not in _STORES:
-                raise refuse(op, f"no store goes through the {op.proxy} proxy")
-            name = dotted(_STORES[op.proxy], access_order(op, "weak"), _space(op))
-            return f"{name} {place(address)}, {operand(value)}"
-        case ops.Atomic(operands=(values,), packed=1):
-            opcode = ("su" if op.proxy == "surface" else "") + ("atom" if op.returns else "red")
-            name = dotted(opcode, op.sem, op.scope, _space(op), op.op)
-            return f"{name} {', '.join([*spell.result(op), place(op.address), *map(operand, values)])}"
+        case ops.Load(dst=(_,), nc=False) | ops.Store(values=(_,)) | ops.Atomic(operands=(_,), packed=1):
+            return _access(op, spell)
         case ops.Fence(sem, scope, restrict=None):
             return f"fence.{sem}.{scope}"
         case ops.ProxyFence(kind) if kind in DIALECT["fence.proxy"].groups["kind"]:
             return f"fence.proxy.{kind}"
+        case ops.Barrier(instance=None):
+            raise refuse(op, "a barrier of PTX has no exact counterpart in the untyped dialect")
         case ops.Barrier(kind, barrier, count, instance):
-            if instance is None:
-                raise refuse(op, "a barrier of PTX has no exact counterpart in the untyped dialect")
-            parts = [str(instance)]
-            if count is not None or barrier != ops.Imm(instance):
-                parts.append(operand(barrier))
-            if count is not None:
-                parts.append(operand(count))
-            return f"bar.cta.{kind} {', '.join(parts)}"
+            named = count is not None or barrier != ops.Imm(instance or 0)
+            parts = [barrier] if named else []
+            parts += [] if count is None else [count]
+            return f"bar.cta.{kind} {', '.join([str(instance), *map(spell.value, parts)])}"
         case ops.Alu(name, _, dst, sources):
             opcode = name.removesuffix(".lo")
             if opcode not in DIALECT:
                 raise refuse(op, f"the untyped dialect has no `{name}`")
             if opcode in ("shl", "shr") and not isinstance(sources[1], ops.Imm):
                 raise refuse(op, "a shift amount of the untyped dialect is a constant")
-            return f"{opcode} {', '.join([register(dst), *map(operand, sources)])}"
-        case ops.Branch(target, condition):
-            if condition is None:
-                return f"goto {spell.label(target)}"
-            return f"b{condition.cmp} {operand(condition.a)}, {operand(condition.b)}, {spell.label(target)}"
+            return f"{opcode} {', '.join([spell.register(dst), *map(spell.value, sources)])}"
+        case ops.Branch(target, None):
+            return f"goto {spell.label(target)}"
+        case ops.Branch(target, ops.Compare(cmp, _, a, b)):
+            return f"b{cmp} {spell.value(a)}, {spell.value(b)}, {spell.label(target)}"
         case ops.Exit():
             return "exit"
         case ops.SetPredicate() | ops.Select() | ops.Convert():
             raise refuse(op, "the untyped dialect has no predicates and no conversions")
         case _:
             raise refuse(op, "the untyped dialect has no such instruction")
+
+
+def _access(op: ops.Load | ops.Store | ops.Atomic, spell: Spelling) -> str:
+    if not isinstance(op, ops.Atomic) and op.mmio:
+        raise refuse(op, "the untyped dialect has no .mmio")
+    # A bare constant would be the value of the dialect's move.
+    place = spell.place(op.address) if isinstance(op.address.base, ops.Imm) else spell.address(op.address)
+    match op:
+        case ops.Load():
+            return (
+                f"{dotted(_LOADS[op.proxy], access_order(op, 'weak'), _space(op))} {spell.registers(op.dst)}, {place}"
+            )
+        case ops.Store():
+            if op.proxy not in _STORES:
+                raise refuse(op, f"no store goes through the {op.proxy} proxy")
+            opcode = dotted(_STORES[op.proxy], access_order(op, "weak"), _space(op))
+            return f"{opcode} {place}, {spell.value(op.values[0])}"
+        case ops.Atomic():
+            opcode = ("su" if op.proxy == "surface" else "") + ("atom" if op.returns else "red")
+            items = ", ".join([*spell.result(op), place, *map(spell.value, op.operands[0])])
+            return f"{dotted(opcode, op.sem, op.scope, _space(op), op.op)} {items}"
 
 
 def _space(op: ops.Load | ops.Store | ops.Atomic) -> str | None:

@@ -207,26 +207,32 @@ def _illegal(
         return at(span, f"`.{name}`: the untyped dialect has no types", hint="leave the type out, or type every access")
     hint = HINTS.get((opcode, name))
     group = _group_anywhere(name)
-    if hint is None and group is not None and group in form.groups:
-        legal = form.groups[group]
-        if len(legal) > 1:
-            hint = f"{GROUPS[group][1]} of `{opcode}`: {dotted(legal) if len(legal) <= _MANY else _some(legal)}"
     if hint is None and group is None:
-        if name in SCOPE_WORDS and "scope" in form.groups:
-            scopes = form.groups["scope"]
-            word = SCOPE_WORDS[name]
-            hint = f"did you mean `.{word}`? " if word in scopes else ""
-            return at(span, f"`.{name}` is no scope of PTX", hint=f"{hint}the scopes are {dotted(scopes)}")
-        if meant_as_type(name) and "type" in form.groups:
-            meant = [t for t in TYPE_WORDS.get(name, ()) if t in form.groups["type"]]
-            close = close_match(name, form.groups["type"])
-            meant = meant or ([close] if close else [])
-            hint = f"did you mean {' or '.join(f'`.{t}`' for t in meant)}?" if meant else None
-            return at(span, f"`.{name}` is no type of PTX", hint=hint)
-        match = close_match(name, {s for spellings in form.groups.values() for s in spellings})
-        hint = f"did you mean `.{match}`?" if match else None
-        return at(span, f"`{opcode}` has no qualifier `.{clip(name)}`", hint=hint)
+        return _unknown(form, name, span)
+    if hint is None and group is not None and len(legal := form.groups.get(group, ())) > 1:
+        hint = f"{GROUPS[group][1]} of `{opcode}`: {dotted(legal) if len(legal) <= _MANY else _some(legal)}"
     return at(span, f"`{opcode}` takes no `.{name}`", hint=hint)
+
+
+def _unknown(form: Form, name: str, span: Span) -> PtxmmError:
+    """The refusal of a qualifier that no instruction has."""
+    if name in SCOPE_WORDS and "scope" in form.groups:
+        scopes = form.groups["scope"]
+        word = SCOPE_WORDS[name]
+        hint = f"did you mean `.{word}`? " if word in scopes else ""
+        return at(span, f"`.{name}` is no scope of PTX", hint=f"{hint}the scopes are {dotted(scopes)}")
+    if meant_as_type(name) and "type" in form.groups:
+        meant = [t for t in TYPE_WORDS.get(name, ()) if t in form.groups["type"]]
+        close = close_match(name, form.groups["type"])
+        meant = meant or ([close] if close else [])
+        return at(
+            span,
+            f"`.{name}` is no type of PTX",
+            hint=f"did you mean {' or '.join(f'`.{t}`' for t in meant)}?" if meant else None,
+        )
+    match = close_match(name, {s for spellings in form.groups.values() for s in spellings})
+    hint = f"did you mean `.{match}`?" if match else ""
+    return at(span, f"`{form.opcode}` has no qualifier `.{clip(name)}`", hint=hint or None)
 
 
 def _some(options: tuple[str, ...]) -> str:

@@ -35,7 +35,7 @@ Range = tuple[str, int, int]
 
 def idempotent_atomics(test: Test) -> tuple[frozenset[int], ...]:
     """For each thread the indices of its atomics that may be left out where they write back what they read."""
-    if not any(isinstance(op, Atomic) and op.op not in _NEVER for thread in test.threads for op in thread.body):
+    if not any(_may_be(op) for thread in test.threads for op in thread.body):
         return (frozenset(),) * len(test.threads)
     nothing = (frozenset[int](),) * len(test.threads)
     known = [known_addresses(thread, test.objects) for thread in test.threads]
@@ -53,7 +53,7 @@ def idempotent_atomics(test: Test) -> tuple[frozenset[int], ...]:
                 accesses += [((key, 0, test.objects[key].size), number, None) for key in touched]
                 continue
             accesses.append((where, number, op))
-            if isinstance(op, Atomic) and op.op not in _NEVER and op.packed == 1 and op.type.kind in _INTEGER:
+            if _may_be(op):
                 candidates[number, pc] = where
     found: list[set[int]] = [set() for _ in test.threads]
     places = dict.fromkeys(candidates.values())
@@ -62,6 +62,10 @@ def idempotent_atomics(test: Test) -> tuple[frozenset[int], ...]:
         if where in alike:
             found[number].add(pc)
     return tuple(map(frozenset, found))
+
+
+def _may_be(op: Op) -> bool:
+    return isinstance(op, Atomic) and op.op not in _NEVER and op.packed == 1 and op.type.kind in _INTEGER
 
 
 def _alike(accesses: list[tuple[Range, int, Op | None]], where: Range, test: Test) -> bool:

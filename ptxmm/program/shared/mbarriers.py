@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct, field
+
 from ptxmm.program.shared.pointers import known_addresses
-from ptxmm.program.symbols import addresses, symbols
+from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Thread
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
@@ -58,39 +60,54 @@ def mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject], ce
     A register that only ever holds the address of a variable counts as its name. Aliases of an mbarrier are in it too.
     ``certain``: only those that are declared or named.
     """
-    if not any(item.mbarrier for item in objects.values()) and not any(
-        True for thread in threads for op in thread.body for _ in operands(op)
-    ):
+    found = {key for key, item in objects.items() if item.mbarrier}
+    if not found and not any(True for thread in threads for op in thread.body for _ in operands(op)):
         return frozenset()
-    named: set[str] = set()
-    taken: set[str] = set()
-    accessed: set[str] = set()
-    indirect = False
+    seen = _Seen()
     for thread in threads:
-        known = known_addresses(thread, objects)
-        for op in thread.body:
-            found = list(operands(op))
-            places = [_variable(place, known) for place in found]
-            indirect = indirect or None in places
-            own = {place for place in places if place is not None}
-            named |= own
-            others = set(symbols(op)) - own
-            (accessed if _has_address(op) else taken).update(others)
-            by_register = (_variable(place, known) for place in addresses(op) if place not in found)
-            accessed.update(place for place in by_register if place is not None)
-        taken |= {k for k, o in objects.items() if any(_lies_in(o, v) for v in thread.initial.values())}
-    found_keys = {key for key, item in objects.items() if item.mbarrier} | (named & objects.keys())
-    if indirect and not certain:
-        used = {objects[key].name for key in accessed & objects.keys()}
+        seen.look(thread, objects)
+    found |= seen.named & objects.keys()
+    if seen.indirect and not certain:
+        used = {objects[key].name for key in seen.accessed & objects.keys()}
         words = {k for k, o in objects.items() if o.space == "shared" and o.type.bytes == MBARRIER_BYTES}
-        found_keys |= {key for key in taken & words if objects[key].name not in used}
-    names = {(objects[key].name, objects[key].type) for key in found_keys if objects[key].space == "shared"}
-    physical = {objects[key].physical for key in found_keys}
+        found |= {key for key in seen.taken & words if objects[key].name not in used}
+    return _with_others(found, objects)
+
+
+def _with_others(found: set[str], objects: Mapping[str, MemoryObject]) -> frozenset[str]:
+    """``found`` with their aliases, and with the variables of the same name in other CTAs."""
+    names = {(objects[key].name, objects[key].type) for key in found if objects[key].space == "shared"}
+    physical = {objects[key].physical for key in found}
     return frozenset(
         key
         for key, item in objects.items()
         if item.physical in physical or (item.space == "shared" and (item.name, item.type) in names)
     )
+
+
+class _Seen(Struct):
+    """The variables that instructions name as mbarriers, those that they access otherwise, and those whose address they
+    take; ``indirect``: some find an mbarrier by a register."""
+
+    named: set[str] = field(default_factory=set)
+    accessed: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
+    indirect: bool = False
+
+    def look(self, thread: Thread, objects: Mapping[str, MemoryObject]) -> None:
+        known = known_addresses(thread, objects)
+        for op in thread.body:
+            self.note(op, known)
+        self.taken |= {k for k, o in objects.items() if any(_lies_in(o, v) for v in thread.initial.values())}
+
+    def note(self, op: Op, known: Mapping[str, Sym]) -> None:
+        barriers = list(operands(op))
+        rest = [touch.address for touch in ops.touched(op) if touch.address not in barriers]
+        own = {_variable(place, known) for place in barriers}
+        self.indirect = self.indirect or None in own
+        (self.accessed if barriers or rest else self.taken).update({*symbols(op)} - own)
+        self.named.update(name for name in own if name is not None)
+        self.accessed.update(name for place in rest if (name := _variable(place, known)) is not None)
 
 
 def _variable(place: Address, known: Mapping[str, Sym]) -> str | None:
@@ -102,7 +119,3 @@ def _variable(place: Address, known: Mapping[str, Sym]) -> str | None:
 def _lies_in(item: MemoryObject, address: int) -> bool:
     low = 0 if address >> 32 or item.space != "shared" else item.address >> 32 << 32  # an address in the window
     return item.address <= address + low < item.address + item.size
-
-
-def _has_address(op: Op) -> bool:
-    return any(isinstance(getattr(op, name, None), Address) for name in ("address", "dst", "src", "tensormap"))

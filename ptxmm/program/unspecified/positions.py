@@ -143,35 +143,36 @@ class _Search(Struct):
     # -- what instructions do ----------------------------------------------------------------------------------------
 
     def step(self, op: ops.Op) -> None:
+        if ops.touched(op):
+            self.access(op)
+        else:
+            self.compute(op)
+
+    def compute(self, op: ops.Op) -> None:
         match op:
             case ops.Alu():
                 self.alu(op)
             case ops.Select(_, dst, a, b):
                 self.put(dst, self.value(a) | self.value(b))
-            case ops.Convert(dst, source, to, frm, saturate):
-                places = self.value(source)
-                whole = to.bits in _WIDTHS and frm.bits in _WIDTHS and "f" not in (to.kind, frm.kind)
-                if places and not (whole and not saturate and (to.bits >= frm.bits or self.windows(places))):
-                    self.report(op)
-                else:
-                    self.put(dst, places)
+            case ops.Convert():
+                self.convert(op)
             case ops.ConvertAddress(dst=dst, value=source):
                 self.put(dst, self.value(source))
             case ops.Mapa(dst=dst, value=source):
                 self.put(dst, frozenset((key, at) for one, at in self.value(source) for key in self.copies(one)))
-            case (
-                ops.IsSpace()
-                | ops.CtaRank()
-                | ops.TensormapReplace()
-                | ops.Wgmma()
-                | ops.TensorCopy()
-                | ops.TensorProduct()
-            ):
+            case ops.IsSpace() | ops.CtaRank() | ops.Wgmma():
                 pass  # a matrix descriptor is the address of the matrix
             case ops.SetPredicate(cmp, _, _, _, a, b):
                 self.compare(op, cmp, a, b, op.type.bits)
             case ops.Branch(condition=ops.Compare(cmp, type_, a, b)):
                 self.compare(op, cmp, a, b, type_.bits)
+            case ops.WarpExchange():
+                self.exchange(op)
+            case _:
+                self.other(op)
+
+    def access(self, op: ops.Op) -> None:
+        match op:
             case ops.Load(dst, address, type_):
                 for index, register in enumerate(dst):
                     if register is not None:
@@ -187,10 +188,18 @@ class _Search(Struct):
                 self.copy(dst, src, size)
             case ops.BulkCopy():
                 self.bulk(op)
-            case ops.WarpExchange():
-                self.exchange(op)
+            case ops.TensormapReplace() | ops.TensorCopy() | ops.TensorProduct():
+                pass  # a matrix descriptor is the address of the matrix
             case _:
                 self.other(op)
+
+    def convert(self, op: ops.Convert) -> None:
+        places = self.value(op.value)
+        whole = op.to.bits in _WIDTHS and op.frm.bits in _WIDTHS and "f" not in (op.to.kind, op.frm.kind)
+        if places and not (whole and not op.saturate and (op.to.bits >= op.frm.bits or self.windows(places))):
+            self.report(op)
+        else:
+            self.put(op.dst, places)
 
     def other(self, op: ops.Op) -> None:
         """Any other instruction: an address is good for accesses only."""

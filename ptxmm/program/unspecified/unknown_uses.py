@@ -168,9 +168,31 @@ class UnknownUses(Struct):
     def _access(self, number: int, thread: Thread, op: Op) -> None:
         """Any other instruction that accesses memory: a copy leaves what it copies as it is."""
         held, made = self._held[number], self._made[number]
-        sources: set[str] = set()
-        targets: set[str] = set()
-        changed: set[str] = set()
+        sources, targets, changed = self._reached(op)
+        if isinstance(op, LoadMatrix | StoreMatrix) and (sources | targets) & self._unknown:
+            self.widths.add(_MATRIX_ELEMENT)
+        if not sources and not targets:
+            return
+        copies, values = _copies(op), _values(op)
+        seen = sources if copies else sources | changed
+        written = {name for name, _ in definitions(op)}
+        if seen & self._unknown or values & held:
+            if not copies:
+                self._report(thread, op, op.source.text.partition(" ")[0])
+            self._unknown |= targets
+            held |= written
+        if copies:
+            for key in targets:
+                own = self._objects.setdefault(key, {self.test.objects[key].type.bytes})
+                own.update(*(self._objects.get(source, ()) for source in sources))
+        partial = isinstance(op, CopyAsync) or (isinstance(op, BulkCopy) and op.byte_mask is not None)
+        if partial or not copies or values & made or self._mixed(sources):
+            self._computed |= targets
+            made |= written
+
+    def _reached(self, op: Op) -> tuple[set[str], set[str], set[str]]:
+        """What ``op`` may read, what it may write, and what it may write by what was there."""
+        sources, targets, changed = set[str](), set[str](), set[str]()
         for touch in touches(op, self.test.objects):
             if touch.is_data:
                 places = self._at(touch.address, touch.unit)
@@ -178,28 +200,9 @@ class UnknownUses(Struct):
                 changed |= places if touch.writes and touch.reads else set()
         if isinstance(op, BulkCopy) and op.tensormap is not None:
             anywhere = {item.physical for item in self.test.objects.values() if item.space == "global"}
-            (sources if op.dst is not None else targets).update(anywhere)
-        copies = isinstance(op, CopyAsync | LoadMatrix | StoreMatrix | TensorLoad | TensorStore)
-        copies |= isinstance(op, AsyncStore | BulkCopy) and op.reduction is None
-        copies |= isinstance(op, Multimem) and op.op is None
-        if isinstance(op, LoadMatrix | StoreMatrix) and (sources | targets) & self._unknown:
-            self.widths.add(_MATRIX_ELEMENT)
-        if not sources and not targets:
-            return
-        if copies:
-            for key in targets:
-                own = self._objects.setdefault(key, {self.test.objects[key].type.bytes})
-                own.update(*(self._objects.get(source, ()) for source in sources))
-        values = _values(op)
-        if sources & self._unknown or values & held or (not copies and changed & self._unknown):
-            if not copies:
-                self._report(thread, op, op.source.text.partition(" ")[0])
-            self._unknown |= targets
-            held |= {name for name, _ in definitions(op)}
-        partial = isinstance(op, BulkCopy) and op.byte_mask is not None
-        if partial or not copies or values & made or isinstance(op, CopyAsync) or self._mixed(sources):
-            self._computed |= targets
-            made |= {name for name, _ in definitions(op)}
+            for places in (sources,) if op.dst is not None else (targets, changed):
+                places |= anywhere
+        return sources, targets, changed
 
     # -- registers ---------------------------------------------------------------------------------------------------
 
@@ -250,6 +253,15 @@ class UnknownUses(Struct):
 
     def _report(self, thread: Thread, op: Op, what: str) -> None:
         self.found[f"{thread.name} line {op.source.span.line}: {what}"] = None
+
+
+def _copies(op: Op) -> bool:
+    """Whether what ``op`` writes are values that it reads or takes, as they are."""
+    if isinstance(op, AsyncStore | BulkCopy):
+        return op.reduction is None
+    if isinstance(op, Multimem):
+        return op.op is None
+    return isinstance(op, CopyAsync | LoadMatrix | StoreMatrix | TensorLoad | TensorStore)
 
 
 def _values(op: Op) -> set[str]:
