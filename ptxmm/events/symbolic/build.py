@@ -92,7 +92,7 @@ def _execute(
     What is supposed is the possible values of all locations, how they are divided, the steps that can block, and the
     states that mbarrier arrivals return and threads get from each other.
     """
-    test, reading, check = around.test, around.reading, around.check
+    test, reading = around.test, around.reading
     possible, assumed, turns = Possible(test), Assumed(), 0
     outlines = [
         outline(thread, atomics, reading.values)
@@ -110,19 +110,17 @@ def _execute(
             continue
         if not any(t.barriers for t in last.threads):
             return last, [], kept
-        met = []
+        met = [_met(around, last, reading.ordered)]
         # Whom a thread meets may owe its value to what a thread does that reads it, as a write may.
-        for ran in (last, *(f for f in free if f.machine.freed and _values_matter(last.threads))):
-            formulas = ran.machine.formulas
-            found = scenarios(test, formulas, ran.threads, check, reading.ordered and ran is last)
-            met.append((found, Exchanges(around.members, formulas, ran.threads)))
-        waiting = assumed.waiting.union(*(s.waiting for s in met[0][0]))
+        met += [_met(around, ran, False) for ran in free if ran.machine.freed and _values_matter(last.threads)]
+        found = met[0][0]
+        waiting = assumed.waiting.union(*(s.waiting for s in found))
         tokens = _tokens(assumed, [scenario for known, _ in met for scenario in known])
         # A value goes through each step once at most, so that all are known after as many turns as there are steps.
         results = _results(assumed, met) if turns <= max(len(e.steps) for _, e in met) else assumed.results
         turns += results != assumed.results
         if (waiting, tokens, results) == (assumed.waiting, assumed.tokens, assumed.results):
-            return last, met[0][0], kept
+            return last, found, kept
         assumed = replace(assumed, waiting=waiting, tokens=tokens, results=results)
 
 
@@ -158,6 +156,13 @@ def _run(machine: Machine, outlines: list[Outline], possible: Possible | None) -
         if possible is not None:
             news = possible.learn(machine, first) or news
     return _Run(machine, threads, news if possible is None else possible.learn_dependent(machine) or news)
+
+
+def _met(around: Setting, ran: _Run, ordered: bool) -> tuple[list[Scenario], Exchanges]:
+    """How the threads meet at barriers, and what they give each other there."""
+    formulas, threads = ran.machine.formulas, ran.threads
+    found = scenarios(around.test, formulas, threads, around.check, ordered)
+    return found, Exchanges(around.members, formulas, threads)
 
 
 def _grown(assumed: Assumed, *found: dict[str, set[int]]) -> dict[str, tuple[int, ...]]:

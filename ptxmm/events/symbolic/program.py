@@ -87,18 +87,18 @@ class Program(Struct):
 
     def begun(self, thread: int) -> Formula:
         """When all those threads have ended whose end ``thread`` waits for (CUDA API synchronization, 9.7.14.13)."""
-        mine = self.test.threads[thread].placement
-        grids = {t: p.grid for t, p in enumerate(x.placement for x in self.test.threads) if _before(p, mine)}
+        mine, length = self.test.threads[thread].placement, len(self.test.threads[thread].body)
+        before = [
+            (other.placement.grid, ends.completed)
+            for other, ends in zip(self.test.threads, self.threads, strict=True)
+            if _before(other.placement, mine)
+        ]
         parts = []
         for event in self.events:
-            waits = 0 <= event.id.instruction < len(self.test.threads[thread].body)
-            if (
-                event.kind == "API"
-                and event.thread == thread
-                and (waits or (event.id.instruction < 0 and not mine.overlap))
-            ):
-                last = max(grids.values(), default=0) if waits and self.next_grid else 0
-                ended = self.formulas.all([self.threads[t].completed for t, grid in grids.items() if grid >= last])
+            pc = event.id.instruction
+            if event.kind == "API" and event.thread == thread and pc < length and (pc >= 0 or not mine.overlap):
+                last = max((grid for grid, _ in before), default=0) if pc >= 0 and self.next_grid else 0
+                ended = self.formulas.all([completed for grid, completed in before if grid >= last])
                 parts.append(self.formulas.either(-event.presence, ended))
         return self.formulas.all(parts)
 
@@ -113,15 +113,19 @@ class Program(Struct):
         return self.formulas.all([self.all_begun, *(-f for f, _ in self.undefined)])
 
     @property
+    def defined(self) -> Formula:
+        """When nothing undefined happened."""
+        return self.formulas.all([-f for f, _ in self.undefined])
+
+    @property
     def cut(self) -> Formula:
         """When some thread would take a backward branch more often than the bound."""
-        defined = [-f for f, _ in self.undefined]
-        return self.formulas.both(self.formulas.any([t.cut for t in self.threads]), self.formulas.all(defined))
+        return self.formulas.both(self.formulas.any([t.cut for t in self.threads]), self.defined)
 
     @property
     def loops(self) -> list[tuple[tuple[int, int], Formula]]:
         """The backward branches, as (thread, index in its body), each with when it would pass the bound."""
-        defined = self.formulas.all([-f for f, _ in self.undefined])
+        defined = self.defined
         return [
             ((number, pc), self.formulas.both(cut, defined))
             for number, thread in enumerate(self.threads)

@@ -63,39 +63,15 @@ def _traces(formulas: Formulas, thread: ThreadEvents, check: Callable[[], None])
 
 def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Callable[[], None]) -> Iterator[Scenario]:
     """Run the traces with the barriers of the untyped dialect: groups by instance and barrier, quorums of arrivals."""
-    position = [0] * len(choice)
-    waits: list[Step | None] = [None] * len(choice)
-    arrived: dict[_Group, list[tuple[int, Step]]] = {}
-    on_path = {(t, _group(shared, t, step)) for t, trace in enumerate(choice) for step in trace.steps}
-
-    def passes(step: Step) -> bool:
-        group = _group(shared, step.id.thread, step)
-        if step.count is not None:
-            return len(arrived[group]) >= step.count
-        owners = _needed(test, group) | {u for u, other in on_path if other == group}
-        return owners <= {u for u, _ in arrived[group]}
-
-    moved = True
-    while moved:
-        moved = False
-        for t, trace in enumerate(choice):
-            while waits[t] is None and position[t] < len(trace.steps):
-                step = trace.steps[position[t]]
-                arrived.setdefault(_group(shared, t, step), []).append((t, step))
-                position[t] += 1
-                waits[t] = step if step.kind == "bar.sync" else None
-                moved = True
-            if (step_ := waits[t]) is not None and passes(step_):
-                waits[t], moved = None, True
-    waiting = frozenset(step.id for step in waits if step is not None)
+    arrived, waits, reached = _arrive(test, choice, shared)
     everyone = frozenset(range(len(choice)))
-    reached = frozenset(a for trace, end in zip(choice, position, strict=True) for a in trace.steps[:end])
-    if any(len({step.count for _, step in there}) > 1 for there in arrived.values()):
+    if any(len({step.count for step in there}) > 1 for there in arrived.values()):
         ends = tuple(trace.ends for trace in choice)
         why = "two different quorums in one group of barriers"
         yield Scenario(reached, (), frozenset(), ends, why, threads=everyone)
         return
-    options = [_subsets([step.id for _, step in there], there[0][1].count) for there in arrived.values()]
+    waiting = frozenset(step.id for step in waits if step is not None)
+    options = [_subsets([step.id for step in there], there[0].count) for there in arrived.values()]
     ends = tuple(step is not None or trace.ends for step, trace in zip(waits, choice, strict=True))
     for selection in product(*options):
         check()
@@ -103,8 +79,39 @@ def _groups(test: Test, choice: tuple[Trace, ...], shared: Members, check: Calla
         yield Scenario(reached, phases, waiting, ends, threads=everyone)
 
 
-def _group(shared: Members, thread: int, step: Step) -> _Group:
-    return shared.ctas[thread], step.instance, step.barrier
+def _arrive(
+    test: Test, choice: tuple[Trace, ...], shared: Members
+) -> tuple[dict[_Group, list[Step]], list[Step | None], frozenset[Step]]:
+    """The arrivals of each group, the step at which each thread waits for ever, and the steps that happen."""
+    position = [0] * len(choice)
+    waits: list[Step | None] = [None] * len(choice)
+    arrived: dict[_Group, list[Step]] = {}
+    on_path = {(t, _group(shared, step)) for t, trace in enumerate(choice) for step in trace.steps}
+
+    def passes(step: Step) -> bool:
+        group = _group(shared, step)
+        if step.count is not None:
+            return len(arrived[group]) >= step.count
+        owners = _needed(test, group) | {u for u, other in on_path if other == group}
+        return owners <= {other.id.thread for other in arrived[group]}
+
+    moved = True
+    while moved:
+        moved = False
+        for t, trace in enumerate(choice):
+            while waits[t] is None and position[t] < len(trace.steps):
+                step = trace.steps[position[t]]
+                arrived.setdefault(_group(shared, step), []).append(step)
+                position[t] += 1
+                waits[t] = step if step.kind == "bar.sync" else None
+                moved = True
+            if (at := waits[t]) is not None and passes(at):
+                waits[t], moved = None, True
+    return arrived, waits, frozenset(a for trace, n in zip(choice, position, strict=True) for a in trace.steps[:n])
+
+
+def _group(shared: Members, step: Step) -> _Group:
+    return shared.ctas[step.id.thread], step.instance, step.barrier
 
 
 def _needed(test: Test, group: _Group) -> set[int]:

@@ -172,26 +172,26 @@ class _Runs:
 
     def _expand(self, state: State) -> tuple[RunFacts, list[tuple[State, Log]]]:
         """The runs that end at ``state``, and the moments after its next steps."""
-        moves: list[_Move] = [
-            (t, node.step)
-            for t, (key, node) in enumerate(zip(state.waits, state.nodes, strict=True))
-            if key is None and node.step is not None
-        ]
-        moves += [(None, flight) for flight in sorted(state.flying, key=lambda flight: (flight.id, flight.kind))]
+        moves = list(self._moves(state))
         verdicts = [(*move, self._verdict(state, *move)) for move in moves]
         able = [(t, step) for t, step, verdict in verdicts if verdict is None]
         for move in able:
             if self._alone(state, *move) and (moments := self._after(state, *move)):
                 return {}, moments
         following = [(step, self._after(state, t, step)) for t, step in able]
-        wrong = [(t, verdict) for t, _, verdict in verdicts if verdict is not None]
-        now = [(t, v) for t, v in wrong if not v.later] + self._left(state)
-        ends = [self._stopped(state, t, v.why) for t, v in now if not _further(v, following)]
-        if not following:  # whoever would initialise it waits for ever
-            ends += [self._stopped(state, t, v.why) for t, v in wrong if v.later]
-            if not moves and not now:
-                ends.append(self._over(state))
+        wrong = [(t, verdict) for t, _, verdict in verdicts if verdict is not None] + self._left(state)
+        ends = [self._stopped(state, t, v.why) for t, v in wrong if not _further(v, following)]
+        if not moves and not wrong:
+            ends.append(self._over(state))
         return dict.fromkeys(ends, (0, ())), [moment for _, moments in following for moment in moments]
+
+    def _moves(self, state: State) -> Iterator[_Move]:
+        """The steps that may be next."""
+        for t, (key, node) in enumerate(zip(state.waits, state.nodes, strict=True)):
+            if key is None and node.step is not None:
+                yield t, node.step
+        for flight in sorted(state.flying, key=lambda flight: (flight.id, flight.kind)):
+            yield None, flight
 
     def _left(self, state: State) -> list[tuple[int | None, _Wrong]]:
         """The threads that wait for what others, who have gone on or exited, will not do."""
@@ -356,6 +356,8 @@ class _Runs:
 
 def _further(verdict: _Wrong, following: list[tuple[Step, list[tuple[State, Log]]]]) -> bool:
     """Whether a step without meaning is still there after one of the steps that others can take."""
+    if verdict.later:  # where nothing follows, whoever would initialise the mbarrier waits for ever
+        return bool(following)
     if verdict.settled:
         return any(moments for _, moments in following)
     return verdict.place is not None and any(

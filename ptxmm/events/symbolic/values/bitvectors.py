@@ -7,6 +7,7 @@ from typing import Any
 
 import z3
 
+from ptxmm.events.symbolic.values.domain import COMPARISONS, OPERATIONS
 from ptxmm.events.symbolic.values.operation import Operation
 from ptxmm.program.shared.refusals import UNDECIDABLE, refusal
 from ptxmm.ptx.ops import Type
@@ -95,10 +96,8 @@ def _vector(made: Operation, operands: list[Any]) -> Any:
             if made.name == "inc":
                 return z3.If(z3.UGE(a, b), _number(0), a + 1)
             return z3.If(z3.Or(a == 0, z3.UGT(a, b)), b, a - 1)
-    types = source_types(made.name, made.type) if made.name not in _COMPARISONS else (made.type, made.type)
+    types = (made.type, made.type) if made.name in COMPARISONS else source_types(made.name, made.type)
     given = [_typed(o, t) for o, t in zip(operands, types, strict=True)]
-    if made.name in _COMPARISONS:
-        return _truth(_COMPARISONS[made.name](*given))
     unsigned = [_low(o, t.bits) for o, t in zip(operands, types, strict=True)]
     found = _integer(made, given, unsigned)
     if found is None:
@@ -114,29 +113,17 @@ def _typed(vector: Any, type_: Type) -> Any:
     return _low(vector, type_.bits)
 
 
-# Numbers of all bits are compared as signed ones: the widest has 64 bits, and is no less than 0 where it is unsigned.
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
+def _compare(name: str, a: Any, b: Any) -> Any:
+    """Numbers of all bits are compared as signed ones: the widest has 64 bits, and is no less than 0 if unsigned."""
+    return _truth(OPERATIONS[name](a, b, None, 0))
 
+
+_ALIKE = ("mov", "add", "sub", "mul.lo", "mul.hi", "and", "or", "xor", "not", "neg")
+"""What is written of vectors as it is of integers."""
 
 # By name: of numbers of the type.
 _NUMBERS: Mapping[str, Callable[..., Any]] = {
-    "mov": lambda a: a,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul.lo": lambda a, b: a * b,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "not": lambda a: ~a,
     "cnot": lambda a: _truth(a == 0),
-    "neg": lambda a: -a,
     "min": lambda a, b: z3.If(b < a, b, a),
     "max": lambda a, b: z3.If(b > a, b, a),
     "sad": lambda a, b, c: c + z3.If(a < b, b - a, a - b),
@@ -145,7 +132,6 @@ _NUMBERS: Mapping[str, Callable[..., Any]] = {
 
 # By name: of the type, the numbers, and the same as unsigned ones.
 _TYPED: Mapping[str, Callable[[Type, list[Any], list[Any]], Any]] = {
-    "mul.hi": lambda type_, given, unsigned: given[0] * given[1] >> type_.bits,
     "mul.wide": lambda type_, given, unsigned: (given[0] * given[1], 2 * type_.bits),
     "abs": lambda type_, given, unsigned: _absolute(type_, given[0]),
     "shl": lambda type_, given, unsigned: z3.If(z3.UGE(unsigned[1], type_.bits), _number(0), given[0] << unsigned[1]),
@@ -175,6 +161,11 @@ _QUALIFIED: Mapping[str, Callable[[list[str], list[Any], list[Any]], Any]] = {
 def _integer(made: Operation, given: list[Any], unsigned: list[Any]) -> Any:
     """An operation on ``given`` numbers, or the same as ``unsigned`` ones; with its width where that is not that of the
     type. None for one that is not among these."""
+    if made.name in COMPARISONS:
+        return _compare(made.name, given[0], given[1]), 1
+    if made.name in _ALIKE:
+        a, b = (*given, None)[:2]
+        return OPERATIONS[made.name](a, b, None, made.type.bits)
     if made.name in _NUMBERS:
         return _NUMBERS[made.name](*given)
     if made.name in _TYPED:
@@ -221,7 +212,7 @@ def _funnelled(modes: list[str], low: Any, high: Any, shift: Any) -> Any:
 
 def _compared(modes: list[str], given: list[Any], unsigned: list[Any]) -> Any:
     """``set``: all ones or 1.0 where the comparison holds, joined with a predicate."""
-    truth = _truth(_COMPARISONS[modes[0]](*given[:2]))
+    truth = _compare(modes[0], given[0], given[1])
     for mode in modes[1:-1]:
         word, _, negated = mode.partition("_")
         if word in ("and", "or", "xor"):

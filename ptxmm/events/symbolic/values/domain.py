@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.values.essence import essential
@@ -197,35 +197,37 @@ def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) ->
             kind="unsupported",
             hint="use --engine enumerate or a smaller program",
         )
-    found: dict[int, list[Formula]] = {}
-    support: dict[int, int] = {}
+    found: list[tuple[int, Formula, int]] = []
     for items in product(*(d.items() for d in different)):
         when = formulas.all([f for _, f in items])
         if when != FALSE:
-            value = function(*(items[i][0] for i in where))
-            found.setdefault(value, []).append(when)
             through = 0
             for (operand, _), domain in zip(items, different, strict=True):
                 through |= domain.support.get(operand, 0)
-            support[value] = support.get(value, through) & through
-    return _domain(formulas, found, support)
+            found.append((function(*(items[i][0] for i in where)), when, through))
+    return _domain(formulas, found)
 
 
 def merge(formulas: Formulas, arms: list[tuple[Formula, Domain]]) -> Domain:
     """The domain that is that of each arm where the arm's formula holds."""
+    return _domain(
+        formulas,
+        (
+            (value, both, domain.support.get(value, 0))
+            for guard, domain in arms
+            for value, when in domain.items()
+            if (both := formulas.both(guard, when)) != FALSE
+        ),
+    )
+
+
+def _domain(formulas: Formulas, items: Iterable[tuple[int, Formula, int]]) -> Domain:
+    """The domain of values, each with a formula under which it is taken, and its support then."""
     found: dict[int, list[Formula]] = {}
     support: dict[int, int] = {}
-    for guard, domain in arms:
-        for value, when in domain.items():
-            when = formulas.both(guard, when)
-            if when != FALSE:
-                found.setdefault(value, []).append(when)
-                through = domain.support.get(value, 0)
-                support[value] = support.get(value, through) & through
-    return _domain(formulas, found, support)
-
-
-def _domain(formulas: Formulas, found: dict[int, list[Formula]], support: dict[int, int]) -> Domain:
+    for value, when, through in items:
+        found.setdefault(value, []).append(when)
+        support[value] = support.get(value, through) & through
     if len(found) == 1:  # nothing else is possible where the register is defined
         return Domain(dict.fromkeys(found, TRUE), support)
     return Domain({v: formulas.any(when) if len(when) > 1 else when[0] for v, when in found.items()}, support)
@@ -245,8 +247,7 @@ def signed(value: int, bits: int) -> int:
     return ((value & ((1 << bits) - 1)) ^ sign) - sign
 
 
-# What of ``compute`` is taken in so many bits of two numbers of the type, and a third operand that is added.
-_OPERATIONS: Mapping[str, Callable[[int, int, int, int], int]] = {
+OPERATIONS: Mapping[str, Callable[[Any, Any, Any, int], Any]] = {
     "mov": lambda a, b, c, bits: a,
     "add": lambda a, b, c, bits: a + b,
     "sub": lambda a, b, c, bits: a - b,
@@ -271,6 +272,7 @@ _OPERATIONS: Mapping[str, Callable[[int, int, int, int], int]] = {
     "gt": lambda a, b, c, bits: a > b,
     "ge": lambda a, b, c, bits: a >= b,
 }
+"""What of ``compute`` is taken in so many ``bits`` of two numbers of the type, and a third operand that is added."""
 
 
 def compute(op: str, type_: Type, operands: list[int]) -> int:
@@ -293,14 +295,14 @@ def compute(op: str, type_: Type, operands: list[int]) -> int:
         amount = min(operands[1] & 0xFFFFFFFF, bits)
         a = operands[0] & mask
         return (a << amount if op == "shl" else (signed(a, bits) if type_.signed else a) >> amount) & mask
-    operation = _OPERATIONS.get(op)
+    operation = OPERATIONS.get(op)
     if operation is None:
         from ptxmm.events.symbolic.values.integers import compute_bits  # few programs have these
 
         return compute_bits(op, type_, operands)
     a, b, c = (*operands, 0, 0)[:3]
     a, b = (signed(a, bits), signed(b, bits)) if type_.signed else (a & mask, b & mask)
-    return operation(a, b, c, bits) & ((1 << 2 * bits) - 1 if op.endswith(".wide") else mask)
+    return int(operation(a, b, c, bits)) & ((1 << 2 * bits) - 1 if op.endswith(".wide") else mask)
 
 
 def _set(modes: list[str], type_: Type, operands: list[int]) -> int:

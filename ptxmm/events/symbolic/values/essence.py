@@ -6,7 +6,7 @@ floating-point numbers. A few values are tried first: most leaves make a differe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from ptxmm.events.symbolic.values.operation import Operation
@@ -77,20 +77,17 @@ def _seen(
             known[n] = made[n].function(*operands)
         return known[order[-1]]
 
-    found: set[int] = set()
     options = {leaf: values(leaf) for leaf in leaves}
-    for leaf in leaves:
+
+    def settings(leaf: int) -> Iterator[dict[int, int]]:
+        """Values of the others, which take them in step, and each its own value at another time."""
         others = [other for other in leaves if other != leaf]
-        # The others take their values in step, and each its own value at another time.
-        settings = [{o: options[o][(i + k * j) % len(options[o])] for j, o in enumerate(others)}
-                    for i, k in islice(product(range(8), (0, 1, 3)), _TRIED)]  # fmt: skip
-        for setting in settings if others else [{}]:
-            results = set()
-            for v in options[leaf]:
-                results.add(value({**setting, leaf: v}))
-                if len(results) > 1:
-                    break
-            if len(results) > 1:
-                found.add(leaf)
-                break
-    return found
+        for i, k in islice(product(range(8), (0, 1, 3)), _TRIED if others else 1):
+            yield {o: options[o][(i + k * j) % len(options[o])] for j, o in enumerate(others)}
+
+    def differs(leaf: int, setting: dict[int, int]) -> bool:
+        results = (value({**setting, leaf: v}) for v in options[leaf])
+        first = next(results)
+        return any(result != first for result in results)
+
+    return {leaf for leaf in leaves if any(differs(leaf, setting) for setting in settings(leaf))}

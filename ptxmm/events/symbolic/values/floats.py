@@ -108,20 +108,17 @@ def _saturate(form: Format, bits: int) -> int:
 def _has_property(form: Format, name: str, bits: int) -> bool:
     exponent, fraction = bits & form.infinity, bits & ((1 << form.fraction) - 1)
     special = exponent == form.infinity
-    match name:
-        case "finite":
-            return not special
-        case "infinite":
-            return special and fraction == 0
-        case "number":
-            return not special or fraction == 0
-        case "notanumber":
-            return special and fraction != 0
-        case "normal":
-            return not special and (exponent != 0 or fraction == 0)
-        case "subnormal":
-            return exponent == 0 and fraction != 0
-    raise PtxmmError(f"no property {name!r}", kind="internal")
+    properties = {
+        "finite": not special,
+        "infinite": special and fraction == 0,
+        "number": not special or fraction == 0,
+        "notanumber": special and fraction != 0,
+        "normal": not special and (exponent != 0 or fraction == 0),
+        "subnormal": exponent == 0 and fraction != 0,
+    }
+    if name not in properties:
+        raise PtxmmError(f"no property {name!r}", kind="internal")
+    return properties[name]
 
 
 def _extreme(form: Format, name: str, modes: list[str], a: int, b: int) -> int:
@@ -277,18 +274,10 @@ def _cut(negative: bool, size: int, places: int, mode: str) -> int:
     """``size / 2**places`` as an integer, rounded by rn rz rm rp as a number with this sign."""
     if places <= 0:
         return size << -places
-    kept, rest = size >> places, size & ((1 << places) - 1)
-    match mode:
-        case "rn":
-            half = 1 << (places - 1)
-            up = rest > half or (rest == half and kept & 1 == 1)
-        case "rz":
-            up = False
-        case "rm":
-            up = negative and rest != 0
-        case _:
-            up = not negative and rest != 0
-    return kept + up
+    kept, rest, half = size >> places, size & ((1 << places) - 1), 1 << (places - 1)
+    if mode == "rn":
+        return kept + (rest > half or (rest == half and kept & 1 == 1))
+    return kept + (mode != "rz" and negative is (mode == "rm") and rest != 0)
 
 
 # -- conversions --
@@ -314,7 +303,7 @@ def convert_float(value: int, to: Type, frm: Type, saturate: bool, rounding: str
     else:
         exact = _decode(source, value)
         if rounding is not None and len(rounding) == 3:
-            exact = _Exact(exact.negative, _whole(exact, rounding[:2]), 0)
+            exact = _Exact(exact.negative, _cut(exact.negative, exact.size, -exact.scale, rounding[:2]), 0)
         result = _encode(target, exact, rounding[:2] if rounding is not None else "rn")
     if flush and to.bits == 32:
         result = _flush(target, result)
@@ -329,10 +318,6 @@ def _converted_nan(source: Format, target: Format, value: int) -> int:
     return (target.sign if value & source.sign else 0) | target.infinity | target.quiet | payload
 
 
-def _whole(x: _Exact, mode: str) -> int:
-    return _cut(x.negative, x.size, -x.scale, mode)
-
-
 def _integral(form: Format, value: int, to: Type, rounding: str) -> int:
     """As an integer: within the range, and 0 for a NaN."""
     if form.is_nan(value):
@@ -342,6 +327,6 @@ def _integral(form: Format, value: int, to: Type, rounding: str) -> int:
         number = low if value & form.sign else high
     else:
         exact = _decode(form, value)
-        size = _whole(exact, rounding[:2])
+        size = _cut(exact.negative, exact.size, -exact.scale, rounding[:2])
         number = max(low, min(high, -size if exact.negative else size))
     return number & ((1 << to.bits) - 1)
