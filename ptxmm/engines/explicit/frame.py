@@ -5,20 +5,21 @@ All of it is checked against the events; what was checked for one witness is not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from ptxmm.cat import Model
+from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.explicit.final import Finals
 from ptxmm.engines.explicit.kept import Kept
 from ptxmm.engines.explicit.orders import overlapping_writes
-from ptxmm.engines.explicit.precomputed import precomputed_evaluator
+from ptxmm.engines.explicit.precomputed import evaluator_of
 from ptxmm.engines.result import Observed, Source, Witness
 from ptxmm.events.explicit.barriers import Meeting
 from ptxmm.events.explicit.readings import Readings
-from ptxmm.events.explicit.relations.barriers import phase_relations
-from ptxmm.events.explicit.relations.base import makes_values, scoped_fences
+from ptxmm.events.explicit.relations.barriers import PHASES, phase_relations
+from ptxmm.events.explicit.relations.base import WITNESS, makes_values, scoped_fences
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom, initial_value
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.program.condition import MemoryTerm
@@ -44,25 +45,27 @@ class _Taken(Struct, frozen=True, eq=False):
 
 
 class Frame:
-    """A layout, and an evaluator of the model with all that no witness decides.
+    """A layout, and all that no witness decides.
 
     ``initial``: the values of the initial writes. ``total``: Fence-SC order is.
     """
 
     __slots__ = (
-        "_coherence", "_fences", "_finals", "_overlapping", "_phases", "_readings", "_scoped", "_taken", "_total",
-        "_writes", "evaluator", "initial", "layout", "makes_values",
+        "_coherence", "_fences", "_finals", "_first", "_model", "_overlapping", "_phased", "_phases", "_readings",
+        "_scoped", "_taken", "_total", "_writes", "initial", "layout", "makes_values",
     )  # fmt: skip
 
     def __init__(self, layout: Layout, model: Model, readings: Readings, total: bool) -> None:
         self.layout = layout
-        self.evaluator = precomputed_evaluator(model, layout, flags=False)
+        self._model = model
+        self._first: Evaluator[int, int] | None = None
         self.makes_values = makes_values(layout)
         self.initial = [initial_value(layout.scene.test, cell) for cell in layout.cells]
         self._finals: dict[Observed, Finals] = {}
         self._phases: Kept[int, tuple[Meeting, dict[str, int]]] = Kept(_MOST)
         self._readings = readings
         self._total = total
+        self._phased = False
         events = layout.events[: layout.initial_first]
         self._writes = {e.id: i for i, e in enumerate(events) if e.kind == "W"}
         self._fences = {e.id: i for i, e in enumerate(events) if e.kind == "F"}
@@ -86,6 +89,16 @@ class Frame:
             known = meeting, phase_relations(self.layout, meeting.phases, meeting.order)
             self._phases.keep(id(meeting), known)
         return known[1]
+
+    def evaluator(self, meeting: Meeting, base: Callable[[str], int | None]) -> Evaluator[int, int]:
+        """An evaluator of the model in an execution, with values that it has in common with the first one."""
+        self._phased = self._phased or bool(meeting.phases)
+        if self._first is not None:
+            return self._first.changed(WITNESS | PHASES if self._phased else WITNESS, base)
+        self._first = evaluator_of(self._model, self.layout, base)
+        for _ in self._first.axioms(flags=False):
+            pass
+        return self._first
 
     def reads_from(self, written: Sequence[int], witness: Witness) -> ReadsFrom:
         """Reads-from, of bytes that hold the values read; ``written``: the value of each write, by number."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Model
 from ptxmm.cat.names import SETS, absent
@@ -9,12 +11,16 @@ from ptxmm.events.explicit.relations.base import base_of
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom
 
 
+def evaluator_of(model: Model, layout: Layout, base: Callable[[str], int | None]) -> Evaluator[int, int]:
+    """An evaluator of ``model`` in an execution with these base sets and relations (``relations.base.base_of``)."""
+    empty = absent({name for name in SETS if not layout.sets.get(name)})
+    return Evaluator(model, layout.algebra, base, empty)
+
+
 def precomputed_evaluator(model: Model, layout: Layout, *, flags: bool = True) -> Evaluator[int, int]:
     """An evaluator of ``model`` in which nothing is read, ordered or synchronized yet, and that has the values of what
     stays the same; ``flags``: of the model's flags too."""
-    base = base_of(layout, ReadsFrom(), 0, 0, {})
-    empty = absent({name for name in SETS if not layout.sets.get(name)})
-    evaluator: Evaluator[int, int] = Evaluator(model, layout.algebra, base, empty)
+    evaluator = evaluator_of(model, layout, base_of(layout, ReadsFrom(), 0, 0, {}))
     for _ in evaluator.axioms(flags=flags):
         pass
     return evaluator

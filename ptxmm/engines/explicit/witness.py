@@ -6,11 +6,11 @@ axiom of the model are checked from the instructions and from the text of the mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from ptxmm.cat import Model
+from ptxmm.cat import Axiom, Model
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.explicit.candidates import Path, executed
@@ -24,8 +24,7 @@ from ptxmm.events.explicit.barriers import Meeting
 from ptxmm.events.explicit.barriers.exchanges import Links, resolve
 from ptxmm.events.explicit.interpreter import Missing, programs
 from ptxmm.events.explicit.readings import readings
-from ptxmm.events.explicit.relations.barriers import PHASES
-from ptxmm.events.explicit.relations.base import WITNESS, base_of
+from ptxmm.events.explicit.relations.base import base_of
 from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.together import Run, Together, exchanged_as_given
 from ptxmm.events.explicit.trace import Cell, Trace
@@ -57,6 +56,13 @@ class Rebuilt(Struct, frozen=True):
     traces: Sequence[Trace]
     meeting: Meeting
     misuse: str | None = None
+
+    def violated(self) -> Iterator[tuple[Axiom, int]]:
+        """The checks of the model that do not hold, flags left out, each with the value that it is about."""
+        satisfies = self.layout.algebra.satisfies
+        for axiom, value in self.evaluator.axioms(flags=False):
+            if not satisfies(axiom.kind, axiom.negated, value):
+                yield axiom, value
 
     def register(self, thread: int, name: str) -> int:
         """What a register holds in the end: every read has a value."""
@@ -101,10 +107,8 @@ class Confirmer:
         return rebuilt
 
     def _judge(self, rebuilt: Rebuilt) -> None:
-        satisfies = rebuilt.layout.algebra.satisfies
-        for axiom, value in rebuilt.evaluator.axioms(flags=False):
-            if not satisfies(axiom.kind, axiom.negated, value):
-                raise Unconfirmed(f"axiom {axiom.name} of {self._model.name} does not hold")
+        for axiom, _ in rebuilt.violated():
+            raise Unconfirmed(f"axiom {axiom.name} of {self._model.name} does not hold")
 
     def rebuild(self, witness: Witness) -> Rebuilt:
         """The execution that ``witness`` describes, or the beginning of one, whether the model allows it or not.
@@ -130,7 +134,7 @@ class Confirmer:
         if not frame.layout.algebra.acyclic(rf.union | frame.makes_values):
             raise Unconfirmed("a value is made of itself")
         base = base_of(frame.layout, rf, co, fsc, frame.phases(meeting))
-        evaluator = frame.evaluator.changed(WITNESS | PHASES if meeting.phases else WITNESS, base)
+        evaluator = frame.evaluator(meeting, base)
         misuse = meeting.misuse or self._stray(paths, open_)
         return frame, Rebuilt(frame.layout, evaluator, base, written, co, traces, meeting, misuse)
 

@@ -79,18 +79,24 @@ class _Object(Struct):
 
 
 class Chunks:
-    """The division of the objects of one test, worked out once for each object.
+    """The division of the objects of one test, worked out once for each object, when it is first asked for.
 
     ``split``: a 16-byte scalar is two accesses of 8 bytes (reading ``b128=split``). ``whole``: what ld and st access of
     a vector is in one piece, as a scalar is (``vector=whole``).
     """
 
-    __slots__ = ("_by_register", "_objects", "_test")
+    __slots__ = ("_by_register", "_objects", "_readings", "_test")
 
     def __init__(self, test: Test, split: bool = False, whole: bool = False) -> None:
         self._test = test
-        self._objects: dict[str, _Object] = {}
+        self._readings = split, whole
+        self._objects: dict[str, _Object] | None = None
         self._by_register: list[tuple[int, str | None]] = []
+
+    def _collect(self) -> None:
+        """Find what accesses each object."""
+        test, (split, whole) = self._test, self._readings
+        self._objects = {}
         for thread in test.threads:
             known = known_addresses(thread, test.objects)
             for op in thread.body:
@@ -137,6 +143,9 @@ class Chunks:
         return len(writes) > 1 and (bool(item.copies) or products)
 
     def _find(self, key: str) -> _Object:
+        if self._objects is None:
+            self._collect()
+        assert self._objects is not None
         return self._objects.setdefault(key, _Object())
 
     def _width(self, item: MemoryObject) -> int:
