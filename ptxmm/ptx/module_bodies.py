@@ -179,7 +179,7 @@ def _label(cursor: Cursor, names: Names, end: int) -> syntax.Label | BranchTarge
     kind = cursor.next()[1:]
     span = cursor.span(token, cursor.tokens[end - 2])
     if kind == "callprototype":
-        while cursor.type not in (";", "{"):
+        while cursor.type not in (";", "{", "SECTION"):
             cursor.index += 1
         cursor.take(";", "after the prototype")
         return BranchTargets(name, (), kind, span)

@@ -287,7 +287,7 @@ def _initializer(cursor: Cursor, names: Names, first: Head, shape: list[int]) ->
         raise cursor.error("an external variable has no initializer", equals)
     if first.opaque is not None:  # the properties of a texture, sampler or surface (5.3): nothing reads them
         cursor.take("{", "after `=`")
-        while cursor.type not in ("}", ";", END):
+        while cursor.type not in ("}", ";", "SECTION", END):
             cursor.index += 1
         cursor.take("}", "after the properties")
         return None
@@ -352,7 +352,7 @@ def _float_bits(cursor: Cursor, token: Token, value: Constant, typ: Type) -> int
 
 
 def _symbol(cursor: Cursor, names: Names, typ: Type) -> SymbolAddress:
-    """symbol: (IDENT | generic) offset?
+    """symbol: (IDENT | GENERIC | generic) offset?
     generic: GENERIC "(" IDENT offset? ")"
     """
     first = name = cursor.take("IDENT", "in the initializer")
