@@ -16,7 +16,9 @@ from ptxmm.analysis.search import final_states, values
 from ptxmm.cat import Model, load, names, parse_model
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.sat import Solver
+from ptxmm.errors import PtxmmError
 from ptxmm.formats.writer import same, write
+from ptxmm.generate import executions
 from ptxmm.generate.names import canonical_name
 from ptxmm.generate.problem import Candidate, Separation
 from ptxmm.generate.realize import realize, written_values
@@ -24,6 +26,8 @@ from ptxmm.generate.skeleton import Skeleton, Slot, belongs, canonical, key, pro
 from ptxmm.generate.space import Space
 from ptxmm.generate.vocabulary import Form, Vocabulary, thread_sizes, vocabulary
 from ptxmm.generate.weaken import weaker
+from ptxmm.relations.formula import FALSE
+from ptxmm.relations.symbolic import Relation
 from tests.support import parse_one
 
 SMALL = {
@@ -273,6 +277,26 @@ def test_candidates_are_executions_of_the_model_that_allows_them() -> None:
             problem.skip()
             count += 1
     assert count > 10
+
+
+def test_every_base_relation_is_defined_or_empty_in_all_programs() -> None:
+    """A row that the described table gets has to say what it is here."""
+    assert executions.RELATIONS.keys() | executions.EMPTY == names.RELATIONS
+    assert executions.RELATIONS.keys().isdisjoint(executions.EMPTY)
+    space = Space(
+        vocabulary(("ld", "st", "atom", "red", "fence", "alias"), ("cta", "cluster", "gpu", "sys")), (2, 2), 2
+    )
+    none = names.absent({name for name in names.SETS if all(when == FALSE for when in space.tagged(name))})
+    assert none | {"addr", "data", "ctrl", "lives", "syncbar", "sync_barrier"} >= executions.EMPTY
+    base = executions.Base(executions.Choices(space))
+    assert all(isinstance(base(name), Relation) for name in names.RELATIONS)
+
+
+def test_a_base_relation_without_a_definition_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "RELATIONS", names.RELATIONS | {"scluster"})
+    base = executions.Base(executions.Choices(Space(SMALL["accesses"], (1, 1), 1)))
+    with pytest.raises(PtxmmError, match="`scluster` is not defined"):
+        base("scluster")
 
 
 def test_a_model_of_ones_own_has_every_name() -> None:

@@ -306,6 +306,8 @@ def test_github(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "::warning file=a.cu,line=3,endLine=3,col=10,title=PTX502::PTX502 `ld.relaxed.gpu.s32` is relaxed, and the "
         "name `ld_acquire` says acquire (write .acquire)\n"
     )
+    code, out, _ = lint(capsys, "no.cu", "--output-format", "github")
+    assert (code, out) == (2, "::error file=no.cu,title=io::the file can't be read: No such file or directory\n")
 
 
 def test_verbose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

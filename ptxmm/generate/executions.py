@@ -5,7 +5,7 @@ Nothing of a model is asked here but how its readings make the events of executi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import permutations
 
 from ptxmm.cat import names
@@ -102,7 +102,7 @@ class Choices:
 
 class Base:
     """Gives the base set or relation of a name in the executions that ``rf``, ``co`` and ``fsc`` make, as an
-    ``Evaluator`` asks for it; what no program of a vocabulary has is empty."""
+    ``Evaluator`` asks for it: those of ``RELATIONS``, and those that are ``EMPTY``."""
 
     def __init__(self, choices: Choices, co: Pairs | None = None, fsc: Pairs | None = None) -> None:
         self._choices = choices
@@ -133,41 +133,32 @@ class Base:
         return space.algebra.event_set(items)
 
     def _relation(self, name: str) -> Relation:
-        space, algebra = self._space, self._space.algebra
-        match name:
-            case "po":
-                return self._pairs(program_order(space))
-            case "int":
-                pairs = _together(space, lambda t, u: TRUE if t == u else FALSE)
-                pairs |= {(space.initial(x), space.initial(x)): TRUE for x in range(space.locations)}
-                return self._pairs(pairs)
-            case "ext":
-                full = algebra.product(algebra.universe(), algebra.universe())
-                return algebra.difference(full, self.relation("int"))
-            case "scta":
-                return self._pairs(_together(space, lambda t, u: space.near("cta", t, u)))
-            case "inscope":
-                return self._pairs(in_scope(space))
-            case "sr":
-                scope = in_scope(space)
-                both = {(e, f): space.formulas.both(when, scope.get((f, e), FALSE)) for (e, f), when in scope.items()}
-                return self._pairs(both)
-            case "loc" | "ovl" | "vovl" | "vloc":
-                return self._pairs(self._overlap(physical=name in ("loc", "ovl")))
-            case "po-loc":
-                return algebra.intersection(self.relation("po"), self.relation("loc"))
-            case "rf":
-                return self._pairs(self._choices.rf)
-            case "co":
-                return self._pairs(self._coherence())
-            case "fr":
-                return self._pairs(self._from_reads())
-            case "fsc" | "sync_fence":
-                return self._pairs(self._fsc)
-            case "rmw":
-                atomic = [space.form_where(i, lambda f: f.reads and f.writes) for i in range(space.size)]
-                return self._pairs({(space.first(i), space.second(i)): when for i, when in enumerate(atomic)})
-        return algebra.empty_relation()
+        if name in EMPTY:
+            return self._space.algebra.empty_relation()
+        if name not in RELATIONS:
+            raise PtxmmError(f"`{name}` is not defined for the executions of small programs", kind="internal")
+        return RELATIONS[name](self)
+
+    def _internal(self) -> Relation:
+        space = self._space
+        pairs = _together(space, lambda t, u: TRUE if t == u else FALSE)
+        pairs |= {(space.initial(x), space.initial(x)): TRUE for x in range(space.locations)}
+        return self._pairs(pairs)
+
+    def _external(self) -> Relation:
+        algebra = self._space.algebra
+        full = algebra.product(algebra.universe(), algebra.universe())
+        return algebra.difference(full, self.relation("int"))
+
+    def _strong(self) -> Relation:
+        """Operations in the scope of each other (8.7)."""
+        scope, both = in_scope(self._space), self._space.formulas.both
+        return self._pairs({(e, f): both(when, scope.get((f, e), FALSE)) for (e, f), when in scope.items()})
+
+    def _atomic(self) -> Relation:
+        space = self._space
+        atomic = [space.form_where(i, lambda f: f.reads and f.writes) for i in range(space.size)]
+        return self._pairs({(space.first(i), space.second(i)): when for i, when in enumerate(atomic)})
 
     def _pairs(self, pairs: Pairs) -> Relation:
         """The relation with these pairs, between executed events."""
@@ -176,7 +167,7 @@ class Base:
             (a, b, space.formulas.all([when, space.presence[a], space.presence[b]])) for (a, b), when in pairs.items()
         )
 
-    def _overlap(self, physical: bool) -> Pairs:
+    def _overlap(self, physical: bool) -> Relation:
         """Accesses of one location; with the same address of it unless ``physical``. An initial write is of all."""
         space = self._space
         accesses = {**self._choices.reads, **self._choices.writes}
@@ -193,7 +184,7 @@ class Base:
             found[initial, initial] = TRUE
             for e in accesses:
                 found[initial, e] = found[e, initial] = space.location[space.instruction_of(e)][x]
-        return found
+        return self._pairs(found)
 
     def _coherence(self) -> Pairs:
         space, writes = self._space, self._choices.writes
@@ -212,6 +203,34 @@ class Base:
                 if after != FALSE and v != w:
                     parts.setdefault((r, v), []).append(formulas.both(source, after))
         return {pair: formulas.any(found) for pair, found in parts.items()}
+
+    def _in_cta(self) -> Relation:
+        space = self._space
+        return self._pairs(_together(space, lambda t, u: space.near("cta", t, u)))
+
+
+RELATIONS: Mapping[str, Callable[[Base], Relation]] = {
+    "po": lambda base: base._pairs(program_order(base._space)),
+    "int": Base._internal,
+    "ext": Base._external,
+    "scta": Base._in_cta,
+    "inscope": lambda base: base._pairs(in_scope(base._space)),
+    "sr": Base._strong,
+    **dict.fromkeys(("loc", "ovl"), lambda base: base._overlap(physical=True)),
+    **dict.fromkeys(("vloc", "vovl"), lambda base: base._overlap(physical=False)),
+    "po-loc": lambda base: base._space.algebra.intersection(base.relation("po"), base.relation("loc")),
+    "rf": lambda base: base._pairs(base._choices.rf),
+    "co": lambda base: base._pairs(base._coherence()),
+    "fr": lambda base: base._pairs(base._from_reads()),
+    **dict.fromkeys(("fsc", "sync_fence"), lambda base: base._pairs(base._fsc)),
+    "rmw": Base._atomic,
+}
+EMPTY = frozenset(
+    {"addr", "data", "ctrl", "lives", "barphase", "warpphase", "cluphase", "exitphase", "mbphase", "mblate", "mbpassed",
+     "mbcount", "mbnext", "mbobj", "issue", "issue-all", "aord", "acomp", "pfence", "tmcov", "rcov", "api",
+     "api-indirect", "trigger", "syncbar", "sync_barrier"}
+)  # fmt: skip
+"""Base relations that no program of a vocabulary has."""
 
 
 def program_order(space: Space) -> Pairs:

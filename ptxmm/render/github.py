@@ -27,8 +27,7 @@ def _annotated(places: Places) -> Renderer:
         for entry in entries:
             report = entry.report
             if isinstance(report, Failure):
-                for error in report.errors or (report.error,):
-                    yield _line("error", report.file, error.line, error.kind, error.message)
+                yield from _failed(report)
                 continue
             title = f"{report.test} under {report.model}"
             found = () if isinstance(report, Expired) else places(report)
@@ -37,6 +36,11 @@ def _annotated(places: Places) -> Renderer:
                 yield _line("warning", report.file, None, title, f"not known ({report.status})")
 
     return annotations
+
+
+def _failed(report: Failure) -> Iterator[str]:
+    for error in report.errors or (report.error,):
+        yield _line("error", report.file, error.line, error.kind, error.message)
 
 
 def _verdict(report: Result) -> Iterator[tuple[None, str]]:
@@ -71,9 +75,12 @@ robust, progress = _annotated(_weaknesses), _annotated(_hangs)
 
 
 def lint(entries: Iterable[Entry[LintResult]], page: Page) -> Iterator[str]:
-    """Each finding."""
+    """Each finding, and an error for each file that could not be read."""
     for entry in entries:
-        for report in () if isinstance(entry.report, Failure) else entry.report.findings:
+        if isinstance(entry.report, Failure):
+            yield from _failed(entry.report)
+            continue
+        for report in entry.report.findings:
             place = f"file={_escape(report.file)},line={report.line},endLine={report.end_line},col={report.column}"
             message = f"{report.rule.id} {report.message}" + (f" ({report.hint})" if report.hint else "")
             yield f"::{_LEVELS[report.rule.severity]} {place},title={report.rule.id}::{_escape(message, data=True)}"
