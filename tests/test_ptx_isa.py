@@ -18,7 +18,7 @@ from ptxmm.ptx.printer import instruction_text
 from ptxmm.ptx.qualifiers import form_of
 from ptxmm.ptx.syntax import Instruction
 from ptxmm.ptx.table import DIALECT, FORMS, Form, Version
-from ptxmm.ptx.tables.wording import GROUPS
+from ptxmm.ptx.tables.wording import named
 
 B8, B16, B32, B64, PRED = Type("b", 8), Type("b", 16), Type("b", 32), Type("b", 64), PREDICATE
 U8, U16, U32, U64 = Type("u", 8), Type("u", 16), Type("u", 32), Type("u", 64)
@@ -553,7 +553,8 @@ def test_the_tables_do_not_contradict_each_other() -> None:
         spellings = [s for name, group in form.groups.items() if name not in ordered for s in group]
         assert len(spellings) == len(set(spellings)), f"{form.opcode}: one qualifier in two groups"
         assert not set(spellings) & set(form.later), form.opcode
-        assert set(form.required) <= set(form.groups) <= set(GROUPS), form.opcode
+        assert set(form.required) <= set(form.groups), form.opcode
+        assert all(named(form, group) for group in form.groups), form.opcode
         if form.types_by is not None:
             group, types = form.types_by
             assert set(types) == set(form.groups[group])

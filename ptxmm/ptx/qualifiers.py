@@ -13,7 +13,7 @@ from ptxmm.ptx.table import DIALECT, FORMS, OTHER_INSTRUCTIONS, Form, Row, first
 from ptxmm.ptx.tables.form import Version
 from ptxmm.ptx.tables.later import LATER_FORMS
 from ptxmm.ptx.tables.versions import LATER, LATER_INSTRUCTIONS, NOT_YET
-from ptxmm.ptx.tables.wording import GROUPS, HINTS, SCOPE_WORDS, TYPE_WORDS
+from ptxmm.ptx.tables.wording import HINTS, SCOPE_WORDS, TYPE_WORDS, named
 
 _SHAPE = re.compile(r"m[0-9]+n[0-9]+(?:k[0-9]+)?")
 _NOT_A_TYPE = re.compile(r"(?:bf|[busfi])[0-9]{1,3}(?:x[0-9])?")
@@ -165,7 +165,7 @@ def qualify(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFA
             if free is None:
                 if chosen[group] == name:
                     raise at(span, f"`.{name}` is there twice")
-                raise at(span, f"`.{chosen[group]}` and `.{name}` are both {GROUPS[group][1]}: give one")
+                raise at(span, f"`.{chosen[group]}` and `.{name}` are both {named(form, group)[1]}: give one")
             group = free
         chosen[group] = name
         spans[group] = span
@@ -210,7 +210,7 @@ def _illegal(
     if hint is None and group is None:
         return _unknown(form, name, span)
     if hint is None and group is not None and len(legal := form.groups.get(group, ())) > 1:
-        hint = f"{GROUPS[group][1]} of `{opcode}`: {dotted(legal) if len(legal) <= _MANY else _some(legal)}"
+        hint = f"{named(form, group)[1]} of `{opcode}`: {dotted(legal) if len(legal) <= _MANY else _some(legal)}"
     return at(span, f"`{opcode}` takes no `.{name}`", hint=hint)
 
 
@@ -253,7 +253,7 @@ def _group_anywhere(name: str) -> str | None:
 def _check_required(q: Qualified) -> None:
     for group in q.form.required:
         if group not in q.chosen:
-            one, _ = GROUPS[group]
+            one, _ = named(q.form, group)
             article = "" if one.startswith("`") else "an " if one[0] in "aeo" else "a "
             options = q.form.groups[group]
             if group == "type" and q.form.types_by is not None:

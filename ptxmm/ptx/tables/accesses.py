@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from ptxmm.ptx.qualified import Qualified, at, dotted
 from ptxmm.ptx.tables.form import STRONG_SPACES, words
-from ptxmm.ptx.tables.wording import GROUPS
+from ptxmm.ptx.tables.wording import named
 
 # Which operations a vector of a type has, and which sizes (the tables of 9.7.14.5 and .6).
 VECTOR_ATOMICS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
@@ -63,7 +63,7 @@ def _check_exclusions(q: Qualified) -> None:
     opcode, sem = q.form.opcode, q.get("sem")
     for spelling, group, why in EXCLUDES:
         if spelling in (sem, q.get("mmio")) and group in q.chosen:
-            message = f"`{opcode}.{spelling}` takes no {GROUPS[group][0]}: `.{q.chosen[group]}`"
+            message = f"`{opcode}.{spelling}` takes no {named(q.form, group)[0]}: `.{q.chosen[group]}`"
             raise at(q.span(group), message, hint=why)
 
 

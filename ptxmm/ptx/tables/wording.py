@@ -5,76 +5,67 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# What a reader may call the members of a group, one and several.
-GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
+from ptxmm.ptx.qualified import Form
+
+# What a reader may call a member of a group.
+_NAMES: Mapping[str, str] = MappingProxyType(
     {
-        "sem": ("memory order", "memory orders"),
-        "mmio": ("`.mmio`", "`.mmio`"),
-        "scope": ("scope", "scopes"),
-        "space": ("state space", "state spaces"),
-        "cop": ("cache operator", "cache operators"),
-        "evict": ("eviction priority", "eviction priorities"),
-        "hint": ("cache hint", "cache hints"),
-        "prefetch": ("prefetch size", "prefetch sizes"),
-        "vec": ("vector size", "vector sizes"),
-        "type": ("type", "types"),
-        "op": ("operation", "operations"),
-        "noftz": ("`.noftz`", "`.noftz`"),
-        "acc": ("`.acc::f32`", "`.acc::f32`"),
-        "level": ("level", "levels"),
-        "kind": ("kind", "kinds"),
-        "restrict": ("restriction", "restrictions"),
-        "group": ("CTA group", "CTA groups"),
-        "aligned": ("`.aligned`", "`.aligned`"),
-        "sync": ("`.sync`", "`.sync`"),
-        "mode": ("mode", "modes"),
-        "cmp": ("comparison", "comparisons"),
-        "bool": ("Boolean operation", "Boolean operations"),
-        "sat": ("`.sat`", "`.sat`"),
-        "uni": ("`.uni`", "`.uni`"),
-        "to": ("`.to`", "`.to`"),
-        "arrival": ("kind of arrival", "kinds of arrival"),
-        "parity": ("`.parity`", "`.parity`"),
-        "noinc": ("`.noinc`", "`.noinc`"),
-        "read": ("`.read`", "`.read`"),
-        "dst": ("destination state space", "destination state spaces"),
-        "src": ("source state space", "source state spaces"),
-        "completion": ("completion mechanism", "completion mechanisms"),
-        "multicast": ("`.multicast::cluster`", "`.multicast::cluster`"),
-        "cp_mask": ("`.cp_mask`", "`.cp_mask`"),
-        "dim": ("dimension", "dimensions"),
-        "load_mode": ("load mode", "load modes"),
-        "proxy": ("pair of proxies", "pairs of proxies"),
-        "field": ("field", "fields"),
-        "b1024": ("`.b1024`", "`.b1024`"),
-        "primary": ("primary priority", "primary priorities"),
-        "secondary": ("secondary priority", "secondary priorities"),
-        "shape": ("shape", "shapes"),
-        "num": ("number of matrices", "numbers of matrices"),
-        "trans": ("`.trans`", "`.trans`"),
-        "satfinite": ("`.satfinite`", "`.satfinite`"),
-        "dtype": ("type of D", "types of D"),
-        "atype": ("type of A", "types of A"),
-        "btype": ("type of B", "types of B"),
-        "ctype": ("type of C", "types of C"),
-        "matrix": ("matrix", "matrices"),
-        "layout": ("layout", "layouts"),
-        "alayout": ("layout of A", "layouts of A"),
-        "blayout": ("layout of B", "layouts of B"),
-        "element": ("type of the elements", "types of the elements"),
-        "bitop": ("operation", "operations"),
-        "popc": ("`.popc`", "`.popc`"),
-        "round": ("rounding mode", "rounding modes"),
-        "ftz": ("`.ftz`", "`.ftz`"),
-        "cc": ("`.cc`", "`.cc`"),
-        "shiftamt": ("`.shiftamt`", "`.shiftamt`"),
-        "dir": ("direction", "directions"),
-        "nan": ("`.NaN`", "`.NaN`"),
-        "xorsign": ("`.xorsign`", "`.xorsign`"),
-        "abs": ("`.abs`", "`.abs`"),
-        "property": ("property", "properties"),
+        "sem": "memory order",
+        "scope": "scope",
+        "space": "state space",
+        "cop": "cache operator",
+        "evict": "eviction priority",
+        "hint": "cache hint",
+        "prefetch": "prefetch size",
+        "vec": "vector size",
+        "type": "type",
+        "op": "operation",
+        "level": "level",
+        "kind": "kind",
+        "restrict": "restriction",
+        "group": "CTA group",
+        "mode": "mode",
+        "cmp": "comparison",
+        "bool": "Boolean operation",
+        "arrival": "kind of arrival",
+        "dst": "destination state space",
+        "src": "source state space",
+        "completion": "completion mechanism",
+        "dim": "dimension",
+        "load_mode": "load mode",
+        "proxy": "pair of proxies",
+        "field": "field",
+        "primary": "primary priority",
+        "secondary": "secondary priority",
+        "shape": "shape",
+        "num": "number of matrices",
+        "dtype": "type of D",
+        "atype": "type of A",
+        "btype": "type of B",
+        "ctype": "type of C",
+        "matrix": "matrix",
+        "layout": "layout",
+        "alayout": "layout of A",
+        "blayout": "layout of B",
+        "element": "type of the elements",
+        "bitop": "operation",
+        "round": "rounding mode",
+        "dir": "direction",
+        "property": "property",
     }
 )
+
+
+def named(form: Form, group: str) -> tuple[str, str]:
+    """What a reader may call the members of ``group``, one and several; one that has but one member by that."""
+    one = _NAMES.get(group)
+    if one is None:
+        (word,) = form.groups[group]
+        return f"`.{word}`", f"`.{word}`"
+    head, of, rest = one.partition(" of ")
+    many = f"{head[:-1]}ies" if head.endswith("y") else f"{head[:-1]}ces" if head.endswith("x") else f"{head}s"
+    return one, f"{many}{of}{rest}"
+
 
 # Words of CUDA, and of other languages, for the scopes and types of PTX.
 SCOPE_WORDS: Mapping[str, str] = MappingProxyType(
