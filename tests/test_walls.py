@@ -13,7 +13,7 @@ import pytest
 from tests.support import ROOT
 
 SIDES = "the explicit and the symbolic side share no code"
-ANALYSES = "analyses know nothing of the symbolic events but what the engines say of them"
+ANALYSES = "analyses know nothing of events but what the engines say of them"
 
 
 CIRCLE = """
@@ -69,6 +69,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("engines/symbolic/problem.py", "from ptxmm.engines.explicit import final", SIDES),
         ("engines/explicit/witness.py", "from ptxmm.events.symbolic.variants import NONE", SIDES),
         ("analysis/races.py", "import ptxmm.events.symbolic.event", ANALYSES),
+        ("analysis/races.py", "from ptxmm.events.explicit.relations.tags import scope_of", ANALYSES),
         ("ptx/ops/memory.py", "import ptxmm.program.test", "ptx knows nothing above it"),
         ("formats/litmus.py", "import ptxmm.engines.result", "formats know no analysis, engine, event or model"),
         ("program/shared/windows.py", "import ptxmm.events.explicit.trace", "program knows only ptx"),

@@ -8,7 +8,6 @@ from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Coverage
 from ptxmm.engines.result import Search
 from ptxmm.errors import PtxmmError
-from ptxmm.events.explicit.readings import readings
 from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import FAMILIES, Atomic, Fence, Load, ProxyFence, Reg, Source, Store, Sym, elements
@@ -56,7 +55,7 @@ def _error(test: Test, message: str, able: list[str], source: Source | None) -> 
 
 def _mixed(test: Test, model: Model) -> Source | None:
     """The first instruction that accesses some bytes otherwise than one before it, where both name their variable."""
-    taken = readings(model.readings)
+    split, whole = model.readings.get("b128") == "split", model.readings.get("vector") == "whole"
     seen: set[tuple[str, int, int]] = set()
     for thread in test.threads:
         known = known_addresses(thread, test.objects)
@@ -68,7 +67,7 @@ def _mixed(test: Test, model: Model) -> Source | None:
             if not isinstance(named, Sym):
                 continue
             key = test.objects[named.name].physical
-            for part in elements(op, taken.split, taken.whole):
+            for part in elements(op, split, whole):
                 begin, size = named.offset + op.address.offset + part.offset, part.type.bytes
                 if any(k == key and (b, n) != (begin, size) and b < begin + size and begin < b + n for k, b, n in seen):
                     return op.source

@@ -6,7 +6,6 @@ from ptxmm.analysis.instruction import instruction
 from ptxmm.analysis.result import Access, CoherentWrites, Execution, OrderedFences, Step, ThreadSteps
 from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
-from ptxmm.events.explicit.relations.execution import Layout
 from ptxmm.program.floats import real_text
 from ptxmm.program.identity import Instance
 from ptxmm.program.shared.windows import in_window
@@ -17,11 +16,11 @@ INITIAL = "initial"
 """What stands for the instruction of an initial write."""
 
 
-def place(test: Test, layout: Layout, number: int) -> str:
+def place(test: Test, rebuilt: Rebuilt, number: int) -> str:
     """The instruction of an event, as ``P1:12``; ``initial`` for an initial write."""
-    if number >= layout.initial_first:
+    if number >= rebuilt.layout.initial_first:
         return INITIAL
-    thread, index = layout.events[number].id.site
+    thread, index = rebuilt.layout.events[number].id.site
     return instruction(test, thread, index).place
 
 
@@ -69,7 +68,7 @@ def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int
     value = shown(test, witness.values[event.id], event.cell)
     algebra = layout.algebra
     sources = [w for w, r in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
-    return Access("R", where, value, tuple(dict.fromkeys(place(test, layout, w) for w in sources)))
+    return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, w) for w in sources)))
 
 
 def shown(test: Test, value: int, cell: tuple[str, int, int]) -> int | str:
@@ -102,7 +101,9 @@ def _coherence(test: Test, rebuilt: Rebuilt) -> list[CoherentWrites]:
         for a in own:
             for b in own:
                 if (a, b) in pairs and not any((a, c) in pairs and (c, b) in pairs for c in own):
-                    found[CoherentWrites(location(test, *cell), place(test, layout, a), place(test, layout, b))] = None
+                    found[CoherentWrites(location(test, *cell), place(test, rebuilt, a), place(test, rebuilt, b))] = (
+                        None
+                    )
     return list(found)
 
 
@@ -111,4 +112,4 @@ def _fences(test: Test, rebuilt: Rebuilt) -> list[OrderedFences]:
     fsc = set(layout.algebra.pairs(rebuilt.base("fsc") or 0))
     members = {e for pair in fsc for e in pair}
     near = [(a, b) for a, b in sorted(fsc) if not any((a, c) in fsc and (c, b) in fsc for c in members)]
-    return [OrderedFences(place(test, layout, a), place(test, layout, b)) for a, b in near]
+    return [OrderedFences(place(test, rebuilt, a), place(test, rebuilt, b)) for a, b in near]

@@ -20,8 +20,6 @@ from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.problem import next_grid
 from ptxmm.engines.symbolic.related import Pairs, SitePair
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.events.explicit.relations.base import get
-from ptxmm.events.explicit.relations.tags import scope_of
 from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
@@ -241,7 +239,7 @@ def _kind(rebuilt: Rebuilt, number: int) -> str:
 
 def conditions(test: Test, rebuilt: Rebuilt, a: int, b: int) -> Iterator[Condition]:
     """The conditions of morally strong operations (8.7) that the accesses ``a`` and ``b`` do not meet."""
-    algebra, order = rebuilt.layout.algebra, get(rebuilt.layout, "po")
+    algebra, order = rebuilt.layout.algebra, _base(rebuilt, "po")
     if not (algebra.has(order, a, b) or algebra.has(order, b, a)):
         yield from _not_strong(test, rebuilt, a, b)
     names = [_name(test, rebuilt, e) for e in (a, b)]
@@ -258,13 +256,13 @@ def conditions(test: Test, rebuilt: Rebuilt, a: int, b: int) -> Iterator[Conditi
 def _not_strong(test: Test, rebuilt: Rebuilt, a: int, b: int) -> Iterator[Condition]:
     """What keeps accesses that program order does not relate from being strong in scopes that include the other."""
     layout = rebuilt.layout
-    strong, inscope = get(layout, "STRONG"), get(layout, "inscope")
+    strong, inscope = _base(rebuilt, "STRONG"), _base(rebuilt, "inscope")
     weak = [_name(test, rebuilt, e) for e in (a, b) if not strong >> e & 1]
     if weak:
         text = " and ".join(weak) + (" are weak" if len(weak) > 1 else " is weak")
         yield Condition("order", "8.7 (1)", f"{text}, and program order does not relate them")
     for x, y in ((a, b), (b, a)):
-        scope = scope_of(layout.events[x])
+        scope = rebuilt.scope(x)
         if scope is not None and strong >> x & 1 and not layout.algebra.has(inscope, x, y):
             name, thread = _name(test, rebuilt, x), test.threads[layout.events[y].id.thread].name
             yield Condition("scope", "8.7 (1)", f"the scope .{scope} of {name} does not include {thread}")
@@ -287,8 +285,14 @@ def _holds(rebuilt: Rebuilt, name: str, a: int, b: int) -> bool:
     return rebuilt.layout.algebra.has(rebuilt.evaluator.value(name), a, b)
 
 
+def _base(rebuilt: Rebuilt, name: str) -> int:
+    value = rebuilt.base(name)
+    assert value is not None
+    return value
+
+
 def _proxy(rebuilt: Rebuilt, number: int) -> str:
-    return next((word for tag, word in PROXIES.items() if get(rebuilt.layout, tag) >> number & 1), "generic")
+    return next((word for tag, word in PROXIES.items() if _base(rebuilt, tag) >> number & 1), "generic")
 
 
 def _name(test: Test, rebuilt: Rebuilt, number: int) -> str:

@@ -15,14 +15,12 @@ from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.executions import Executions, Fact
 from ptxmm.errors import PtxmmError
-from ptxmm.events.explicit.relations.execution import Layout
-from ptxmm.events.explicit.trace import Cell
 from ptxmm.program.condition import Proposition
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import ProxyFence
 
-EventName = tuple[EventId, str] | Cell
+EventName = tuple[EventId, str] | tuple[str, int, int]
 """An event of a thread by its id and kind, or an initial write by its bytes."""
 
 NamedFact = tuple[str | Node, EventName, EventName | None, bool]
@@ -127,7 +125,7 @@ class Search:
                 if violation is not None:
                     found = True
                     self.assumed.add(axiom.name)
-                    self.exclude(named_facts(execution.layout, base_facts(violation)))
+                    self.exclude(named_facts(execution, base_facts(violation)))
         return found
 
     def exclude(self, facts: frozenset[NamedFact]) -> None:
@@ -157,7 +155,7 @@ def reasons(search: Search, limits: Limits) -> Iterator[Found]:
         if not violations:
             raise bug(test, f"an execution that {model.name} should forbid violates none of its axioms")
         violation, facts = _minimal(model, execution, min(violations, key=lambda v: v.cost), test, limits)
-        named = named_facts(execution.layout, facts)
+        named = named_facts(execution, facts)
         search.exclude(named)
         yield Found(witness, execution, violation, facts, named)
 
@@ -184,8 +182,8 @@ def applies(facts: frozenset[NamedFact], execution: Rebuilt) -> bool:
     """Whether ``execution`` has all of ``facts``."""
     layout = execution.layout
     for relation, first, second, holds in facts:
-        x = _number(layout, first)
-        y = None if second is None else _number(layout, second)
+        x = _number(execution, first)
+        y = None if second is None else _number(execution, second)
         if x is None or (second is not None and y is None):
             return False
         value = execution.base(relation) if isinstance(relation, str) else execution.evaluator.value(relation)
@@ -223,8 +221,9 @@ def _lower(recheck: Recheck, facts: Collection[BaseFact]) -> Callable[[Node], in
     return lambda node: known(node)[0]
 
 
-def named_facts(layout: Layout, facts: Iterable[BaseFact]) -> frozenset[NamedFact]:
+def named_facts(execution: Rebuilt, facts: Iterable[BaseFact]) -> frozenset[NamedFact]:
     """``facts`` by the names of their events."""
+    layout = execution.layout
 
     def name(number: int) -> EventName:
         event = layout.events[number]
@@ -233,10 +232,10 @@ def named_facts(layout: Layout, facts: Iterable[BaseFact]) -> frozenset[NamedFac
     return frozenset((f.relation, name(f.first), None if f.second is None else name(f.second), f.holds) for f in facts)
 
 
-def _number(layout: Layout, name: EventName) -> int | None:
+def _number(execution: Rebuilt, name: EventName) -> int | None:
     if len(name) == 2:
-        return layout.numbers.get(name)
-    return layout.cells.get(name)
+        return execution.layout.numbers.get(name)
+    return execution.layout.cells.get(name)
 
 
 def _symbolic(test: Test, name: EventName) -> EventName:

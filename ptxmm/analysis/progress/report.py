@@ -11,7 +11,6 @@ from ptxmm.analysis.races import conditions
 from ptxmm.analysis.result import Access, Instruction, Step
 from ptxmm.engines.explicit.hangs import Hang
 from ptxmm.engines.explicit.witness import Rebuilt
-from ptxmm.events.explicit.barriers import EPOCH
 from ptxmm.program.test import Test
 
 _DOES = {
@@ -197,15 +196,15 @@ def _waits(test: Test, hang: Hang, t: int) -> Iterator[Seen]:
         key, offset = step.place
         cell = (key, offset, 8)
         pc = _origin(test, hang, t, step.id.instruction)
-        phase = hang.meeting.phases.get(step.id) or 0
+        phase = hang.phase(step.id)
         executed = {
             (e.id.thread, _origin(test, hang, e.id.thread, e.id.instruction))
             for e in hang.layout.events[: hang.layout.initial_first]
             if e.kind == "MBA" and e.mbarrier == step.place
         }
-        reasons = (f"its phase {phase % EPOCH} is never completed", *_absent(test, hang, executed, cell))
+        reasons = (f"its phase {phase} is never completed", *_absent(test, hang, executed, cell))
         reasons = tuple(r for r in reasons if r != "no thread writes it")
-        yield Seen(instruction(test, t, pc), location(test, *cell), phase % EPOCH, "", reasons)
+        yield Seen(instruction(test, t, pc), location(test, *cell), phase, "", reasons)
 
 
 def _overlap(a: tuple[str, int, int], b: tuple[str, int, int]) -> bool:

@@ -25,7 +25,7 @@ from ptxmm.engines.explicit.spin_fixpoint import SpinFixpoint
 from ptxmm.engines.fairness import Fairness, State, may_starve
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Span
-from ptxmm.events.explicit.barriers import Meeting, meetings
+from ptxmm.events.explicit.barriers import EPOCH, Meeting, meetings
 from ptxmm.events.explicit.barriers.exchanges import Links, resolve
 from ptxmm.events.explicit.domains import Domains, possible_values, traces
 from ptxmm.events.explicit.interpreter import programs
@@ -78,6 +78,10 @@ class Hang(Struct, frozen=True):
     evaluator: Evaluator[int, int]
     missed: tuple[tuple[int, int], ...]
     writers: frozenset[tuple[int, int, str, int, int]]
+
+    def phase(self, wait: EventId) -> int:
+        """The phase that a wait is for, by its number since the initialisation of the mbarrier."""
+        return (self.meeting.phases.get(wait) or 0) % EPOCH
 
 
 class Answer(Struct):

@@ -26,6 +26,7 @@ from ptxmm.events.explicit.interpreter import Missing, programs
 from ptxmm.events.explicit.readings import readings
 from ptxmm.events.explicit.relations.base import base_of
 from ptxmm.events.explicit.relations.execution import Layout, Scene
+from ptxmm.events.explicit.relations.tags import scope_of
 from ptxmm.events.explicit.together import Run, Together, exchanged_as_given
 from ptxmm.events.explicit.trace import Cell, Trace
 from ptxmm.program.condition import State, evaluate
@@ -63,6 +64,10 @@ class Rebuilt(Struct, frozen=True):
         for axiom, value in self.evaluator.axioms(flags=False):
             if not satisfies(axiom.kind, axiom.negated, value):
                 yield axiom, value
+
+    def scope(self, number: int) -> str | None:
+        """The scope of an event, None if it has none."""
+        return scope_of(self.layout.events[number])
 
     def register(self, thread: int, name: str) -> int:
         """What a register holds in the end: every read has a value."""
