@@ -274,7 +274,8 @@ def _differences(mine: _View, other: _View, keys: Sequence[_Key], limits: Limits
         witness = witnesses[values(mine.what, state)]
         program, rebuilt = rebuild(mine.found.test, mine.model, witness)
         there = _under(program, other.model, witness) if mine.test is other.test else None
-        difference = Difference(what, execution(program, witness, rebuilt), () if there is None else _violated(there))
+        violated = () if there is None else tuple(axiom.name for axiom, _ in there.violated())
+        difference = Difference(what, execution(program, witness, rebuilt), violated)
         yield _explained(difference, mine, other, state, there, limits)
 
 
@@ -284,16 +285,6 @@ def _under(test: Test, model: Model, witness: Witness) -> Rebuilt | None:
         return Confirmer(test, model).rebuild(witness)
     except Unconfirmed:
         return None
-
-
-def _violated(rebuilt: Rebuilt) -> tuple[str, ...]:
-    """The axioms that an execution violates."""
-    satisfies = rebuilt.layout.algebra.satisfies
-    return tuple(
-        axiom.name
-        for axiom, value in rebuilt.evaluator.axioms(flags=False)
-        if not satisfies(axiom.kind, axiom.negated, value)
-    )
 
 
 def _explained(
