@@ -100,41 +100,44 @@ def _through_aliases(names: set[str], variables: Mapping[str, Declaration]) -> s
     return found
 
 
+_Instance = tuple[MemoryObject, list[int]]
+"""An object, without its address, and the threads for which the name of its variable means it."""
+
+
 def _instances(
     variable: Variable,
     source: TestSource,
     ctas: Sequence[Cta | None],
     used: Sequence[set[str]],
     types: Mapping[str, Type],
-) -> list[tuple[MemoryObject, list[int]]]:
-    """The objects of a variable, without addresses, each with the threads for which its name means this object."""
-    type_ = variable.type or types.get(variable.name)
+) -> list[_Instance]:
+    """The objects of a variable."""
+    name, everyone = variable.name, list(range(len(source.threads)))
+    type_ = variable.type or types.get(name)
     if type_ is None:
-        message = f"the type of {variable.name} is not known: no instruction names it in its address"
-        hint = f"declare it with a type: `.global .u32 {variable.name} = 0;`"
+        message = f"the type of {name} is not known: no instruction names it in its address"
+        hint = f"declare it with a type: `.global .u32 {name} = 0;`"
         raise error(message, variable.span, kind="type", hint=hint)
-    name = variable.name
-
-    def make(key: str, owner: Cta | None, thread: int | None = None) -> MemoryObject:
-        count, is_array = variable.count or 1, variable.count is not None
-        path = owner.path if owner is not None else None
-        unknown = variable.initial is None and variable.space not in _DEFAULT_ZERO
-        return MemoryObject(
-            key, name, variable.space, type_, count, is_array, (), 0, key, key, path, unknown=unknown,
-            alignment=variable.alignment, thread=owner.thread if owner is not None else thread,
-        )  # fmt: skip
-
-    everyone = list(range(len(source.threads)))
-    if variable.space in _SHARED_BY_ALL:
-        return [(make(name, None), everyone)]
     users = [i for i in everyone if name in used[i]]
+    if variable.space in _SHARED_BY_ALL:
+        return [(_object(variable, type_, name), everyone)]
     if variable.space == "local":
         if not users:
             raise error(f"no thread names the .local variable {name}", variable.span)
         prefix = {i: f"{source.threads[i].name}:" if len(users) > 1 else "" for i in users}
-        return [(make(f"{prefix[i]}{name}", None, i), [i]) for i in users]
+        return [(_object(variable, type_, f"{prefix[i]}{name}", thread=i), [i]) for i in users]
     if variable.owner is not None:
-        return [(make(name, find_cta(variable.owner, ctas)), everyone)]
+        return [(_object(variable, type_, name, find_cta(variable.owner, ctas)), everyone)]
+    owners = _owners(variable, type_, source, ctas, users)
+    keys = {owners[0]: name} if len(owners) == 1 else {o: f"{text}:{name}" for o, text in short_names(owners).items()}
+    return [(_object(variable, type_, keys[o], o), [i for i in everyone if ctas[i] == o]) for o in owners]
+
+
+def _owners(
+    variable: Variable, type_: Type, source: TestSource, ctas: Sequence[Cta | None], users: Sequence[int]
+) -> list[Cta]:
+    """The CTAs that have a ``.shared`` variable, which the threads ``users`` name."""
+    name = variable.name
     for i in users:
         if ctas[i] is None:
             thread = source.threads[i]
@@ -143,15 +146,24 @@ def _instances(
     if not owners:
         hint = f"say in which CTA it is: `.shared .{type_.name} {name} @ cta 0 = 0;`"
         raise error(f"no thread names the .shared variable {name}", variable.span, hint=hint)
-    if len(owners) == 1:
-        return [(make(name, owners[0]), [i for i in everyone if ctas[i] == owners[0]])]
-    for owner in owners:
+    for owner in owners if len(owners) > 1 else ():
         if owner.thread is not None:
             thread = source.threads[owner.thread]
             message = f"{thread.name} names the .shared variable {name}, so its CTA needs a name"
             raise error(message, thread.span, hint=f"write `{thread.name} @ cta 0`")
-    keys = short_names(owners)
-    return [(make(f"{keys[o]}:{name}", o), [i for i in everyone if ctas[i] == o]) for o in owners]
+    return owners
+
+
+def _object(
+    variable: Variable, type_: Type, key: str, owner: Cta | None = None, thread: int | None = None
+) -> MemoryObject:
+    return MemoryObject(
+        key, variable.name, variable.space, type_, variable.count or 1, variable.count is not None, (), 0, key, key,
+        owner=None if owner is None else owner.path,
+        unknown=variable.initial is None and variable.space not in _DEFAULT_ZERO,
+        alignment=variable.alignment,
+        thread=thread if owner is None else owner.thread,
+    )  # fmt: skip
 
 
 def _alias(alias: Alias, objects: Mapping[str, MemoryObject], variables: Mapping[str, Declaration]) -> MemoryObject:

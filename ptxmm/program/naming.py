@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ptxmm.errors import PtxmmError, Span
-from ptxmm.program.source import AddressOf
+from ptxmm.program.source import LEVELS, AddressOf, Path
 from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Type
 
@@ -42,7 +42,7 @@ def address(value: AddressOf, type_: Type | None, objects: Mapping[str, MemoryOb
     """The object and the address that ``value`` means, to be held in ``type_``. Raises ``PtxmmError``."""
     target = value.target
     if target.path is not None:
-        found = [item for item in objects.values() if item.name == target.name and lies_in(item, target.path.levels)]
+        found = at_path(objects, target.name, target.path)
         if len(found) != 1:
             raise error(f"no variable is called `{target.path.text}:{target.name}`", value.span)
         item = found[0]
@@ -71,9 +71,11 @@ def check_window(item: MemoryObject, span: Span) -> None:
         raise error(message, span, kind="type", hint="use 64 bits, as `mov.u64` does")
 
 
-def lies_in(item: MemoryObject, levels: Sequence[tuple[str, int]]) -> bool:
-    """Whether ``item`` lies in a CTA with these ``levels`` of its path."""
-    if item.owner is None:
-        return False
-    numbers = dict(zip(("gpu", "grid", "cluster", "cta"), item.owner, strict=True))
-    return all(numbers.get(level) == number for level, number in levels)
+def at_path(objects: Mapping[str, MemoryObject], name: str, path: Path) -> list[MemoryObject]:
+    """The objects called ``name`` in a CTA with these levels of its path."""
+
+    def lies_there(owner: tuple[int | None, ...]) -> bool:
+        numbers = dict(zip(LEVELS, owner, strict=False))
+        return all(numbers.get(level) == number for level, number in path.levels)
+
+    return [o for o in objects.values() if o.name == name and o.owner is not None and lies_there(o.owner)]

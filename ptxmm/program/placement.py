@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 
 from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
-from ptxmm.program.source import Path, ThreadSource
+from ptxmm.program.source import LEVELS, Path, ThreadSource
 from ptxmm.program.test import Placement
 
 WARP_SIZE = 32
@@ -24,10 +25,14 @@ class Cta(Struct, frozen=True):
     path: OwnerPath
     thread: int | None = None
 
+    @property
+    def numbers(self) -> dict[str, int | None]:
+        """Its path, by level."""
+        return dict(zip(LEVELS, self.path, strict=False))
+
     def text(self, levels: Sequence[str]) -> str:
         """Its name by those of ``levels`` that it has, as ``gpu 1, cta 0``."""
-        numbers = dict(zip(("gpu", "grid", "cluster", "cta"), self.path, strict=True))
-        return ", ".join(f"{level} {numbers[level]}" for level in levels if numbers[level] is not None)
+        return ", ".join(f"{level} {n}" for level in levels if (n := self.numbers[level]) is not None)
 
 
 def cta_of(placements: Sequence[Placement]) -> list[Cta | None]:
@@ -93,16 +98,13 @@ def check_placements(threads: Sequence[ThreadSource]) -> list[Cta | None]:
 
 def _check_clusters(threads: Sequence[ThreadSource], ctas: Sequence[Cta | None]) -> None:
     """A cluster, which is in one grid, has at most 16 CTAs."""
-    clusters: defaultdict[tuple[int, int, int], set[Cta]] = defaultdict(set)
+    clusters: defaultdict[tuple[int, int, int | None], set[Cta]] = defaultdict(set)
     for thread, cta in zip(threads, ctas, strict=True):
-        if cta is None:
-            continue
-        gpu, grid, cluster, _ = cta.path
-        if cluster is None:
-            continue
-        clusters[gpu, grid, cluster].add(cta)
-        if len(clusters[gpu, grid, cluster]) > CLUSTER_SIZE:
-            raise _error(f"more than {CLUSTER_SIZE} CTAs in cluster {cluster}", thread)
+        if cta is not None and (cluster := cta.path[2]) is not None:
+            members = clusters[cta.path[:3]]
+            members.add(cta)
+            if len(members) > CLUSTER_SIZE:
+                raise _error(f"more than {CLUSTER_SIZE} CTAs in cluster {cluster}", thread)
 
 
 def _check_grids(threads: Sequence[ThreadSource]) -> None:
@@ -125,10 +127,10 @@ def find_cta(path: Path, ctas: Sequence[Cta | None]) -> Cta:
     """
     wanted = dict(path.levels)
     known = list(dict.fromkeys(c for c in ctas if c is not None and c.path[3] is not None))
-    matching = [c for c in known if all(n == _level(c, level) for level, n in wanted.items())]
+    matching = [c for c in known if all(n == c.numbers.get(level) for level, n in wanted.items())]
     if len(matching) > 1:
         default = {"gpu": 0, "grid": 0, "cluster": None}
-        exact = [c for c in matching if all(_level(c, k) == wanted.get(k, v) for k, v in default.items())]
+        exact = [c for c in matching if all(c.numbers[k] == wanted.get(k, v) for k, v in default.items())]
         matching = exact or matching
     if len(matching) == 1 and "cta" in wanted:
         return matching[0]
@@ -141,23 +143,10 @@ def find_cta(path: Path, ctas: Sequence[Cta | None]) -> Cta:
     raise PtxmmError(message, kind="name", hint=hint).at(path.span)
 
 
-def _level(cta: Cta, level: str) -> int | None:
-    return cta.path[("gpu", "grid", "cluster", "cta").index(level)] if level != "warp" else None
-
-
 def short_names(ctas: Sequence[Cta]) -> dict[Cta, str]:
     """A name for each of several CTAs, with as few levels as tell them apart."""
-    choices = (
-        ("cta",),
-        ("cluster", "cta"),
-        ("grid", "cta"),
-        ("gpu", "cta"),
-        ("grid", "cluster", "cta"),
-        ("gpu", "cluster", "cta"),
-        ("gpu", "grid", "cta"),
-        ("gpu", "grid", "cluster", "cta"),
-    )
-    for levels in choices:
+    for more in (levels for size in range(4) for levels in combinations(("cluster", "grid", "gpu"), size)):
+        levels = (*reversed(more), "cta")
         names = {cta: cta.text(levels) for cta in ctas}
         if len(set(names.values())) == len(names):
             return names

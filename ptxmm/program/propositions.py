@@ -21,7 +21,7 @@ from ptxmm.program.condition import (
 )
 from ptxmm.program.fragments import fragments
 from ptxmm.program.initial import number, real
-from ptxmm.program.naming import address, check_window, did_you_mean, error, find_object, lies_in
+from ptxmm.program.naming import address, at_path, check_window, did_you_mean, error, find_object
 from ptxmm.program.source import AddressOf, Constant, NameTerm, RawProposition, RawTerm, Real
 from ptxmm.program.test import MemoryObject, Thread
 from ptxmm.ptx.ops import Type
@@ -53,7 +53,7 @@ def term(raw: NameTerm, names: Names) -> RegisterTerm | MemoryTerm:
     if raw.thread is not None:
         return _thread_term(raw, raw.thread, names)
     if raw.path is not None:
-        found = [o for o in names.objects.values() if o.name == raw.name and lies_in(o, raw.path.levels)]
+        found = at_path(names.objects, raw.name, raw.path)
         if len(found) != 1:
             written = f"{raw.path.text}:{raw.name}"
             keys = [o.key for o in names.objects.values() if o.owner is not None]
@@ -113,43 +113,40 @@ def _element(raw: NameTerm, item: MemoryObject) -> MemoryTerm:
 
 def _comparison(raw: Comparison[RawTerm], names: Names) -> Comparison[Term]:
     parts = (raw.left, raw.right)
-    found = Comparison(raw.op, *(_term(part, names) for part in parts))
-    type_ = comparison_type(found)
+    left, right = (_term(part, names) for part in parts)
+    type_ = comparison_type(Comparison(raw.op, left, right))
     if type_ is None:
         for part in parts:
             if isinstance(part, Real):
                 raise error(f"{part.text} is compared with no register or location", part.span, kind="type")
-        return found
-    if type_.kind == "f":
-        return _float_comparison(raw, found, type_, names)
-    for part in parts:
-        if isinstance(part, AddressOf) and type_.bits not in (32, 64):
-            message = f"an address has 64 bits and is compared with .{type_.name}"
-            raise error(message, part.span, kind="type")
-        if isinstance(part, Constant) and not -(1 << (type_.bits - 1)) <= part.value < 1 << type_.bits:
-            message = f"{part.value} does not fit in the {type_.bits} bits it is compared with"
-            raise error(message, part.span, kind="type")
-    sides = zip(parts, (found.left, found.right), strict=True)
-    left, right = (_number(part, term, type_, names.objects) for part, term in sides)
-    return Comparison(raw.op, left, right)
-
-
-def _float_comparison(raw: Comparison[RawTerm], found: Comparison[Term], type_: Type, names: Names) -> Comparison[Term]:
-    """A comparison of bit patterns: constants become those of their numbers."""
-    parts = (raw.left, raw.right)
-    if raw.op not in ("==", "!="):
+        return Comparison(raw.op, left, right)
+    if type_.kind == "f" and raw.op not in ("==", "!="):
         span = next(part.span for part in parts if isinstance(part, NameTerm))
         message = f"the order of .{type_.name} values is not supported in conditions"
         raise error(message, span, kind="unsupported", hint="compare with == or !=, which compare the bits")
-    for part, term in zip(parts, (found.left, found.right), strict=True):
-        if isinstance(part, AddressOf):
-            raise error(f"an address is compared with .{type_.name}", part.span, kind="type")
-        if isinstance(term, RegisterTerm | MemoryTerm) and term.type.bits != type_.bits:
-            message = f"this has {term.type.bits} bits and is compared with .{type_.name}"
-            raise error(message, part.span, kind="type")
-    sides = zip(parts, (found.left, found.right), strict=True)
-    left, right = (_number(part, term, type_, names.objects) for part, term in sides)
-    return Comparison(raw.op, left, right)
+    for part, term in zip(parts, (left, right), strict=True):
+        if type_.kind == "f":
+            _check_bits(part, term, type_)
+        else:
+            _check_integer(part, type_)
+    return Comparison(raw.op, *(_number(p, t, type_, names.objects) for p, t in zip(parts, (left, right), strict=True)))
+
+
+def _check_integer(part: RawTerm, type_: Type) -> None:
+    """Refuse what no value of ``type_`` is equal to."""
+    if isinstance(part, AddressOf) and type_.bits not in (32, 64):
+        raise error(f"an address has 64 bits and is compared with .{type_.name}", part.span, kind="type")
+    if isinstance(part, Constant) and not -(1 << (type_.bits - 1)) <= part.value < 1 << type_.bits:
+        message = f"{part.value} does not fit in the {type_.bits} bits it is compared with"
+        raise error(message, part.span, kind="type")
+
+
+def _check_bits(part: RawTerm, term: Term, type_: Type) -> None:
+    """Refuse what has no bits to compare with those of a floating-point ``type_``."""
+    if isinstance(part, AddressOf):
+        raise error(f"an address is compared with .{type_.name}", part.span, kind="type")
+    if isinstance(term, RegisterTerm | MemoryTerm) and term.type.bits != type_.bits:
+        raise error(f"this has {term.type.bits} bits and is compared with .{type_.name}", part.span, kind="type")
 
 
 def _number(raw: RawTerm, term: Term, type_: Type, objects: Mapping[str, MemoryObject]) -> Term:

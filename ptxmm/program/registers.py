@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from msgspec import Struct
+
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.shared.mbarriers import operands
@@ -16,6 +18,22 @@ from ptxmm.ptx.ops import Alu, AluPair, Convert, Load, Op, Reg, Source, Store, T
 from ptxmm.ptx.ops.record import slots
 from ptxmm.ptx.ops.signatures import CARRY
 from ptxmm.ptx.qualifiers import DEFAULT_ISA
+
+
+class _Known(Struct, frozen=True):
+    """The types of registers: all, those that are ``declared``, and the first instructions that have the others."""
+
+    types: dict[str, Type]
+    declared: dict[str, Type]
+    places: dict[str, Source]
+
+
+class _Named(Struct, frozen=True):
+    """The registers that an instruction writes and reads, and as what."""
+
+    op: Op
+    written: list[tuple[str, Type]]
+    read: list[tuple[str, Type]]
 
 
 def register_types(
@@ -34,32 +52,33 @@ def register_types(
     Raises ``PtxmmError`` (kind ``type`` or ``name``): two widths, a register without any value, two declarations.
     """
     declared, valued = _entries(entries)
-    places: dict[str, Source] = {}
-    found: dict[str, Type] = dict(declared)
-    for op in body:
-        for name, type_ in definitions(op):
-            if name not in found:
-                found[name] = S64 if dialect and type_ != PREDICATE else type_
-            places.setdefault(name, op.source)
-    for op in body:
-        for name, type_ in uses(op):
+    known = _Known(dict(declared), declared, {})
+    found = known.types
+    named = [_Named(op, definitions(op), uses(op)) for op in body]
+    for item in named:
+        for name, type_ in item.written:
+            found.setdefault(name, S64 if dialect and type_ != PREDICATE else type_)
+            known.places.setdefault(name, item.op.source)
+    for item in named:
+        for name, type_ in item.read:
             if name in found:
                 continue
             if name not in valued:
-                raise _never_written(thread, op, name, list(found) + list(valued), variables)
+                raise _never_written(thread, item.op, name, list(found) + list(valued), variables)
             found[name] = S64 if dialect and type_ != PREDICATE else type_
-            places.setdefault(name, op.source)
+            known.places.setdefault(name, item.op.source)
     for name, span in valued.items():
         if name not in found:
             if not dialect:
                 message = f"the type of {thread.name}:{name} is not known: no instruction of {thread.name} names it"
                 raise error(message, span, kind="type", hint=f"declare it: `.reg .u32 {thread.name}:{name};`")
             found[name] = S64
-    for op in body:
-        _check(op, found, declared, places, isa)
+    for item in named:
+        _check(item, known, isa)
     _check_carry(body)
-    occurring = {name: found[name] for op in body for name, _ in (*definitions(op), *uses(op))}
-    return occurring | {name: found[name] for name in valued}
+    return {name: found[name] for item in named for name, _ in (*item.written, *item.read)} | {
+        name: found[name] for name in valued
+    }
 
 
 def _check_carry(body: Sequence[Op]) -> None:
@@ -124,25 +143,22 @@ def _place(source: Source, name: str) -> Span:
     return Span(span.line, span.column + found.start(), span.column + found.end())
 
 
-def _check(
-    op: Op, found: dict[str, Type], declared: dict[str, Type], places: dict[str, Source], isa: tuple[int, int]
-) -> None:
+def _check(item: _Named, known: _Known, isa: tuple[int, int]) -> None:
     """Operand widths must agree; ``ld``, ``st`` and ``cvt`` may have wider registers (PTX ISA 9.4.1)."""
-    for name, type_ in definitions(op):
-        wider = isinstance(op, Load | Convert) and name in declared and found[name] != PREDICATE
-        if not _fits(found[name], type_, wider):
-            raise _mismatch(op, name, type_, found, declared, places, "writes")
-    for name, type_ in uses(op):
-        wider = isinstance(op, Store | Convert) and found[name] != PREDICATE and not _is_base(op, name)
-        short = found[name].bits == BITS and (_in_window(op, name) or _is_short(op, name, isa))
-        if not _fits(found[name], type_, wider) and not short:
-            raise _mismatch(op, name, type_, found, declared, places, "reads")
-    if not declared:
-        return
-    for name, type_ in (*definitions(op), *uses(op)):
-        if name in declared and not _compatible(found[name], type_):
-            message = f"`{name}` is declared .{found[name].name}, but this instruction uses it as .{type_.name}"
-            raise error(message, op.source.span, kind="type", hint=f"declare it .b{found[name].bits}")
+    op, types, declared = item.op, known.types, known.declared
+    for name, type_ in item.written:
+        wider = isinstance(op, Load | Convert) and name in declared and types[name] != PREDICATE
+        if not _fits(types[name], type_, wider):
+            raise _mismatch(op, name, type_, known, "writes")
+    for name, type_ in item.read:
+        wider = isinstance(op, Store | Convert) and types[name] != PREDICATE and not _is_base(op, name)
+        short = types[name].bits == BITS and (_in_window(op, name) or _is_short(op, name, isa))
+        if not _fits(types[name], type_, wider) and not short:
+            raise _mismatch(op, name, type_, known, "reads")
+    for name, type_ in (*item.written, *item.read) if declared else ():
+        if name in declared and not _compatible(types[name], type_):
+            message = f"`{name}` is declared .{types[name].name}, but this instruction uses it as .{type_.name}"
+            raise error(message, op.source.span, kind="type", hint=f"declare it .b{types[name].bits}")
 
 
 def _is_base(op: Op, name: str) -> bool:
@@ -172,21 +188,13 @@ def _fits(register: Type, used: Type, wider: bool) -> bool:
     return register.bits == used.bits or (wider and register.bits > used.bits)
 
 
-def _mismatch(
-    op: Op,
-    name: str,
-    type_: Type,
-    found: dict[str, Type],
-    declared: dict[str, Type],
-    places: dict[str, Source],
-    verb: str,
-) -> PtxmmError:
-    was, now = found[name], type_
+def _mismatch(op: Op, name: str, now: Type, known: _Known, verb: str) -> PtxmmError:
+    was = known.types[name]
     if PREDICATE in (was, now):
         one, other = ("a predicate", f"a .{now.name}") if was == PREDICATE else (f"a .{was.name}", "a predicate")
     else:
         one, other = f"{was.bits} bits wide", f"{now.bits} bits"
-    where = " as declared" if name in declared else f" since line {places[name].span.line}"
+    where = " as declared" if name in known.declared else f" since line {known.places[name].span.line}"
     message = f"`{name}` is {one}{where}, but this {verb} it as {other}"
     hint = "use another register, or cvt"
     inside = sum(place.base == Reg(name) for place in window_operands(op))
