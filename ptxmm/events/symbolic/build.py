@@ -31,7 +31,7 @@ from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.ptx.ops import Atomic, Branch, Op, TensormapCopyFence, TensormapReplace, WmmaLoad
 from ptxmm.relations.formula import FALSE, TRUE
-from ptxmm.relations.symbolic import SymbolicAlgebra
+from ptxmm.relations.symbolic import SymbolicAlgebra, closure
 
 
 def build(
@@ -136,26 +136,49 @@ def _runs(around: Setting, assumed: Assumed, possible: Possible, outlines: list[
     """The execution in which all possible values are known. Where what is executed depends on values, that is found
     with guards that may go either way: then that execution comes after the one without."""
     guarded = any(_guarded(op) for thread in around.test.threads for op in thread.body)
-    executions = 0
+    executions = apart = 0
     while True:
         around.check()
-        last = _run(Machine(around, possible.of, guarded, assumed), outlines, possible)
+        last = _run(Machine(around, possible.of, guarded, assumed), outlines, possible, apart)
         executions += 1
         if not last.news or executions > rounds(last.machine):
             break
+        apart = _apart(last.machine)
     return [_run(Machine(around, possible.of, False, assumed), outlines, None), last] if guarded else [last]
 
 
-def _run(machine: Machine, outlines: list[Outline], possible: Possible | None) -> _Run:
-    """Execute all threads, each with what ``possible`` learns from those before it."""
+def _run(machine: Machine, outlines: list[Outline], possible: Possible | None, apart: int = 0) -> _Run:
+    """Execute all threads, from which ``possible`` learns; what the threads ``apart`` (bits) write, those after them
+    know."""
     threads: list[ThreadEvents] = []
     news = False
+    later: list[Event] = []
     for index, known in enumerate(outlines):
         first = len(machine.events)
         threads.append(run(machine, index, known))
-        if possible is not None:
-            news = possible.learn(machine, first) or news
-    return _Run(machine, threads, news if possible is None else possible.learn_dependent(machine) or news)
+        if possible is not None and apart >> index & 1:
+            news = possible.learn(machine, machine.events[first:]) or news
+        else:
+            later += machine.events[first:]
+    if possible is not None:
+        news = possible.learn(machine, later) or news
+        news = possible.learn_dependent(machine) or news
+    return _Run(machine, threads, news)
+
+
+def _apart(machine: Machine) -> int:
+    """The threads, as bits, whose writes no value comes from that they read themselves."""
+    readers: dict[str, int] = {}
+    rows = [0] * len(machine.test.threads)
+    for event in machine.events:
+        if event.kind == "R":
+            for place in event.places:
+                readers[place.physical] = readers.get(place.physical, 0) | 1 << event.thread
+    for event in machine.events:
+        if event.kind == "W":
+            for place in event.places:
+                rows[event.thread] |= readers.get(place.physical, 0) & ~(1 << event.thread)
+    return sum(1 << t for t, row in enumerate(closure(rows)) if not row >> t & 1)
 
 
 def _met(around: Setting, ran: _Run, ordered: bool) -> tuple[list[Scenario], Exchanges]:

@@ -7,6 +7,8 @@ that compute.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.program import Cell, initial_value
@@ -71,13 +73,13 @@ class Possible:
                     found.setdefault(key, set()).update(places[1:])
         return found
 
-    def learn(self, machine: Machine, first: int) -> bool:
-        """Take in what the writes of ``machine`` from number ``first`` on may write; whether that was news.
+    def learn(self, machine: Machine, events: Iterable[Event]) -> bool:
+        """Take in what the writes among ``events`` of ``machine`` may write; whether that was news.
 
         A write does not make a value that only a chain through the write itself leads to.
         """
         news = False
-        for event in machine.events[first:]:
+        for event in events:
             if event.kind != "W":
                 continue
             bit = self._bit(event.id)
