@@ -56,6 +56,7 @@ class Problem:
 
     ``named``: what may be asked about beyond ``observed`` and the test's filter. ``variations``: instructions that
     take one of several forms. ``axioms``: False takes every execution, whatever the checks of the model say.
+    ``alike``: groups of threads of which one stands for another.
     ``program``, ``base`` and ``evaluator`` have the events, the base relations and those of the model; ``flags`` when
     each flag of the model is raised.
     """
@@ -104,6 +105,7 @@ class Problem:
             self._total_fence_order()
         self._unroll = limits.unroll
         self._passing = TRUE
+        self.alike: list[list[int]] = []
         if test.filter is not None:
             program.constraints.append(self.formulas.either(-program.finished, self.formula(test.filter)))
             early = known_filter(test)
@@ -209,20 +211,27 @@ class Problem:
     def _break_symmetry(self, named: Iterable[Term]) -> None:
         """Of executions that differ in the order of interchangeable threads keep one.
 
-        Coherence is a partial order, so the threads of a group can be numbered along it: no first write of a
-        later thread comes before the first write of an earlier one.
+        Coherence is a partial order, so the threads of a group can be numbered along it: of some write, that of a
+        later thread does not come before that of an earlier one, nor is executed where that of the earlier one is not.
+        A strong write says most: one that is always executed, else the last, as of a lock that is released.
         """
+        presence = self.program.presence
+        strong = cast(EventSet, self.base("STRONG"))
         seen = {t.thread for t in (*named, *self.observed.registers) if isinstance(t, RegisterTerm)}
-        first: dict[tuple[int, EventId], int] = {}
+        writes: dict[EventId, dict[int, int]] = {}
         for event in self.program.events:
             if event.kind == "W":
-                first.setdefault((event.thread, event.id._replace(thread=0)), event.number)
-        for group in interchangeable(self.test, seen):
-            shared = [k for t, k in first if t == group[0] and all((u, k) in first for u in group)]
-            if not shared:
-                continue
-            for a, b in combinations(group, 2):
-                later = self.program.co.get((first[b, shared[0]], first[a, shared[0]]))
+                writes.setdefault(event.id._replace(thread=0), {}).setdefault(event.thread, event.number)
+        self.alike = interchangeable(self.test, seen)
+        for group in self.alike:
+            shared = [found for found in writes.values() if found.keys() >= set(group)]
+            of_first = {found[group[0]]: found for found in shared}
+            best = max(of_first, key=lambda e: (strong.must >> e & 1, e in strong.may, e), default=None)
+            chosen = {} if best is None else of_first[best]
+            for a, b in combinations(group, 2) if chosen else ():
+                one, other = chosen[a], chosen[b]
+                self.program.constraints.append(self.formulas.either(-presence[other], presence[one]))
+                later = self.program.co.get((other, one))
                 if later is not None:
                     self.program.constraints.append(-later)
 

@@ -60,7 +60,9 @@ def _look_at_ends(problem: Problem, result: Search) -> None:
     result.deadlock = solver.satisfiable(program.deadlock)
     result.bounded = solver.satisfiable(program.cut)
     if result.bounded:
-        result.loops = {loop for loop, cut in program.loops if solver.satisfiable(cut)}
+        loops = {loop for loop, cut in program.loops if solver.satisfiable(cut)}
+        alike = {(other, pc) for thread, pc in loops for group in problem.alike if thread in group for other in group}
+        result.loops = loops | alike
     solver.require(program.final)
 
 
