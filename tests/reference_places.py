@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from ptxmm.program.accesses import touches
 from ptxmm.program.condition import MemoryTerm, terms
 from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import MemoryObject, Test, Thread
@@ -78,6 +77,22 @@ def variable_at(address: int, objects: Objects) -> tuple[str, int] | None:
 
 
 # -- mbarriers
+
+
+def written_at(op: Op) -> list[Address]:
+    """The addresses where ``op`` changes memory, every operation on an mbarrier that one."""
+    match op:
+        case ops.Load() | ops.LoadMatrix() | ops.WmmaLoad() | ops.TensorLoad() | ops.TensormapFence():
+            return []
+        case ops.Multimem(kind="ld_reduce"):
+            return []
+        case ops.CopyAsync() | ops.TensormapCopyFence() | ops.TensorCopy() | ops.TensorProduct():
+            return [op.dst]
+        case ops.BulkCopy():
+            return [address for address in (op.dst, op.mbarrier) if address is not None]
+        case ops.AsyncStore():
+            return [op.address, op.mbarrier]
+    return addresses(op)
 
 
 def barriers_of(op: Op) -> list[Address]:
@@ -254,10 +269,10 @@ class Division:
             return False
         writes = 0
         for op in everything:
-            for touch in touches(op, self.test.objects):
-                base = touch.address.base
+            for address in written_at(op):
+                base = address.base
                 here = locations(self.test.objects[base.name]) if isinstance(base, Sym) else (item.key,)
-                writes += touch.writes and item.key in here
+                writes += item.key in here
         products = any(isinstance(op, ops.Wgmma | ops.TensorCopy | ops.TensorProduct) for op in everything)
         return writes > 1 and (bool(self.copied.get(item.key)) or (item.space == "shared" and products))
 

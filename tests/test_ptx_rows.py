@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
+from ptxmm.program.shared import convergence
 from ptxmm.program.symbols import addresses
 from ptxmm.ptx import isa, ops
 from ptxmm.ptx.ops import Address, Imm, Op, Reg, Source, Sym, Type
@@ -15,6 +16,7 @@ from ptxmm.ptx.parser import parse_statements
 from ptxmm.ptx.printer import instruction_text
 from ptxmm.ptx.syntax import Instruction
 from ptxmm.ptx.table import Version
+from ptxmm.ptx.typed_text import mnemonic
 
 VARIABLES = {"x", "y"}
 PREDICATES = {"p", "q"}
@@ -477,6 +479,11 @@ def test_what_it_accesses_is_said_of_each_address(text: str, expected: Op) -> No
 @pytest.mark.parametrize(("text", "expected"), RESOLVED, ids=[t for t, _ in RESOLVED])
 def test_resolved(text: str, expected: Op) -> None:
     assert plain(resolve(text)) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), RESOLVED, ids=[t for t, _ in RESOLVED])
+def test_what_a_warp_executes_together_is_known(text: str, expected: Op) -> None:
+    assert convergence.aligned(expected) == ("aligned" in mnemonic(expected).split("."))
 
 
 def test_every_operation_of_typed_ptx_is_resolved_here() -> None:

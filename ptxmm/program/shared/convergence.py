@@ -39,7 +39,7 @@ _SECTIONS: dict[type, str] = {
 
 def gathers(op: ops.Op) -> bool:
     """Whether ``op`` is ``.sync.aligned`` and no barrier, which has steps of its own in the simulation of barriers."""
-    return not isinstance(op, _BARRIERS) and _aligned(op)
+    return not isinstance(op, _BARRIERS) and aligned(op)
 
 
 def sites(test: Test) -> tuple[dict[int, str], ...]:
@@ -57,7 +57,7 @@ def sites(test: Test) -> tuple[dict[int, str], ...]:
         if test.dialect or thread.placement.host or not (named[thread.placement] > 1 or rest):
             found.append({})
             continue
-        meets = _aligned if named[thread.placement] > 1 else _wide
+        meets = aligned if named[thread.placement] > 1 else _wide
         found.append({pc: _site(test, op) for pc, op in enumerate(thread.body) if meets(op)})
     return tuple(found)
 
@@ -87,7 +87,7 @@ def wide(test: Test, thread: int, pc: int) -> bool:
 def _wide(op: ops.Op) -> bool:
     return isinstance(
         op, ops.Wgmma | ops.WgmmaFence | ops.SetMaxRegisters | ops.AsyncCommit | ops.AsyncWait
-    ) and _aligned(op)
+    ) and aligned(op)
 
 
 def _site(test: Test, op: ops.Op) -> str:
@@ -109,7 +109,8 @@ def name(op: ops.Op) -> str:
     return " ".join(map(str, (mnemonic(op), *constants)))
 
 
-def _aligned(op: ops.Op) -> bool:
+def aligned(op: ops.Op) -> bool:
+    """Whether all threads of the warp have to execute ``op`` together."""
     if isinstance(op, _BARRIERS):
         return op.aligned
     if isinstance(op, ops.AsyncCommit | ops.AsyncWait):
