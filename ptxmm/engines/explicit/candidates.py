@@ -8,48 +8,16 @@ from itertools import pairwise
 from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
+from ptxmm.engines.explicit.cases import Path
 from ptxmm.engines.explicit.final import Finals
 from ptxmm.engines.explicit.orders import Judge
-from ptxmm.events.explicit.barriers import Meeting
 from ptxmm.events.explicit.domains import Domains
 from ptxmm.events.explicit.relations.base import makes_values
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom, initial_value
-from ptxmm.events.explicit.trace import Cell, Position, Trace
+from ptxmm.events.explicit.trace import Cell
 from ptxmm.events.explicit.values.node import Node, evaluate, leaves_of
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.tensors import field_start
-
-
-class Path(Struct, frozen=True):
-    """What is executed of a thread's trace: its first ``length`` events, and of its steps at barriers those that
-    complete, ``passed`` (a thread may wait for ever half-way)."""
-
-    trace: Trace
-    length: int
-    passed: int
-
-    @property
-    def constraints(self) -> list[tuple[Node, int]]:
-        """What the values must meet for the thread to come this far."""
-        return [(node, value) for node, value, position in self.trace.constraints if self.reaches(position)]
-
-    def reaches(self, position: Position) -> bool:
-        """Whether the thread comes to ``position``."""
-        return position[0] <= self.length and position[1] <= self.passed
-
-
-_EVENT_AT_BLOCK = ("bar.sync", "bar.arrive", "bar.red", "warp.sync")
-"""Steps whose arrival happens although the thread waits for ever at them."""
-
-
-def executed(trace: Trace, meeting: Meeting) -> Path:
-    """What of ``trace`` is executed: up to the barrier where the thread waits, or which it never comes to."""
-    reached = meeting.reached[trace.thread]
-    steps = trace.steps
-    if trace.thread in meeting.waiting:
-        step = steps[reached - 1]
-        return Path(trace, step.event + (step.kind in _EVENT_AT_BLOCK), reached - 1)
-    return Path(trace, steps[reached].event if reached < len(steps) else len(trace.events), reached)
 
 
 class Part(Struct, frozen=True):

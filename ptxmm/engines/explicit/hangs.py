@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.arrivals import in_order
-from ptxmm.engines.explicit.candidates import Candidate, Candidates, Path
+from ptxmm.engines.explicit.candidates import Candidate, Candidates
+from ptxmm.engines.explicit.cases import Path, executed, links_of, needed_tokens, outcome
 from ptxmm.engines.explicit.orders import Judge, Rules, rules
 from ptxmm.engines.explicit.precomputed import precomputed_evaluator
 from ptxmm.engines.explicit.prefixes import Run, complete_run, held, idles, stops
@@ -26,7 +27,7 @@ from ptxmm.engines.fairness import Fairness, State, may_starve
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Span
 from ptxmm.events.explicit.barriers import EPOCH, Meeting, meetings
-from ptxmm.events.explicit.barriers.exchanges import Links, resolve
+from ptxmm.events.explicit.barriers.exchanges import Links
 from ptxmm.events.explicit.domains import Domains, possible_values, traces
 from ptxmm.events.explicit.interpreter import programs
 from ptxmm.events.explicit.readings import readings
@@ -34,8 +35,7 @@ from ptxmm.events.explicit.refusals import refuse_noncoherent_loads
 from ptxmm.events.explicit.relations.barriers import PHASES, phase_relations
 from ptxmm.events.explicit.relations.base import WITNESS, base_of
 from ptxmm.events.explicit.relations.execution import Layout, Scene
-from ptxmm.events.explicit.trace import Event, Trace
-from ptxmm.events.explicit.values.node import leaves_of
+from ptxmm.events.explicit.trace import Event
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.control import BARRIERS
 from ptxmm.program.shared.convergence import sites
@@ -46,9 +46,6 @@ from ptxmm.ptx.ops import Atomic, CtaRank, Mapa, Source, WarpExchange
 Visibility = Literal["strong", "all"]
 """Which writes a thread that reads their location for ever sees in the end: those that are morally strong with its
 reads, or all."""
-
-_EVENT_AT_BLOCK = ("bar.sync", "bar.arrive", "bar.red", "warp.sync")
-"""Steps whose arrival happens although the thread waits for ever at them."""
 
 _MBARRIER_BYTES = 8
 
@@ -134,13 +131,6 @@ def search(test: Test, model: Model, limits: Limits, fairness: Fairness, visibil
     Raises ``Timeout`` and ``PtxmmError`` (kind ``unsupported``) for instructions that are not supported.
     """
     return _Hunt(test, model, limits, fairness, visibility).run()
-
-
-def _links(paths: Sequence[Path], meeting: Meeting) -> Links:
-    """The results that are made of values of several threads."""
-    if not any(path.trace.exchanges for path in paths):
-        return {}
-    return resolve([path.trace for path in paths], [path.passed for path in paths], meeting.phases)[0]
 
 
 class _Hunt:
@@ -249,7 +239,7 @@ class _Hunt:
             self.limits.check()
             for case in self._cases(runs):
                 key = (*(run.beginning(p.length, p.passed) for run, p in zip(case.runs, case.paths, strict=True)),
-                       *_outcome(case.meeting), case.states)  # fmt: skip
+                       *outcome(case.meeting), case.states)  # fmt: skip
                 if key not in done:
                     done.add(key)
                     if self._search(case):
@@ -264,15 +254,15 @@ class _Hunt:
         places = Scene(test).places
         steps = [run.trace.steps[: run.steps] for run in runs]
         ended = [run.state == "ends" for run in runs]
-        tokens = {i for run in runs for i in _needed_tokens(run.trace)}
+        tokens = {i for run in runs for i in needed_tokens(run.trace)}
         check = self.limits.check
         for meeting in meetings(test, places, steps, ended, check, observed=tokens, ordered=self.ordered):
-            paths = tuple(_path(run, meeting) for run in runs)
+            paths = tuple(executed(run.trace, meeting, run.length, run.steps) for run in runs)
             states = tuple(_state(run, path, meeting) for run, path in zip(runs, paths, strict=True))
             if meeting.misuse is not None or not self._hangs(runs, paths, states):
                 continue
             if not any(p.trace.outside and p.reaches(p.trace.outside[1]) for p in paths):
-                yield _Case(test, runs, paths, states, meeting, _links(paths, meeting))
+                yield _Case(test, runs, paths, states, meeting, links_of(paths, meeting))
 
     def _hangs(self, runs: Sequence[Run], paths: Sequence[Path], states: Sequence[State]) -> bool:
         """Whether what becomes of the threads is an endless execution that the scheduler allows."""
@@ -368,34 +358,7 @@ def _may_write(ops: Iterator[object]) -> bool:
     return any(isinstance(op, Atomic) for op in ops)
 
 
-def _needed_tokens(trace: Trace) -> Iterator[EventId]:
-    """The arrivals of a path whose tokens decide anything but a final register: a choice or a value written."""
-    if not trace.tokens:
-        return
-    nodes = [node for node, _, _ in trace.constraints]
-    nodes += [e.value for e in trace.events if e.kind == "W" and e.value is not None]
-    nodes += [x.operand for x in trace.exchanges]
-    needed = {number for node in nodes for number in leaves_of(node)}
-    yield from (i for i, number in trace.tokens.items() if number in needed)
-
-
-def _path(run: Run, meeting: Meeting) -> Path:
-    """What of ``run`` is executed: up to the barrier where the thread waits, or which it never comes to."""
-    reached = meeting.reached[run.trace.thread]
-    steps = run.trace.steps
-    if run.trace.thread in meeting.waiting:
-        step = steps[reached - 1]
-        return Path(run.trace, step.event + (step.kind in _EVENT_AT_BLOCK), reached - 1)
-    length = min(run.length, steps[reached].event) if reached < run.steps else run.length
-    return Path(run.trace, length, reached)
-
-
 def _state(run: Run, path: Path, meeting: Meeting) -> State:
     if run.trace.thread in meeting.waiting:
         return "waits"
     return run.state
-
-
-def _outcome(meeting: Meeting) -> tuple[object, ...]:
-    """What tells two meetings of the same paths apart."""
-    return *(frozenset(m.items()) for m in (meeting.phases, meeting.tokens, meeting.completed)), meeting.order

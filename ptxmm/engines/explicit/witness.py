@@ -13,7 +13,7 @@ from msgspec import Struct
 from ptxmm.cat import Axiom, Model
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.engines.arrivals import in_order
-from ptxmm.engines.explicit.candidates import Path, executed
+from ptxmm.engines.explicit.cases import Path, executed
 from ptxmm.engines.explicit.final import Finals, memory_terms
 from ptxmm.engines.explicit.frame import Frame, Unconfirmed
 from ptxmm.engines.explicit.kept import Kept
