@@ -14,17 +14,14 @@ from ptxmm.analysis.explain.chains import Reason, reason
 from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.reasons import Found, Search, applies, reasons
 from ptxmm.analysis.instruction import bound_reached
-from ptxmm.analysis.observe import memory_name, observed, outcome, register_name
+from ptxmm.analysis.observe import exactly, memory_name, observed, outcome, register_name
 from ptxmm.analysis.result import Execution, Note, Observation, Outcome, Status, told
 from ptxmm.analysis.search import FinalStates, final_states, rebuild, values, worst
 from ptxmm.cat import Model, specification
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
-from ptxmm.engines.result import Limits, Observed, Witness
+from ptxmm.engines.result import Limits, Observed, Witness, observing
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import (
-    Comparison,
-    Conjunction,
-    IntegerTerm,
     MemoryTerm,
     Proposition,
     RegisterTerm,
@@ -147,7 +144,7 @@ def compare_versions(
         message = f"{old.file} and {new.file} have no register or location in common that could be compared"
         raise PtxmmError(message, kind="usage", hint=hint)
     one, two = (
-        _View(test, model, _restricted(all_names, [*common, *(n for n in own if n not in common)]), limits, common)
+        _View(test, model, observing(all_names[n] for n in dict.fromkeys((*common, *own))), limits, common)
         for test, all_names, own in zip((old, new), observables, chosen, strict=True)
     )
     result = _result(one, two, limits, most, (old.file, new.file), versions=True, start=start)
@@ -314,24 +311,11 @@ def _as_proposition(mine: _View, other: _View, state: State) -> Proposition | No
     """``state`` in terms of the other side, or None where some value in it is unknown."""
     if has_unknown(mine.test):
         return None
-    parts: list[Proposition] = []
-    for name, term in mine.terms.items():
-        if isinstance(term, RegisterTerm):
-            value = state.registers[term.thread, term.register]
-        else:
-            value = state.memory[term.key, term.index]
-        parts.append(Comparison("==", other.terms[name], IntegerTerm(value)))
-    return Conjunction(tuple(parts))
+    reached = dict(zip((*mine.what.registers, *mine.what.memory), values(mine.what, state), strict=True))
+    return exactly((other.terms[name], reached[term]) for name, term in mine.terms.items())
 
 
 def _named(test: Test, what: Observed) -> dict[str, RegisterTerm | MemoryTerm]:
     """What is observed, by the names that results use."""
     registers: Mapping[str, RegisterTerm | MemoryTerm] = {register_name(test, t): t for t in what.registers}
     return {**registers, **{memory_name(test, t): t for t in what.memory}}
-
-
-def _restricted(names: Mapping[str, RegisterTerm | MemoryTerm], chosen: Sequence[str]) -> Observed:
-    terms = [names[name] for name in chosen]
-    return Observed(
-        tuple(t for t in terms if isinstance(t, RegisterTerm)), tuple(t for t in terms if isinstance(t, MemoryTerm))
-    )

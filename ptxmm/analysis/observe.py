@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ptxmm.analysis.result import Outcome, Unknown, Value
 from ptxmm.engines.result import Observed
-from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, Term, evaluate, terms
+from ptxmm.program.condition import (
+    Comparison,
+    Conjunction,
+    IntegerTerm,
+    MemoryTerm,
+    Proposition,
+    RegisterTerm,
+    State,
+    Term,
+    evaluate,
+    terms,
+)
 from ptxmm.program.floats import real_text
 from ptxmm.program.fragments import fragments
 from ptxmm.program.shared.windows import BITS, in_window
@@ -53,6 +65,11 @@ def outcome(test: Test, what: Observed, state: State) -> Outcome:
         {memory_name(test, t): value(t.type, state.memory[t.key, t.index]) for t in what.memory},
         None if condition is None else evaluate(condition.proposition, state),
     )
+
+
+def exactly(values: Iterable[tuple[Term, int]]) -> Proposition:
+    """That each of these registers and memory elements has its value."""
+    return Conjunction(tuple(Comparison("==", term, IntegerTerm(value)) for term, value in values))
 
 
 def register_name(test: Test, term: RegisterTerm) -> str:

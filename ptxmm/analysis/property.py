@@ -10,22 +10,19 @@ from msgspec.structs import replace
 from ptxmm.analysis.claims import RACES as CLAIM_RACES
 from ptxmm.analysis.claims import ROBUST, claimed
 from ptxmm.analysis.compatibility import check_compatible
-from ptxmm.analysis.observe import observed
+from ptxmm.analysis.observe import exactly, observed
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Outcome, Result
 from ptxmm.analysis.robust import strong_model
-from ptxmm.analysis.search import final_states
+from ptxmm.analysis.search import final_states, values
 from ptxmm.analysis.words import Property
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.strengths import Unwanted
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import (
-    Comparison,
     Condition,
-    Conjunction,
     Disjunction,
-    IntegerTerm,
     Negation,
     Proposition,
     Term,
@@ -133,14 +130,7 @@ def _robust(test: Test, model: Model, limits: Limits) -> Requirement:
     if not found.search.exhausted:
         raise PtxmmError("the final states under sc are not all known", kind="unsupported", file=test.file)
     terms: tuple[Term, ...] = (*what.registers, *what.memory)
-    states = [
-        (*(s.registers[t.thread, t.register] for t in what.registers), *(s.memory[t.key, t.index] for t in what.memory))
-        for s in found.rows
-    ]
-    known = [
-        Conjunction(tuple(Comparison("==", t, IntegerTerm(v)) for t, v in zip(terms, values, strict=True)))
-        for values in states
-    ]
+    known = [exactly(zip(terms, values(what, state), strict=True)) for state in found.rows]
     outside = Negation(Disjunction(tuple(known)))
     return Requirement(outside, frozenset(), "only the final states of sc", not found.search.deadlock)
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.analysis.compare import model_names
-from ptxmm.analysis.observe import observed
+from ptxmm.analysis.observe import exactly, observed
 from ptxmm.analysis.result import TIMEOUT, Note, Status
 from ptxmm.analysis.search import final_states, values
 from ptxmm.cat import Model
@@ -25,12 +25,8 @@ from ptxmm.generate.skeleton import Skeleton, belongs, canonical
 from ptxmm.generate.vocabulary import KINDS, ORDERS, SCOPES, Vocabulary, thread_sizes, vocabulary
 from ptxmm.generate.weaken import weaker
 from ptxmm.program.condition import (
-    Comparison,
     Condition,
-    Conjunction,
-    IntegerTerm,
     MemoryTerm,
-    Proposition,
     RegisterTerm,
     State,
 )
@@ -276,8 +272,7 @@ def _condition(what: Observed, state: tuple[int, ...], others: set[tuple[int, ..
         rest = [k for k in kept if k != number]
         if not any(all(found[k] == state[k] for k in rest) for found in others):
             kept = rest
-    parts: tuple[Proposition, ...] = tuple(Comparison("==", terms[k], IntegerTerm(state[k])) for k in kept)
-    return Condition("exists", Conjunction(parts), "")
+    return Condition("exists", exactly((terms[k], state[k]) for k in kept), "")
 
 
 def _search(

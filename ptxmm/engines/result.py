@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
 from ptxmm.errors import Timeout
-from ptxmm.program.condition import MemoryTerm, RegisterTerm, State
+from ptxmm.program.condition import MemoryTerm, RegisterTerm, State, Term
 from ptxmm.program.identity import EventId
 
 
@@ -73,6 +73,14 @@ class Observed(Struct, frozen=True):
 
     registers: tuple[RegisterTerm, ...]
     memory: tuple[MemoryTerm, ...]
+
+
+def observing(named: Iterable[Term]) -> Observed:
+    """The registers and memory elements among ``named``."""
+    found = tuple(named)
+    return Observed(
+        tuple(t for t in found if isinstance(t, RegisterTerm)), tuple(t for t in found if isinstance(t, MemoryTerm))
+    )
 
 
 class Found(Struct, frozen=True):

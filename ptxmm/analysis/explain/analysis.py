@@ -24,10 +24,10 @@ from ptxmm.analysis.undefined import misuse
 from ptxmm.cat import Model, index
 from ptxmm.cat.ir import Axiom
 from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
-from ptxmm.engines.result import Limits, Observed, Search
+from ptxmm.engines.result import Limits, Search, observing
 from ptxmm.engines.symbolic.solve import search
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.program.condition import MemoryTerm, Negation, Proposition, RegisterTerm, evaluate, terms
+from ptxmm.program.condition import Negation, Proposition, evaluate, terms
 from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
@@ -84,8 +84,12 @@ class ExplainResult(Struct, frozen=True, tag_field="analysis", tag="explain"):
 
 
 class _Answer(Struct):
-    """What is known so far."""
+    """What is known so far of the states that are asked for; it stays true if the time limit ends the search."""
 
+    test: Test
+    model: Model
+    question: Question
+    limits: Limits
     status: Status = "complete"
     verdict: Verdict = "unknown"
     notes: list[Note] = field(default_factory=list)
@@ -96,6 +100,111 @@ class _Answer(Struct):
     searched: bool = False
     misses: tuple[Miss, ...] = ()
     impossible: tuple[Impossible, ...] = ()
+
+    def search(self, misses: bool) -> None:
+        """Find what there is to say. Raises ``Timeout``."""
+        asked = {term.thread for term in self.question.observed.registers}
+        programs = list(assignments(self.test, asked))
+        for assigned in programs:
+            found = search(assigned.test, self.model, self.question.observed, self.limits, self.question.proposition)
+            if self._settled(assigned, found):
+                return
+        if self.status == "bounded":
+            text = f"executions that take a branch back more than {self.limits.unroll} times are left out"
+            self.notes.append(Note("bound", f"{text}; --unroll takes more"))
+        for text in left_open(self.test, asked):
+            self.status = "bounded"
+            self.notes.append(Note("open", text))
+        self.verdict = "forbidden"
+        orders = background(self.model)
+        sites = self._reasons(programs, orders)
+        if not self.reasons and self.assumed:
+            sites = self._orders_alone(programs, orders)
+        if not self.reasons:
+            self.verdict = "impossible"
+            self.impossible = impossible(
+                self.test, programs[0].test, self.model, self.question.proposition, self.limits
+            )
+        elif misses:
+            self.misses = closest(
+                nearest(program.test, self.model, self.question, found, self.limits)
+                for program, found in zip(programs, sites, strict=True)
+                if found
+            )
+            self.searched = True
+
+    def _settled(self, assigned: Assignment, found: Search) -> bool:
+        """Whether the search says that the states are allowed, that the program has no meaning, or gives up."""
+        test, model = self.test, self.model
+        if found.undefined is not None or found.flags & index().undefined:
+            flags = ", ".join(sorted(found.flags & index().undefined))
+            self.status = "undefined"
+            self.notes.append(Note("undefined", f"the program has no meaning: {found.undefined or flags}"))
+            notes, self.execution = misuse(assigned.test, model, self.limits, {found.undefined})
+            self.notes += notes
+            return True
+        check_covered(test, model, found)
+        if found.bounded:
+            self.status = "bounded"
+        wanted = self.question.proposition
+        for item in (item for item in found.found if evaluate(wanted, item.state)):
+            confirmer = Confirmer(assigned.test, model)
+            try:
+                state = confirmer.confirm(self.question.observed, item.witness)
+                rebuilt = confirmer.rebuild(item.witness)
+            except Unconfirmed as error:
+                raise bug(test, f"a witness under {model.name} is not confirmed: {error}") from error
+            if not evaluate(wanted, state):
+                raise bug(test, f"a witness under {model.name} ends in another final state than the engine found")
+            self.verdict = "allowed"
+            self.status = "complete"  # one execution is enough
+            # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
+            self.execution = execution(test, item.witness, rebuilt)
+            self.synchronization = synchronization(model, Views(test, item.witness, rebuilt))
+            return True
+        if found.timeout:
+            raise Timeout
+        return False
+
+    def _reasons(self, programs: Sequence[Assignment], orders: Collection[Axiom]) -> list[set[Site]]:
+        """Add the reasons for all executions of ``programs`` (``test`` with values of unknown memory) that keep
+        ``orders``; those found if time runs out, too.
+
+        Returns for each program the instructions that matter: an execution that ends so either has a reason or does
+        not keep one of ``orders``, and no change of instructions that neither is about makes it an allowed one.
+        """
+        sites = []
+        known: list[frozenset[NamedFact]] = []
+        for assigned in programs:
+            found: list[Found] = []
+            chosen: tuple[Found, ...] = ()
+            asked = assigned.test, self.model, self.question.proposition, self.limits, orders, known
+            try:
+                executions = Executions(*asked)
+                for item in reasons(executions, self.limits):
+                    found.append(item)
+                self.assumed |= executions.assumed
+                if found:
+                    chosen = fewest(Executions(*asked), self.limits, found)
+            finally:
+                # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
+                views = ((f, Views(self.test, f.witness, f.execution)) for f in chosen or found)
+                self.reasons += [reason(self.model, view, f) for f, view in views]
+            known += [item.named for item in chosen]
+            sites.append(_sites(assigned.test, executions.excluded))
+        return sites
+
+    def _orders_alone(self, programs: Sequence[Assignment], orders: Sequence[Axiom]) -> list[set[Site]]:
+        """Where no execution that ends so keeps ``orders``: reasons why those that keep all but one of them violate
+        that one; all of them, where no single one is enough."""
+        needed = [axiom for axiom in orders if axiom.name in self.assumed]
+        sites: list[set[Site]] = []
+        for released in (*([axiom] for axiom in needed), needed):
+            self.assumed.clear()
+            sites = self._reasons(programs, [axiom for axiom in orders if axiom not in released])
+            if self.reasons:
+                break
+        return sites
 
 
 def explain(
@@ -126,10 +235,9 @@ def explain(
             state = Negation(state)
     check_compatible(test, model)
     check_axioms(model)
-    answer = _Answer()
-    question = Question(state, _observed(state))
+    answer = _Answer(test, model, Question(state, observing(terms(state))), limits)
     try:
-        _explain(test, model, question, limits, misses, answer)
+        answer.search(misses)
     except Timeout:
         answer.status = "timeout"
         answer.notes.append(TIMEOUT)
@@ -158,142 +266,6 @@ def explain(
 def _assumption(model: Model, axiom: Axiom) -> Assumption:
     words = axiom_words(model, axiom)
     return Assumption(axiom.name, words.text, words.section)
-
-
-def _observed(state: Proposition) -> Observed:
-    named = terms(state)
-    return Observed(
-        tuple(t for t in named if isinstance(t, RegisterTerm)), tuple(t for t in named if isinstance(t, MemoryTerm))
-    )
-
-
-def _explain(test: Test, model: Model, question: Question, limits: Limits, misses: bool, answer: _Answer) -> None:
-    """Fill in ``answer``; what is in it stays true if the time limit ends this. Raises ``Timeout``."""
-    asked = {term.thread for term in question.observed.registers}
-    programs = list(assignments(test, asked))
-    for assigned in programs:
-        found = search(assigned.test, model, question.observed, limits, question.proposition)
-        if _settled(test, assigned, model, question, found, limits, answer):
-            return
-    if answer.status == "bounded":
-        text = f"executions that take a branch back more than {limits.unroll} times are left out; --unroll takes more"
-        answer.notes.append(Note("bound", text))
-    for text in left_open(test, asked):
-        answer.status = "bounded"
-        answer.notes.append(Note("open", text))
-    answer.verdict = "forbidden"
-    orders = background(model)
-    sites = _reasons(test, programs, model, question.proposition, limits, orders, answer)
-    if not answer.reasons and answer.assumed:
-        sites = _orders_alone(test, programs, model, question.proposition, limits, orders, answer)
-    if not answer.reasons:
-        answer.verdict = "impossible"
-        answer.impossible = impossible(test, programs[0].test, model, question.proposition, limits)
-    elif misses:
-        answer.misses = closest(
-            nearest(program.test, model, question, found, limits)
-            for program, found in zip(programs, sites, strict=True)
-            if found
-        )
-        answer.searched = True
-
-
-def _reasons(
-    test: Test,
-    programs: Sequence[Assignment],
-    model: Model,
-    proposition: Proposition,
-    limits: Limits,
-    orders: Collection[Axiom],
-    answer: _Answer,
-) -> list[set[Site]]:
-    """Add the reasons for all executions of ``programs`` (``test`` with values of unknown memory) that keep ``orders``
-    to ``answer``; those found if time runs out, too.
-
-    Returns for each program the instructions that matter: an execution that ends so either has a reason or does not
-    keep one of ``orders``, and no change of instructions that neither is about makes it an allowed one.
-    """
-    sites = []
-    known: list[frozenset[NamedFact]] = []
-    for assigned in programs:
-        found: list[Found] = []
-        chosen: tuple[Found, ...] = ()
-        try:
-            search = Executions(assigned.test, model, proposition, limits, orders, known)
-            for item in reasons(search, limits):
-                found.append(item)
-            answer.assumed |= search.assumed
-            if found:
-                chosen = fewest(Executions(assigned.test, model, proposition, limits, orders, known), limits, found)
-        finally:
-            # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
-            answer.reasons += [reason(model, Views(test, f.witness, f.execution), f) for f in chosen or found]
-        known += [item.named for item in chosen]
-        sites.append(_sites(assigned.test, search.excluded))
-    return sites
-
-
-def _orders_alone(
-    test: Test,
-    programs: Sequence[Assignment],
-    model: Model,
-    proposition: Proposition,
-    limits: Limits,
-    orders: Sequence[Axiom],
-    answer: _Answer,
-) -> list[set[Site]]:
-    """Where no execution that ends so keeps ``orders``: reasons why those that keep all but one of them violate that
-    one; all of them, where no single one is enough."""
-    needed = [axiom for axiom in orders if axiom.name in answer.assumed]
-    sites: list[set[Site]] = []
-    for released in (*([axiom] for axiom in needed), needed):
-        answer.assumed.clear()
-        kept = [axiom for axiom in orders if axiom not in released]
-        sites = _reasons(test, programs, model, proposition, limits, kept, answer)
-        if answer.reasons:
-            break
-    return sites
-
-
-def _settled(
-    test: Test,
-    assigned: Assignment,
-    model: Model,
-    question: Question,
-    found: Search,
-    limits: Limits,
-    answer: _Answer,
-) -> bool:
-    """Whether the search says that the states are allowed, that the program has no meaning, or gives up."""
-    if found.undefined is not None or found.flags & index().undefined:
-        flags = ", ".join(sorted(found.flags & index().undefined))
-        answer.status = "undefined"
-        answer.notes.append(Note("undefined", f"the program has no meaning: {found.undefined or flags}"))
-        notes, answer.execution = misuse(assigned.test, model, limits, {found.undefined})
-        answer.notes += notes
-        return True
-    check_covered(test, model, found)
-    if found.bounded:
-        answer.status = "bounded"
-    for item in found.found:
-        if evaluate(question.proposition, item.state):
-            confirmer = Confirmer(assigned.test, model)
-            try:
-                state = confirmer.confirm(question.observed, item.witness)
-                rebuilt = confirmer.rebuild(item.witness)
-            except Unconfirmed as error:
-                raise bug(test, f"a witness under {model.name} is not confirmed: {error}") from error
-            if not evaluate(question.proposition, state):
-                raise bug(test, f"a witness under {model.name} ends in another final state than the engine found")
-            answer.verdict = "allowed"
-            answer.status = "complete"  # one execution is enough
-            # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
-            answer.execution = execution(test, item.witness, rebuilt)
-            answer.synchronization = synchronization(model, Views(test, item.witness, rebuilt))
-            return True
-    if found.timeout:
-        raise Timeout
-    return False
 
 
 def _sites(test: Test, excluded: Iterable[frozenset[NamedFact]]) -> set[Site]:

@@ -67,14 +67,11 @@ def nearest(test: Test, model: Model, question: Question, sites: Collection[Site
 
     ``sites``: the instructions that may matter. Raises ``Timeout``.
     """
-    together = units(test)
-    first = dict.fromkeys(together.sites[together.of[site]][0] for site in sorted(sites))
-    forms = {owner: tuple(weaker(test, test.at(owner), model.coverage)) for owner in first}
-    misses = _weakened(test, model, question, together, forms, limits)
+    search = _Search(test, model, question, sites, limits, units(test))
+    misses = search.weakened()
     if misses and misses[0].kind != "removal":
         return misses
-    misses += _removed(test, model, question, together, sites, limits)
-    return misses or _moved(test, model, question, sites, limits)
+    return misses + search.removed() or search.moved()
 
 
 def closest(found: Iterable[tuple[Miss, ...]]) -> tuple[Miss, ...]:
@@ -105,52 +102,100 @@ def allows(test: Test, model: Model, question: Question, limits: Limits) -> Foun
     return None
 
 
-def _weakened(
-    test: Test,
-    model: Model,
-    question: Question,
-    together: Units,
-    forms: Mapping[Site, tuple[Weaker, ...]],
-    limits: Limits,
-) -> tuple[Miss, ...]:
-    """Orders and scopes, and, only if none of those is enough, fences left out: all from one problem.
+class _Search(Struct, frozen=True):
+    """The changes of ``test`` that are tried at ``sites``."""
 
-    ``forms``: of the first instruction of each unit; the others take the same.
-    """
-    candidates = [(site, form) for site, found in forms.items() for form in found]
-    if not candidates:
+    test: Test
+    model: Model
+    question: Question
+    sites: Collection[Site]
+    limits: Limits
+    together: Units
+
+    def weakened(self) -> tuple[Miss, ...]:
+        """Orders and scopes, and, only if none of those is enough, fences left out: all from one problem. The other
+        instructions of a unit take the same form as its first."""
+        test, coverage = self.test, self.model.coverage
+        first = dict.fromkeys(self.together.sites[self.together.of[site]][0] for site in sorted(self.sites))
+        forms = {owner: found for owner in first if (found := tuple(weaker(test, test.at(owner), coverage)))}
+        if not forms:
+            return ()
+        same = {owner: self.together.sites[self.together.of[owner]] for owner in forms}
+        variations = {
+            site: _variation(owner, test.at(site), weaker(test, test.at(site), coverage))
+            for owner, sites in same.items()
+            for site in sites
+        }
+        wanted = Unwanted(self.question.proposition)
+        strengths = Strengths(test, self.model, variations, wanted, self.limits, self.question.observed)
+        every = frozenset(strengths.switches)
+        candidates = [(site, number) for site, found in forms.items() for number in range(len(found))]
+
+        def far(candidate: tuple[Site, int]) -> tuple[bool, int]:
+            form = forms[candidate[0]][candidate[1]]
+            return form.change == "removal", form.distance
+
+        for _, group in groupby(sorted(candidates, key=far), key=far):
+            misses = []
+            for site, number in group:
+                self.limits.check()
+                on = frozenset(s for s in every if s.site != site or s.number < number)
+                made = {other: variations[other].forms[number][0] for other in same[site]}
+                if strengths.find(on) is not None and self._allowed(_with(test, made)):
+                    shown = tuple(_change(test, other, made[other]) for other in self._shown(site))
+                    misses.append(Miss(forms[site][number].change, forms[site][number].distance, shown))
+            if misses:
+                return tuple(misses)
         return ()
-    candidates.sort(key=lambda c: (c[1].change == "removal", c[1].distance))
-    same = {owner: together.sites[together.of[owner]] for owner, found in forms.items() if found}
-    variations = {
-        site: _variation(owner, test.at(site), weaker(test, test.at(site), model.coverage))
-        for owner, sites in same.items()
-        for site in sites
-    }
-    strengths = Strengths(test, model, variations, Unwanted(question.proposition), limits, question.observed)
-    every = frozenset(strengths.switches)
-    for _, group in groupby(candidates, key=lambda c: (c[1].change == "removal", c[1].distance)):
+
+    def removed(self) -> tuple[Miss, ...]:
+        """Barriers and waits left out: fences are among the forms of ``weakened``."""
         misses = []
-        for site, form in group:
-            limits.check()
-            position = forms[site].index(form)
-            on = frozenset(s for s in every if s.site != site or s.number < position)
-            if strengths.find(on) is None:
-                continue
-            made = {other: variations[other].forms[position][0] for other in same[site]}
-            changed = edited(test, {other: () if op is None else (op,) for other, op in made.items()})
-            if _allowed(changed, model, question, limits):
-                shown = tuple(_change(test, other, made[other]) for other in _shown(test, together, site))
-                misses.append(Miss(form.change, form.distance, shown))
-        if misses:
-            return tuple(misses)
-    return ()
+        for change in removals(self.test):
+            self.limits.check()
+            group = sorted(change.edits)
+            if not set(group).isdisjoint(self.sites) and self._allowed(edited(self.test, change.edits)):
+                shown = dict.fromkeys(other for site in group for other in self._shown(site))
+                misses.append(Miss("removal", 1, tuple(removal(self.test, site) for site in shown)))
+        return tuple(misses)
+
+    def moved(self) -> tuple[Miss, ...]:
+        """One thread in another place."""
+        threads = self.test.threads
+        for distance, level in enumerate(("cta", "cluster", "gpu"), 1):
+            misses = []
+            for number in sorted({thread for thread, _ in self.sites}):
+                self.limits.check()
+                thread, there = threads[number], _elsewhere(self.test, number, level)
+                if there is None:
+                    continue
+                moved = (*threads[:number], replace(thread, placement=there), *threads[number + 1 :])
+                if self._allowed(replace(self.test, threads=moved)):
+                    move = Move(thread.name, _place(thread.placement), _place(there))
+                    misses.append(Miss("placement", distance, (), move))
+            if misses:
+                return tuple(misses)
+        return ()
+
+    def _shown(self, site: Site) -> tuple[Site, ...]:
+        """Those of the unit of an instruction that are told of where it changes: in a kernel, one of the source."""
+        found = self.together.sites[self.together.of[site]]
+        return found if self.test.claims is None else found[:1]
+
+    def _allowed(self, changed: Test) -> bool:
+        """Whether a changed test allows the states; what can't be run is no miss."""
+        try:
+            check_compatible(changed, self.model)
+            return allows(changed, self.model, self.question, self.limits) is not None
+        except PtxmmError as error:
+            if error.kind in ("timeout", "internal"):
+                raise
+            return False
 
 
-def _shown(test: Test, together: Units, site: Site) -> tuple[Site, ...]:
-    """Those of the unit of an instruction that are told of where it changes: in a kernel, one of the source."""
-    found = together.sites[together.of[site]]
-    return found if test.claims is None else found[:1]
+def _with(test: Test, made: Mapping[Site, Op | None]) -> Test:
+    """``test`` with these instructions, None: without."""
+    return edited(test, {site: () if op is None else (op,) for site, op in made.items()})
 
 
 def _variation(site: Site, op: Op, forms: Iterable[Weaker]) -> Variation:
@@ -159,45 +204,11 @@ def _variation(site: Site, op: Op, forms: Iterable[Weaker]) -> Variation:
     return Variation(tuple((form, frozenset(Switch(*site, k) for k in range(n))) for n, form in enumerate(row)))
 
 
-def _removed(
-    test: Test, model: Model, question: Question, together: Units, sites: Collection[Site], limits: Limits
-) -> tuple[Miss, ...]:
-    """Barriers and waits left out: fences are among the forms of ``_weakened``."""
-    misses = []
-    for change in removals(test):
-        limits.check()
-        group = sorted(change.edits)
-        if not set(group).isdisjoint(sites) and _allowed(edited(test, change.edits), model, question, limits):
-            shown = dict.fromkeys(other for site in group for other in _shown(test, together, site))
-            misses.append(Miss("removal", 1, tuple(removal(test, site) for site in shown)))
-    return tuple(misses)
-
-
 def _same(a: Placement, b: Placement, level: str) -> bool:
     """Whether two threads are written to be in one warp, CTA or cluster."""
     levels = ("gpu", "grid", "cluster", "cta", "warp")
     above = levels[: levels.index(level) + 1]
     return getattr(a, level) is not None and all(getattr(a, name) == getattr(b, name) for name in above)
-
-
-def _moved(test: Test, model: Model, question: Question, sites: Collection[Site], limits: Limits) -> tuple[Miss, ...]:
-    threads = sorted({thread for thread, _ in sites})
-    for distance, level in enumerate(("cta", "cluster", "gpu"), 1):
-        misses = []
-        for number in threads:
-            limits.check()
-            thread = test.threads[number]
-            there = _elsewhere(test, number, level)
-            if there is None:
-                continue
-            moved = replace(thread, placement=there)
-            changed = replace(test, threads=(*test.threads[:number], moved, *test.threads[number + 1 :]))
-            if _allowed(changed, model, question, limits):
-                move = Move(thread.name, _place(thread.placement), _place(there))
-                misses.append(Miss("placement", distance, (), move))
-        if misses:
-            return tuple(misses)
-    return ()
 
 
 def _elsewhere(test: Test, number: int, level: str) -> Placement | None:
@@ -211,29 +222,12 @@ def _elsewhere(test: Test, number: int, level: str) -> Placement | None:
     def new(name: str) -> int:
         return max((getattr(p, name) or 0 for p in (*places, mine)), default=0) + 1
 
-    match level:
-        case "cta":
-            if not any(_same(mine, p, "cta") for p in places):
-                return None
-            return replace(mine, cta=new("cta"), warp=None)
-        case "cluster":
-            if not any(_same(mine, p, "cluster") for p in places):
-                return None
-            return replace(mine, cluster=new("cluster"), cta=new("cta"), warp=None)
-    if not any(p.gpu == mine.gpu and not p.host for p in places):
+    if level == "gpu":
+        return Placement(gpu=new("gpu")) if any(p.gpu == mine.gpu and not p.host for p in places) else None
+    if not any(_same(mine, p, level) for p in places):
         return None
-    return Placement(gpu=new("gpu"))
-
-
-def _allowed(test: Test, model: Model, question: Question, limits: Limits) -> bool:
-    """Whether a changed test allows the states; what can't be run is no miss."""
-    try:
-        check_compatible(test, model)
-        return allows(test, model, question, limits) is not None
-    except PtxmmError as error:
-        if error.kind in ("timeout", "internal"):
-            raise
-        return False
+    there = replace(mine, cta=new("cta"), warp=None)
+    return there if level == "cta" else replace(there, cluster=new("cluster"))
 
 
 def _change(test: Test, site: Site, op: Op | None) -> Change:
