@@ -39,7 +39,7 @@ def test_check_from_python() -> None:
 @pytest.mark.parametrize("engine", ["z3", "enumerate", "both"])
 def test_as_many_states_as_asked_for(engine: str) -> None:
     model = ptxmm.load_model("ptx-8.5")
-    text = readers(2)
+    text = readers(2).ptx()
     (bare,) = ptxmm.parse(text)
     (test,) = ptxmm.parse(text + "exists (P0:r0 == 2 /\\ P0:r1 == 2 /\\ P1:r0 == 1 /\\ P1:r1 == 2)\n")
     every = ptxmm.check(test, model, engine=engine)
@@ -55,7 +55,7 @@ def test_as_many_states_as_asked_for(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["z3", "enumerate"])
 def test_a_list_that_is_cut_settles_nothing_it_does_not_show(engine: str) -> None:
-    (test,) = ptxmm.parse(readers(2) + "exists (P0:r0 == 7)\n")
+    (test,) = ptxmm.parse(readers(2).ptx() + "exists (P0:r0 == 7)\n")
     model = ptxmm.load_model("ptx-8.5")
     cut = ptxmm.check(test, model, engine=engine, limits=Limits(states=2))
     assert (cut.holds, cut.observation, cut.listed) == (None, None, False)
@@ -64,7 +64,7 @@ def test_a_list_that_is_cut_settles_nothing_it_does_not_show(engine: str) -> Non
 
 
 def test_states_that_there_is_no_time_to_confirm_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    (test,) = ptxmm.parse(readers(2) + "exists (P0:r0 == 1)\n")
+    (test,) = ptxmm.parse(readers(2).ptx() + "exists (P0:r0 == 1)\n")
     monkeypatch.setattr(search_module, "_LAST_STATES", -60.0)
     result = ptxmm.check(test, ptxmm.load_model("sc"), limits=Limits(deadline=time.monotonic() + 60))
     assert (result.status, result.outcomes, result.holds, result.listed) == ("timeout", (), None, False)

@@ -69,7 +69,7 @@ def test_the_solver_gives_up_at_an_interrupt(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("engine", [Engine.z3, Engine.enumerate])
 def test_engines_notice_their_deadline(engine: Engine) -> None:
-    (test,) = parse(readers(12))
+    (test,) = parse(readers(12).ptx())
     with watched():
         report = tasks.run(Checking(engine, False, "all"), Job(test, "ptx-8.5", None, False), settings(1.0))
     assert isinstance(report, Result)
@@ -79,7 +79,7 @@ def test_engines_notice_their_deadline(engine: Engine) -> None:
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_everything_quietly(tmp_path: Path, jobs: str) -> None:
     for name in "ab":
-        (tmp_path / f"{name}.litmus").write_text(readers(12))
+        (tmp_path / f"{name}.litmus").write_text(readers(12).ptx())
     moment = Moment("worker", 20_000, signal.SIGINT, "group")  # as a terminal does: to every process of the group
     found = at(moment, tmp_path, "outcomes", "a.litmus", "b.litmus", "--jobs", jobs)
     assert (found.came, found.code, found.out, found.err) == (True, 130, "", "interrupted\n")
@@ -88,7 +88,13 @@ def test_an_interrupt_ends_everything_quietly(tmp_path: Path, jobs: str) -> None
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_limit_that_strikes_anywhere_costs_its_test_only(tmp_path: Path, jobs: str) -> None:
     """Whatever Z3 was doing, the tests after it are decided, and the document is whole."""
-    for name, text in (("a", readers(12)), ("b", ring(16)), ("c", counter(8)), ("e", readers(13)), ("f", ring(17))):
+    for name, text in (
+        ("a", readers(12).ptx()),
+        ("b", ring(16).ptx()),
+        ("c", counter(8).ptx()),
+        ("e", readers(13).ptx()),
+        ("f", ring(17).ptx()),
+    ):
         (tmp_path / f"{name}.litmus").write_text(text)
     for name in ("d", "g"):
         (tmp_path / f"{name}.litmus").write_bytes(MP.read_bytes())

@@ -42,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     quick = sorted((ROOT / "litmus" / "mp").glob("*.litmus"))[:4]
     for number, path in enumerate(quick):
         shutil.copy(path, made / f"{number}-{path.name}")
-    (made / "2-counter.litmus").write_text(counter(5))
-    (made / "3-ring.litmus").write_text(ring(6))
+    (made / "2-counter.litmus").write_text(counter(5).ptx())
+    (made / "3-ring.litmus").write_text(ring(6).ptx())
     return made
 
 
