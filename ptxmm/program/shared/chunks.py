@@ -44,7 +44,6 @@ from ptxmm.ptx.ops import (
     Touch,
     Wgmma,
     WmmaStore,
-    copied,
     elements,
     touched,
 )
@@ -247,7 +246,7 @@ def _bulk(test: Test, op: BulkCopy, known: Mapping[str, Sym]) -> Iterator[_Acces
     if size is None or op.src is None or op.dst is None:
         return
     yield _Access("copy", op.src, 0, size, op.src_space)
-    for start, length in copied(op.byte_mask.value if isinstance(op.byte_mask, Imm) else 0xFFFF, size):
+    for start, length in op.parts(size):
         yield _Access("copy", op.src, start, length, op.src_space)
         if op.reduction is None:
             yield _Access("copy", op.dst, start, length, op.dst_space, op.mask is not None)

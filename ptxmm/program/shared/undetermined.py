@@ -182,7 +182,7 @@ def _copy(op: Op, known: Mapping[str, Sym]) -> tuple[Sym, Sym, int] | None:
     match op:
         case CopyAsync(dst, src, size):
             pass
-        case BulkCopy(tensormap=None, reduction=None, mask=None, byte_mask=None, size=Imm(size)) if op.dst and op.src:
+        case BulkCopy(tensormap=None, reduction=None, mask=None, partial=False, size=Imm(size)) if op.dst and op.src:
             dst, src = op.dst, op.src
         case _:
             return None

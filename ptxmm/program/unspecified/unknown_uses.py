@@ -185,7 +185,7 @@ class UnknownUses(Struct):
             for key in targets:
                 own = self._objects.setdefault(key, {self.test.objects[key].type.bytes})
                 own.update(*(self._objects.get(source, ()) for source in sources))
-        partial = isinstance(op, CopyAsync) or (isinstance(op, BulkCopy) and op.byte_mask is not None)
+        partial = isinstance(op, CopyAsync) or (isinstance(op, BulkCopy) and op.partial)
         if partial or not copies or values & made or self._mixed(sources):
             self._computed |= targets
             made |= written

@@ -183,6 +183,15 @@ class BulkCopy(Struct, frozen=True):
         return Place(self.tensormap, self.coordinates)
 
     @property
+    def partial(self) -> bool:
+        """Whether not all of its bytes are copied."""
+        return self.byte_mask is not None
+
+    def parts(self, size: int) -> list[tuple[int, int]]:
+        """Which of ``size`` bytes are copied, as (start, length); all where only the execution knows."""
+        return copied(self.byte_mask.value if isinstance(self.byte_mask, Imm) else 0xFFFF, size)
+
+    @property
     def _section(self) -> str:
         return f"9.7.10.24.{6 + (self.reduction is not None) + 3 * (self.tensormap is not None)}"
 
