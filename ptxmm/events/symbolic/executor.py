@@ -8,7 +8,7 @@ from typing import Any
 
 from ptxmm.events.symbolic.event import Event, Operation, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
-from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, compute, merge, only
+from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, above, apply, compute, merge, only
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.legality import refusal, rule
 from ptxmm.program.shared.windows import described, entered, named, outside
@@ -115,7 +115,7 @@ class Executor:
                 whole = value
                 continue
             values = [whole or self.constant(0), value]
-            whole = self.function(("pack", shift), partial(_above, shift), values, "join", Type("b", 128), shift)
+            whole = self.function(("pack", shift), partial(above, shift), values, "join", Type("b", 128), shift)
         return whole or self.constant(0)
 
     def constant(self, number: int) -> Value:
@@ -333,10 +333,7 @@ class Executor:
         It depends on the reads in what they give. These are not known yet; the number of the step, below 0, stands for
         them. As long as nothing is known of the result it is 0, so that the simulation comes to what needs it.
         """
-        known = self.machine.assumed.results.get(step.id) or {0: 0}
-        choice = self.machine.new_choice()
-        one = len(known) == 1
-        step.result = Domain({v: TRUE if one else self.formulas.variable(choice) for v in known}, known)
+        step.result = self.machine.one_of(self.machine.assumed.results.get(step.id) or {0: 0})
         leaf = self.machine.expressions.leaf(bits, "exchange", step.id, *(v.expression for v in operands))
         return Value(step.result, leaf, self.machine.all_reads([{-step.number: TRUE}, *(v.reads for v in operands)]))
 
@@ -350,10 +347,6 @@ class Executor:
             self.stopped.append((self.formulas.both(step.presence, -passes), dict(self.state.registers)))
         self.state.guard = self.formulas.both(self.state.guard, self.formulas.either(passes, -step.presence))
         return self.formulas.both(step.presence, passes)
-
-
-def _above(shift: int, low: int, high: int) -> int:
-    return low | high << shift
 
 
 def place_at(when: Formula, item: MemoryObject, offset: int, size: int) -> Place:

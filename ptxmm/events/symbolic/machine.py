@@ -18,7 +18,7 @@ from ptxmm.program.shared.convergence import sites
 from ptxmm.program.shared.mbarriers import opaque
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import GridControl, Wgmma
-from ptxmm.relations.formula import FALSE, Formula, Formulas
+from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
 
 class Control(Struct, frozen=True):
@@ -173,6 +173,11 @@ class Machine:
         """A fresh number for a set of mutually exclusive variables."""
         self._choices += 1
         return self._choices
+
+    def one_of(self, support: Mapping[int, int]) -> Domain:
+        """A domain of these values with their support, of which it is open which one is taken."""
+        choice, alone = self.new_choice(), len(support) == 1
+        return Domain({value: TRUE if alone else self.formulas.variable(choice) for value in support}, support)
 
     def union(self, a: Reads, b: Reads) -> Reads:
         """The reads of ``a`` and those of ``b``."""

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents, initial_values
-from ptxmm.events.symbolic.values.domain import Domain, apply, merge, only
+from ptxmm.events.symbolic.values.domain import Domain, apply, assemble, merge, only
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Placement, Test
 from ptxmm.relations.formula import Formula, Formulas
@@ -149,20 +149,16 @@ class Program(Struct):
         item = self.test.objects[term.key]
         if term.key in self.mbarriers:
             return self._completed((item.physical, term.index * item.type.bytes))
-        start, size = term.index * item.type.bytes, item.type.bytes
-        value = only(0)
-        byte = start
-        while byte < start + size:
+        start = byte = term.index * item.type.bytes
+        end = start + item.type.bytes
+        parts = []
+        while byte < end:
             cell = next(c for c in self.last if c[0] == item.physical and c[1] <= byte < c[1] + c[2])
-            shift = 8 * (byte - start)
-            skip, step = byte - cell[1], min(cell[1] + cell[2], start + size) - byte
-            arms = [(when, self.written(w, cell)) for w, when in self.last[cell].items()]
-            whole = merge(self.formulas, arms) if len(arms) > 1 else arms[0][1]
-            mask = (1 << 8 * step) - 1
-            part = apply(self.formulas, lambda v, skip=skip, mask=mask: v >> 8 * skip & mask, whole)
-            value = apply(self.formulas, lambda low, high, shift=shift: low | high << shift, value, part)
+            skip, step = 8 * (byte - cell[1]), min(cell[1] + cell[2], end) - byte
+            whole = merge(self.formulas, [(when, self.written(w, cell)) for w, when in self.last[cell].items()])
+            parts.append((8 * (byte - start), _field(self.formulas, whole, skip, 8 * step)))
             byte += step
-        return value
+        return assemble(self.formulas, parts)
 
     def _completed(self, mbarrier: Mbarrier) -> Domain:
         """How many phases an mbarrier has completed in the end."""
@@ -172,9 +168,7 @@ class Program(Struct):
             for scenario, selector in self.scenarios
             if scenario.group in own and scenario.misuse is None and not scenario.waiting
         ]
-        if len(arms) <= 1:
-            return arms[0][1] if arms else only(0)
-        return merge(self.formulas, arms)
+        return merge(self.formulas, arms) if arms else only(0)
 
     def written(self, write: int, cell: Cell) -> Domain:
         """What a write (or the initial write) writes to ``cell``."""
@@ -184,13 +178,16 @@ class Program(Struct):
         arms: list[tuple[Formula, Domain]] = []
         for place in event.places:
             if place.contains(cell):
-                shift, mask = 8 * (cell[1] - place.offset), (1 << 8 * cell[2]) - 1
-                if shift == 0 and cell[2] == place.size:
-                    arms.append((place.when, event.value))
-                else:
-                    part = apply(self.formulas, lambda v, s=shift, m=mask: v >> s & m, event.value)
-                    arms.append((place.when, part))
-        return arms[0][1] if len(arms) == 1 else merge(self.formulas, arms)
+                part = event.value
+                if cell[1:] != (place.offset, place.size):
+                    part = _field(self.formulas, part, 8 * (cell[1] - place.offset), 8 * cell[2])
+                arms.append((place.when, part))
+        return merge(self.formulas, arms)
+
+
+def _field(formulas: Formulas, domain: Domain, shift: int, width: int) -> Domain:
+    """The ``width`` bits from bit ``shift`` on."""
+    return apply(formulas, lambda v: v >> shift & (1 << width) - 1, domain)
 
 
 def _before(one: Placement, other: Placement) -> bool:

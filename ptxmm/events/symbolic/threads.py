@@ -111,8 +111,6 @@ class _Run:
         ends = [(s.guard, s.registers) for s in self.ends] + self.executor.stopped
         last = {
             name: merge(formulas, [(when, values[name].domain) for when, values in ends])
-            if len(ends) > 1
-            else ends[0][1][name].domain
             for name in (registers if ends else ())
         }
         completed = formulas.any([s.guard for s in self.ends])

@@ -10,7 +10,18 @@ from msgspec import Struct
 
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor, Located, place_at
-from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, extend, merge, only, update
+from ptxmm.events.symbolic.values.domain import (
+    Domain,
+    Reads,
+    Value,
+    apply,
+    assemble,
+    equal,
+    extend,
+    merge,
+    only,
+    update,
+)
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.refusals import refused
 from ptxmm.ptx.ops import (
@@ -247,14 +258,14 @@ def _atomic(run: Executor, common: Access, op: Atomic, element: Element) -> Valu
     if op.op != "cas":
         written = updated(run, op.op, element.type, common.where, old, values[0])
         if run.here.instruction in run.idempotent:
-            same = apply(run.formulas, lambda a, b: int(a == b), old.domain, written.domain).get(1, FALSE)
+            same = equal(run.formulas, old.domain, written.domain)
             same = run.machine.either_way(same, {**old.reads, **written.reads})
             wrote = run.formulas.both(presence, -same)
     elif run.machine.reading.cas_writes:
         written = run.function(("cas",), lambda o, c, n: n if o == c else o, [old, *values])
     else:
         compared, written = values
-        success = apply(run.formulas, lambda a, b: int(a == b), old.domain, compared.domain).get(1, FALSE)
+        success = equal(run.formulas, old.domain, compared.domain)
         presence = wrote = run.formulas.both(presence, run.machine.either_way(success, old.reads))
         control = run.machine.all_reads([control, old.reads, compared.reads])
     run.wrote(wrote)
@@ -283,30 +294,22 @@ def updated(run: Executor, op: str, type_: Type, where: Located, old: Value, ope
 
 def _returned(run: Executor, event: Event, places: list[Place], outside: Formula) -> Domain:
     """The domain of what a read returns: variables over the values its cells may hold."""
-    machine, formulas = run.machine, run.formulas
+    machine = run.machine
     cells: dict[tuple[str, int, int], Domain] = {}
     arms: list[tuple[Formula, Domain]] = []
+
+    def held(cell: tuple[str, int, int]) -> Domain:
+        if cell not in cells:
+            cells[cell] = machine.one_of(machine.possible(cell, event.id))
+        return cells[cell]
+
     for place in places:
-        whole: Domain | None = None
-        for cell in machine.cells(place):
-            if cell not in cells:
-                support = machine.possible(cell, event.id)
-                choice = machine.new_choice()
-                one = len(support) == 1
-                cells[cell] = Domain({v: TRUE if one else formulas.variable(choice) for v in support}, support)
-            shift = 8 * (cell[1] - place.offset)
-            if whole is None:
-                whole = cells[cell]
-            else:
-                whole = apply(formulas, lambda low, high, shift=shift: low | high << shift, whole, cells[cell])
-        assert whole is not None
-        arms.append((place.when, whole))
+        parts = ((8 * (cell[1] - place.offset), held(cell)) for cell in machine.cells(place))
+        arms.append((place.when, assemble(run.formulas, parts)))
     machine.read_cells[event.number] = cells
-    if outside != FALSE:
+    if outside != FALSE or not arms:
         arms.append((outside, only(0)))
-    if not arms:
-        return only(0)
-    return arms[0][1] if len(arms) == 1 else merge(formulas, arms)
+    return merge(run.formulas, arms)
 
 
 EFFECTS: Effects = {Load: access, Store: access, Atomic: access, StoreBulk: store_bulk, Discard: discard}

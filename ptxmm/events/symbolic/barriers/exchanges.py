@@ -84,7 +84,7 @@ class Exchanges:
             matching = self._matching(by_thread[thread])
             steps += matching
             arms = [(when, e.source.domain) for e, when in matching if e.source is not None]
-            sources[thread] = arms[0][1] if len(arms) == 1 else merge(self.formulas, arms)
+            sources[thread] = merge(self.formulas, arms)
         domain = self._result(arrival, sources)
         for event, when in self._matching(arrival):
             yield Returned(event, when, domain, tuple(steps))

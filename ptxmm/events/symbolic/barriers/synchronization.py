@@ -125,9 +125,8 @@ def mbarrier_arrive(run: Executor, op: MbarrierArrive) -> None:
     _acts(event, place, address, decided)
     if op.dst is None:
         return
-    choice = run.machine.new_choice()
     known = run.machine.assumed.tokens.get(run.here) or (0,)  # the simulation needs some token for what comes after
-    step.tokens = only(known[0]) if len(known) == 1 else Domain({v: run.formulas.variable(choice) for v in known})
+    step.tokens = run.machine.one_of(dict.fromkeys(known, 0))
     step.counted = (run.index, op.dst.name) in run.machine.setting.shown or _looked_at(run, op.dst.name)
     leaf = run.machine.expressions.leaf(64, "token", run.here)
     run.assign(op.dst.name, Value(_where(run, inside, step.tokens), leaf, {event.number: TRUE}))

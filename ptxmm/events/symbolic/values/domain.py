@@ -7,6 +7,7 @@ becomes a propositional problem. An expression number stands beside each value f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any, TypeVar
@@ -208,8 +209,29 @@ def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) ->
     return _domain(formulas, found)
 
 
+def assemble(formulas: Formulas, parts: Iterable[tuple[int, Domain]]) -> Domain:
+    """The domain of numbers made of ``parts``, each from its bit on."""
+    whole: Domain | None = None
+    for shift, part in parts:
+        whole = part if whole is None else apply(formulas, partial(above, shift), whole, part)
+    assert whole is not None
+    return whole
+
+
+def above(shift: int, low: int, high: int) -> int:
+    """``high`` from bit ``shift`` on, above ``low``."""
+    return low | high << shift
+
+
+def equal(formulas: Formulas, a: Domain, b: Domain) -> Formula:
+    """When two values are the same."""
+    return apply(formulas, lambda x, y: int(x == y), a, b).get(1, FALSE)
+
+
 def merge(formulas: Formulas, arms: list[tuple[Formula, Domain]]) -> Domain:
-    """The domain that is that of each arm where the arm's formula holds."""
+    """The domain that is that of each arm where the arm's formula holds; one alone holds anyway."""
+    if len(arms) == 1:
+        return arms[0][1]
     return _domain(
         formulas,
         (
