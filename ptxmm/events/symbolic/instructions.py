@@ -9,23 +9,15 @@ from ptxmm.events.symbolic.accesses import elements
 from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.values.compute import Eventless, computed
 from ptxmm.events.symbolic.values.domain import Reads
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
-from ptxmm.ptx.ops import (
-    AsyncCommit,
-    Fence,
-    GenericToAsyncFence,
-    GridControl,
-    MbarrierInitFence,
-    ProxyFence,
-    Straight,
-    WgmmaFence,
-)
+from ptxmm.ptx.ops import Straight
 from ptxmm.relations.formula import FALSE
 
 
 def execute(run: Executor, op: Straight, reads: Reads) -> None:
     """Execute ``op``, whose guard depends on ``reads``."""
-    assert not isinstance(op, AsyncCommit), "which paths are with it and which without is up to ``threads``"
+    assert not isinstance(op, ops.AsyncCommit), "which paths are with it and which without is up to ``threads``"
     if isinstance(op, Eventless):
         for name, value in computed(run, op):
             run.assign(name, value)
@@ -37,13 +29,13 @@ def execute(run: Executor, op: Straight, reads: Reads) -> None:
         return
     run.control = run.controlling(reads)
     match op:
-        case Fence() | GenericToAsyncFence() | MbarrierInitFence():
+        case ops.Fence() | ops.GenericToAsyncFence() | ops.MbarrierInitFence():
             run.event("F")
-        case ProxyFence():
+        case ops.ProxyFence():
             run.event("AF" if op.kind == "alias" else "PF")
-        case WgmmaFence():
+        case ops.WgmmaFence():
             run.event("ISS")
-        case GridControl():
+        case ops.GridControl():
             if op.kind == "wait":
                 run.event("API")
             elif run.machine.setting.api and op.triggers(run.machine.test.isa):

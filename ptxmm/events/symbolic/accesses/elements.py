@@ -24,20 +24,8 @@ from ptxmm.events.symbolic.values.domain import (
 )
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.refusals import refused
-from ptxmm.ptx.ops import (
-    BULK_UNIT,
-    Atomic,
-    Discard,
-    Element,
-    Load,
-    Operand,
-    Store,
-    StoreBulk,
-    Type,
-    Undetermined,
-    access_bytes,
-    elements,
-)
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops import BULK_UNIT, Element, Operand, Type, Undetermined, access_bytes, elements
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 F32 = Type("f", 32)
@@ -61,19 +49,19 @@ def begins(run: Executor, address: Value, size: int, alignment: int | None = Non
     return Access(where, wrong, inside, address.reads)
 
 
-def access(run: Executor, op: Load | Store | Atomic) -> None:
+def access(run: Executor, op: ops.Load | ops.Store | ops.Atomic) -> None:
     """Execute a load, a store or an atomic operation."""
     common = begins(run, run.address(op.address, op.space), access_bytes(op))
     parts = elements(op, run.machine.reading.split128, run.machine.reading.whole)
     divided = len(parts) > 1 and op.scope is None and parts[0].items == 1
-    if isinstance(op, Store):
+    if isinstance(op, ops.Store):
         for element in parts:
             store(run, common, element, _stored(run, op, element), divided)
         run.wrote(common.inside)
         return
     results: dict[int, list[tuple[Element, Value]]] = {}
     for element in parts:
-        value = _atomic(run, common, op, element) if isinstance(op, Atomic) else load(run, common, element, divided)
+        value = _atomic(run, common, op, element) if isinstance(op, ops.Atomic) else load(run, common, element, divided)
         for own, part in _by_item(run, op.type, element, value):
             results.setdefault(own.item, []).append((own, part))
     for item, dst in enumerate(op.dst):
@@ -81,7 +69,7 @@ def access(run: Executor, op: Load | Store | Atomic) -> None:
             run.assign(dst.name, _result(run, op.type, dst.name, results[item]))
 
 
-def _stored(run: Executor, op: Store, element: Element) -> Value:
+def _stored(run: Executor, op: ops.Store, element: Element) -> Value:
     """What ``element`` of a vector, or several of them in one piece, is to hold."""
     if element.items == 1:
         return _operand(run, op.values[element.item], op.type, element)
@@ -142,7 +130,7 @@ def pieces(run: Executor, where: Located, offset: int, size: int, divided: bool)
     return list(ways.values())
 
 
-def store_bulk(run: Executor, op: StoreBulk) -> None:
+def store_bulk(run: Executor, op: ops.StoreBulk) -> None:
     """``st.bulk``: weak writes of zeros, divided as the other accesses of the test divide its bytes."""
     address, size = run.address(op.address, op.space), run.operand(op.size, ADDRESS)
     reads = run.machine.union(address.reads, size.reads)
@@ -161,7 +149,7 @@ def store_bulk(run: Executor, op: StoreBulk) -> None:
         run.wrote(run.formulas.both(held, -wrong))
 
 
-def discard(run: Executor, op: Discard) -> None:
+def discard(run: Executor, op: ops.Discard) -> None:
     """``discard``: a weak write of what the PTX ISA leaves open to ``.global`` memory, divided as the other accesses of
     the test divide it (9.7.10.16)."""
     address = run.address(op.address)
@@ -248,7 +236,7 @@ def load(run: Executor, common: Access, element: Element, divided: bool) -> Valu
     return run.one_of(arms)
 
 
-def _atomic(run: Executor, common: Access, op: Atomic, element: Element) -> Value:
+def _atomic(run: Executor, common: Access, op: ops.Atomic, element: Element) -> Value:
     places = [place_at(when, item, start + element.offset, element.type.bytes) for when, item, start in common.where]
     id_ = run.here.at(element.offset)
     _, old = read(run, places, common.inside, common.address, id_, common.wrong)
@@ -312,4 +300,10 @@ def _returned(run: Executor, event: Event, places: list[Place], outside: Formula
     return merge(run.formulas, arms)
 
 
-EFFECTS: Effects = {Load: access, Store: access, Atomic: access, StoreBulk: store_bulk, Discard: discard}
+EFFECTS: Effects = {
+    ops.Load: access,
+    ops.Store: access,
+    ops.Atomic: access,
+    ops.StoreBulk: store_bulk,
+    ops.Discard: discard,
+}

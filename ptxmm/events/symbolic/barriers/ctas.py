@@ -10,9 +10,10 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from ptxmm.events.symbolic.barriers import facts
 from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
 from ptxmm.events.symbolic.barriers.paths import Object, Step
-from ptxmm.events.symbolic.barriers.state import Barrier, InPhase, Log, Members, State, Turn
+from ptxmm.events.symbolic.barriers.state import Barrier, Log, Members, State, Turn
 from ptxmm.program.shared.convergence import wide
 
 _T = TypeVar("_T")
@@ -156,7 +157,7 @@ def begin(shared: Members, state: State, thread: int, arrival: Step, log: Log) -
     if family == "bar":
         state = replace(state, pending=state.pending | {(thread, arrival)})
     elif family == "warp":
-        log.add(InPhase(arrival.id, dict(state.warps).get(key, 0)))
+        log.add(facts.InPhase(arrival.id, dict(state.warps).get(key, 0)))
     elif goes_on:
         state = _in_cluster(state, thread, arrival, log)
     return state, goes_on
@@ -191,7 +192,7 @@ def _last_of_cluster(shared: Members, state: State, key: Object) -> int | None:
 
 def _in_cluster(state: State, thread: int, step: Step, log: Log) -> State:
     """``thread`` has arrived at its cluster or waited for it."""
-    log.add(InPhase(step.id, state.rounds[thread] >> 1))
+    log.add(facts.InPhase(step.id, state.rounds[thread] >> 1))
     return replace(state, rounds=_put(state.rounds, thread, state.rounds[thread] + 1))
 
 
@@ -221,7 +222,7 @@ def _join(shared: Members, state: State, log: Log) -> State:
             barrier = dict(state.ctas).get(key, Barrier())
             first = next(iter(found.values()))
             joined = Barrier(barrier.phase, barrier.arrived | {warp}, first.count, first.operation)
-            log.add(*(InPhase(a.id, barrier.phase) for a in found.values()))
+            log.add(*(facts.InPhase(a.id, barrier.phase) for a in found.values()))
             return replace(state, ctas=_with(state.ctas, key, joined), pending=state.pending - set(found.items()))
     return state
 
@@ -236,7 +237,7 @@ def _full(shared: Members, state: State, key: Object, barrier: Barrier) -> bool:
 def _end_phase(shared: Members, state: State, key: Object, barrier: Barrier, log: Log) -> tuple[State, tuple[int, ...]]:
     """The next phase begins. Threads of a warp that is not there as a whole go on with the phase they arrived in."""
     early = {(t, a) for t, a in state.pending if shared.object_of(t, a) == key}
-    log.add(*(InPhase(a.id, barrier.phase) for _, a in early))
+    log.add(*(facts.InPhase(a.id, barrier.phase) for _, a in early))
     there = tuple(t for t, at in enumerate(state.waits) if at == key)
     ctas = _with(state.ctas, key, Barrier(barrier.phase + 1))
     return _go_on(replace(state, ctas=ctas, pending=state.pending - early), there), there

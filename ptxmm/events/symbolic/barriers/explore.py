@@ -14,26 +14,11 @@ from itertools import product
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ptxmm.events.symbolic.barriers import facts
 from ptxmm.events.symbolic.barriers.ctas import begin, complete, cta_misuse, divergent, left_alone, lost, own_misuse
 from ptxmm.events.symbolic.barriers.mbarrier import EPOCH, Counts, Done, perform, unsound
 from ptxmm.events.symbolic.barriers.paths import Node, Object, Step
-from ptxmm.events.symbolic.barriers.state import (
-    Barrier,
-    Completed,
-    Ends,
-    Fact,
-    Follows,
-    Happens,
-    InPhase,
-    Key,
-    Log,
-    Members,
-    Misuse,
-    PhaseOfToken,
-    Returns,
-    State,
-    Waits,
-)
+from ptxmm.events.symbolic.barriers.state import Barrier, Key, Log, Members, State
 from ptxmm.events.symbolic.event import Mbarrier
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.convergence import divergent as not_together
@@ -67,7 +52,7 @@ def runs(
     initial: dict[Mbarrier, Counts],
     ordered: bool,
     check: Callable[[], None],
-) -> Iterator[tuple[list[Fact], tuple[EventId, ...]]]:
+) -> Iterator[tuple[list[facts.Fact], tuple[EventId, ...]]]:
     """The facts of every run, and the operations on mbarriers in their order.
 
     ``starts``: where the paths of each thread begin; ``initial``: live mbarriers. ``ordered``: runs that differ only in
@@ -76,8 +61,8 @@ def runs(
     search = _Runs(shared, starts, initial, ordered, check)
     found = search.facts()
     names = list(search.table)
-    for facts, (loose, order) in found.items():
-        yield [names[i] for i in _bits(facts | loose)], order
+    for certain, (loose, order) in found.items():
+        yield [names[i] for i in _bits(certain | loose)], order
 
 
 class _Runs:
@@ -99,7 +84,7 @@ class _Runs:
         self.index = {place: i for i, place in enumerate(self.names)}
         self.initial = tuple(initial.get(place, Counts()) for place in self.names)
         self.confluent, self.mixed = self._confluent()
-        self.table: dict[Fact, int] = {}
+        self.table: dict[facts.Fact, int] = {}
         self.performed: dict[tuple[int, Counts, int | None], Done | str] = {}
 
     def _confluent(self) -> tuple[set[Object], set[Key]]:
@@ -252,13 +237,13 @@ class _Runs:
             state, _ = self._perform(state, step, log)
             return [(replace(state, flying=state.flying - {step}), log)]
         if step.place is None:
-            log.add(Happens(step))
+            log.add(facts.Happens(step))
             state, goes_on = begin(self.shared, state, thread, step, log)
             return list(self._settled(state, (thread,) if goes_on else (), log))
         moved, outcome = self._perform(state, step, log)
         if outcome not in state.nodes[thread].after:
             return []
-        log.add(Happens(step if outcome is None else replace(step, outcome=outcome)))
+        log.add(facts.Happens(step if outcome is None else replace(step, outcome=outcome)))
         return list(self._settled(moved, (thread,), log, outcome))
 
     def _perform(self, state: State, step: Step, log: Log) -> tuple[State, bool | None]:
@@ -268,16 +253,16 @@ class _Runs:
         done = self._done(state.places[number], step, self._token(state, step))
         assert not isinstance(done, str)
         if done.phase is not None:
-            log.add(InPhase(step.id, done.phase))
+            log.add(facts.InPhase(step.id, done.phase))
         counts = self._in_order(state.places[number], step, done, log) if self.ordered else done.counts
         places = (*state.places[:number], counts, *state.places[number + 1 :])
         tokens = state.tokens
         if done.token is not None:
             if step.counted:
-                log.add(Returns(step.id, done.token))
+                log.add(facts.Returns(step.id, done.token))
             else:
-                log.add(PhaseOfToken(step.id, done.token >> EPOCH))
-                log.add_loose(Returns(step.id, done.token))
+                log.add(facts.PhaseOfToken(step.id, done.token >> EPOCH))
+                log.add_loose(facts.Returns(step.id, done.token))
             tokens |= {(step.id, done.token >> EPOCH << EPOCH)}
         return replace(state, places=places, tokens=tokens), done.outcome
 
@@ -285,7 +270,7 @@ class _Runs:
         """Note the latest arrival before an operation, and which one that is from now on."""
         arrives = step.kind in _ARRIVALS
         if before.last is not None and (arrives or done.outcome):
-            log.add(Follows(before.last, step.id))
+            log.add(facts.Follows(before.last, step.id))
         if step.kind != "mb.increment":  # it is no operation of its own, but the first half of one
             log.order += (step.id,)
         return replace(done.counts, last=step.id) if arrives else done.counts
@@ -313,7 +298,7 @@ class _Runs:
                 for landed, flights in _launched(choices):
                     nodes = (*state.nodes[:thread], landed, *state.nodes[thread + 1 :])
                     after = log.copy()
-                    after.add(*(Happens(f) for f in flights))
+                    after.add(*(facts.Happens(f) for f in flights))
                     moved = replace(state, nodes=nodes, flying=state.flying.union(flights))
                     stack.append((moved, left, after, None, first))
                 continue
@@ -332,25 +317,25 @@ class _Runs:
     def _over(self, state: State) -> int:
         """What is so where nothing can happen any more."""
         log = Log(self.table)
-        log.add(*(Waits(state.step(t).id) for t, key in enumerate(state.waits) if key is not None))
-        log.add(*(Ends(t, node.ends) for t, node in enumerate(state.nodes) if node.step is None))
+        log.add(*(facts.Waits(state.step(t).id) for t, key in enumerate(state.waits) if key is not None))
+        log.add(*(facts.Ends(t, node.ends) for t, node in enumerate(state.nodes) if node.step is None))
         at = dict(state.ctas)
         for t, arrival in state.pending:  # the rest of the warp never comes
-            log.add(InPhase(arrival.id, at.get(self.shared.object_of(t, arrival), Barrier()).phase))
+            log.add(facts.InPhase(arrival.id, at.get(self.shared.object_of(t, arrival), Barrier()).phase))
         for place, counts in zip(self.names, state.places, strict=True):
             if counts != Counts():  # it was initialised at some time
-                log.add(Completed(place, counts.phase))
+                log.add(facts.Completed(place, counts.phase))
         return log.facts
 
     def _stopped(self, state: State, last: int | None, why: str) -> int:
         """All ends at ``state``: thread ``last`` where it is, who waits there too, others at their next step."""
         log = Log(self.table)
-        log.add(Misuse(why, last))
+        log.add(facts.Misuse(why, last))
         for t, node in enumerate(state.nodes):
             if node.step is None:
-                log.add(Ends(t, node.ends))
+                log.add(facts.Ends(t, node.ends))
             else:
-                log.add(Waits(node.step.id), Happens(node.step))
+                log.add(facts.Waits(node.step.id), facts.Happens(node.step))
         return log.facts
 
 

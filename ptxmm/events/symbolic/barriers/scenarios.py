@@ -10,29 +10,16 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from ptxmm.events.symbolic.barriers import facts
 from ptxmm.events.symbolic.barriers.mbarrier import Counts, initial_counts
 from ptxmm.events.symbolic.barriers.paths import Node, Object, Step, matches, paths
-from ptxmm.events.symbolic.barriers.state import (
-    Completed,
-    Ends,
-    Fact,
-    Follows,
-    Happens,
-    InPhase,
-    Members,
-    Misuse,
-    Returns,
-    Scenario,
-    Waits,
-    cta_key,
-    members,
-)
+from ptxmm.events.symbolic.barriers.state import Members, Scenario, cta_key, members
 from ptxmm.events.symbolic.event import Mbarrier, ThreadEvents
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
 from ptxmm.relations.formula import FALSE, Formulas
 
-_F = TypeVar("_F", bound=Fact)
+_F = TypeVar("_F", bound=facts.Fact)
 
 
 def scenarios(
@@ -63,8 +50,8 @@ def scenarios(
     def simulated(
         group: frozenset[int], starts: list[tuple[Node, ...]], initial: dict[Mbarrier, Counts], number: int = 0
     ) -> Iterator[Scenario]:
-        for facts, order in runs(shared, starts, initial, ordered, check):
-            yield _scenario(group, facts, order, number)
+        for run, order in runs(shared, starts, initial, ordered, check):
+            yield _scenario(group, run, order, number)
 
     initial = initial_counts(test)
     groups = _groups(shared, starts)
@@ -131,22 +118,22 @@ def _group_of(place: Mbarrier, starts: list[tuple[Node, ...]], groups: list[froz
     return 0
 
 
-def _scenario(threads: frozenset[int], facts: list[Fact], order: tuple[EventId, ...], group: int) -> Scenario:
-    """The scenario of ``threads`` with ``facts``."""
+def _scenario(threads: frozenset[int], run: list[facts.Fact], order: tuple[EventId, ...], group: int) -> Scenario:
+    """The scenario of ``threads`` with the facts of ``run``."""
 
     def of(kind: type[_F]) -> Iterator[_F]:
-        return (fact for fact in facts if isinstance(fact, kind))
+        return (fact for fact in run if isinstance(fact, kind))
 
-    ends = {fact.thread: fact.ends for fact in of(Ends)}
+    ends = {fact.thread: fact.ends for fact in of(facts.Ends)}
     return Scenario(
-        frozenset(fact.step for fact in of(Happens)),
-        tuple(sorted((fact.step, fact.phase) for fact in of(InPhase))),
-        frozenset(fact.step for fact in of(Waits)),
+        frozenset(fact.step for fact in of(facts.Happens)),
+        tuple(sorted((fact.step, fact.phase) for fact in of(facts.InPhase))),
+        frozenset(fact.step for fact in of(facts.Waits)),
         tuple(ends.get(t, True) for t in range(max(threads, default=-1) + 1)),
-        next((fact.why for fact in of(Misuse)), None),
-        tuple(sorted((fact.arrival, fact.token) for fact in of(Returns))),
-        tuple(sorted((fact.place, fact.phases) for fact in of(Completed))),
-        tuple(sorted((fact.arrival, fact.step) for fact in of(Follows))),
+        next((fact.why for fact in of(facts.Misuse)), None),
+        tuple(sorted((fact.arrival, fact.token) for fact in of(facts.Returns))),
+        tuple(sorted((fact.place, fact.phases) for fact in of(facts.Completed))),
+        tuple(sorted((fact.arrival, fact.step) for fact in of(facts.Follows))),
         order,
         threads,
         group,

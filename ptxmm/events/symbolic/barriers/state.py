@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ptxmm.events.symbolic.barriers.facts import Fact
 from ptxmm.events.symbolic.barriers.mbarrier import Counts
 from ptxmm.events.symbolic.barriers.paths import Node, Object, Step
 from ptxmm.events.symbolic.event import Mbarrier
@@ -116,71 +117,6 @@ class State(Struct, frozen=True):
         step = self.nodes[thread].step
         assert step is not None
         return step
-
-
-class Happens(Struct, frozen=True):
-    """A step happens, an asynchronous one from its issue on."""
-
-    step: Step
-
-
-class InPhase(Struct, frozen=True):
-    """The phase that a step is in; of a wait at an mbarrier how many phases were complete."""
-
-    step: EventId
-    phase: int
-
-
-class Returns(Struct, frozen=True):
-    """The token that an arrival at an mbarrier returns."""
-
-    arrival: EventId
-    token: int
-
-
-class PhaseOfToken(Struct, frozen=True):
-    """The phase in that token, where nothing but waits look at it: runs that agree on it are one."""
-
-    arrival: EventId
-    phase: int
-
-
-class Follows(Struct, frozen=True):
-    """An arrival at an mbarrier, and a step there with no arrival between them."""
-
-    arrival: EventId
-    step: EventId
-
-
-class Completed(Struct, frozen=True):
-    """How many phases an mbarrier completed since it was initialised last."""
-
-    place: Mbarrier
-    phases: int
-
-
-class Waits(Struct, frozen=True):
-    """A step at which its thread waits for ever, or was when the run became undefined."""
-
-    step: EventId
-
-
-class Ends(Struct, frozen=True):
-    """Whether a thread without a further step is at its end, or at the bound, or (None) neither."""
-
-    thread: int
-    ends: bool | None
-
-
-class Misuse(Struct, frozen=True):
-    """Why the run has no meaning, and the thread that made it so; None for an asynchronous step."""
-
-    why: str
-    thread: int | None
-
-
-Fact = Happens | InPhase | Returns | PhaseOfToken | Follows | Completed | Waits | Ends | Misuse
-"""What is so in a scenario."""
 
 
 class Scenario(Struct, frozen=True):

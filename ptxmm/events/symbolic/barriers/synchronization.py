@@ -6,27 +6,16 @@ from ptxmm.events.symbolic.barriers.warps import exchange
 from ptxmm.events.symbolic.event import Event, Mbarrier, SyncEvent
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, Effects, Executor
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, merge, only
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import uses
-from ptxmm.ptx.ops import (
-    Address,
-    Barrier,
-    BarrierReduction,
-    ClusterBarrier,
-    MbarrierArrive,
-    MbarrierInit,
-    MbarrierTx,
-    MbarrierWait,
-    Reg,
-    WarpBarrier,
-    WarpExchange,
-)
+from ptxmm.ptx.ops import Address, Reg
 from ptxmm.relations.formula import TRUE, Formula
 
 SIZE = 8
 """The bytes of an mbarrier object."""
 
 
-def barrier(run: Executor, op: Barrier) -> None:
+def barrier(run: Executor, op: ops.Barrier) -> None:
     """A barrier of a CTA: it arrives and, but for ``arrive``, waits."""
     step = _arrives(run, op, "bar.sync" if op.kind == "sync" else "bar.arrive")
     step.instance = op.instance
@@ -35,7 +24,7 @@ def barrier(run: Executor, op: Barrier) -> None:
         run.event("BW", presence)
 
 
-def _arrives(run: Executor, op: Barrier | BarrierReduction, kind: str) -> SyncEvent:
+def _arrives(run: Executor, op: ops.Barrier | ops.BarrierReduction, kind: str) -> SyncEvent:
     """The arrival at a barrier of a CTA, which depends on what decides which barrier that is, and its step."""
     type_ = ADDRESS if run.machine.test.dialect else AMOUNT
     identifier = run.operand(op.barrier, type_)
@@ -48,7 +37,7 @@ def _arrives(run: Executor, op: Barrier | BarrierReduction, kind: str) -> SyncEv
     return step
 
 
-def barrier_reduction(run: Executor, op: BarrierReduction) -> None:
+def barrier_reduction(run: Executor, op: ops.BarrierReduction) -> None:
     """``barrier.red``: a barrier whose threads get the reduction of what each gives."""
     source = run.predicate(op.predicate, op.negated)
     step = _arrives(run, op, "bar.red")
@@ -58,7 +47,7 @@ def barrier_reduction(run: Executor, op: BarrierReduction) -> None:
     run.assign(op.dst.name, result)
 
 
-def warp_barrier(run: Executor, op: WarpBarrier) -> None:
+def warp_barrier(run: Executor, op: ops.WarpBarrier) -> None:
     """``bar.warp.sync``: a barrier of the lanes in a mask."""
     mask = run.operand(op.mask, AMOUNT)
     run.event("BA").address = mask.reads
@@ -67,7 +56,7 @@ def warp_barrier(run: Executor, op: WarpBarrier) -> None:
     run.event("BW", run.passes(step))
 
 
-def cluster_barrier(run: Executor, op: ClusterBarrier) -> None:
+def cluster_barrier(run: Executor, op: ops.ClusterBarrier) -> None:
     """``barrier.cluster.arrive``, which goes on, or ``.wait``."""
     step = run.step(f"cluster.{op.kind}")
     step.aligned = run.aligned.get(run.here.instruction)
@@ -97,7 +86,7 @@ def mbarriers(run: Executor, address: Address, space: str | None) -> tuple[dict[
     return found, run.formulas.both(run.presence, -wrong), value
 
 
-def mbarrier_init(run: Executor, op: MbarrierInit) -> None:
+def mbarrier_init(run: Executor, op: ops.MbarrierInit) -> None:
     """``mbarrier.init`` or ``mbarrier.inval``."""
     place, presence, address = mbarriers(run, op.address, op.space)
     step = run.step("mb.inval" if op.count is None else "mb.init", presence)
@@ -110,7 +99,7 @@ def mbarrier_init(run: Executor, op: MbarrierInit) -> None:
     run.passes(step)
 
 
-def mbarrier_arrive(run: Executor, op: MbarrierArrive) -> None:
+def mbarrier_arrive(run: Executor, op: ops.MbarrierArrive) -> None:
     """``mbarrier.arrive`` and ``arrive_drop``; the state they return is a token that the simulation decides."""
     place, inside, address = mbarriers(run, op.address, op.space)
     count = run.constant(1) if op.count is None else run.operand(op.count, AMOUNT)
@@ -142,13 +131,13 @@ def _where(run: Executor, inside: Formula, returned: Domain) -> Domain:
 def _looked_at(run: Executor, register: str) -> bool:
     """Whether an instruction uses ``register`` otherwise than to wait for the phase of the token in it."""
     for op in run.thread.body:
-        waits = isinstance(op, MbarrierWait) and isinstance(op.state, Reg) and op.state.name == register
+        waits = isinstance(op, ops.MbarrierWait) and isinstance(op.state, Reg) and op.state.name == register
         if not waits and any(name == register for name, _ in uses(op)):
             return True
     return False
 
 
-def mbarrier_tx(run: Executor, op: MbarrierTx) -> None:
+def mbarrier_tx(run: Executor, op: ops.MbarrierTx) -> None:
     """``mbarrier.expect_tx`` and ``.complete_tx``."""
     place, presence, address = mbarriers(run, op.address, op.space)
     amount = run.operand(op.amount, AMOUNT)
@@ -158,7 +147,7 @@ def mbarrier_tx(run: Executor, op: MbarrierTx) -> None:
     _acts(run.event("MBA", presence), place, address, amount.reads)
 
 
-def mbarrier_wait(run: Executor, op: MbarrierWait) -> None:
+def mbarrier_wait(run: Executor, op: ops.MbarrierWait) -> None:
     """``mbarrier.test_wait`` and ``try_wait``: the simulation decides whether the phase is complete; where it is not,
     it is a poll (``MBP``), which synchronizes with nothing."""
     place, inside, address = mbarriers(run, op.address, op.space)
@@ -176,7 +165,7 @@ def mbarrier_wait(run: Executor, op: MbarrierWait) -> None:
     run.assign(op.dst.name, Value(_where(run, inside, Domain({1: outcome, 0: -outcome})), leaf, reads))
 
 
-def _waited(run: Executor, op: MbarrierWait, step: SyncEvent) -> Reads:
+def _waited(run: Executor, op: ops.MbarrierWait, step: SyncEvent) -> Reads:
     """Note in ``step`` which phase is waited for; the reads that this depends on."""
     if op.state is None:
         assert op.parity is not None
@@ -196,13 +185,13 @@ def _acts(event: Event, place: dict[Mbarrier, Formula], address: Value, data: Re
 
 
 EFFECTS: Effects = {
-    Barrier: barrier,
-    BarrierReduction: barrier_reduction,
-    WarpBarrier: warp_barrier,
-    WarpExchange: exchange,
-    ClusterBarrier: cluster_barrier,
-    MbarrierInit: mbarrier_init,
-    MbarrierArrive: mbarrier_arrive,
-    MbarrierTx: mbarrier_tx,
-    MbarrierWait: mbarrier_wait,
+    ops.Barrier: barrier,
+    ops.BarrierReduction: barrier_reduction,
+    ops.WarpBarrier: warp_barrier,
+    ops.WarpExchange: exchange,
+    ops.ClusterBarrier: cluster_barrier,
+    ops.MbarrierInit: mbarrier_init,
+    ops.MbarrierArrive: mbarrier_arrive,
+    ops.MbarrierTx: mbarrier_tx,
+    ops.MbarrierWait: mbarrier_wait,
 }

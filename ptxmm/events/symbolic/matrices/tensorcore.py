@@ -22,20 +22,8 @@ from ptxmm.events.symbolic.barriers.synchronization import mbarriers
 from ptxmm.events.symbolic.event import Operation
 from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor, place_at
 from ptxmm.events.symbolic.values.domain import Value, only
-from ptxmm.ptx.ops import (
-    COLUMN_BYTES,
-    Address,
-    Operand,
-    TensorCommit,
-    TensorCopy,
-    TensorFence,
-    TensorLoad,
-    TensorOp,
-    TensorProduct,
-    TensorStore,
-    TensorWait,
-    Type,
-)
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops import COLUMN_BYTES, Address, Operand, TensorOp, Type
 from ptxmm.relations.formula import TRUE, Formula
 
 B32 = Type("b", 32)
@@ -45,25 +33,25 @@ MATRIX_ALIGNMENT = 16
 def execute(run: Executor, op: TensorOp) -> None:
     """Execute ``op``."""
     match op:
-        case TensorFence():
+        case ops.TensorFence():
             run.event("F")
-        case TensorWait():
-            kind = TensorLoad if op.kind == "ld" else TensorStore
+        case ops.TensorWait():
+            kind = ops.TensorLoad if op.kind == "ld" else ops.TensorStore
             earlier = [e for e in run.machine.events if e.thread == run.index and isinstance(e.op, kind)]
             run.event("AW").after = [e.number for e in earlier if e.asynchronous]
-        case TensorLoad():
+        case ops.TensorLoad():
             _load(run, op, issue(run, "tensor"))
-        case TensorStore():
+        case ops.TensorStore():
             _store(run, op, issue(run, "tensor"))
-        case TensorCopy():
+        case ops.TensorCopy():
             _copy(run, op, issue(run, "tensor"))
-        case TensorProduct():
+        case ops.TensorProduct():
             _product(run, op, issue(run, "tensor"))
-        case TensorCommit():
+        case ops.TensorCommit():
             _commit(run, op, issue(run, "tensor"))
         case _:
             assert_never(op)
-    if isinstance(op, TensorStore | TensorCopy | TensorProduct):
+    if isinstance(op, ops.TensorStore | ops.TensorCopy | ops.TensorProduct):
         run.wrote()
 
 
@@ -95,7 +83,7 @@ def _read(run: Executor, operation: Operation, at: int, offset: int = 0, operand
     return read(run, places, run.presence, {}, id_, operation=operation)[1]
 
 
-def _load(run: Executor, op: TensorLoad, operation: Operation) -> None:
+def _load(run: Executor, op: ops.TensorLoad, operation: Operation) -> None:
     at = _column(run, op.address)
     there = _there(run, at, len(op.dst))
     for i, register in enumerate(op.dst):
@@ -103,7 +91,7 @@ def _load(run: Executor, op: TensorLoad, operation: Operation) -> None:
         run.assign(register.name, _read(run, operation, at + offset, offset) if there else run.constant(0))
 
 
-def _store(run: Executor, op: TensorStore, operation: Operation) -> None:
+def _store(run: Executor, op: ops.TensorStore, operation: Operation) -> None:
     at = _column(run, op.address)
     for i, operand in enumerate(op.values if _there(run, at, len(op.values)) else ()):
         _write(run, operation, at + COLUMN_BYTES * i, run.operand(operand, B32), COLUMN_BYTES * i)
@@ -132,7 +120,7 @@ def _of(run: Executor, matrix: list[tuple[Formula, list[Part]]], offset: int) ->
     return run.one_of(arms) if arms else run.constant(0)
 
 
-def _copy(run: Executor, op: TensorCopy, operation: Operation) -> None:
+def _copy(run: Executor, op: ops.TensorCopy, operation: Operation) -> None:
     at = _column(run, op.dst)
     matrix = _matrix(run, operation, op.src, op.size)
     run.event("PF", id_=run.here.at(0, 1), operation=operation)
@@ -140,7 +128,7 @@ def _copy(run: Executor, op: TensorCopy, operation: Operation) -> None:
         _write(run, operation, at + offset, _of(run, matrix, offset), offset, 1)
 
 
-def _product(run: Executor, op: TensorProduct, operation: Operation) -> None:
+def _product(run: Executor, op: ops.TensorProduct, operation: Operation) -> None:
     at = _column(run, op.dst)
     value = _of(run, _matrix(run, operation, op.b, None), 0)
     if isinstance(op.a, Address):
@@ -151,7 +139,7 @@ def _product(run: Executor, op: TensorProduct, operation: Operation) -> None:
     _write(run, operation, at, value, operand=2)
 
 
-def _commit(run: Executor, op: TensorCommit, operation: Operation) -> None:
+def _commit(run: Executor, op: ops.TensorCommit, operation: Operation) -> None:
     place, presence, address = mbarriers(run, op.address, op.space)
     event = run.event("MBA", presence, operation=operation)
     event.mbarriers, event.address = place, address.reads

@@ -8,25 +8,8 @@ from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.values.domain import Domain, Value, convert, extend
 from ptxmm.events.symbolic.values.mapping import cta_rank, in_space, mapped
 from ptxmm.program.shared.windows import converted
-from ptxmm.ptx.ops import (
-    Alu,
-    AluPair,
-    Computing,
-    Convert,
-    ConvertAddress,
-    CtaRank,
-    IsSpace,
-    Mapa,
-    Nothing,
-    Pack,
-    PendingCount,
-    Select,
-    SetMaxRegisters,
-    SetPredicate,
-    Type,
-    Unpack,
-    Wmma,
-)
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops import Computing, Type
 from ptxmm.ptx.ops.signatures import source_types
 from ptxmm.relations.formula import FALSE
 
@@ -36,57 +19,57 @@ PENDING_BITS = 20
 _LAST_BIT = 31
 
 
-Eventless = Computing | Wmma | SetMaxRegisters
+Eventless = Computing | ops.Wmma | ops.SetMaxRegisters
 
 
 def computed(run: Executor, op: Eventless) -> list[tuple[str, Value]]:
     """The registers that an instruction without events writes, with their new values."""
     match op:
-        case Alu():
+        case ops.Alu():
             return [(op.dst.name, _alu(run, op))]
-        case AluPair(name, second, type_, first, predicate, sources):
+        case ops.AluPair(name, second, type_, first, predicate, sources):
             types = source_types(second, type_)
             values = [run.operand(s, t) for s, t in zip(sources, types, strict=True)]
             found = [(predicate.name, run.operation(second, type_, values))]
             if first is not None:
                 found.append((first.name, run.operation(name, type_, values[: len(source_types(name, type_))])))
             return found
-        case Convert():
+        case ops.Convert():
             return [(op.dst.name, _converted(run, run.operand(op.value, op.frm), op))]
-        case SetPredicate():
+        case ops.SetPredicate():
             return _set_predicate(run, op)
-        case Select():
+        case ops.Select():
             return [(op.dst.name, _selected(run, op))]
-        case Pack(dst, type_, parts):
+        case ops.Pack(dst, type_, parts):
             width = type_.bits // len(parts)
             packed = ((i * width, run.operand(part, Type("b", width))) for i, part in enumerate(parts))
             return [(dst.name, run.join(packed))]
-        case Unpack(targets, type_, source):
+        case ops.Unpack(targets, type_, source):
             width, value = type_.bits // len(targets), run.operand(source, type_)
             return [(t.name, run.field(value, i * width, width)) for i, t in enumerate(targets) if t is not None]
-        case PendingCount(dst, token):
+        case ops.PendingCount(dst, token):
             return [(dst.name, run.cut(run.operand(token, ADDRESS), 0, PENDING_BITS))]
-        case Wmma():
+        case ops.Wmma():
             from ptxmm.events.symbolic.matrices import wmma  # few programs have one
 
             return wmma.product(run, op)
-        case SetMaxRegisters():
+        case ops.SetMaxRegisters():
             return []
-        case Nothing(dst):
+        case ops.Nothing(dst):
             return [] if dst is None else [(dst.name, run.constant(0))]
-        case Mapa() | CtaRank() | ConvertAddress() | IsSpace():
+        case ops.Mapa() | ops.CtaRank() | ops.ConvertAddress() | ops.IsSpace():
             return [(op.dst.name, _of_address(run, op))]
         case _:
             assert_never(op)
 
 
-def _alu(run: Executor, op: Alu) -> Value:
+def _alu(run: Executor, op: ops.Alu) -> Value:
     values = [run.operand(s, t) for s, t in zip(op.sources, source_types(op.op, op.type), strict=True)]
     _check_defined(run, op, values)
     return values[0] if op.op == "mov" else run.operation(op.op, op.type, values)
 
 
-def _selected(run: Executor, op: Select) -> Value:
+def _selected(run: Executor, op: ops.Select) -> Value:
     predicate = run.state.registers[op.predicate.name]
     arms = [run.operand(op.a, op.type), run.operand(op.b, op.type)]
     result = run.operation("select", op.type, [*arms, predicate])
@@ -97,39 +80,39 @@ def _selected(run: Executor, op: Select) -> Value:
     return arm.holding(Domain(result.domain, arm.domain.support))
 
 
-def _of_address(run: Executor, op: Mapa | CtaRank | ConvertAddress | IsSpace) -> Value:
+def _of_address(run: Executor, op: ops.Mapa | ops.CtaRank | ops.ConvertAddress | ops.IsSpace) -> Value:
     """Functions of generic addresses (9.7.10.18, .20 to .23)."""
     test, index = run.machine.test, run.index
     match op:
-        case Mapa(_, type_, _, rank):
+        case ops.Mapa(_, type_, _, rank):
             values = [_window_address(run, op), run.operand(rank, AMOUNT)]
             mask, window = (1 << type_.bits) - 1, _in_window(op)
             tag: tuple[object, ...] = ("mapa", type_, window, index)
             return run.function(tag, lambda a, r: mapped(test, a, r, window) & mask, values)
-        case CtaRank(_, type_):
+        case ops.CtaRank(_, type_):
             tag = ("getctarank", type_, op.space, index)
             return run.function(tag, lambda a: cta_rank(test, a), [_window_address(run, op)])
-        case ConvertAddress(_, type_, source):
+        case ops.ConvertAddress(_, type_, source):
             place, tag = run.thread.placement, ("cvta", op.space, op.to, index)
             return run.function(
                 tag, lambda a: converted(test.objects, place, index, op, a), [run.operand(source, type_)]
             )
-        case IsSpace(_, space, source):
+        case ops.IsSpace(_, space, source):
             tag, value = ("isspacep", space, index), run.operand(source, ADDRESS)
             return run.function(tag, lambda a: int(in_space(test, index, a, space)), [value], "", PREDICATE)
 
 
-def _window_address(run: Executor, op: Mapa | CtaRank) -> Value:
+def _window_address(run: Executor, op: ops.Mapa | ops.CtaRank) -> Value:
     """The 64-bit address that ``op`` is about."""
     return run.unwindowed(run.operand(op.value, op.type), "shared::cluster" if _in_window(op) else None)
 
 
-def _in_window(op: Mapa | CtaRank) -> bool:
+def _in_window(op: ops.Mapa | ops.CtaRank) -> bool:
     """Whether ``op`` is about addresses in the window of shared memory, as all of 32 bits are."""
     return op.type.bits < ADDRESS.bits or op.space is not None
 
 
-def _converted(run: Executor, value: Value, op: Convert) -> Value:
+def _converted(run: Executor, value: Value, op: ops.Convert) -> Value:
     to, frm = op.to, op.frm
     bits = max(to.bits, run.thread.registers[op.dst.name].bits)
     modes = (op.saturate, op.rounding, op.flush)
@@ -141,7 +124,7 @@ def _converted(run: Executor, value: Value, op: Convert) -> Value:
     return run.function(("extend", to, bits), lambda v: extend(v, to, bits), [result], "extend", to, to, bits)
 
 
-def _check_defined(run: Executor, op: Alu, values: list[Value]) -> None:
+def _check_defined(run: Executor, op: ops.Alu, values: list[Value]) -> None:
     """Note a division by zero, whose value is unspecified (9.7.1.8), and fns beyond the mask, which is undefined
     (9.7.1.17)."""
     if op.op in ("div", "rem") and op.type.kind != "f":
@@ -155,7 +138,7 @@ def _check_defined(run: Executor, op: Alu, values: list[Value]) -> None:
         run.misuse(presence, why)
 
 
-def _set_predicate(run: Executor, op: SetPredicate) -> list[tuple[str, Value]]:
+def _set_predicate(run: Executor, op: ops.SetPredicate) -> list[tuple[str, Value]]:
     result = run.operation(op.cmp, op.type, [run.operand(operand, op.type) for operand in (op.a, op.b)])
     found = [(op.dst.name, result)]
     if op.complement is not None:
