@@ -17,9 +17,9 @@ from ptxmm.events.explicit.trace import Cell, Event, Exchange, Step, Trace
 from ptxmm.events.explicit.values.expressions import Expressions
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.identity import EventId
-from ptxmm.program.shared.legality import refusal, rule
+from ptxmm.program.shared.legality import rule
 from ptxmm.program.shared.refusals import refused
-from ptxmm.program.shared.windows import named, outside
+from ptxmm.program.shared.windows import named
 from ptxmm.ptx.ops import Address, Op, Operand, Reg, Role, Sym, Type
 
 PRED = Type("pred", 1)
@@ -307,23 +307,11 @@ class Machine:
         Bytes of an mbarrier are no ``memory``: it is an opaque object (9.7.14.15.1). Multimem operations are for
         multimem addresses, and those for nothing else (8.2.3).
         """
-        address &= (1 << 64) - 1
-        spot = self.program.locate(address, size)
-        if spot is None:
-            self.undefined(outside(self.objects, address))
-            return None
-        refused = refusal(rule(self.op, role), self.thread.placement, self.program.thread, spot.item)
-        if address % alignment:
-            refused = f"misaligned access (address {address:#x})"
-        elif refused is None and memory and size and spot.item.key in self.program.mbarriers:
-            refused = f"access to an mbarrier (address {address:#x})"
-        elif refused is None and size and bool(spot.item.replicas) != multimem:
-            what = "multimem operation on another" if multimem else "access to a multimem"
-            refused = f"{what} address (address {address:#x})"
-        if refused is not None:
-            self.undefined(refused)
-            return None
-        return spot
+        found = self.program.spot(address & (1 << 64) - 1, size, alignment, self.op, role, memory, multimem)
+        if isinstance(found, Spot):
+            return found
+        self.undefined(found)
+        return None
 
     def read(
         self, cells: tuple[Cell, Cell] | None, addr: int, offset: int = 0, operand: int = 0, **fields: Any

@@ -9,8 +9,10 @@ from msgspec import Struct, field
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import ControlFlow
-from ptxmm.program.shared.windows import described, entered
+from ptxmm.program.shared.legality import refusal, rule
+from ptxmm.program.shared.windows import described, entered, outside
 from ptxmm.program.test import MemoryObject, Test
+from ptxmm.ptx.ops import Op, Role
 
 
 class Spot(Struct, frozen=True):
@@ -68,3 +70,24 @@ class Program(Struct, frozen=True):
             if first <= address and address + size <= end:
                 return Spot(item, address - first)
         return None
+
+    def spot(
+        self, address: int, size: int, alignment: int, op: Op, role: Role, memory: bool, multimem: bool
+    ) -> Spot | str:
+        """Where ``size`` bytes at the virtual ``address`` are, or why an access of them has no meaning (6.4.1): see
+        ``Machine.spot``."""
+        found = self.locate(address, size)
+        if found is None:
+            return outside(self.test.objects, address)
+        item = found.item
+        if address % alignment:
+            return f"misaligned access (address {address:#x})"
+        refused = refusal(rule(op, role), self.test.threads[self.thread].placement, self.thread, item)
+        if refused is not None:
+            return refused
+        if memory and size and item.key in self.mbarriers:
+            return f"access to an mbarrier (address {address:#x})"
+        if size and bool(item.replicas) != multimem:
+            what = "multimem operation on another" if multimem else "access to a multimem"
+            return f"{what} address (address {address:#x})"
+        return found

@@ -7,6 +7,7 @@ computed from a result depends on the reads in the operands of all threads whose
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from itertools import product
 from math import prod
 
@@ -53,32 +54,40 @@ class Link(Struct, frozen=True):
         return self.thread, self.number, tuple((t, node.reads) for t, node in self.sources)
 
 
-def results(this: Exchange, given: Sequence[tuple[int, int]]) -> tuple[int, int]:
+_Given = Sequence[tuple[int, int]]
+"""The lane and the operand of each thread that takes part (of a barrier, as how many threads it counts)."""
+
+
+def _all_equal(given: _Given) -> bool:
+    return len({value for _, value in given}) < 2
+
+
+def _lanes(given: _Given, chosen: Callable[[int], object]) -> int:
+    """The lanes whose values are ``chosen``, as a mask."""
+    return sum(1 << lane for lane, value in given if chosen(value))
+
+
+_VALUES: Mapping[str, Callable[[Exchange, _Given], int]] = {
+    "red.popc": lambda _, given: sum(count for count, value in given if value),
+    "red.and": lambda _, given: int(all(value for _, value in given)),
+    "red.or": lambda _, given: int(any(value for _, value in given)),
+    "vote.all": lambda _, given: int(all(value for _, value in given)),
+    "vote.any": lambda _, given: int(any(value for _, value in given)),
+    "vote.uni": lambda _, given: int(_all_equal(given)),
+    "vote.ballot": lambda _, given: _lanes(given, bool),
+    "match.any": lambda this, given: _lanes(given, dict(given)[this.lane].__eq__),
+    "match.all": lambda _, given: _lanes(given, lambda _: True) if _all_equal(given) else 0,
+}
+"""The value that an exchange gives, by its name; the others are ``redux`` and shuffles."""
+
+
+def results(this: Exchange, given: _Given) -> tuple[int, int]:
     """The value and the predicate that ``this`` gives; ``given``: lane and operand of each thread that takes part."""
-    name = this.name
+    if this.name in _VALUES:
+        return _VALUES[this.name](this, given), int(this.name == "match.all" and _all_equal(given))
     values = [value for _, value in given]
-    everyone = sum(1 << lane for lane, _ in given)
-    if name == "red.popc":
-        return sum(count for count, value in given if value), 0
-    if name in ("red.and", "vote.all"):
-        return int(all(values)), 0
-    if name in ("red.or", "vote.any"):
-        return int(any(values)), 0
-    if name == "vote.uni":
-        return int(len(set(values)) < 2), 0
-    if name == "vote.ballot":
-        return sum(1 << lane for lane, value in given if value), 0
-    if name == "match.any":
-        own = dict(given)[this.lane]
-        return sum(1 << lane for lane, value in given if value == own), 0
-    if name == "match.all":
-        same = len(set(values)) < 2
-        return everyone if same else 0, int(same)
-    if name.startswith("redux."):
-        total = values[0]
-        for value in values[1:]:
-            total = compute(name.removeprefix("redux."), this.type, total, value)
-        return total, 0
+    if this.name.startswith("redux."):
+        return reduce(partial(compute, this.name.removeprefix("redux."), this.type), values), 0
     # A shuffle: of its source alone; from the thread's own lane where that is out of range.
     return (values[0] if values else 0), 1
 

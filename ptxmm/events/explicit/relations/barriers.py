@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from ptxmm.events.explicit.barriers.mbarrier import EPOCH
 from ptxmm.events.explicit.relations.execution import Layout
@@ -19,6 +20,9 @@ _MBARRIER = ("MBA", "MBW")
 _ARRIVALS = (MbarrierArrive, CopyAsyncArrive, TensorCommit)
 """What arrives at an mbarrier: not what counts bytes only (9.7.14.15.7)."""
 
+_Phased = tuple[int, int]
+"""The phase of an event, and its number."""
+
 
 def phase_relations(
     layout: Layout, phases: Mapping[EventId, int | None], order: Iterable[EventId] = ()
@@ -31,14 +35,9 @@ def phase_relations(
     if not phases:
         return found
     groups: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
-    mbarriers: dict[object, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
-    for i in range(layout.initial_first):
+    mbarriers: dict[object, tuple[list[_Phased], list[_Phased]]] = {}
+    for i, phase in _executed(layout, phases):
         event = layout.events[i]
-        phase = phases.get(event.id)
-        if phase is None and event.kind == "BW" and layout.scene.test.dialect and event.id in phases:
-            phase = 0  # its arrival is not of the chosen subset, but it waits with the group (A27)
-        if phase is None:
-            continue
         if event.kind in _MBARRIER:
             initialisation = event.mbarrier, phase // EPOCH
             mbarriers.setdefault(initialisation, ([], []))[event.kind == "MBW"].append((phase, i))
@@ -47,17 +46,37 @@ def phase_relations(
         if key is not None:
             groups.setdefault(key, ([], []))[event.kind in ("BW", "CW")].append(i)
     for key, (arrivals, waits) in groups.items():
-        found[str(key[0])] |= layout.algebra.relation((a, w) for a in arrivals for w in waits)
-        found["exitphase"] |= layout.algebra.relation((e, w) for e in _exits(layout, arrivals) for w in waits)
+        found[str(key[0])] |= layout.algebra.relation(product(arrivals, waits))
+        found["exitphase"] |= layout.algebra.relation(product(_exits(layout, arrivals), waits))
     for before, after in mbarriers.values():
-        late = [(p, a) for p, a in before if p % EPOCH and isinstance(layout.events[a].op, _ARRIVALS)]
-        found["mblate"] |= layout.algebra.relation((a, a) for _, a in late)
-        found["mbpassed"] |= layout.algebra.relation((w, a) for q, w in after for p, a in late if p <= q)
-        found["mbphase"] |= layout.algebra.relation((a, w) for p, a in before for q, w in after if p < q)
+        for name, pairs in _at_mbarrier(layout, before, after).items():
+            found[name] |= layout.algebra.relation(pairs)
     found["syncbar"] = found["sync_barrier"] = found["barphase"]
     found["mbnext"] = _next(layout, phases, order)
     found["mbcount"] = _counted(layout, phases, order)
     return found
+
+
+def _executed(layout: Layout, phases: Mapping[EventId, int | None]) -> Iterator[tuple[int, int]]:
+    """The events of barriers, each with its phase."""
+    for i, event in enumerate(layout.events[: layout.initial_first]):
+        phase = phases.get(event.id)
+        if phase is not None:
+            yield i, phase
+        elif event.kind == "BW" and layout.scene.test.dialect and event.id in phases:
+            yield i, 0  # its arrival is not of the chosen subset, but it waits with the group (A27)
+
+
+def _at_mbarrier(
+    layout: Layout, before: Sequence[_Phased], after: Sequence[_Phased]
+) -> dict[str, list[tuple[int, int]]]:
+    """What the operations on one initialised mbarrier relate: those ``before`` that may end a phase, and the waits."""
+    late = [(p, a) for p, a in before if p % EPOCH and isinstance(layout.events[a].op, _ARRIVALS)]
+    return {
+        "mblate": [(a, a) for _, a in late],
+        "mbpassed": [(w, a) for q, w in after for p, a in late if p <= q],
+        "mbphase": [(a, w) for p, a in before for q, w in after if p < q],
+    }
 
 
 def _group(layout: Layout, i: int, phase: int) -> tuple[object, ...] | None:

@@ -73,6 +73,12 @@ def split(ranges: Iterable[Cell]) -> list[Cell]:
     return found
 
 
+def _inside(whole: Cell, cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """Those of ``cells`` that ``whole`` is made of, in order."""
+    key, first, size = whole
+    return tuple(sorted(c for c in cells if c[0] == key and first <= c[1] and c[1] + c[2] <= first + size))
+
+
 class Layout:
     """The events of one choice of paths, numbered, and what follows from them alone.
 
@@ -132,17 +138,9 @@ class Layout:
     def _set_cells(self, first: int) -> None:
         accessed = dict.fromkeys(e.cell for e in self.events if e.cell is not None)
         cells = split(accessed)
-        self.simple = all(c in accessed for c in cells) and len(cells) == len(accessed)
-        self.cells: dict[Cell, int] = {}
-        parts: dict[Cell, tuple[Cell, ...]] = {}
-        if self.simple:
-            parts = {c: (c,) for c in accessed}
-            self.cells = {c: first + i for i, c in enumerate(accessed)}
-        else:
-            self.cells = {c: first + i for i, c in enumerate(cells)}
-            for key, begin, size in accessed:
-                inside = (c for c in cells if c[0] == key and begin <= c[1] and c[1] + c[2] <= begin + size)
-                parts[key, begin, size] = tuple(sorted(inside))
+        self.simple = accessed.keys() == set(cells)
+        self.cells: dict[Cell, int] = {c: first + i for i, c in enumerate(accessed if self.simple else cells)}
+        parts = {c: (c,) if self.simple else _inside(c, cells) for c in accessed}
         self.made_of: list[tuple[Cell, ...]] = [() if e.cell is None else parts[e.cell] for e in self.events]
         self.made_of += [(c,) for c in self.cells]
         self.writes: dict[Cell, list[int]] = {cell: [initial] for cell, initial in self.cells.items()}

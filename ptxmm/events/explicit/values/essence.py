@@ -100,9 +100,8 @@ def _parts(node: Node) -> tuple[list[Node], list[Node]]:
     return order, sources
 
 
-def _different(order: Sequence[Node], sources: Sequence[Node]) -> set[int]:
-    """The indices of sources for which two values are found that the last of ``order`` differs for."""
-    chance = random.Random(len(order))
+def _picks(order: Sequence[Node], sources: Sequence[Node], chance: random.Random) -> list[list[int]]:
+    """Values of each source to try: those near constants and the ends of its range, and others."""
     constants = {a.value or 0 for part in order for a in part.args if a.constant}
     constants |= {a - b for a in constants for b in constants} if len(constants) < 6 else set()
     corners = {c + k for c in constants for k in (-1, 0, 1)} | {0, 1, 2, -1, -2}
@@ -112,6 +111,13 @@ def _different(order: Sequence[Node], sources: Sequence[Node]) -> set[int]:
         some = sorted({c & ones for c in corners} | {ones >> 1, (ones >> 1) + 1})
         chance.shuffle(some)
         picks.append([*some[:_MOST_PICKED], *(chance.getrandbits(source.bits) for _ in range(6))])
+    return picks
+
+
+def _different(order: Sequence[Node], sources: Sequence[Node]) -> set[int]:
+    """The indices of sources for which two values are found that the last of ``order`` differs for."""
+    chance = random.Random(len(order))
+    picks = _picks(order, sources, chance)
     found: set[int] = set()
     for _ in range(_TRIALS):
         values = [chance.choice(options) for options in picks]
