@@ -10,8 +10,9 @@ from types import ModuleType
 import pytest
 from msgspec import Struct
 
-from ptxmm.engines.symbolic import order
+from ptxmm.engines.symbolic import demand, orders
 from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.relations import checks
 from tests import random_families, reference, reference_cases, reference_cases_warps
 from tests.random_programs import MODELS, seeded
 from tests.reference_dependencies import TooSlow
@@ -141,12 +142,28 @@ def test_random_families(name: str, tally: Tally) -> None:
     assert count >= 10
 
 
-@pytest.mark.parametrize("share", [range(60), pytest.param(range(60, 6_000), marks=pytest.mark.slow)], ids=len)
-def test_an_order_that_is_not_written_out(share: range, tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fence-SC order of two fences already is one of "many" (``engines/symbolic/order.py``)."""
-    monkeypatch.setattr(order, "FEW", 1)
-    count = compare("fences", family("fences", share), tally, Bounds(2, 10 * len(share), MANY))
-    assert count >= len(share) // 2
+@pytest.fixture
+def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small programs are treated as those with many events: no order is written out, and no value in full."""
+    monkeypatch.setattr(orders, "FEW", 1)
+    monkeypatch.setattr(checks, "FEW", 1)
+    monkeypatch.setattr(demand, "MANY", 0)
+
+
+@pytest.mark.usefixtures("lazy")
+@pytest.mark.parametrize("name", ["scalar", "fences", "atomics"])
+def test_what_is_not_written_out(name: str, tally: Tally) -> None:
+    items = plain(range(200, 240)) if name == "scalar" else family(name, range(40))
+    assert compare(f"{name}, not written out", items, tally, Bounds(2, 60, MANY)) >= 20
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("lazy")
+@pytest.mark.parametrize("name", ["scalar", "fences", "atomics", "torn", "mbarriers"])
+def test_much_that_is_not_written_out(name: str, tally: Tally) -> None:
+    """5,000 programs in all."""
+    items = plain(range(200_000, 202_000)) if name == "scalar" else family(name, range(20_000, 22_000))
+    assert compare(f"{name}, not written out", items, tally, Bounds(2, 5_000, 1000, enough=1_000)) == 1_000
 
 
 @pytest.mark.parametrize("model", ["ptx-8.5", "sc"])

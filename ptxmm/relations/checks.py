@@ -48,11 +48,18 @@ def within_cycles(algebra: SymbolicAlgebra, a: Relation) -> Relation:
     return Relation(must, may)
 
 
-def acyclicity(algebra: SymbolicAlgebra, a: Relation) -> list[Formula]:
+FEW = 20
+"""Of up to so many events a total order is written out."""
+
+
+def acyclicity(
+    algebra: SymbolicAlgebra, a: Relation, left: list[dict[int, dict[int, Formula]]] | None = None
+) -> list[Formula]:
     """Formulas that all hold, for some value of the fresh variables in them, iff ``a`` has no cycle.
 
     Each strongly connected part of what may hold gets a total order on its events, one variable for each pair,
-    that contains the part.
+    that contains the part. With ``left`` a part of more than ``FEW`` events goes there, and the formulas exclude its
+    cycles of two events only.
     """
     core = within_cycles(algebra, a)
     rows = list(core.must)
@@ -67,8 +74,26 @@ def acyclicity(algebra: SymbolicAlgebra, a: Relation) -> list[Formula]:
             continue
         part = reach[x] & _column(reach, x)
         seen |= part
-        result += _ordered(algebra, core, list(bits(part)))
+        if left is not None and part.bit_count() > FEW:
+            result += _short(algebra, core, part, left)
+        else:
+            result += _ordered(algebra, core, list(bits(part)))
     return result
+
+
+def _short(
+    algebra: SymbolicAlgebra, a: Relation, part: int, left: list[dict[int, dict[int, Formula]]]
+) -> list[Formula]:
+    """No cycle of one or two events; all pairs of ``part`` are ``left``."""
+    pairs: dict[int, dict[int, Formula]] = {}
+    for x in bits(part):
+        row = {y: f for y, f in a.may.get(x, {}).items() if part >> y & 1}
+        pairs[x] = dict.fromkeys(bits(a.must[x] & part), TRUE) | row
+    left.append(pairs)
+    both = algebra.formulas.both
+    return [
+        -both(f, pairs[y].get(x, FALSE)) for x, row in pairs.items() for y, f in row.items() if x <= y and x in pairs[y]
+    ]
 
 
 def _ordered(algebra: SymbolicAlgebra, a: Relation, events: list[int]) -> list[Formula]:

@@ -187,7 +187,8 @@ class SymbolicAlgebra:
                         may[x][y] = f
         return Relation(must, may)
 
-    def sequence(self, a: Relation, b: Relation) -> Relation:
+    def sequence(self, a: Relation, b: Relation, asked: list[int] | None = None) -> Relation:
+        """``asked``: the pairs that are wanted, as bit rows; None: all."""
         formulas = self.formulas
         must = [0] * self.size
         rows = b.must
@@ -197,13 +198,13 @@ class SymbolicAlgebra:
                 low = row & -row
                 out |= rows[low.bit_length() - 1]
                 row ^= low
-            must[x] = out
+            must[x] = out if asked is None else out & asked[x]
         if not a.may and not b.may:
             return Relation(must, {})
         may: dict[int, dict[int, Formula]] = {}
         for x in range(self.size):
             found: dict[int, list[Formula]] = {}
-            done = must[x]
+            done = must[x] if asked is None else must[x] | ~asked[x]
             if b.may:
                 for y in bits(a.must[x]):
                     for z, f in b.may.get(y, {}).items():
@@ -292,7 +293,7 @@ class SymbolicAlgebra:
         position = {x: i for i, x in enumerate(tails)}
         rows = [sum(1 << position[z] for z in after[u] if z in position) for u in tails]
         reach = closure(rows)
-        back = _inverse(reach)
+        back = inverted(reach)
         seen = 0
         for i in sorted(range(len(tails)), key=lambda i: reach[i].bit_count()):
             if seen >> i & 1:
@@ -456,7 +457,8 @@ def _normal(must: list[int], may: dict[int, dict[int, Formula]]) -> Relation:
     return Relation(must, clean)
 
 
-def _inverse(rows: list[int]) -> list[int]:
+def inverted(rows: list[int]) -> list[int]:
+    """The inverse of bit rows."""
     result = [0] * len(rows)
     for x, row in enumerate(rows):
         bit = 1 << x

@@ -13,7 +13,8 @@ from ptxmm.cat.names import SETS, absent
 from ptxmm.cat.polarity import lower_bounds
 from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.result import Limits, Observed, Source, Witness
-from ptxmm.engines.symbolic.order import is_base, total_fence_orders
+from ptxmm.engines.symbolic.demand import Demand
+from ptxmm.engines.symbolic.orders import Acyclic, is_base, total_fence_orders
 from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.engines.symbolic.tearing import never_torn, rule
 from ptxmm.errors import PtxmmError
@@ -47,7 +48,7 @@ from ptxmm.program.test import Test
 from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import MbarrierArrive, MbarrierWait
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
-from ptxmm.relations.formula import TRUE, Formula
+from ptxmm.relations.formula import FALSE, TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
 
 
@@ -85,35 +86,37 @@ class Problem:
         program.algebra.orders = [dict(order.pairs()) for order in orders]
         self.formulas = program.formulas
         algebra = program.algebra
+        self.alike: list[list[int]] = []
+        if axioms and not variations:
+            self._break_symmetry(named, model)
         final_writes(program, memory, _ordered(model, program, base, evaluator))
         self.elements = {term: program.element(term) for term in memory}
+        self._left: list[dict[int, dict[int, Formula]]] = []
         program.constraints += acyclicity(
-            algebra, reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data")])
+            algebra, reduce(algebra.union, [base.relation(name) for name in ("rf", "addr", "data")]), self._left
         )
         if reading.direct:
-            program.constraints += acyclicity(algebra, base.relation("co"))
+            program.constraints += acyclicity(algebra, base.relation("co"), self._left)
         self.flags: list[tuple[str, Formula]] = []
-        for axiom, value in evaluator.axioms():
+        demand = Demand(evaluator, algebra)
+        for axiom in model.axioms:
             limits.check()
             if axiom.flag:
-                self.flags.append((axiom.name, self._holds(axiom, value)[0]))
+                self.flags.append((axiom.name, self._holds(axiom, demand.value(axiom))[0]))
             elif axioms:
-                program.constraints += self._holds(axiom, value)
+                program.constraints += self._holds(axiom, demand.value(axiom))
         if variations:
             self._fences_only()
         if "sync_fence" in model.names():
             self._total_fence_order()
         self._unroll = limits.unroll
         self._passing = TRUE
-        self.alike: list[list[int]] = []
         if test.filter is not None:
             program.constraints.append(self.formulas.either(-program.finished, self.formula(test.filter)))
             early = known_filter(test)
             assert early is not None
             self._passing = self.formulas.either(program.finished, self.formula(early))
-        if axioms and not variations:
-            self._break_symmetry(named)
-        self.solver = Solver(self.formulas, limits, orders)
+        self.solver = Solver(self.formulas, limits, orders, [*map(Acyclic, self._left)])
         for formula in program.constraints:
             self.solver.require(formula)
         for a, b in program.exclusive:
@@ -176,7 +179,7 @@ class Problem:
             if axiom.kind == "acyclic" and not axiom.negated and not axiom.flag:
                 if is_base(axiom.body, "fsc"):  # what is in no total order, of which the solver takes care
                     value = algebra.relation(p for p in algebra.pairs(value) if not algebra.ordered(p[0], p[1]))
-                return acyclicity(algebra, value)
+                return acyclicity(algebra, value, self._left)
             some = cyclic(algebra, value) if axiom.kind == "acyclic" else reflexive(algebra, value)
         return [some if axiom.negated else -some]
 
@@ -208,7 +211,7 @@ class Problem:
                 program.constraints.append(self.formulas.any([-needed, first, program.fsc[b, a]]))
         program.constraints += acyclicity(program.algebra, self.base.relation("fsc"))
 
-    def _break_symmetry(self, named: Iterable[Term]) -> None:
+    def _break_symmetry(self, named: Iterable[Term], model: Model) -> None:
         """Of executions that differ in the order of interchangeable threads keep one.
 
         Coherence is a partial order, so the threads of a group can be numbered along it: of some write, that of a
@@ -223,6 +226,8 @@ class Problem:
             if event.kind == "W":
                 writes.setdefault(event.id._replace(thread=0), {}).setdefault(event.thread, event.number)
         self.alike = interchangeable(self.test, seen)
+        bounds = lower_bounds(model, "co") if self.alike else []
+        total = [self.evaluator.value(node) for _, node, both in bounds if both]
         for group in self.alike:
             shared = [found for found in writes.values() if found.keys() >= set(group)]
             of_first = {found[group[0]]: found for found in shared}
@@ -231,9 +236,20 @@ class Problem:
             for a, b in combinations(group, 2) if chosen else ():
                 one, other = chosen[a], chosen[b]
                 self.program.constraints.append(self.formulas.either(-presence[other], presence[one]))
-                later = self.program.co.get((other, one))
-                if later is not None:
-                    self.program.constraints.append(-later)
+                if (other, one) in self.program.co:
+                    self._order(one, other, total)
+
+    def _order(self, one: int, other: int, total: list[EventSet | Relation]) -> None:
+        """Let coherence not order ``other`` before ``one``, and ``one`` before it if it is ``total`` on them: in what
+        is made of it from now on, and in what has been."""
+        co, algebra = self.program.co, self.program.algebra
+        self.program.constraints.append(-co[other, one])
+        co[other, one] = FALSE
+        if any(
+            isinstance(r, Relation) and TRUE in (algebra.get(r, one, other), algebra.get(r, other, one)) for r in total
+        ):
+            self.program.constraints.append(co[one, other])
+            co[one, other] = TRUE
 
     def witness(self) -> Witness:
         """The execution that the solver found last."""

@@ -8,7 +8,7 @@ from ctypes import c_void_p
 
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.library import UNKNOWN, UNSATISFIABLE, library
-from ptxmm.engines.symbolic.order import TotalOrder
+from ptxmm.engines.symbolic.orders import Acyclic, TotalOrder
 from ptxmm.errors import Timeout
 from ptxmm.relations.formula import FALSE, TRUE, Clauses, Formula, Formulas
 
@@ -16,13 +16,20 @@ from ptxmm.relations.formula import FALSE, TRUE, Clauses, Formula, Formulas
 class Solver:
     """Clauses go to Z3 in the DIMACS format, which costs a fraction of building terms one call at a time."""
 
-    def __init__(self, formulas: Formulas, limits: Limits, orders: Sequence[TotalOrder] = ()) -> None:
-        """``orders``: total orders that are not written out."""
+    def __init__(
+        self,
+        formulas: Formulas,
+        limits: Limits,
+        orders: Sequence[TotalOrder] = (),
+        acyclic: Sequence[Acyclic] = (),
+    ) -> None:
+        """``orders``, ``acyclic``: what is not written out."""
         self._z3 = z3 = library()
         self._formulas = formulas
         self._clauses = Clauses(formulas)
         self._limits = limits
         self._orders = orders
+        self._acyclic = acyclic
         self._kept: list[int] = []
         self._declarations: dict[int, int] = {}
         self._values: dict[Formula, bool] = {}
@@ -67,6 +74,8 @@ class Solver:
                 return False
             self._read()
             cycles = [cycle for order in self._orders for cycle in order.settle(self._values)]
+            if not cycles:  # the values of all pairs are known
+                cycles = [cycle for relation in self._acyclic for cycle in relation.cycles(self.value)]
             if not cycles:
                 return True
             for cycle in cycles:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Model, Node
-from ptxmm.engines.symbolic.order import is_base
+from ptxmm.engines.symbolic.orders import is_base
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.program import Program

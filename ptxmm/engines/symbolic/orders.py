@@ -1,14 +1,16 @@
-"""Fence-SC order of many fences: one variable for each pair, and no clause for every three of them (PTX ISA 8.9.3).
+"""Orders of many events that are not written out, with clauses for every three of them, but looked at when the solver
+offers an assignment: each cycle becomes a clause, and the solver tries again.
 
-A model that says that the order is acyclic, and that it relates every two fences of a kind, makes it total on them.
-Which pairs matter, the clauses tell: those whose variable is in one. An assignment in which these have no cycle stands
-for one in which all others are ordered in accord with them; each cycle becomes a clause, and the solver tries again.
+Fence-SC order (PTX ISA 8.9.3) of many fences is one variable for each pair: a model that says that the order is
+acyclic, and that it relates every two fences of a kind, makes it total on them. Which pairs matter, the clauses tell:
+those whose variable is in one. An assignment in which these have no cycle stands for one in which all others are in
+accord with them.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from graphlib import TopologicalSorter
 from itertools import combinations
 
@@ -48,17 +50,34 @@ class TotalOrder(Struct, frozen=True):
             if value is not None:
                 one, other, when = (a, b, first) if value == (first > 0) else (b, a, -first)
                 onward[one][other] = when
-        cycles: list[list[Formula]] = []
-        met: set[int] = set()
-        for event in self.events:
-            if event not in met and (cycle := _cycle(onward, event)):
-                met.update(cycle)
-                cycles.append([onward[a][b] for a, b in zip(cycle, [*cycle[1:], event], strict=True)])
+        cycles = _cycles(onward, onward)
         if not cycles:
             after = {event: i for i, event in enumerate(TopologicalSorter(onward).static_order())}
             for (a, b), first in self.before.items():
                 values.setdefault(abs(first), (after[a] > after[b]) == (first > 0))
         return cycles
+
+
+class Acyclic(Struct, frozen=True):
+    """A relation that has no cycle: ``onward[a][b]`` is when it relates ``a`` to ``b``."""
+
+    onward: Mapping[int, Mapping[int, Formula]]
+
+    def cycles(self, holds: Callable[[Formula], bool]) -> list[list[Formula]]:
+        """Cycles in the assignment in which a formula ``holds``, each as the formulas of its pairs."""
+        related = {a: [b for b, when in row.items() if holds(when)] for a, row in self.onward.items()}
+        return _cycles(related, self.onward)
+
+
+def _cycles(related: Mapping[int, Iterable[int]], when: Mapping[int, Mapping[int, Formula]]) -> list[list[Formula]]:
+    """Shortest cycles through events that are in none of those before, as the formulas of their pairs."""
+    found: list[list[Formula]] = []
+    met: set[int] = set()
+    for event in related:
+        if event not in met and (cycle := _cycle(related, event)):
+            met.update(cycle)
+            found.append([when[a][b] for a, b in zip(cycle, [*cycle[1:], event], strict=True)])
+    return found
 
 
 def _cycle(onward: Mapping[int, Iterable[int]], start: int) -> list[int]:
