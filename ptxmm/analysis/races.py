@@ -18,7 +18,7 @@ from ptxmm.cat.ir import Axiom
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.problem import next_grid
-from ptxmm.engines.symbolic.related import Pairs, SitePair
+from ptxmm.engines.symbolic.related import RelatedSites, SitePair
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Test
@@ -180,7 +180,7 @@ def _search(
 ) -> None:
     """Add the races of ``assigned``, which is ``test`` with values for unknown memory."""
     names = [name for name in (DATA_RACE, MIXED_SIZE) if name in axioms]
-    pairs = Pairs(assigned, model, [axioms[name].body for name in names], limits)
+    pairs = RelatedSites(assigned, model, [axioms[name].body for name in names], limits)
     found.undefined = found.undefined or pairs.undefined
     found.bounded = found.bounded or pairs.bounded
     found.ends = found.ends or pairs.ends
@@ -202,7 +202,7 @@ def _search(
                 break
     raised = DATA_RACE in pairs.flags
     # The flag of a model of one's own may be about initial writes or fences, which race with nothing.
-    if racy != raised and not (raised and (known or pairs.others)):
+    if racy != raised and not (raised and (known or pairs.left_out)):
         raise bug(test, f"the flag {DATA_RACE} of {model.name} and the racy pairs disagree")
 
 

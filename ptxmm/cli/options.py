@@ -37,26 +37,15 @@ Files = Annotated[
     ),
 ]
 Bundled = Annotated[bool, typer.Option("--bundled", help="Take the litmus tests that come with ptxmm.")]
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="NAME|FILE.cat",
-        help="A model; may be repeated. [default: those named in Expect=]",
-        autocompletion=completion.models,
-    ),
-]
-OwnModel = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="NAME|FILE.cat",
-        help="A model; may be repeated. [default: ptx-8.5]",
-        autocompletion=completion.models,
-    ),
-]
+
+
+def _model(default: str) -> Any:
+    help = f"A model; may be repeated. [default: {default}]"
+    return typer.Option("--model", "-m", metavar="NAME|FILE.cat", help=help, autocompletion=completion.models)
+
+
+Models = Annotated[list[str] | None, _model("those named in Expect=")]
+OwnModel = Annotated[list[str] | None, _model("ptx-8.5")]
 """For commands that do not compare with ``Expect=``. (ptx-7.5 for files with surface accesses and ``.test`` files.)"""
 
 Readings = Annotated[

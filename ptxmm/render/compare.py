@@ -18,7 +18,7 @@ from ptxmm.program.test import Test
 from ptxmm.render import Entry, Page
 from ptxmm.render.document import recorded, taken
 from ptxmm.render.execution import execution_lines
-from ptxmm.render.style import Style, clean
+from ptxmm.render.style import Style, clean, section
 from ptxmm.render.text import outcome_line, separated, tail
 
 
@@ -79,8 +79,7 @@ def _difference(difference: Difference, other: Side, versions: bool) -> Iterator
 
 
 def _reason(reason: Reason, who: str, count: int) -> Iterator[str]:
-    section = f" ({reason.section})" if reason.section else ""
-    yield f"  forbidden by {who}: {clean(reason.axiom)}{section}: {clean(reason.text)}"
+    yield f"  forbidden by {who}: {clean(reason.axiom)}{section(reason.section)}: {clean(reason.text)}"
     for edge in reason.edges:
         yield f"    {_edge(edge)}"
     for edge in reason.beside:
@@ -97,10 +96,9 @@ def _reason(reason: Reason, who: str, count: int) -> Iterator[str]:
 
 
 def _edge(edge: Edge) -> str:
-    section = f" ({edge.section})" if edge.section else ""
     words = clean(edge.text) + (", morally strong" if edge.strong else "")
     arrow = "<-" if edge.backwards else "->"
-    return f"{clean(edge.first.label)} {arrow} {clean(edge.second.label)}: {words}{section}"
+    return f"{clean(edge.first.label)} {arrow} {clean(edge.second.label)}: {words}{section(edge.section)}"
 
 
 def line(result: CompareResult, style: Style, width: int, several: bool) -> str:

@@ -13,7 +13,7 @@ from ptxmm.analysis.explain.miss import Miss, Move
 from ptxmm.analysis.explain.synchronization import Synchronization
 from ptxmm.render.document import ChangeEntry, recorded, taken
 from ptxmm.render.execution import execution_lines
-from ptxmm.render.style import Style, clean
+from ptxmm.render.style import Style, clean, section
 from ptxmm.render.text import head, separated, tail
 
 MOST = 4
@@ -44,9 +44,8 @@ def text(result: ExplainResult, style: Style) -> list[str]:
 
 def _synchronization(found: Iterable[Synchronization]) -> Iterator[str]:
     for item in found:
-        section = f" ({item.section})" if item.section else ""
         yield f"  {clean(item.first.name)}"
-        yield f"    {clean(item.text)}{section} with {clean(item.second.name)}"
+        yield f"    {clean(item.text)}{section(item.section)} with {clean(item.second.name)}"
 
 
 def _forbidden(result: ExplainResult, style: Style) -> list[str]:
@@ -63,14 +62,13 @@ def _forbidden(result: ExplainResult, style: Style) -> list[str]:
         if len(group.reasons) > len(shown):
             lines.append(f"  and {len(group.reasons) - len(shown)} more of this kind, between other instructions")
     for item in result.assumed:
-        section = f" ({item.section})" if item.section else ""
-        lines.append(f"Taken for granted: {clean(item.axiom)}{section}: {clean(item.text)}")
+        lines.append(f"Taken for granted: {clean(item.axiom)}{section(item.section)}: {clean(item.text)}")
     return lines + _misses(result, style)
 
 
 def _reason(reason: Reason, number: int, style: Style) -> list[str]:
-    section = f" ({reason.section})" if reason.section else ""
-    lines = [style.paint(f"Reason {number}", "bold") + f": {clean(reason.axiom)}{section}: {clean(reason.text)}"]
+    title = style.paint(f"Reason {number}", "bold")
+    lines = [f"{title}: {clean(reason.axiom)}{section(reason.section)}: {clean(reason.text)}"]
     if reason.member is not None:
         lines.append(f"  {_event(reason.member)}")
     lines += _chain(reason.edges, "  ", closing=True)
@@ -85,15 +83,14 @@ def _reason(reason: Reason, number: int, style: Style) -> list[str]:
 
 def _absence(absence: Absence) -> Iterator[str]:
     first, second = clean(absence.first.label), clean(absence.second.label) if absence.second is not None else ""
-    section = f" ({absence.section})" if absence.section else ""
     if absence.text is None:
         yield f"  but {first}{' and ' + second if second else ''} {'are' if second else 'is'} not as the axiom demands"
     elif absence.unrelated:
-        yield f"  but {first} and {second} are unrelated in {clean(absence.text)}{section}"
+        yield f"  but {first} and {second} are unrelated in {clean(absence.text)}{section(absence.section)}"
     elif absence.second is None:
-        yield f"  but {first} has no place in {clean(absence.text)}{section}"
+        yield f"  but {first} has no place in {clean(absence.text)}{section(absence.section)}"
     else:
-        yield f"  but {first} does not come before {second} in {clean(absence.text)}{section}"
+        yield f"  but {first} does not come before {second} in {clean(absence.text)}{section(absence.section)}"
 
 
 def _chain(edges: tuple[Edge, ...], indent: str, closing: bool) -> Iterator[str]:
@@ -101,10 +98,9 @@ def _chain(edges: tuple[Edge, ...], indent: str, closing: bool) -> Iterator[str]
     for number, edge in enumerate(edges):
         if number or closing:
             yield f"{indent}{_event(edge.first)}"
-        section = f" ({edge.section})" if edge.section else ""
         detail = f": {edge.detail}" if edge.detail else ""
         words = clean(edge.text) + (", morally strong" if edge.strong else "")
-        yield f"{indent}  {'<-' if edge.backwards else '->'} {words}{section}{clean(detail)}"
+        yield f"{indent}  {'<-' if edge.backwards else '->'} {words}{section(edge.section)}{clean(detail)}"
         yield from _inner(edge, indent)
     if edges and closing:
         yield f"{indent}{_event(edges[-1].second)}"

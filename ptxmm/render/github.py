@@ -64,10 +64,10 @@ def _weaknesses(report: RobustResult) -> Iterator[tuple[None, str]]:
 
 
 def _hangs(report: ProgressResult) -> Iterator[tuple[int | None, str]]:
-    for fate in report.threads:
-        if fate.state in ("spins", "waits"):
-            line = fate.at.line if fate.at is not None else fate.lines[0] if fate.lines is not None else None
-            yield line, f"{fate.thread} {'goes round a loop' if fate.state == 'spins' else 'waits'} for ever"
+    for thread in report.threads:
+        if thread.state in ("spins", "waits"):
+            line = thread.at.line if thread.at is not None else thread.lines[0] if thread.lines is not None else None
+            yield line, f"{thread.thread} {'goes round a loop' if thread.state == 'spins' else 'waits'} for ever"
 
 
 verdicts, races, fences = _annotated(_verdict), _annotated(_races), _annotated(_failing)

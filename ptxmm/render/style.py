@@ -17,6 +17,11 @@ class Style(Struct, frozen=True):
         return f"\x1b[{_CODES[name]}m{text}\x1b[0m" if self.colour and name in _CODES else text
 
 
+def section(found: str | None) -> str:
+    """The number of a section in brackets, after what it is about."""
+    return f" ({found})" if found else ""
+
+
 def clean(text: str) -> str:
     """``text`` on one line and without control characters, which could steer a terminal."""
     return "".join(c if c.isprintable() else "�" if not c.isspace() else " " for c in text)

@@ -20,7 +20,7 @@ SitePair = tuple[Site, Site]
 _U32 = Type("u", 32)
 
 
-class Pairs:
+class RelatedSites:
     """Which instructions each of ``relations`` relates, over all executions of ``test`` that ``model`` allows.
 
     Those count too that never end: a relation that later events take no pair from, such as a data race, has the pair in
@@ -28,7 +28,7 @@ class Pairs:
     fences and barriers are left out.
 
     ``bounded``, ``undefined``, ``flags``: as in ``engines.result.Search``. ``ends``: some execution
-    reaches its end and meets the test's filter; ``others``: the first relation may relate events that are left out.
+    reaches its end and meets the test's filter; ``left_out``: the first relation may relate events that are left out.
     Raises ``Timeout``, and ``PtxmmError`` for what the symbolic side can't model.
     """
 
@@ -46,7 +46,7 @@ class Pairs:
         self.flags = frozenset(name for name, formula in problem.flags if solver.satisfiable(formula))
         found = [_by_site(problem, node, limits) for node in relations]
         self._when = [when for when, _ in found]
-        self.others = found[0][1]
+        self.left_out = found[0][1]
 
     @property
     def candidates(self) -> list[SitePair]:
@@ -67,13 +67,13 @@ def _by_site(problem: Problem, node: Node, limits: Limits) -> tuple[dict[SitePai
     value = problem.evaluator.value(node)
     assert isinstance(value, Relation)
     found: dict[SitePair, list[Formula]] = {}
-    others = False
+    left_out = False
     for a, b, when in program.algebra.pairs(value):
         if max(a, b) >= len(program.events) or {program.events[a].kind, program.events[b].kind} - {"R", "W"}:
-            others = True
+            left_out = True
             continue
         limits.check()
         x, y = program.events[a].id.site, program.events[b].id.site
         executed = [when, program.presence[a], program.presence[b]]
         found.setdefault((min(x, y), max(x, y)), []).append(problem.formulas.all(executed))
-    return found, others
+    return found, left_out
