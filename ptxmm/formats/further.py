@@ -218,14 +218,8 @@ class _Reading:
     def _without(self, source: TestSource, error: PtxmmError) -> TestSource | None:
         """``source`` without the part that ``error`` is about."""
         for index, thread in enumerate(source.threads):
-            kept = [s for s in thread.statements if isinstance(s, Label) or not _covers(s, thread.statements, error)]
-            entries = [e for e in thread.registers if not _at(e.span.line, e.span.column, error)]
-            if len(kept) + len(entries) < len(thread.statements) + len(thread.registers):
-                for statement in thread.statements:
-                    if statement not in kept and not isinstance(statement, Label):
-                        self._doubt(statement.text)
-                self.doubtful.update(e.name for e in thread.registers if e not in entries)
-                smaller = replace(thread, statements=tuple(kept), registers=tuple(entries))
+            smaller = self._without_line_of(thread, error)
+            if smaller is not None:
                 return replace(source, threads=(*source.threads[:index], smaller, *source.threads[index + 1 :]))
         for name in ("declarations", "registers", "locations"):
             items: Sequence[Declaration | RegisterEntry | NameTerm] = getattr(source, name)
@@ -235,12 +229,24 @@ class _Reading:
                     self.doubtful.update(item.name for item in items if item not in rest)
                 return replace(source, **{name: rest})
         condition, restriction = source.condition, source.filter
-        smaller_ = replace(
+        without = replace(
             source,
             condition=condition and replace(condition, proposition=_other(condition.proposition, error)),
             filter=restriction and _other(restriction, error),
         )
-        return smaller_ if smaller_ != source else None
+        return without if without != source else None
+
+    def _without_line_of(self, thread: ThreadSource, error: PtxmmError) -> ThreadSource | None:
+        """``thread`` without the statement or register that ``error`` is about, None if it is about none."""
+        kept = [s for s in thread.statements if isinstance(s, Label) or not _covers(s, thread.statements, error)]
+        entries = [e for e in thread.registers if not _at(e.span.line, e.span.column, error)]
+        if len(kept) + len(entries) == len(thread.statements) + len(thread.registers):
+            return None
+        for statement in thread.statements:
+            if statement not in kept and not isinstance(statement, Label):
+                self._doubt(statement.text)
+        self.doubtful.update(e.name for e in thread.registers if e not in entries)
+        return replace(thread, statements=tuple(kept), registers=tuple(entries))
 
 
 def _without_line(text: Text, error: PtxmmError) -> Text | None:

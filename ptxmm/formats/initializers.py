@@ -52,23 +52,10 @@ def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | No
             alignment = _alignment(cursor)
         elif token.text in TYPES and found is None and (register or token.text != ".pred"):
             found = TYPES[token.text]
-        elif token.text in TYPES and found is not None:
-            raise at_token(cursor, token, "a second type")
         elif token.text in _VECTORS and vector is None and not register:
             vector = token
-        elif token.text in (".v2", ".v4", ".v8") and register:
-            message = "vector registers are not supported"
-            raise at_token(cursor, token, message, "declare one register for each element", kind="unsupported")
-        elif token.text in _ALTERNATE:
-            message = f"`{token.text}` is not a fundamental type, so it can't be {noun}"
-            raise at_token(cursor, token, message, f"write {_ALTERNATE[token.text]}")
         else:
-            message = f"`{token.text}` is not {noun}"
-            known = type_names(register).split()
-            meant = [f".{t}" for t in TYPE_WORDS.get(token.text.removeprefix("."), ()) if f".{t}" in known]
-            close = meant or get_close_matches(token.text[:20], known, 1)
-            hint = f"did you mean {' or '.join(f'`{t}`' for t in close)}? " if close else ""
-            raise at_token(cursor, token, message, f"{hint}the types are {type_names(register)}")
+            raise _no_type(cursor, token, noun, register, found)
     if found is None:
         raise cursor.unexpected(noun, hint=f"the types are {type_names(register)}")
     if vector is None:
@@ -78,6 +65,23 @@ def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | No
         message = f"a vector has at most {VECTOR_BITS} bits, and {vector.text} .{found.name} has {count * found.bits}"
         raise at_token(cursor, vector, message)
     return found, count, max(alignment or 0, count * found.bytes)
+
+
+def _no_type(cursor: Cursor, token: Token, noun: str, register: bool, found: Type | None) -> PtxmmError:
+    """The error that ``token`` is not the type ``found``, the first one, or a part of it."""
+    if token.text in TYPES and found is not None:
+        return at_token(cursor, token, "a second type")
+    if token.text in (".v2", ".v4", ".v8") and register:
+        message = "vector registers are not supported"
+        return at_token(cursor, token, message, "declare one register for each element", kind="unsupported")
+    if token.text in _ALTERNATE:
+        message = f"`{token.text}` is not a fundamental type, so it can't be {noun}"
+        return at_token(cursor, token, message, f"write {_ALTERNATE[token.text]}")
+    known = type_names(register).split()
+    meant = [f".{t}" for t in TYPE_WORDS.get(token.text.removeprefix("."), ()) if f".{t}" in known]
+    close = meant or get_close_matches(token.text[:20], known, 1)
+    hint = f"did you mean {' or '.join(f'`{t}`' for t in close)}? " if close else ""
+    return at_token(cursor, token, f"`{token.text}` is not {noun}", f"{hint}the types are {type_names(register)}")
 
 
 def _alignment(cursor: Cursor) -> int:

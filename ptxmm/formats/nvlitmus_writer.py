@@ -51,19 +51,12 @@ def write(test: Test) -> str:
     wanted = _expected(test)
     final: Final = {}
     names = _names(test)
-    places = _places(test)
-    for index, thread in enumerate(test.threads):
+    for index, (thread, place) in enumerate(zip(test.threads, _places(test), strict=True)):
         if thread.initial:
             _refuse(f"an initial value of the register {thread.name}:{min(thread.initial)}")
-        lines.append(f"d{places[index][0]}.b{places[index][1]}.t{places[index][2]} {{")
+        lines.append("d{}.b{}.t{} {{".format(*place))
         current: dict[str, str] = {}
-        last = {name: pc for pc, op in enumerate(thread.body) if (name := _returned(op)) is not None}
-        for pc, op in enumerate(thread.body):
-            register = _returned(op)
-            text = _instruction(test, op, current, names)
-            if register and last[register] == pc and (index, register) in wanted:
-                text += f" == {wanted.pop((index, register))}"
-            lines.append(f"  {text};")
+        lines += [f"  {line};" for line in _body(test, index, wanted, current, names)]
         lines += ["}", ""]
         final |= {(index, register): name for register, name in current.items()}
     for (thread_index, register), _ in wanted.items():
@@ -77,6 +70,19 @@ def write(test: Test) -> str:
     name = re.sub(r"\W", "_", test.name, flags=re.ASCII) or "query"
     lines.append(f"{query} ({text}) as {name if name[0].isalpha() or name[0] == '_' else 'q' + name};")
     return "\n".join(lines) + "\n"
+
+
+def _body(
+    test: Test, index: int, wanted: dict[tuple[int, str], int], current: dict[str, str], names: Iterator[str]
+) -> Iterator[str]:
+    """The instructions of a thread; the last that writes a register takes from ``wanted`` what is asked of it."""
+    body = test.threads[index].body
+    last = {name: pc for pc, op in enumerate(body) if (name := _returned(op)) is not None}
+    for pc, op in enumerate(body):
+        register, text = _returned(op), _instruction(test, op, current, names)
+        if register is not None and last[register] == pc and (index, register) in wanted:
+            text += f" == {wanted.pop((index, register))}"
+        yield text
 
 
 def _refuse(what: str, hint: str | None = None, op: Op | None = None) -> NoReturn:

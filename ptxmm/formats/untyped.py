@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from ptxmm.formats.rewrite import barriers, branches, refuse
@@ -71,31 +73,31 @@ def _thread(index: int, thread: Thread, changed: dict[tuple[int, int], ops.Barri
     place = thread.placement
     if place != Placement(gpu=place.gpu, cta=place.cta):
         raise refuse(f"a thread of the dialect has a GPU and a CTA only, but {thread.name} has more of a placement")
-    targets = {op.target for op in thread.body if isinstance(op, ops.Branch)}
-    chunks: list[list[ops.Op]] = []
-    for pc, op in enumerate(thread.body):
-        after = thread.body[pc + 1] if pc + 1 < len(thread.body) else None
-        before = thread.body[pc - 1] if pc > 0 else None
-        if isinstance(op, ops.SetPredicate):
-            if not _fused(op, after) or pc + 1 in targets:
-                hint = "put the `setp` right before the `bra` that uses it"
-                raise refuse("the dialect has no predicates, only compare-and-branch", op, hint)
-            chunks.append([])
-        elif isinstance(op, ops.Branch) and isinstance(before, ops.SetPredicate) and _fused(before, op):
-            assert op.guard is not None
-            cmp = _NEGATED[before.cmp] if op.guard.negated else before.cmp
-            if before.type.kind in _REAL or (cmp not in ("eq", "ne") and before.type != S64):
-                raise refuse(f"the dialect compares signed integers, not .{before.type.name}", before)
-            condition = ops.Compare(cmp, S64, before.a, before.b)
-            chunks.append([ops.Branch(op.target, condition, op.source)])
-        else:
-            chunks.append([_instruction(op, changed.get((index, pc)))])
+    chunks = [_chunk(thread.body, pc, changed.get((index, pc))) for pc in range(len(thread.body))]
     for name, type_ in thread.registers.items():
         if type_.kind != "pred" and type_.bits != 64:
             raise refuse(f"registers of the dialect are 64 bits wide, but {thread.name}:{name} is .{type_.name}")
     registers = {name: S64 for name, type_ in thread.registers.items() if type_.kind != "pred"}
     initial = {name: value for name, value in thread.initial.items() if name in registers}
     return replace(thread, body=retarget(chunks), registers=registers, initial=initial)
+
+
+def _chunk(body: Sequence[ops.Op], pc: int, barrier: ops.Barrier | None) -> list[ops.Op]:
+    """What an instruction becomes: a ``setp`` and its ``bra`` are one compare-and-branch."""
+    op, after = body[pc], body[pc + 1] if pc + 1 < len(body) else None
+    before = body[pc - 1] if pc > 0 else None
+    if isinstance(op, ops.SetPredicate):
+        if not _fused(op, after) or any(isinstance(b, ops.Branch) and b.target == pc + 1 for b in body):
+            hint = "put the `setp` right before the `bra` that uses it"
+            raise refuse("the dialect has no predicates, only compare-and-branch", op, hint)
+        return []
+    if not isinstance(op, ops.Branch) or not isinstance(before, ops.SetPredicate) or not _fused(before, op):
+        return [_instruction(op, barrier)]
+    assert op.guard is not None
+    cmp = _NEGATED[before.cmp] if op.guard.negated else before.cmp
+    if before.type.kind in _REAL or (cmp not in ("eq", "ne") and before.type != S64):
+        raise refuse(f"the dialect compares signed integers, not .{before.type.name}", before)
+    return [ops.Branch(op.target, ops.Compare(cmp, S64, before.a, before.b), op.source)]
 
 
 def _fused(setp: ops.SetPredicate, branch: ops.Op | None) -> bool:
@@ -121,20 +123,12 @@ def _instruction(op: ops.Op, barrier: ops.Barrier | None) -> ops.Op:
         case ops.Load() | ops.Store() | ops.Atomic():
             if ops.access_bytes(op) != op.type.bytes:
                 raise refuse("the dialect has no vectors", op)
-            _wide(op, op.type)
+            _check_type(op)
             if op.space not in (None, "global"):
                 raise refuse(f"locations of the dialect are .global, not .{op.space}", op)
-            if isinstance(op, ops.Atomic) and op.type.kind in _REAL:
-                raise refuse("the dialect has no floating-point arithmetic", op)
-            if isinstance(op, ops.Atomic) and op.op in _ORDERED_OPS and op.type != S64:
-                raise refuse(f"`{op.op}` of the dialect is signed, not .{op.type.name}", op)
             return replace(op, type=S64, space=None)
         case ops.Alu():
-            _wide(op, op.type)
-            if op.op != "mov" and op.type.kind in _REAL:
-                raise refuse("the dialect has no floating-point arithmetic", op)
-            if op.op in _ORDERED_OPS and op.type != S64:
-                raise refuse(f"`{op.op}` of the dialect is signed, not .{op.type.name}", op)
+            _check_type(op)
             return replace(op, type=S64)
         case ops.Barrier():
             assert barrier is not None
@@ -146,10 +140,15 @@ def _instruction(op: ops.Op, barrier: ops.Barrier | None) -> ops.Op:
     raise refuse(f"the dialect has no `{op.source.text.split()[0]}`", op)
 
 
-def _wide(op: ops.Op, type_: ops.Type) -> None:
-    """Refuse values that are not 64 bits wide."""
-    if type_.bits != 64:
-        raise refuse(f"values of the dialect are 64 bits wide, not .{type_.name}", op)
+def _check_type(op: ops.Load | ops.Store | ops.Atomic | ops.Alu) -> None:
+    """Refuse what does not compute with signed values of 64 bits."""
+    if op.type.bits != 64:
+        raise refuse(f"values of the dialect are 64 bits wide, not .{op.type.name}", op)
+    name = op.op if isinstance(op, ops.Atomic | ops.Alu) else "mov"
+    if name != "mov" and op.type.kind in _REAL:
+        raise refuse("the dialect has no floating-point arithmetic", op)
+    if name in _ORDERED_OPS and op.type != S64:
+        raise refuse(f"`{name}` of the dialect is signed, not .{op.type.name}", op)
 
 
 def _barriers(test: Test) -> dict[tuple[int, int], ops.Barrier]:

@@ -76,6 +76,11 @@ def post_dominators(graph: Graph) -> dict[int, int]:
     return _immediate(before, after, graph.end)
 
 
+def reverse_post_order(graph: Graph) -> dict[int, int]:
+    """The place of every node that is reached: those that it leads to come later, but along branches back."""
+    return {node: place for place, node in enumerate(reversed(_finished(graph.after, [0], set())))}
+
+
 def _immediate(after: Edges, before: Edges, start: int) -> dict[int, int]:
     """The immediate dominator of every node that is reached from ``start``, by the equations of data flow."""
     order = [*reversed(_finished(after, [start], set()))]

@@ -85,21 +85,8 @@ def _result(
             return _alu(op, [value(source) for source in sources], variables)
         case ops.Convert(value=operand):
             return _converted(op, value(operand), variables)
-        case ops.ConvertAddress(value=operand, space=space, to=to):
-            # Of an address in the state space that it is about, not of any other.
-            item = value(operand)
-            place = item.place if isinstance(item, Generic) else item
-            if not isinstance(place, ops.Sym) or variables[place.name].space != space.partition("::")[0]:
-                return None
-            return (place if to else Generic(place)) if isinstance(item, Generic) == to else None
-        case ops.IsSpace(space=space, value=operand):
-            # The variables that a thread can name are those of its own CTA.
-            match value(operand):
-                case Generic(place):
-                    return int(variables[place.name].space == space.partition("::")[0])
-                case ops.Sym(name) if variables[name].space not in SPACES:
-                    return int(space == "global")
-            return None
+        case ops.ConvertAddress() | ops.IsSpace():
+            return _of_space(op, value(op.value), variables)
         case ops.Select(type_, _, a, b, predicate):
             chosen = value(predicate)
             return None if chosen is None else _cut(value(a if chosen else b), type_)
@@ -112,6 +99,23 @@ def _result(
             if len(numbers) < len(parts):
                 return None
             return sum((n & (1 << width) - 1) << i * width for i, n in enumerate(numbers))
+
+
+def _of_space(
+    op: ops.ConvertAddress | ops.IsSpace, item: Known | None, variables: Mapping[str, Object]
+) -> Known | None:
+    """An address in another form, if it is in the state space that ``op`` is about; or whether it is in that. The
+    variables that a thread can name are those of its own CTA."""
+    place = item.place if isinstance(item, Generic) else item
+    if not isinstance(place, ops.Sym):
+        return None
+    space = variables[place.name].space
+    if isinstance(op, ops.ConvertAddress):
+        known = space == op.space.partition("::")[0] and isinstance(item, Generic) == op.to
+        return (place if op.to else Generic(place)) if known else None
+    if isinstance(item, Generic):
+        return int(space == op.space.partition("::")[0])
+    return int(op.space == "global") if space not in SPACES else None
 
 
 def _converted(op: ops.Convert, item: Known | None, variables: Mapping[str, Object]) -> Known | None:
@@ -196,11 +200,7 @@ def _address(op: ops.Alu, sources: Sequence[Known | None], variables: Mapping[st
         found = _address(op, places, variables)
         return Generic(found) if isinstance(found, ops.Sym) else found
     if op.op in ("mad.lo", "mad.wide") and isinstance(start := sources[2], ops.Sym):
-        product = _computed(op.op.replace("mad", "mul"), op.type, sources[:2])
-        bits = op.type.bits * (2 if op.op == "mad.wide" else 1)
-        if product is None or bits not in (32, 64):
-            return None
-        return ops.Sym(start.name, start.offset + arithmetic.as_signed(product, bits))
+        return _element(op, start, sources[:2])
     if len(sources) != 2 or None in sources or op.type.bits not in (32, 64):
         return None
     first, second = (_cut(item, op.type) for item in sources)
@@ -215,6 +215,15 @@ def _address(op: ops.Alu, sources: Sequence[Known | None], variables: Mapping[st
         case "and" | "or" | "xor", ops.Sym() as start, int(number):
             return _masked(op, start, number, variables[start.name].aligned)
     return None
+
+
+def _element(op: ops.Alu, start: ops.Sym, factors: Sequence[Known | None]) -> ops.Sym | None:
+    """``start`` plus a product."""
+    product = _computed(op.op.replace("mad", "mul"), op.type, factors)
+    bits = op.type.bits * (2 if op.op == "mad.wide" else 1)
+    if product is None or bits not in (32, 64):
+        return None
+    return ops.Sym(start.name, start.offset + arithmetic.as_signed(product, bits))
 
 
 def _masked(op: ops.Alu, start: ops.Sym, number: int, aligned: int) -> Known | None:

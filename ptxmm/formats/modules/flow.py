@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from ptxmm.program.graph import Graph, dominates, dominators, graph_of, live, natural_loop
+from ptxmm.program.graph import Graph, dominates, dominators, graph_of, live, natural_loop, reverse_post_order
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import COMPUTING, Op
 
@@ -31,25 +31,8 @@ class Flow(Struct, frozen=True):
 def analyse(body: Sequence[Op], observed: Collection[str]) -> Flow:
     """The flow of ``body``; ``observed`` registers are live at the end."""
     graph = graph_of(body)
-    order = _reverse_post_order(graph)
+    order = reverse_post_order(graph)
     return Flow(graph.after, order, _loops(graph, order), live_registers(body, observed))
-
-
-def _reverse_post_order(graph: Graph) -> dict[int, int]:
-    finished: list[int] = []
-    seen = {0}
-    stack = [(0, iter(graph.after[0]))]
-    while stack:
-        node, rest = stack[-1]
-        for follower in rest:
-            if follower not in seen:
-                seen.add(follower)
-                stack.append((follower, iter(graph.after[follower])))
-                break
-        else:
-            finished.append(node)
-            stack.pop()
-    return {node: number for number, node in enumerate(reversed(finished))}
 
 
 def _loops(graph: Graph, order: dict[int, int]) -> dict[int, tuple[int, ...]]:

@@ -32,30 +32,12 @@ def separated(
     That is done where all accesses to the variable name it and none of them touches an mbarrier: what a register could
     make of its address is not known. The rest is left as it is.
     """
-    barriers: _Places = {}
-    others: _Places = {}
-    escaped: set[str] = set()
     boxes = {
         item.name: prod(item.tensormap.box) * item.tensormap.type.bytes
         for item in launch.objects
         if item.tensormap is not None
     }
-    mapped: set[tuple[str, int]] = set()
-    for body in bodies:
-        for op in body:
-            named = symbols(op)
-            if isinstance(op, ops.Mapa) and isinstance(op.value, ops.Sym):
-                mapped.add((op.value.name, op.value.offset))
-                named.remove(op.value.name)
-            for found, operand in ((barriers, _barriers(op)), (others, _others(op, boxes))):
-                for address, size in operand:
-                    base = address.base
-                    if isinstance(base, ops.Sym) and size is not None and base.name in named:
-                        start = base.offset + address.offset
-                        found.setdefault(base.name, set()).add((start, start + size))
-                        named.remove(base.name)
-            escaped.update(named)
-    escaped |= {name for name, start in mapped if (start, start + MBARRIER_BYTES) not in barriers.get(name, ())}
+    barriers, others, escaped = _accessed([op for body in bodies for op in body], boxes)
     names: dict[tuple[str, int], str] = {}
     added = dict(variables)
     for name, places in barriers.items():
@@ -73,9 +55,27 @@ def separated(
     return added, [tuple(_renamed(op, names) for op in body) for body in bodies]
 
 
-def _barriers(op: ops.Op) -> Iterator[tuple[ops.Address, int | None]]:
-    for place in operands(op):
-        yield place, MBARRIER_BYTES
+def _accessed(body: Sequence[ops.Op], boxes: Mapping[str, int]) -> tuple[_Places, _Places, set[str]]:
+    """Where mbarriers and where data are accessed by the names of variables, and those that are named otherwise too."""
+    barriers: _Places = {}
+    others: _Places = {}
+    escaped: set[str] = set()
+    mapped: set[tuple[str, int]] = set()
+    for op in body:
+        named = symbols(op)
+        if isinstance(op, ops.Mapa) and isinstance(op.value, ops.Sym):
+            mapped.add((op.value.name, op.value.offset))
+            named.remove(op.value.name)
+        places = [(barriers, place, MBARRIER_BYTES) for place in operands(op)]
+        for found, address, size in (*places, *((others, *other) for other in _others(op, boxes))):
+            base = address.base
+            if isinstance(base, ops.Sym) and size is not None and base.name in named:
+                start = base.offset + address.offset
+                found.setdefault(base.name, set()).add((start, start + size))
+                named.remove(base.name)
+        escaped.update(named)
+    escaped |= {name for name, start in mapped if (start, start + MBARRIER_BYTES) not in barriers.get(name, ())}
+    return barriers, others, escaped
 
 
 def _others(op: ops.Op, boxes: Mapping[str, int]) -> Iterator[tuple[ops.Address, int | None]]:

@@ -10,7 +10,7 @@ instructions would be left), or ``MAX_OPEN`` if memory decides whether it goes o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -146,26 +146,19 @@ class Propagation:
         if pc == len(self.code.body):
             return environment
         op = self.code.body[pc]
-        written = definitions(op)
-        if not written:
-            return environment
+        written = [name for name, _ in definitions(op)]
         holds = self.holds(environment, op.guard)
-        if holds is False:
+        if not written or holds is False:
             return environment
-        out = dict(environment)
-        found = None
+        found: dict[str, Known] = {}
         if pc not in self.code.refused:
             shown = isinstance(op, ops.SetPredicate)
-            found = evaluate(op, lambda operand: self.value(environment, operand, shown), self.variables)
-        names = {name for name, _ in written}
-        for key, held in environment.items():
-            about = key.lstrip(_FACTS) in names or (isinstance(held, Shown) and held.register in names)
-            if about and key not in names:
-                del out[key]
+            found = evaluate(op, lambda operand: self.value(environment, operand, shown), self.variables) or {}
+        out = _without_facts(environment, written)
         if isinstance(op, ops.SetPredicate) and holds and op.complement is None and op.boolop is None:
             self.note(op, environment, out)
-        for name, _ in written:
-            value = None if found is None else found.get(name)
+        for name in written:
+            value = found.get(name)
             if value is None or (holds is None and environment.get(name) != value):
                 out.pop(name, None)
             else:
@@ -246,3 +239,13 @@ class Propagation:
             return True
         most = self.most.get(header, MAX_OPEN if (header, prefix) in self.open else self.rounds)
         return number + 1 >= most
+
+
+def _without_facts(environment: Environment, written: Collection[str]) -> Environment:
+    """``environment`` without what is known of the registers ``written`` beside their values."""
+    return {
+        key: held
+        for key, held in environment.items()
+        if key in written
+        or not (key.lstrip(_FACTS) in written or (isinstance(held, Shown) and held.register in written))
+    }

@@ -8,7 +8,7 @@ something needed is executed. A loop that is left out is taken to end.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -43,13 +43,7 @@ def pruned(code: Code, observed: Collection[str]) -> Code:
 
 def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[int, int]) -> set[int]:
     body = code.body
-    controls: list[list[int]] = [[] for _ in body]
-    for pc, op in enumerate(body):
-        if isinstance(op, Branch | Exit) and op.guard is not None:
-            for node in graph.after[pc]:
-                while node != join[pc] and node < len(body):
-                    controls[node].append(pc)
-                    node = join[node]
+    controls = _controls(body, graph, join)
     makers: dict[str, list[int]] = {}
     for pc, op in enumerate(body):
         for name, _ in definitions(op):
@@ -60,12 +54,22 @@ def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[i
     ending = reach(graph.before, [graph.end])
     waiting += [pc for pc, op in enumerate(body) if isinstance(op, Branch) and pc not in ending]
     waiting += [pc for name in observed for pc in makers.get(name, ())]
-    needed = set(waiting)
+    needed: set[int] = set()
     while waiting:
         pc = waiting.pop()
-        wanted = [maker for name, _ in uses(body[pc]) for maker in makers.get(name, ())]
-        for other in (*wanted, *controls[pc]):
-            if other not in needed:
-                needed.add(other)
-                waiting.append(other)
+        if pc not in needed:
+            needed.add(pc)
+            waiting += [maker for name, _ in uses(body[pc]) for maker in makers.get(name, ())]
+            waiting += controls[pc]
     return needed
+
+
+def _controls(body: Sequence[Op], graph: Graph, join: Mapping[int, int]) -> list[list[int]]:
+    """For each instruction the branches that decide whether it is executed."""
+    found: list[list[int]] = [[] for _ in body]
+    for pc, op in enumerate(body):
+        for node in graph.after[pc] if isinstance(op, Branch | Exit) and op.guard is not None else ():
+            while node != join[pc] and node < len(body):
+                found[node].append(pc)
+                node = join[node]
+    return found

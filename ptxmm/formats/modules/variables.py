@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 
 from msgspec.structs import replace
 
@@ -36,23 +36,31 @@ def variables_of(
             found[variable.name] = _of_module(variable, specs.get(variable.name), launch)
     found |= {name: _of_parameter(parameter, launch) for name, parameter in flat.addressed.items()}
     for name, spec in specs.items():
-        if name in found or name in names:
-            continue
-        if spec.type is None:
-            hint = did_you_mean(name, list(found)) or 'give it a type: { type = "u32" }'
-            raise launch.error(spec.span, f"`{name}` is no variable of the module", "name", hint)
-        initial = _initial(spec, spec.type, spec.count)
-        space = "param" if name in flat.by_value else "global"
-        _with_value(spec, space, launch)
-        found[name] = Object(name, space, spec.type, spec.count, initial, spec.alignment, spec.span)
+        if name not in found and name not in names:
+            found[name] = _of_launch(spec, "param" if name in flat.by_value else "global", found, launch)
+    keys = {name: name for name in found} | names
+    _check_arguments(launch, keys)
+    return found, keys
+
+
+def _check_arguments(launch: Launch, known: Collection[str]) -> None:
+    """Refuse an argument that points to nothing."""
     for argument in launch.args:
         for piece in argument.pieces:
             target = place(piece.value) if isinstance(piece.value, str) else None
-            if target is not None and target[0] not in found.keys() | names.keys():
-                hint = did_you_mean(target[0], list(found)) or f'[objects] {target[0]} = {{ type = "u32" }}'
+            if target is not None and target[0] not in known:
+                hint = did_you_mean(target[0], list(known)) or f'[objects] {target[0]} = {{ type = "u32" }}'
                 message = f"the argument `{target[0]}` is no object of this launch"
                 raise launch.error(argument.span, message, "name", hint)
-    return found, {name: name for name in found} | names
+
+
+def _of_launch(spec: ObjectSpec, space: str, known: Collection[str], launch: Launch) -> Object:
+    if spec.type is None:
+        hint = did_you_mean(spec.name, list(known)) or 'give it a type: { type = "u32" }'
+        raise launch.error(spec.span, f"`{spec.name}` is no variable of the module", "name", hint)
+    initial = _initial(spec, spec.type, spec.count)
+    _with_value(spec, space, launch)
+    return Object(spec.name, space, spec.type, spec.count, initial, spec.alignment, spec.span)
 
 
 def _dynamic(
