@@ -101,7 +101,7 @@ def _whole(code: Code, flow: object, known: Mapping[str, int], observed: object,
 def unspecialized() -> Iterator[None]:
     """Threads are the whole kernel."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ptxmm.formats.modules.module.specialize", _whole)
+        patch.setattr("ptxmm.formats.modules.threads.specialize", _whole)
         patch.setattr("ptxmm.formats.modules.module.pruned", lambda code, observed: code)
         yield
 

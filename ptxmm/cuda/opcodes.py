@@ -56,20 +56,21 @@ def address_spaces(opcode: str, qualifiers: tuple[str, ...], count: int) -> tupl
     """The state space of each of ``count`` address operands, ``generic`` without one; None where it is not known
     here. An address of 32 bits is possible in ``shared`` only (PTX ISA 6.4.1, 9.7.10.8)."""
     named = [_SPACES[word] for word in qualifiers if word in _SPACES]
-    if opcode in ("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "prefetch") and "async" not in qualifiers:
-        return ((named or ["generic"])[0],) * count if "bulk" not in qualifiers else (None,) * count
-    if opcode == "mbarrier":
-        return ((named or ["generic"])[0],) * count
-    if opcode == "cp" and qualifiers[:1] == ("async",) and "mbarrier" not in qualifiers and "bulk" not in qualifiers:
-        return ("shared", "global")[:count] if len(named) == 2 else (None,) * count
-    if opcode == "cp" and "bulk" in qualifiers and "prefetch" not in qualifiers and len(named) >= 2:
-        source = "generic" if "tensor" in qualifiers else named[1]
-        if named[0] == "global":
-            return (source if "tensor" in qualifiers else "global", "shared")[:count]
-        return (named[0], source, "shared")[:count]
-    return (None,) * count
+    one, unknown = ((named or ["generic"])[0],) * count, (None,) * count
+    if opcode == "mbarrier" or (opcode in _ONE_SPACE and not {"async", "bulk"} & set(qualifiers)):
+        return one
+    if opcode != "cp" or len(named) < 2 or "prefetch" in qualifiers:
+        return unknown
+    if "bulk" not in qualifiers:
+        copies = qualifiers[0] == "async" and "mbarrier" not in qualifiers and len(named) == 2
+        return ("shared", "global")[:count] if copies else unknown
+    tensor = "tensor" in qualifiers
+    if named[0] == "global":
+        return ("generic" if tensor else "global", "shared")[:count]
+    return (named[0], "generic" if tensor else named[1], "shared")[:count]
 
 
+_ONE_SPACE = ("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "prefetch")
 _SPACES = {
     "global": "global",
     "shared": "shared",

@@ -14,6 +14,7 @@ _VOLATILE = frozenset({"volatile", "__volatile__", "__volatile"})
 _QUALIFIERS = _VOLATILE | {"inline", "__inline__"}
 _STRINGS = ("string", "raw")
 _MOST_TOKENS = 20_000
+_DEPTHS = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
 UNKNOWN = "?"
 """Stands for a clobber that a macro makes."""
 
@@ -58,12 +59,12 @@ def _statement(
     sections, close = _sections(tokens, at, last_branch)
     if close is None or len(sections) > 4:
         return None
-    first = sections[0]
+    first, second, third, fourth = (*sections, [], [], [])[:4]
     literals = [token for token in first if token.kind in _STRINGS]
-    if not first or not literals:
+    if not literals:
         return None
-    outputs = [_operand(part, True) for part in _parts(sections[1])] if len(sections) > 1 else []
-    inputs = [_operand(part, False) for part in _parts(sections[2])] if len(sections) > 2 else []
+    outputs = [_operand(part, True) for part in _parts(second)]
+    inputs = [_operand(part, False) for part in _parts(third)]
     operands = tuple(operand for operand in (*outputs, *inputs) if operand is not None)
     complete = len(literals) == len(first) and len(operands) == len(outputs) + len(inputs)
     opaque = frozenset(number for number, operand in enumerate(operands) if operand.letter == "C")
@@ -74,7 +75,7 @@ def _statement(
         template_start=first[0].start,
         template_end=first[-1].end,
         operands=operands,
-        clobbers=_clobbers(sections[3]) if len(sections) > 3 else (),
+        clobbers=_clobbers(fourth),
         sections=len(sections) - 1,
         close=tokens[close].start,
         index=-1 if place.macro else index,
@@ -96,34 +97,35 @@ def _sections(tokens: list[Token], opening: int, last_branch: bool) -> tuple[lis
         token = tokens[index]
         text = token.text
         if token.kind == "directive":
-            word = text[1:].split(None, 1)[0] if text[1:].split(None, 1) else ""
-            if word.startswith("if"):
-                taken.append(not last_branch)
-            elif word in ("else", "elif") and taken:
-                taken[-1] = last_branch and word == "else"
-            elif word == "endif" and taken:
-                taken.pop()
-            continue
-        if not all(taken):
+            _follow(text, taken, last_branch)
+        if token.kind == "directive" or not all(taken):
             continue
         if token.kind == "name" and text in KEYWORDS:
             return found, None  # no statement is inside another one
         if token.kind == "mark":
-            if text in ("(", "[", "{"):
-                depth += 1
-                if depth == 1:
-                    continue
-            elif text in (")", "]", "}"):
-                depth -= 1
-                if depth == 0:
-                    return found, index
-            elif depth == 1 and text in (":", "::"):
+            depth += _DEPTHS.get(text, 0)
+            if depth == 1 and index == opening:
+                continue
+            if depth == 0:
+                return found, index
+            if depth == 1 and text in (":", "::"):
                 found.extend([] for _ in text)
                 continue
-            elif text == ";" and depth == 1:
+            if text == ";" and depth == 1:
                 return found, None
         found[-1].append(token)
     return found, None
+
+
+def _follow(directive: str, taken: list[bool], last_branch: bool) -> None:
+    """Keep ``taken`` for the open conditions after another ``directive``."""
+    word = (directive[1:].split(None, 1) or [""])[0]
+    if word.startswith("if"):
+        taken.append(not last_branch)
+    elif word in ("else", "elif") and taken:
+        taken[-1] = last_branch and word == "else"
+    elif word == "endif" and taken:
+        taken.pop()
 
 
 def _parts(section: list[Token]) -> list[list[Token]]:
@@ -131,15 +133,11 @@ def _parts(section: list[Token]) -> list[list[Token]]:
     found: list[list[Token]] = [[]]
     depth = 0
     for token in section:
-        if token.kind == "mark":
-            if token.text in ("(", "[", "{"):
-                depth += 1
-            elif token.text in (")", "]", "}"):
-                depth -= 1
-            elif token.text == "," and depth == 0:
-                found.append([])
-                continue
-        found[-1].append(token)
+        depth += _DEPTHS.get(token.text, 0) if token.kind == "mark" else 0
+        if depth == 0 and token.kind == "mark" and token.text == ",":
+            found.append([])
+        else:
+            found[-1].append(token)
     return [part for part in found if part]
 
 

@@ -31,7 +31,7 @@ _NAME = re.compile(r"\s*([%A-Za-z_$][\w$]*)\s*(?:<\s*(\d+)\s*>)?\s*")
 _EXPRESSION = re.compile(r"[(*/<>&^~?=]|%\$unknown|\|\||\d\s*[-+]\s*\(|\b[A-Za-z_]\w*\[")
 _REFERENCE = re.compile(r"%\$(\d+)")
 _NUMBER = re.compile(r"[0-9]{1,4}|0x[0-9a-fA-F]{1,4}")
-_BLANK = re.compile(r"\s*+")
+_TEXT = re.compile(r"\S")
 _MOST = 200_000
 _LONG = 1000
 _PATIENCE = 100
@@ -178,37 +178,28 @@ def _split(text: str) -> _Parts:
     braces = 0  # of vectors in the statement
     while True:
         hit = _STOP.search(text, position)
-        end = hit.start() if hit else len(text)
-        mark = hit[0] if hit else ""
+        end, mark = (hit.start(), hit[0]) if hit else (len(text), "")
         if mark:
             position = end + 1
-        blank = _BLANK.match(text, start, end)
-        empty = blank is not None and blank.end() >= end
-        if mark == "{":
-            if empty and not braces:
-                depth += 1
-                start = position
-            else:
-                braces += 1
+        empty = _TEXT.search(text, start, end) is None
+        if mark == "{" and empty and not braces:
+            depth += 1
+            start = position
             continue
-        if mark == "}" and braces:
-            braces -= 1
+        if mark == "{" or (mark == "}" and braces):
+            braces += 1 if mark == "{" else -1
             continue
         if mark == ":":
-            label = _LABEL.match(text, start, position + 1) if braces == 0 and position - start < _LONG else None
-            if label is not None and label.end() == position:
-                parts.labels.append((label[1], label.start(1), label.end(1)))
+            if braces == 0 and _label(parts, text, start, position):
                 start = position
             elif text[position : position + 1] == ":":
                 position += 1
             continue
         if not empty:
-            count = len(parts.instructions)
-            _part(parts, text, start, end, depth)
-            parts.open_end = mark != ";" and len(parts.instructions) > count
-            if braces:
-                at = text.find("{", start, end)
-                parts.problems.append(Problem("the vector that begins here has no end", at, at + 1, "write }"))
+            _part(parts, text, start, end, depth, mark == ";")
+        if braces and not empty:
+            at = text.find("{", start, end)
+            parts.problems.append(Problem("the vector that begins here has no end", at, at + 1, "write }"))
         start, braces = position, 0
         if mark == "}":
             depth -= 1
@@ -218,9 +209,19 @@ def _split(text: str) -> _Parts:
     return parts
 
 
-def _part(parts: _Parts, text: str, start: int, end: int, depth: int) -> None:
+def _label(parts: _Parts, text: str, start: int, end: int) -> bool:
+    """Whether the text up to the colon before ``end`` is a label, which ``parts`` gets then."""
+    label = _LABEL.match(text, start, end + 1) if end - start < _LONG else None
+    if label is None or label.end() != end:
+        return False
+    parts.labels.append((label[1], label.start(1), label.end(1)))
+    return True
+
+
+def _part(parts: _Parts, text: str, start: int, end: int, depth: int, ended: bool) -> None:
     first = start + len(text[start:end]) - len(text[start:end].lstrip())
     last = start + len(text[start:end].rstrip())
+    parts.open_end = text[first] != "." and not ended
     if text[first] != ".":
         parts.instructions.append((first, last, depth))
         return

@@ -21,7 +21,7 @@ _NO_FUNCTION = frozenset(
     words("""
     if for while switch catch return sizeof alignof alignas decltype noexcept requires static_assert typeof explicit
     __launch_bounds__ __attribute__ __declspec __cluster_dims__ __block_size__ __maxnreg__ __align__ asm __asm__
-    __grid_constant__ throw constexpr""")
+    __grid_constant__ throw constexpr template""")
 )
 _DEFINE = re.compile(r"#(?:\s|\\\r?\n)*define(?:\s|\\\r?\n)+[A-Za-z_$][A-Za-z0-9_$]*(?:\([^()]*\))?")
 _DIRECTIVE = re.compile(r"#(?:[ \t]|\\\r?\n)*([a-z]+)")
@@ -181,10 +181,9 @@ def _function_name(head: list[Token]) -> str | None:
         if token.kind == "directive":
             continue
         if text == "(":
-            if depth == 0 and named and before not in _NO_FUNCTION:
-                name = before
-            elif depth == 0 and before == ">" and generic is not None:
-                name = generic if generic not in _NO_FUNCTION | {"template"} else name
+            candidate = before if named else generic if before == ">" else None
+            if depth == 0 and candidate is not None and candidate not in _NO_FUNCTION:
+                name = candidate
             depth += 1
         elif text == ")":
             depth -= 1

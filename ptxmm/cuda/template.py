@@ -8,7 +8,7 @@ an operand modifier. The template of a statement without operands is passed on a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -17,6 +17,8 @@ from ptxmm.cuda.source import Token
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(\r\n|[\s\S]))")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f", "a": "\a", "b": "\b", "0": "\0", "\n": "", "\r\n": ""}
 _OPERAND = re.compile(r"%(?:([0-9]+)|\[([A-Za-z_][A-Za-z0-9_]*)\]|([a-zA-Z])(?=[0-9])|([a-zA-Z])|([\s\S]))")
+_WORD = re.compile(r"[A-Za-z0-9_$.]*")
+_OTHERS = {"=": "0", "{": "", "|": "", "}": ""}
 PLACEHOLDER = "%$"
 """What operands are called in the PTX: ``%$0``, ``%$1``."""
 
@@ -123,29 +125,25 @@ def template(literals: Sequence[Token], names: Sequence[str | None], opaque: fro
         parts.append(raw[position:start])
         offsets.extend(places[position:start])
         position = end
-        digits, name, modifier, letter, other = hit.groups()
+        _, _, modifier, letter, other = hit.groups()
         at = (places[start], places[end - 1] + 1)
-        new = ""
-        if digits is not None or name is not None:
-            number = int(digits) if digits is not None and len(digits) < 9 else known.get(name or "", -1)
-            if name is not None:
-                found.append(Escape("named" if number >= 0 else "missing", hit[0], *at))
+        if other is not None:
+            new = _OTHERS.get(other, other)  # nvcc drops the percent sign
+        elif modifier is not None or letter is not None:
+            word = _WORD.match(raw, end)
+            rest = word[0] if word else ""
+            kind = "modifier" if modifier is not None else "single"
+            found.append(Escape(kind, hit[0] + rest, at[0], at[1] + len(rest)))
+            new = hit[0]
+        else:
+            number = _number(hit, known)
             numbers.append(number)
             new = f"{PLACEHOLDER}{number}" if number >= 0 else f"{PLACEHOLDER}unknown"
+            if hit[2] is not None:
+                found.append(Escape("named" if number >= 0 else "missing", hit[0], *at))
             following = raw[end : end + 1]
             if number not in opaque and (following.isalpha() or following == "_"):
                 found.append(Escape("glued", hit[0] + following, at[0], at[1] + 1))
-        elif modifier is not None or letter is not None:
-            kind = "modifier" if modifier is not None else "single"
-            word = re.compile(r"[A-Za-z0-9_$.]*").match(raw, end)
-            found.append(Escape(kind, hit[0] + (word[0] if word else ""), at[0], at[1] + (len(word[0]) if word else 0)))
-            new = hit[0]
-        elif other == "%":
-            new = "%"
-        elif other == "=":
-            new = "0"
-        elif other not in "{|}":
-            new = other  # nvcc drops the percent sign
         parts.append(new)
         offsets.extend([places[start]] * len(new))
         if len(new) > 1:
@@ -153,3 +151,8 @@ def template(literals: Sequence[Token], names: Sequence[str | None], opaque: fro
     parts.append(raw[position:])
     offsets.extend(places[position:])
     return Template("".join(parts), tuple(offsets), tuple(found), tuple(numbers), raw)
+
+
+def _number(hit: re.Match[str], known: Mapping[str, int]) -> int:
+    """The number of the operand ``%0`` or ``%[name]``; -1 if there is none."""
+    return int(hit[1]) if hit[1] is not None and len(hit[1]) < 9 else known.get(hit[2] or "", -1)

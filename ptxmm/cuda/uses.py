@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -41,39 +41,49 @@ def uses_of(
     if known is None:
         return tuple(Use(int(m[1]), start + m.start(), start + m.end(), None, None) for m in _REFERENCE.finditer(text))
     instruction, op = known
-    written = dict(definitions(op)) if op is not None else {}
-    read = dict(uses(op)) if op is not None else {}
-    first = writes_first(opcode, frozenset(qualifiers))
     memories = [operand for operand in instruction.operands if isinstance(operand, syntax.Memory)]
     spaces = dict(zip(map(id, memories), address_spaces(opcode, qualifiers, len(memories)), strict=False))
     found: list[Use] = []
-    seen: set[tuple[int, int]] = set()
     for slot, operand in enumerate(instruction.operands):
+        accesses = _accesses(op, opcode, qualifiers, slot == 0 and not isinstance(operand, syntax.Memory))
         for name, address in _names(operand):
             number = _number(name)
             if number is None:
                 continue
             at = start + name.span.column - 1
             place = (at, at + len(name.text))
-            seen.add(place)
             if address:
-                space = spaces.get(id(operand)) or "unknown"
-                found.append(Use(number, *place, True, False, None, space))
-                continue
-            destination = slot == 0 and not isinstance(operand, syntax.Memory)
-            writes = (first and destination) if first is not None else (None if destination else False)
-            reads = None if writes is None else not writes
-            if writes and op is not None:
-                reads = name.name in read and opcode == "wgmma"  # which accumulates
-            elif writes and opcode in ("wgmma", "tcgen05", "mma"):
-                reads = None
-            type_ = written.get(name.name) if writes else read.get(name.name)
-            found.append(Use(number, *place, reads, writes, type_))
+                found.append(Use(number, *place, True, False, None, spaces.get(id(operand)) or "unknown"))
+            else:
+                reads, writes, type_ = accesses(name.name)
+                found.append(Use(number, *place, reads, writes, type_))
+    seen = {(use.start, use.end) for use in found}
     for hit in _REFERENCE.finditer(text):  # guards, and constants of constraint n
         place = (start + hit.start(), start + hit.end())
         if place not in seen:
             found.append(Use(int(hit[1]), *place, True, False))
     return tuple(found)
+
+
+def _accesses(
+    op: Op | None, opcode: str, qualifiers: tuple[str, ...], destination: bool
+) -> Callable[[str], tuple[bool | None, bool | None, Type | None]]:
+    """For the name of a register in an operand whether that reads and whether it writes it, and in which type;
+    ``destination``: it is the first one, and no address."""
+    written = dict(definitions(op)) if op is not None else {}
+    read = dict(uses(op)) if op is not None else {}
+    first = writes_first(opcode, frozenset(qualifiers))
+    writes = first if destination else False
+
+    def accesses(name: str) -> tuple[bool | None, bool | None, Type | None]:
+        reads = None if writes is None else not writes
+        if writes and op is not None:
+            reads = name in read and opcode == "wgmma"  # which accumulates
+        elif writes and opcode in ("wgmma", "tcgen05", "mma"):
+            reads = None
+        return reads, writes, (written if writes else read).get(name)
+
+    return accesses
 
 
 def _number(name: syntax.Name) -> int | None:

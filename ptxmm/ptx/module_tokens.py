@@ -47,8 +47,6 @@ def module_tokens(text: str) -> list[Token]:
 def _bad_character(origin: Origin, position: int) -> PtxmmError:
     text = origin.text
     char = text[position]
-    if text.startswith("/*", position):
-        return origin.error("the comment `/*` has no end", position, 2, "close it with `*/`")
     if char == '"':
         return origin.error("the string has no end on its line", position, 1, 'close it with `"`')
     start = text.rfind("\n", 0, position) + 1
@@ -56,8 +54,7 @@ def _bad_character(origin: Origin, position: int) -> PtxmmError:
         error = origin.error("preprocessor lines are not supported", position, 1, "run the C preprocessor first")
         error.kind = "unsupported"
         return error
-    shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
-    return origin.error(f"unexpected character {shown}", position)
+    return origin.unexpected(position)
 
 
 class Cursor:

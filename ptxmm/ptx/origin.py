@@ -44,6 +44,14 @@ class Origin(Struct, frozen=True):
         """The text from ``first`` to ``last`` without comments and with single spaces."""
         return " ".join(strip_comments(self.text[first.start_pos : last.end_pos]).split())
 
+    def unexpected(self, position: int) -> PtxmmError:
+        """The error that no token begins with the character with index ``position``."""
+        if self.text.startswith("/*", position):
+            return self.error("the comment `/*` has no end", position, 2, "close it with `*/`")
+        char = self.text[position]
+        shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
+        return self.error(f"unexpected character {shown}", position)
+
     def error(self, message: str, position: int, width: int = 1, hint: str | None = None) -> PtxmmError:
         """A ``PtxmmError`` of kind ``syntax`` at the character with index ``position``."""
         line, column = self.place_at(position)

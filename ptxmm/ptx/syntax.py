@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.errors import Span
 
@@ -88,6 +91,29 @@ class Memory(Struct, frozen=True):
 
 
 Operand = Name | Number | Float | Sum | AddressOf | Memory | Pair | Negated | Vector
+
+
+def mapped(operand: Operand, name: Callable[[Name], Name]) -> Operand:
+    """``operand`` with what ``name`` gives for each name in it."""
+    match operand:
+        case Name():
+            return name(operand)
+        case Sum() | AddressOf():
+            return replace(operand, base=name(operand.base))
+        case Memory(base, coordinates=coordinates):
+            vector = None if coordinates is None else _mapped(coordinates, name)
+            return replace(operand, base=base if isinstance(base, Number) else name(base), coordinates=vector)
+        case Pair(first, second):
+            return replace(operand, first=name(first), second=name(second))
+        case Negated():
+            return replace(operand, name=name(operand.name))
+        case Vector():
+            return _mapped(operand, name)
+    return operand
+
+
+def _mapped(vector: Vector, name: Callable[[Name], Name]) -> Vector:
+    return replace(vector, items=tuple(mapped(item, name) for item in vector.items))
 
 
 class Guard(Struct, frozen=True):

@@ -38,6 +38,12 @@ _DESCRIPTIONS = {
     "AMPERSAND": "`&`",
     "$END": "the end",
 }
+_TOGETHER = (
+    ({"IDENT", "LSQB", "NUMBER"}, "an operand"),
+    ({"IDENT", "AT"}, "an instruction or a label"),
+    ({"IDENT", "NUMBER"}, "a register or an integer constant"),
+)
+"""Types of tokens that stand for something together."""
 _OPERAND_START = {"IDENT", "NUMBER", "FLOAT", "LSQB", "LBRACE", "AMPERSAND", "NOT"}
 
 
@@ -72,22 +78,18 @@ def _cuda(origin: Origin, position: int) -> PtxmmError | None:
 
 def _syntax_error(origin: Origin, error: UnexpectedInput, dialect: bool) -> PtxmmError:
     """Say in words what Lark found."""
-    cuda = _cuda(origin, error.pos_in_stream or 0)
-    if cuda is not None:
-        return cuda
-    unsupported = _unsupported_opcode(origin, error.pos_in_stream or 0, dialect)
-    if unsupported is not None:
-        return unsupported
+    position = error.pos_in_stream or 0
+    known = _cuda(origin, position) or _unsupported_opcode(origin, position, dialect)
+    if known is not None:
+        return known
     if isinstance(error, UnexpectedCharacters):
-        position = error.pos_in_stream or 0
-        char = origin.text[position]
-        if origin.text.startswith("/*", position):
-            return origin.error("the comment `/*` has no end", position, 2, "close it with `*/`")
-        shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
-        return origin.error(f"unexpected character {shown}", position)
+        return origin.unexpected(position)
     assert isinstance(error, UnexpectedToken)
-    token = cast("Token", error.token)
-    accepts = set(error.accepts or error.expected)
+    return _unexpected(origin, cast("Token", error.token), set(error.accepts or error.expected), dialect)
+
+
+def _unexpected(origin: Origin, token: Token, accepts: set[str], dialect: bool) -> PtxmmError:
+    """The error that ``token`` stands where the types of tokens that ``accepts`` has are expected."""
     at_end = token.type == "$END"
     before = origin.text[: len(origin.text) if at_end else token.start_pos]
     stripped = strip_comments(before).rstrip()
@@ -97,34 +99,43 @@ def _syntax_error(origin: Origin, error: UnexpectedInput, dialect: bool) -> Ptxm
     width = 1 if at_end or line_break else len(token)
     found = "the end" if at_end else f"`{clip(str(token))}`"
     last = stripped[-1:]
-    if not at_end and token.type in _OPERAND_START and "RSQB" not in accepts and "RBRACE" not in accepts:
-        if token.type == "LSQB" and not line_break and re.search(r"[\w$%]$", before) and "COMMA" in accepts:
-            return origin.error("array indexing is not PTX assembly here", position, 1, _index_hint(dialect))
-        if line_break and "SEMICOLON" in accepts:
-            return origin.error("missing `;` after the instruction", max(0, position - 1))
-        if "COMMA" in accepts:
-            return origin.error(f"missing `,` before {found}", position, width)
-    if "RSQB" in accepts:
-        return origin.error(f"missing `]` before {found}", position, width)
-    if "RBRACE" in accepts:
-        return origin.error(f"missing `}}` before {found}", position, width)
+    missing = _missing(token, accepts, line_break)
+    if missing == ";":
+        return origin.error("missing `;` after the instruction", max(0, position - 1))
+    if missing == "," and token.type == "LSQB" and not line_break and re.search(r"[\w$%]$", before):
+        return origin.error("array indexing is not PTX assembly here", position, 1, _index_hint(dialect))
+    if missing is not None:
+        return origin.error(f"missing `{missing}` before {found}", position, width)
     if token.type == "SEMICOLON" and last in ("", ";", ":"):
         hint = "a label needs no `;`" if last == ":" else None
         return origin.error("stray `;`: there is no instruction before it", position, 1, hint)
-    if last == "," and (at_end or token.type in ("SEMICOLON", "COMMA", "RSQB")):
+    if last == "," and token.type in ("$END", "SEMICOLON", "COMMA", "RSQB"):
         return origin.error(f"expected an operand after `,`, found {found}", position, width)
     if re.search(r"@!?\s*[\w$%]+$", stripped):
         return origin.error(f"expected an instruction after the guard, found {found}", position, width)
-    if "NUMBER" in accepts:
-        accepts.discard("FLOAT")
-    wanted = [_DESCRIPTIONS.get(name, name) for name in _DESCRIPTIONS if name in accepts]
-    if {"IDENT", "LSQB", "NUMBER"} <= accepts:
-        wanted = ["an operand"]
-    elif {"IDENT", "AT"} <= accepts:
-        wanted = ["an instruction", "a label"]
-    elif {"IDENT", "NUMBER"} <= accepts:
-        wanted = ["a register", "an integer constant"]
-    return origin.error(f"expected {_either(wanted)}, found {found}", position, width)
+    return origin.error(f"expected {_wanted(accepts)}, found {found}", position, width)
+
+
+def _missing(token: Token, accepts: set[str], line_break: bool) -> str | None:
+    """The mark that is missing before ``token``, if that is all."""
+    for name, mark in (("RSQB", "]"), ("RBRACE", "}")):
+        if name in accepts:
+            return mark
+    if token.type not in _OPERAND_START:
+        return None
+    if line_break and "SEMICOLON" in accepts:
+        return ";"
+    return "," if "COMMA" in accepts else None
+
+
+def _wanted(accepts: set[str]) -> str:
+    """What is expected, in words."""
+    for names, together in _TOGETHER:
+        if names <= accepts:
+            return together
+    hidden = {"FLOAT"} if "NUMBER" in accepts else set()
+    words = [word for name, word in _DESCRIPTIONS.items() if name in accepts - hidden]
+    return " or ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part) or "something else"
 
 
 def _unsupported_opcode(origin: Origin, position: int, dialect: bool) -> PtxmmError | None:
@@ -141,9 +152,3 @@ def _unsupported_opcode(origin: Origin, position: int, dialect: bool) -> PtxmmEr
 
 def _index_hint(dialect: bool) -> str:
     return "write the offset in bytes: x+8" if dialect else "write the offset in bytes: [x+4]"
-
-
-def _either(words: list[str]) -> str:
-    if len(words) <= 1:
-        return "".join(words) or "something else"
-    return ", ".join(words[:-1]) + " or " + words[-1]

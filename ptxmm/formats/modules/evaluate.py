@@ -203,7 +203,10 @@ def _address(op: ops.Alu, sources: Sequence[Known | None], variables: Mapping[st
         return _element(op, start, sources[:2])
     if len(sources) != 2 or None in sources or op.type.bits not in (32, 64):
         return None
-    first, second = (_cut(item, op.type) for item in sources)
+    return _of_two(op, *(_cut(item, op.type) for item in sources), variables=variables)
+
+
+def _of_two(op: ops.Alu, first: Known | None, second: Known | None, *, variables: Mapping[str, Object]) -> Known | None:
     if isinstance(first, int) and op.op != "sub":
         first, second = second, first
     match op.op, first, second:

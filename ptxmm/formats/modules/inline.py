@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.launch import Launch
+from ptxmm.formats.modules.library import ATOMICS, ENDS, HARMLESS, INTRINSICS
 from ptxmm.formats.modules.parameters import Parameter, arguments
 from ptxmm.formats.modules.special import SPECIAL, special_name
 from ptxmm.formats.text import at
@@ -25,24 +26,6 @@ _MAX_DEPTH = 100
 _PARAM = ("param", "param::entry", "param::func")
 _IGNORED = ("brkpt", "pmevent")
 _SCALARS = ("ld", "ldu", "st", "atom", "red", "mov")
-_HARMLESS = ("vprintf",)
-_ENDS = ("__assertfail", "__trap", "abort")
-# What nvcc -G leaves as calls (CUDA C++ Programming Guide 10.5, 10.6, 10.14); (opcode and type, operands).
-_ATOMICS = {
-    f"__{letter}Atomic{name}": f"atom.{op}.{type_}"
-    for letter, types in (("u", "u32"), ("i", "s32"), ("ull", "u64"))
-    for name, op in (
-        ("Add", "add"), ("Exch", "exch"), ("CAS", "cas"), ("Min", "min"), ("Max", "max"), ("And", "and"),
-        ("Or", "or"), ("Xor", "xor"), ("Inc", "inc"), ("Dec", "dec"),
-    )
-    for type_ in ("b" + types[1:] if op in ("exch", "cas", "and", "or", "xor") else types,)
-}  # fmt: skip
-_INTRINSICS = {
-    "__syncthreads": "bar.sync 0",
-    "__threadfence": "membar.gl",
-    "__threadfence_block": "membar.cta",
-    "__threadfence_system": "membar.sys",
-}
 
 
 class Step(Struct, frozen=True):
@@ -213,25 +196,7 @@ class _Frame:
         return name
 
     def operand(self, operand: syntax.Operand) -> syntax.Operand:
-        match operand:
-            case syntax.Name():
-                return self.name(operand)
-            case syntax.Sum() | syntax.AddressOf():
-                return replace(operand, base=self.name(operand.base))
-            case syntax.Memory():
-                base = operand.base if isinstance(operand.base, syntax.Number) else self.name(operand.base)
-                coordinates = None if operand.coordinates is None else self.vector(operand.coordinates)
-                return replace(operand, base=base, coordinates=coordinates)
-            case syntax.Pair():
-                return replace(operand, first=self.name(operand.first), second=self.name(operand.second))
-            case syntax.Negated():
-                return replace(operand, name=self.name(operand.name))
-            case syntax.Vector():
-                return self.vector(operand)
-        return operand
-
-    def vector(self, vector: syntax.Vector) -> syntax.Vector:
-        return replace(vector, items=tuple(map(self.operand, vector.items)))
+        return syntax.mapped(operand, self.name)
 
     def indexed(self, item: syntax.Instruction) -> None:
         """``brx.idx``: a branch for each target (PTX ISA 9.7.13.4). An index beyond them has no meaning:
@@ -387,18 +352,18 @@ class _Frame:
 
     def external(self, call: Call, name: str) -> None:
         """A function that the module only declares."""
-        if name in _ENDS:
+        if name in ENDS:
             self.flat.remarks[f"a call of `{name}` is taken for the end of its thread"] = None
             self.emit("exit")
-        elif name in _HARMLESS:
+        elif name in HARMLESS:
             self.flat.remarks[f"`{name}` is taken to do nothing"] = None
             for result in call.returns:
                 self.flat.registers[f"{self.slot(result.name)}@0"] = Type("b", 32)
-        elif name in _INTRINSICS:
-            opcode, _, operand = _INTRINSICS[name].partition(" ")
+        elif name in INTRINSICS:
+            opcode, _, operand = INTRINSICS[name].partition(" ")
             self.emit(opcode, *([self.number(int(operand))] if operand else []))
-        elif name in _ATOMICS and len(call.returns) == 1:
-            self.atomic(call, _ATOMICS[name])
+        elif name in ATOMICS and len(call.returns) == 1:
+            self.atomic(call, ATOMICS[name])
         else:
             self.unknown(f"`{name}` is not defined in this module")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,70 +15,23 @@ from msgspec.structs import replace
 from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.files import MAX_BYTES, NotToml, toml
 from ptxmm.formats.conditions import parse_final
-from ptxmm.formats.initializers import MAX_ELEMENTS, TYPES
+from ptxmm.formats.modules.arguments import Argument, ObjectSpec, arguments_of, object_of
 from ptxmm.formats.modules.selection import NoSelection, selected
 from ptxmm.formats.modules.table import Table, integer
 from ptxmm.formats.text import Text, at, open_text
 from ptxmm.program.placement import CTA_SIZE
 from ptxmm.program.source import RawCondition
-from ptxmm.ptx.ops import Type
 
 T = TypeVar("T")
 
 Dimensions = tuple[int, int, int]
-Scalar = int | float | str
-"""A number, or an object and an offset in bytes (``out+4``)."""
-
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?!\S)(.*)$|^[ \t]*//[ \t]*ptxmm:(\S.*)$", re.MULTILINE)
-_PLACE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\+\s*([0-9]{1,18}))?")
 _MOST_CTAS = 1 << 16
 _KEYS = {
     "name", "kernel", "grid", "block", "cluster", "shared", "threads", "args", "objects", "host", "check", "launch",
 }  # fmt: skip
 _PLACES = ("kernel", "args", "threads", "shared", "block", "cluster", "condition", "races", "robust")
 _CHECKS = {"condition", "races", "robust", "unroll"}
-
-
-class Piece(Struct, frozen=True):
-    """Bytes of an argument: ``value`` in ``type`` (None: that of the parameter) at ``offset``."""
-
-    offset: int
-    type: Type | None
-    value: Scalar
-
-
-class Argument(Struct, frozen=True):
-    """The value of one parameter of the kernel."""
-
-    pieces: tuple[Piece, ...]
-    span: Span
-
-
-class TensorMapSpec(Struct, frozen=True):
-    """A tensor map (PTX ISA 5.5): see ``program.test.TensorMap``."""
-
-    target: str
-    type: Type
-    box: tuple[int, ...]
-    dims: tuple[int, ...] | None
-    strides: tuple[int, ...] | None
-    steps: tuple[int, ...] | None
-
-
-class ObjectSpec(Struct, frozen=True):
-    """An object of global memory, or what is said of a variable of the module: ``type`` and ``count`` are None then.
-
-    ``initial``: the values of its elements, None where nothing is said, ``unknown`` for no value. ``alignment``: a
-    multiple of this is where it begins, None for no more than its type or its declaration says.
-    """
-
-    name: str
-    span: Span
-    type: Type | None
-    count: int | None
-    initial: tuple[Scalar, ...] | Literal["unknown"] | None
-    tensormap: TensorMapSpec | None = None
-    alignment: int | None = None
 
 
 class Launch(Struct, frozen=True):
@@ -206,7 +159,7 @@ def _launch(table: Table, file: str, text: str) -> Launch:
         if key not in _CHECKS
     ]
     objects: dict[str, Any] = told(lambda: table.subtable("objects"), {})
-    read = [told(lambda name=name, value=value: _object(table, name, value), None) for name, value in objects.items()]  # type: ignore[misc]
+    read = [told(lambda name=name, value=value: object_of(table, name, value), None) for name, value in objects.items()]  # type: ignore[misc]
     launch = Launch(
         name=told(lambda: table.string(data, "name"), None),
         kernel=told(lambda: table.string(data, "kernel"), None),
@@ -215,7 +168,7 @@ def _launch(table: Table, file: str, text: str) -> Launch:
         cluster=cluster,
         shared=told(lambda: table.number(data, "shared", 0, 1 << 20), None) or 0,
         threads=told(lambda: _threads(table, ctas, size), ()) if sized else (),
-        args=told(lambda: _arguments(table), ()),
+        args=told(lambda: arguments_of(table), ()),
         objects=tuple(item for item in read if item is not None),
         host=told(lambda: _host(table), {}),
         condition=told(lambda: _condition(table, checks), None),
@@ -267,128 +220,6 @@ def with_threads(launch: Launch, selections: str) -> Launch:
         return replace(launch, threads=selected(selections.split(";"), launch.ctas, launch.size))
     except NoSelection as error:
         raise PtxmmError(f"--threads: {error.message}", kind="usage", hint=error.hint) from None
-
-
-def place(value: str) -> tuple[str, int] | None:
-    """The object and the offset in bytes that ``out+4`` means, or None."""
-    match = _PLACE.fullmatch(value.strip())
-    return None if match is None else (match[1], int(match[2] or 0))
-
-
-def _scalar(table: Table, key: str, value: object) -> Scalar:
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, str) and place(value) is None:
-        raise table.error(key, f"`{value}` is neither an object nor an object and an offset", 'as in "out+4"')
-    if isinstance(value, int | float | str):
-        return value
-    raise table.error(key, "a value is a number or the name of an object")
-
-
-def _arguments(table: Table) -> tuple[Argument, ...]:
-    given = table.data.get("args", [])
-    if not isinstance(given, list):
-        raise table.error("args", "`args` is a list", 'as in args = ["data", 4]')
-    spans = table.spans_of("args", given)
-    return tuple(_argument(table, item, span) for item, span in zip(given, spans, strict=True))
-
-
-def _argument(table: Table, item: object, span: Span) -> Argument:
-    if not isinstance(item, dict):
-        return Argument((Piece(0, None, _scalar(table, "args", item)),), span)
-    if item.keys() == {"bytes"} and isinstance(item["bytes"], list):
-        return Argument(_fields(table, [{"u8": byte} for byte in item["bytes"]]), span)
-    if item.keys() == {"fields"} and isinstance(item["fields"], list):
-        return Argument(_fields(table, item["fields"]), span)
-    for key in ("bytes", "fields"):
-        if key in item:
-            raise table.error("args", f"`{key}` is a list", "as in { bytes = [1, 2] } or { fields = [{ u32 = 5 }] }")
-    return Argument(_fields(table, [item]), span)
-
-
-def _fields(table: Table, items: list[Any]) -> tuple[Piece, ...]:
-    """The fields of a structure, each at the next multiple of its size (the layout of C)."""
-    found: list[Piece] = []
-    offset = 0
-    for item in items:
-        if not isinstance(item, dict) or len(item) != 1:
-            raise table.error("args", "a field is a type and its value", "as in { u32 = 5 }")
-        ((name, value),) = item.items()
-        type_ = _type(table, "args", name)
-        offset = -(-offset // type_.bytes) * type_.bytes
-        found.append(Piece(offset, type_, _scalar(table, "args", value)))
-        offset += type_.bytes
-    return tuple(found)
-
-
-def _type(table: Table, key: str, name: object) -> Type:
-    found = TYPES.get(f".{name}") if isinstance(name, str) else None
-    if found is None or found.kind == "pred":
-        raise table.error(key, f"`{name}` is not a type of a variable", "as in u32, s64, f32, b8")
-    return found
-
-
-def _object(table: Table, name: str, value: object) -> ObjectSpec:
-    span = table.span(name)
-    if _PLACE.fullmatch(name) is None or "+" in name:
-        raise at(f"`{name}` is not a name", span, kind="format")
-    if isinstance(value, str):
-        return ObjectSpec(name, span, _type(table, name, value), None, None)
-    if not isinstance(value, dict):
-        raise table.error(name, "an object is a type or a table", 'as in data = { type = "u32", count = 2 }')
-    for key in value:
-        if key not in ("type", "count", "init", "align", "tensormap"):
-            raise table.error(name, f"an object has no `{key}`", "it has type, count, init, align or tensormap")
-    found = _described(table, name, value, span)
-    alignment = table.number(value, "align", 1, 1 << 20, name)
-    if alignment is not None and alignment & (alignment - 1):
-        raise table.error(name, f"`align` is a power of two, not {alignment}")
-    return replace(found, alignment=alignment)
-
-
-def _described(table: Table, name: str, value: Mapping[str, Any], span: Span) -> ObjectSpec:
-    if "tensormap" in value:
-        return ObjectSpec(name, span, Type("b", 8), 128, None, _tensormap(table, name, value["tensormap"]))
-    type_ = _type(table, name, value["type"]) if "type" in value else None
-    count = table.number(value, "count", 1, MAX_ELEMENTS, name)
-    given = value.get("init")
-    if given is None:
-        return ObjectSpec(name, span, type_, count, None)
-    if given == "unknown":
-        return ObjectSpec(name, span, type_, count, "unknown")
-    if isinstance(given, list):
-        values = tuple(_scalar(table, name, item) for item in given)
-        if len(values) > (count or len(values)):
-            raise table.error(name, f"{len(values)} values for {count} elements")
-        return ObjectSpec(name, span, type_, count or len(values), values)
-    return ObjectSpec(name, span, type_, count, (_scalar(table, name, given),) * (count or 1))
-
-
-def _tensormap(table: Table, name: str, value: object) -> TensorMapSpec:
-    known = {"target", "type", "box", "dims", "strides", "steps"}
-    if not isinstance(value, dict) or not {"target", "type", "box"} <= value.keys() <= known:
-        raise table.error(name, "a tensor map has target, type, box and perhaps dims, strides, steps")
-
-    def numbers(key: str) -> tuple[int, ...] | None:
-        if key not in value:
-            return None
-        found = [integer(item) for item in (value[key] if isinstance(value[key], list) else [value[key]])]
-        if not found or None in found:
-            raise table.error(name, f"`{key}` of a tensor map is a list of numbers, innermost dimension first")
-        return tuple(n for n in found if n is not None)
-
-    target = value["target"]
-    if not isinstance(target, str):
-        raise table.error(name, "the target of a tensor map is an object")
-    type_, box = _type(table, name, value["type"]), numbers("box") or ()
-    dims, strides, steps = numbers("dims"), numbers("strides"), numbers("steps")
-    for what, found, wanted in (("dims", dims, 0), ("strides", strides, 1), ("steps", steps, 0)):
-        wanted = len(box) - wanted
-        if found is not None and len(found) != wanted:
-            raise table.error(name, f"a box of {len(box)} dimensions needs {wanted} of `{what}`, not {len(found)}")
-    if dims is None and len(box) > 1:
-        raise table.error(name, "a tensor of several dimensions needs `dims`", "as in box = [4, 2], dims = [8, 6]")
-    return TensorMapSpec(target, type_, box, dims, strides, steps)
 
 
 def _host(table: Table) -> dict[str, tuple[str, Span]]:

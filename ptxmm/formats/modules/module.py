@@ -7,51 +7,41 @@ instructions) -> ``specialize`` (one thread) -> ``program.build``.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from math import prod
 
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
-from ptxmm.formats.modules.evaluate import Known
-from ptxmm.formats.modules.flow import Flow, analyse
 from ptxmm.formats.modules.inline import inline
-from ptxmm.formats.modules.lanes import check_lanes
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.lower import Code, Locate, lower
 from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, viewed
 from ptxmm.formats.modules.prune import pruned
-from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values, workspace_halves
-from ptxmm.formats.modules.specialize import Residue, specialize
-from ptxmm.formats.modules.unwritten import shown, with_unwritten, written_first
+from ptxmm.formats.modules.threads import threads_of
+from ptxmm.formats.modules.unwritten import written_first
 from ptxmm.formats.modules.variables import variables_of
 from ptxmm.program.build import build
 from ptxmm.program.condition import comparisons
 from ptxmm.program.naming import did_you_mean
-from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.source import (
     AddressOf,
     NameTerm,
     RawCondition,
     RawTerm,
-    RegisterEntry,
     TensorMapValue,
     TestSource,
     ThreadSource,
     Variable,
 )
 from ptxmm.program.symbols import rename, symbols
-from ptxmm.program.test import Claims, Placement, Test
+from ptxmm.program.test import Claims, Test
 from ptxmm.ptx import module_syntax as ptx
-from ptxmm.ptx.isa import definitions, uses
-from ptxmm.ptx.parser import parse_statements
+from ptxmm.ptx.ops import Op
 
 _NOWHERE = Span(1, 1, 2)
 _LISTED = 8
-
-
 _WRONG_ANYWHERE = frozenset(("isa", "syntax", "type"))
 """The kinds of errors in instructions that are told even of those that no thread comes to, if there are others."""
 
@@ -85,36 +75,21 @@ def launched(
     observed = _observed(launch, code.registers)
     code = pruned(code, frozenset().union(*observed))
     try:
-        threads, notes, clocks = _threads(code, launch, observed, variables)
+        threads, notes, clocks = threads_of(code, launch, observed, variables)
     except PtxmmError as error:
-        if error.file is not None:
-            raise  # of the launch specification
-        refused = [found for found, effect in code.refused.values() if effect and found.kind in _WRONG_ANYWHERE]
-        others_ = [found for found in refused if (found.line, found.message) != (error.line, error.message)]
-        raise together([error, *others_]).place(file, text) from None
-    for name, item in tuple(variables.items()):
-        if item.space == "local" and item.initial is None and written_first([t.body or () for t in threads], item):
-            variables[name] = replace(item, initial=())
-    variables, bodies = separated(variables, [thread.body or () for thread in threads], launch)
-    threads = [t if t.body is None else replace(t, body=body) for t, body in zip(threads, bodies, strict=True)]
+        raise _with_refused(error, code, file, text) from None
+    variables, threads = _in_memory(variables, threads, launch)
     placed = [t for t in threads if not t.placement.host]
-    variables = viewed(variables, bodies, launch)
-    name = kernel.name if launch.name is None else f"{kernel.name} ({launch.name})"
+    remarks = (*flat.remarks, *notes, *_remarks(launch, placed))
     source = TestSource(
-        name=name,
+        name=kernel.name if launch.name is None else f"{kernel.name} ({launch.name})",
         threads=tuple(threads),
         declarations=_declared(variables, threads, launch),
         condition=launch.condition,
         file=file,
         text=text,
         isa=isa or module.version,
-        claims=Claims(
-            launch.races,
-            launch.robust,
-            launch.unroll,
-            (*flat.remarks, *notes, *_remarks(launch, placed)),
-            partial=clocks,
-        ),
+        claims=Claims(launch.races, launch.robust, launch.unroll, remarks, partial=clocks),
     )
     try:
         return build(source)
@@ -123,6 +98,28 @@ def launched(
             unknown = (v.name for v in variables.values() if v.space in ("shared", "local") and v.initial is None)
             error.hint = "give an initial value: [objects] " + ", ".join(f"{name} = {{ init = 0 }}" for name in unknown)
         raise _placed(error, source, launch) from None
+
+
+def _with_refused(error: PtxmmError, code: Code, file: str, text: str) -> PtxmmError:
+    """``error`` of a thread with what else is wrong in the kernel; one of the launch specification as it is."""
+    if error.file is not None:
+        return error
+    refused = [found for found, effect in code.refused.values() if effect and found.kind in _WRONG_ANYWHERE]
+    others = [found for found in refused if (found.line, found.message) != (error.line, error.message)]
+    return together([error, *others]).place(file, text)
+
+
+def _in_memory(
+    variables: dict[str, Object], threads: list[ThreadSource], launch: Launch
+) -> tuple[dict[str, Object], list[ThreadSource]]:
+    """The variables as the threads use them, and the threads with the names of those that are divided."""
+    bodies: list[tuple[Op, ...]] = [thread.body or () for thread in threads]
+    for name, item in tuple(variables.items()):
+        if item.space == "local" and item.initial is None and written_first(bodies, item):
+            variables[name] = replace(item, initial=())
+    variables, bodies = separated(variables, bodies, launch)
+    threads = [t if t.body is None else replace(t, body=body) for t, body in zip(threads, bodies, strict=True)]
+    return viewed(variables, bodies, launch), threads
 
 
 def _as_required(kernel: ptx.Function, launch: Launch) -> Launch:
@@ -222,75 +219,6 @@ def _terms(condition: RawCondition | None) -> Iterator[RawTerm]:
     """The terms of a condition."""
     for found in comparisons(None if condition is None else condition.proposition):
         yield from (found.left, found.right)
-
-
-# -- threads -------------------------------------------------------------------------------------------------------
-
-
-def _threads(
-    code: Code, launch: Launch, observed: Sequence[frozenset[str]], variables: dict[str, Object]
-) -> tuple[list[ThreadSource], list[str], bool]:
-    """The threads, what the reader of a verdict has to know of them, and whether some depend on clocks. ``variables``
-    gets those that registers without a value are read from."""
-    flows = {names: analyse(code.body, names) for names in set(observed)}
-    running = Counter(cta for cta, _ in launch.threads)
-    lanes: dict[tuple[int, int], list[int]] = {}
-    for cta, thread in launch.threads:
-        lanes.setdefault((cta, thread // WARP_SIZE), []).append(thread % WARP_SIZE)
-    found: list[ThreadSource] = []
-    used = {name for op in code.body for name, _ in uses(op)}
-    workspace = workspace_halves(variables, used)
-    unwritten: dict[str, None] = {}
-    clocks = False
-    module_names = frozenset(variables)
-    for number, (cta, thread) in enumerate(launch.threads):
-        values = special_values(launch, cta, thread)
-        known: dict[str, Known] = {name: value for name, value in values.items() if name in used}
-        known.update(workspace)
-        residue, timed = _timeless(code, flows[observed[number]], known, observed[number], variables)
-        clocks = clocks or timed
-        made = with_unwritten(residue.body, code.registers, observed[number], module_names)
-        unwritten |= dict.fromkeys(made.variables)
-        variables.update((item.name, item) for item in made.variables.values())
-        warp = thread // WARP_SIZE
-        whole = running[cta] == launch.size
-        check_lanes(made.body, lanes[cta, warp], min(WARP_SIZE, launch.size - warp * WARP_SIZE), whole)
-        names = dict.fromkeys(name for op in made.body for name, _ in (*definitions(op), *uses(op)))
-        types = {**code.registers, **made.registers}
-        registers = tuple(RegisterEntry(f"P{number}", name, _NOWHERE, types[name]) for name in names)
-        cluster, rank = cluster_of(launch, cta)
-        placement = Placement(
-            cluster=cluster if launch.cluster is not None else None,
-            cta=rank if launch.cluster is not None else cta,
-            warp=warp,
-        )
-        span = launch.spans["threads"]
-        found.append(ThreadSource(f"P{number}", span, placement, (), registers, made.body))
-    for name, (text, span) in launch.host.items():
-        try:
-            statements = tuple(parse_statements(text, span.line, span.column))
-        except PtxmmError as error:
-            raise error.place(launch.file, launch.text) from None
-        found.append(ThreadSource(name, span, Placement(host=True), statements))
-    early = sorted({shown(name) for name in unwritten})
-    notes = [f"%{name} may be read before it is written: its value is unknown then" for name in early]
-    if clocks:
-        notes.append("a clock decides what is executed: only executions in which no time passes were looked at")
-    return found, notes, clocks
-
-
-def _timeless(
-    code: Code, flow: Flow, known: dict[str, Known], observed: frozenset[str], variables: dict[str, Object]
-) -> tuple[Residue, bool]:
-    """What is left of the kernel for a thread, and whether it depends on clocks; then all of them are 0."""
-    clocks = {name for name in known if name.removeprefix("sreg ") in CLOCKS}
-    if not clocks:
-        return specialize(code, flow, known, observed, variables), False
-    try:
-        rest = {name: value for name, value in known.items() if name not in clocks}
-        return specialize(code, flow, rest, observed, variables), False
-    except PtxmmError:
-        return specialize(code, flow, known, observed, variables), True
 
 
 def _observed(launch: Launch, registers: Collection[str]) -> list[frozenset[str]]:

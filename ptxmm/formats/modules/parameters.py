@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ptxmm.formats.modules.launch import Argument, Launch, place
+from ptxmm.formats.modules.arguments import Argument, place
+from ptxmm.formats.modules.launch import Launch
 from ptxmm.ptx.module_syntax import Function, Variable
 from ptxmm.ptx.ops import Type
 

@@ -7,8 +7,9 @@ from collections.abc import Collection, Container, Sequence
 from msgspec.structs import replace
 
 from ptxmm.errors import Span
+from ptxmm.formats.modules.arguments import ObjectSpec, Scalar, place
 from ptxmm.formats.modules.inline import Flat
-from ptxmm.formats.modules.launch import Launch, ObjectSpec, Scalar, place
+from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.objects import Object, regrouped
 from ptxmm.formats.modules.parameters import Parameter
 from ptxmm.program.naming import did_you_mean
