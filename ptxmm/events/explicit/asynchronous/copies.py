@@ -241,7 +241,7 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     this = issue(machine)
     targets = destinations(machine, op, dst, mbarrier, mask)
     defined = src is not None and not wrong and all(t.sound(op) for t in targets)
-    given, bits = (0xFFFF, 0) if op.byte_mask is None else machine.number(op.byte_mask, U16, "byte mask of this copy")
+    given, bits = byte_mask(machine, op)
     sources = read_source(this, src, size, src_addr | sizes) if defined else []
     parts, sizes = copied(given, size), sizes | bits
     if not defined:
@@ -260,6 +260,11 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
             values = [(i, bytes_of(machine, sources, i, type_.bytes)) for i in range(0, size, type_.bytes)]
             _reduce(this, target.spot, operand, name, type_, values, dst_addr | sizes)
     finish(this, op, size, targets, sizes | src_addr | dst_addr | barriers | masks, defined)
+
+
+def byte_mask(machine: Machine, op: BulkCopy) -> tuple[int, int]:
+    """Which bytes of each 16 are copied, and the reads that this depends on."""
+    return (0xFFFF, 0) if op.byte_mask is None else machine.number(op.byte_mask, U16, "byte mask of this copy")
 
 
 def cta_mask(machine: Machine, op: BulkCopy) -> tuple[int | None, int]:

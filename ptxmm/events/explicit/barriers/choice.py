@@ -80,23 +80,24 @@ def _stable(simulation: Simulation, state: State, slot: Slot) -> bool:
     steps = _remaining(simulation, state, slot.barrier)
     if plan.ordered and slot.chained:
         # Whatever another thread does there, now or later, makes another order, and so do asynchronous steps.
-        loose = slot.step.asynchronous
-        return all(s is slot or not (loose or s.step.asynchronous or s.thread != slot.thread) for s in steps)
+        return not any(s.thread != slot.thread or _loose(s, slot) for s in steps if s is not slot)
     if slot.step.kind == "mb.wait":
         return _stable_wait(simulation, state, slot, steps)
     mbarrier = state.mbarriers[plan.mbarriers[slot.barrier]]
     if not mbarrier.live:
         return len(steps) == 1
-    others = [s for s in steps if s.step.kind != "mb.wait"]
-    if any(s.observed for s in others) and sum(s.step.kind in ARRIVALS for s in others) > 1:
+    waits, others = ([s for s in steps if (s.step.kind == "mb.wait") is wanted] for wanted in (True, False))
+    arrivals = [s.step.number for s in others if s.step.kind in ARRIVALS]
+    if any(s.observed for s in others) and len(arrivals) > 1:
         return False
     if not one_phase(mbarrier, [s.step for s in others]):
         return False
-    arrivals = sum(s.step.number for s in others if s.step.kind in ARRIVALS)
-    if arrivals < mbarrier.pending:
-        return True
     # The last of them may complete the phase: then each wait must be one for this phase to be complete.
-    return all(_awaits(simulation, state, s) for s in steps if s.step.kind == "mb.wait")
+    return sum(arrivals) < mbarrier.pending or all(_awaits(simulation, state, s) for s in waits)
+
+
+def _loose(one: Slot, other: Slot) -> bool:
+    return one.step.asynchronous or other.step.asynchronous
 
 
 def _stable_wait(simulation: Simulation, state: State, slot: Slot, steps: Sequence[Slot]) -> bool:

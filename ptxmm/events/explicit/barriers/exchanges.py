@@ -140,16 +140,17 @@ def possible(this: Exchange, which: int, operand: Callable[[int], Values]) -> Va
     if name.startswith("shfl."):
         values = operand(this.source)
         return None if values is None else values | {0}  # 0 where the source has ended
-    held = [operand(t) for t, _ in this.threads]
-    found: set[int] = set()
+    return _combined(this, [operand(t) for t, _ in this.threads])
+
+
+def _combined(this: Exchange, held: Sequence[Values]) -> Values:
+    """What ``this`` may make of operands that may have these values."""
     lists = [v for v in held if v is not None]
     if len(lists) < len(held) or prod(len(v) + 1 for v in lists) > _LIMIT:
         return None
-    for choice in product(*([*v, None] for v in lists)):  # None: it has ended
-        values_ = [v for v in choice if v is not None]
-        if values_:
-            found.add(results(this, [(0, v) for v in values_])[0])
-    return frozenset(found) or frozenset((0,))  # of a thread that is not in its own mask: any value will do
+    choices = ([v for v in choice if v is not None] for choice in product(*([*v, None] for v in lists)))  # None: ended
+    found = frozenset(results(this, [(0, v) for v in values])[0] for values in choices if values)
+    return found or frozenset((0,))  # of a thread that is not in its own mask: any value will do
 
 
 def _sums(parts: Iterable[int]) -> Values:

@@ -155,12 +155,19 @@ def _end(simulation: Simulation, state: State, way: _Way, fixed: bool) -> Meetin
         if not slot.step.asynchronous:
             reached[slot.thread] = slot.index + 1
             waiting |= 1 << slot.thread
+    return _meeting(simulation, state, way, reached, waiting, min(failed)[1] if failed else None)
+
+
+def _meeting(
+    simulation: Simulation, state: State, way: _Way, reached: Sequence[int], waiting: int, misuse: str | None
+) -> Meeting:
+    plan = simulation.plan
     executed = [s for s in plan.slots if s.recorded and simulation.executed(state, s)]
     return Meeting(
         tuple(reached),
         {s.step.id: way.phases[s.number] for s in executed},
         frozenset(t for t in range(len(reached)) if waiting >> t & 1),
-        min(failed)[1] if failed else None,
+        misuse,
         {s.step.id: way.tokens[s.number] for s in executed if s.step.kind in ARRIVALS},
         {(str(plan.keys[b][1][0]), plan.keys[b][2]): state.mbarriers[at].phase for b, at in plan.mbarriers.items()},
         way.ran,

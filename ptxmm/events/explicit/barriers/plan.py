@@ -124,10 +124,10 @@ def plan(
     groups, sequenced = _classes(places, steps, ended, keys)
     at = [[keys[_key(place, step)] for step in mine] for place, mine in zip(places, steps, strict=True)]
     slots = _slots(test, steps, at, groups, mates, observed, ordered or told)
-    kinds = {kind: [b for key, b in keys.items() if key[0].split()[0] == kind] for kind in ("bar", "mb", "warp")}
-    shared = [g for b, g in enumerate(groups) if b not in kinds["mb"]]
-    aligned = tuple(tuple(s for s in slots if s.thread == t and s.step.aligned) for t in range(len(steps)))
-    wide_ = tuple(tuple(s for s in mine if wide(test, t, s.step.id.instruction)) for t, mine in enumerate(aligned))
+    bars, mbarriers, warps = (_of_kind(keys, kind) for kind in ("bar", "mb", "warp"))
+    shared = [g for b, g in enumerate(groups) if b not in mbarriers]
+    aligned = _by_thread(steps, [s for s in slots if s.step.aligned])
+    wide_ = _by_thread(steps, [s for mine in aligned for s in mine if wide(test, s.thread, s.step.id.instruction)])
     beside = warpgroup_mates(test) if any(wide_) else ((),) * len(steps)
     return Plan(
         keys=tuple(keys),
@@ -136,22 +136,40 @@ def plan(
         lengths=tuple(map(len, steps)),
         floating=tuple(s for s in slots if s.step.asynchronous),
         later=tuple(_later([groups[b] for b in mine]) for mine in at),
-        users=tuple(tuple(s for s in slots if s.barrier == b) for b in range(len(keys))),
+        users=tuple(_users(slots, b) for b in range(len(keys))),
         free=_union(g for g in groups if not g & sequenced),
-        mbarrier_only=_union(groups[b] for b in kinds["mb"] if groups[b] not in shared),
-        bars={b: i for i, b in enumerate(kinds["bar"])},
-        mbarriers={b: i for i, b in enumerate(kinds["mb"])},
+        mbarrier_only=_union(groups[b] for b in mbarriers if groups[b] not in shared),
+        bars=bars,
+        mbarriers=mbarriers,
         mates=mates,
         ctas=_together([p.cta for p in places]),
         clusters=_together([p.cluster for p in places]),
-        lanes={b: _lanes(mates, slots, b) for b in kinds["warp"]},
-        arrived=tuple(tuple(accumulate((s.kind == "cluster.arrive" for s in mine), initial=0)) for mine in steps),
+        lanes={b: _lanes(mates, slots, b) for b in warps},
+        arrived=tuple(map(_arrivals, steps)),
         ended=_union(1 << t for t, end in enumerate(ended) if end),
         ordered=ordered,
         aligned=aligned,
         wide=wide_,
         warpgroup_mates=tuple(_union(1 << u for u in rest) for rest in beside),
     )
+
+
+def _of_kind(keys: Mapping[_Key, int], kind: str) -> dict[int, int]:
+    """The barriers of a kind, each with its number among them."""
+    return {b: i for i, b in enumerate(b for key, b in keys.items() if key[0].split()[0] == kind)}
+
+
+def _by_thread(steps: Sequence[object], slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], ...]:
+    return tuple(tuple(s for s in slots if s.thread == t) for t in range(len(steps)))
+
+
+def _users(slots: Sequence[Slot], barrier: int) -> tuple[Slot, ...]:
+    return tuple(s for s in slots if s.barrier == barrier)
+
+
+def _arrivals(steps: Sequence[Step]) -> tuple[int, ...]:
+    """How often a thread has arrived at the barrier of its cluster before each step."""
+    return tuple(accumulate((s.kind == "cluster.arrive" for s in steps), initial=0))
 
 
 def _slots(

@@ -294,15 +294,7 @@ class Simulation:
         halted = self.halted(state)
         position, waiting, bars, failed = list(state.position), state.waiting, state.bars, state.failed
         while True:
-            for t in range(len(position)):
-                if not (waiting | halted) >> t & 1:
-                    while position[t] < plan.lengths[t] and plan.slot(t, position[t]).step.asynchronous:
-                        position[t] += 1
-            exited = 0
-            for t, length in enumerate(plan.lengths):
-                if position[t] == length:
-                    exited |= 1 << t
-            exited &= plan.ended & ~waiting
+            exited = self._pass(position, waiting | halted) & plan.ended & ~waiting
             if self.together:
                 now = replace(state, position=tuple(position), waiting=waiting, failed=failed)
                 alone = self._left_alone(now)
@@ -335,6 +327,17 @@ class Simulation:
                     break
             waiting &= ~released
         return replace(state, position=tuple(position), waiting=waiting, bars=bars, failed=failed)
+
+    def _pass(self, position: list[int], held: int) -> int:
+        """Let all threads but those ``held`` pass their asynchronous steps; who has come to the end of the steps."""
+        finished = 0
+        for t, length in enumerate(self.plan.lengths):
+            if not held >> t & 1:
+                while position[t] < length and self.plan.slot(t, position[t]).step.asynchronous:
+                    position[t] += 1
+            if position[t] == length:
+                finished |= 1 << t
+        return finished
 
     def _lost(self, position: Sequence[int], there: int) -> list[tuple[int, str]]:
         """The steps of those ``there``, who meet, that shuffle from a lane that takes no part, and the reason."""

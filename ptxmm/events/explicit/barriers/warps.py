@@ -36,21 +36,17 @@ def barrier_reduction(machine: Machine, op: BarrierReduction) -> None:
 
 def exchange(machine: Machine, op: WarpExchange) -> None:
     """``shfl``, ``vote``, ``match``, ``redux``, ``elect``: all lanes of the mask meet; ``activemask`` does not wait."""
-    lanes = machine.program.lanes
     if op.op == "activemask":
-        named = machine.thread.placement.warp is not None
-        shown = (1 << len(lanes)) - 1 if named else (1 << _LANE + 1) - 1
-        shown = machine.number(op.operands[0], U32, "mask")[0] if op.operands else shown
-        if op.dst is not None:
-            machine.assign(op.dst, machine.expressions.constant(shown))
+        _activemask(machine, op)
         return
+    lanes, expressions = machine.program.lanes, machine.expressions
     mask_node = machine.stored(op.operands[-1], U32)
     mask = machine.decide(mask_node, None, "membermask of this instruction")
     selectors = mask_node.reads
     own = lanes.index(machine.program.thread)
-    source = -1
-    in_range = True
-    if op.op.startswith("shfl."):
+    source, in_range = -1, True
+    shuffle = op.op.startswith("shfl.")
+    if shuffle:
         b, b_reads = machine.number(op.operands[1], U32, "source lane of this shuffle")
         c, c_reads = machine.number(op.operands[2], U32, "clamp value of this shuffle")
         selectors |= b_reads | c_reads
@@ -58,10 +54,8 @@ def exchange(machine: Machine, op: WarpExchange) -> None:
     operand = _predicate(machine, op.operands[0], op.negated) if op.op.startswith("vote.") else _first(machine, op)
     name = f"{op.op}.{op.type.name}"
     taken = source if source < len(lanes) and mask >> max(source, 0) & 1 else -1
-    shuffle = op.op.startswith("shfl.")
-    giver = (source, lanes[taken] if taken >= 0 else -1) if shuffle else None
-    machine.step("warp.exchange", number=mask, operation=name, source=giver)
-    expressions = machine.expressions
+    giver = lanes[taken] if shuffle and taken >= 0 else -1
+    machine.step("warp.exchange", number=mask, operation=name, source=(source, giver) if shuffle else None)
     results = machine.exchange(
         (
             op.op != "elect" and (not shuffle or taken not in (own, -1)),
@@ -73,21 +67,27 @@ def exchange(machine: Machine, op: WarpExchange) -> None:
         operand=operand,
         threads=tuple((t, lane) for lane, t in enumerate(lanes) if mask >> lane & 1),
         lane=own,
-        source=-1 if giver is None else giver[1],
+        source=giver,
         source_lane=source,
     )
     if op.op == "elect":
         leader = dict(op.leaders).get(mask, max((mask & -mask).bit_length() - 1, 0))
         results = [expressions.constant(leader), expressions.constant(int(leader == own))]
     elif shuffle:
-        if taken == own:
-            results[0] = operand
-        results[1] = expressions.constant(int(in_range))
+        results = [operand if taken == own else results[0], expressions.constant(int(in_range))]
     for register, node in zip((op.dst, op.predicate), results, strict=True):
         if register is not None:
             machine.assign(
                 register, expressions.joined(node, selectors, machine.width(register.name)) if selectors else node
             )
+
+
+def _activemask(machine: Machine, op: WarpExchange) -> None:
+    named = machine.thread.placement.warp is not None
+    shown = (1 << len(machine.program.lanes)) - 1 if named else (1 << _LANE + 1) - 1
+    shown = machine.number(op.operands[0], U32, "mask")[0] if op.operands else shown
+    if op.dst is not None:
+        machine.assign(op.dst, machine.expressions.constant(shown))
 
 
 def _source(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
