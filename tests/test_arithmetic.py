@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptxmm.events.explicit.values import arithmetic, floats
-from ptxmm.events.symbolic.values import domain as values
+from ptxmm.events.symbolic.values import arithmetic as values
 from ptxmm.events.symbolic.values import floats as other_floats
 from ptxmm.ptx.ops import Type
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.values import arithmetic
-from ptxmm.events.symbolic.values import domain as values
+from ptxmm.events.symbolic.values import arithmetic as values
 from ptxmm.ptx.isa import definitions, resolve, uses
 from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.ops.signatures import CARRY, result_type

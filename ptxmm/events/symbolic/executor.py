@@ -8,7 +8,8 @@ from typing import Any
 
 from ptxmm.events.symbolic.event import Event, Operation, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
-from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, above, apply, compute, merge, only
+from ptxmm.events.symbolic.values.arithmetic import compute
+from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, above, apply, merge, only
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.legality import refusal, rule
 from ptxmm.program.shared.windows import described, entered, named, outside

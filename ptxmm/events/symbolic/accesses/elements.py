@@ -10,18 +10,8 @@ from msgspec import Struct
 
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor, Located, place_at
-from ptxmm.events.symbolic.values.domain import (
-    Domain,
-    Reads,
-    Value,
-    apply,
-    assemble,
-    equal,
-    extend,
-    merge,
-    only,
-    update,
-)
+from ptxmm.events.symbolic.values.arithmetic import extend, update
+from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, assemble, equal, merge, only
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.refusals import refused
 from ptxmm.ptx import ops

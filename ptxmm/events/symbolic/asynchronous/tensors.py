@@ -28,7 +28,8 @@ from ptxmm.events.symbolic.asynchronous.groups import (
     write_part,
 )
 from ptxmm.events.symbolic.executor import Effects, Executor, Start, place_at
-from ptxmm.events.symbolic.values.domain import Value, signed
+from ptxmm.events.symbolic.values.arithmetic import signed
+from ptxmm.events.symbolic.values.domain import Value
 from ptxmm.program.identity import TENSORMAP
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES, Tensor, decode
 from ptxmm.ptx.ops import Address, BulkCopy, Role, Type

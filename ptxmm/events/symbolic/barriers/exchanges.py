@@ -16,7 +16,8 @@ from ptxmm.events.symbolic.barriers.lanes import LANES, source_lane
 from ptxmm.events.symbolic.barriers.scenarios import Scenario, Step, matches
 from ptxmm.events.symbolic.barriers.state import Members
 from ptxmm.events.symbolic.event import SyncEvent, ThreadEvents
-from ptxmm.events.symbolic.values.domain import Domain, Reads, apply, compute, joined, merge, only
+from ptxmm.events.symbolic.values.arithmetic import compute
+from ptxmm.events.symbolic.values.domain import Domain, Reads, apply, joined, merge, only
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 

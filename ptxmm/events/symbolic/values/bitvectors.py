@@ -7,7 +7,7 @@ from typing import Any
 
 import z3
 
-from ptxmm.events.symbolic.values.domain import COMPARISONS, OPERATIONS
+from ptxmm.events.symbolic.values.arithmetic import COMPARISONS, OPERATIONS
 from ptxmm.events.symbolic.values.operation import Operation
 from ptxmm.program.shared.refusals import UNDECIDABLE, refusal
 from ptxmm.ptx.ops import Type

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
-from ptxmm.events.symbolic.values.domain import Domain, Value, convert, extend
+from ptxmm.events.symbolic.values.arithmetic import convert, extend
+from ptxmm.events.symbolic.values.domain import Domain, Value
 from ptxmm.events.symbolic.values.mapping import cta_rank, in_space, mapped
 from ptxmm.program.shared.windows import converted
 from ptxmm.ptx import ops

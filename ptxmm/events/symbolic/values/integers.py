@@ -1,6 +1,6 @@
 """Integer, logic and bit-field instructions, bit by bit as the ISA writes them (PTX ISA 9.7.1, 9.7.2, 9.7.9, 9.7.10).
 
-What is here is what ``values.compute`` has not got itself; operands are unsigned numbers of their types.
+What is here is what ``values.arithmetic`` has not got itself; operands are unsigned numbers of their types.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ptxmm.ptx.ops import Type
 class Operation(Struct, frozen=True):
     """How an expression is made: ``operands`` by number; ``function`` computes it from their values.
 
-    ``name`` and ``type`` say what it is: an operation of ``values.compute``, or ``cut`` (``arguments``: lowest bit,
+    ``name`` and ``type`` say what it is: an operation of ``values.arithmetic``, or ``cut`` (``arguments``: lowest bit,
     width), ``join`` (the shift of the second operand), ``extend`` (from a type to a width), ``cvt`` (two types, and
     whether it saturates), ``inc`` and ``dec``.
     """
