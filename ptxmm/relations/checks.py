@@ -117,7 +117,7 @@ def _ordered(algebra: SymbolicAlgebra, a: Relation, events: list[int]) -> list[F
                 result.append(-formulas.both(forth, back))
                 order = forth if forth == TRUE else FALSE
             else:
-                order = formulas.variable()
+                order = formulas.helper()
                 result += [formulas.either(-forth, order), formulas.either(-back, -order)]
             before[x, y], before[y, x] = order, -order
     for i, x in enumerate(events):

@@ -24,6 +24,8 @@ class Formulas:
 
     def __init__(self) -> None:
         self.arguments: list[tuple[Formula, ...] | None] = [None, None]
+        self.auxiliary: set[Formula] = set()
+        """Variables whose values nobody asks for."""
         self._choice: dict[Formula, int] = {}
         self._nodes: dict[tuple[Formula, ...], Formula] = {}
         self._pairs: dict[tuple[Formula, Formula], Formula] = {}
@@ -34,6 +36,12 @@ class Formulas:
         self.arguments.append(None)
         if choice is not None:
             self._choice[node] = choice
+        return node
+
+    def helper(self) -> Formula:
+        """A new variable that only constraints are about: its value is not asked for."""
+        node = self.variable()
+        self.auxiliary.add(node)
         return node
 
     def both(self, a: Formula, b: Formula) -> Formula:

@@ -16,7 +16,6 @@ UNKNOWN = 0
 
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "get_app_decl": (c_void_p, c_void_p),
-    "get_bool_value": (c_int, c_void_p),
     "inc_ref": (None, c_void_p),
     "dec_ref": (None, c_void_p),
     "mk_bool_sort": (c_void_p,),
@@ -26,6 +25,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "mk_params": (c_void_p,),
     "mk_solver_for_logic": (c_void_p, c_void_p),
     "mk_string_symbol": (c_void_p, c_char_p),
+    "mk_true": (c_void_p,),
     "model_inc_ref": (None, c_void_p),
     "model_dec_ref": (None, c_void_p),
     "model_get_const_interp": (c_void_p, c_void_p, c_void_p),
@@ -65,7 +65,8 @@ class Library:
         function = self._library[f"Z3_{name}"]
         function.restype, *arguments = _FUNCTIONS[name]
         function.argtypes = [c_void_p, *arguments]
-        function.errcheck = self._checked
+        if name != "model_get_const_interp":  # which is called for each variable of each state, and can't fail
+            function.errcheck = self._checked
         bound = partial(function, self._context)
         setattr(self, name, bound)
         return bound

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from ctypes import c_void_p
+from itertools import islice
 
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.library import UNKNOWN, UNSATISFIABLE, library
@@ -31,11 +32,13 @@ class Solver:
         self._orders = orders
         self._acyclic = acyclic
         self._kept: list[int] = []
-        self._declarations: dict[int, int] = {}
+        self._declarations: list[tuple[Formula, int]] = []
+        self._numbered = 0
         self._values: dict[Formula, bool] = {}
         self._impossible = False
         self._solver = z3.mk_solver_for_logic(z3.mk_string_symbol(b"QF_FD"))
         z3.solver_inc_ref(self._solver)
+        self._true = self._keep(z3.mk_true())
         self._set("ctrl_c", False)  # else Z3 would take interrupts for itself, and lose some
 
     def __del__(self) -> None:
@@ -141,18 +144,14 @@ class Solver:
         return term
 
     def _read(self) -> None:
-        """Read the values of all variables that reached the solver."""
-        z3 = self._z3
+        """Read the values of all variables that reached the solver, but for auxiliary ones."""
+        z3, formulas, number = self._z3, self._formulas, self._clauses.number
+        for node in islice(number, self._numbered, None):
+            if formulas.arguments[node] is None and node not in formulas.auxiliary:
+                self._declarations.append((node, z3.get_app_decl(self._term(number[node]))))
+        self._numbered = len(number)
         model = z3.solver_get_model(self._solver)
         z3.model_inc_ref(model)
-        values: dict[Formula, bool] = {}
-        for node, name in self._clauses.number.items():
-            if self._formulas.arguments[node] is not None:
-                continue
-            declaration = self._declarations.get(node)
-            if declaration is None:
-                declaration = self._declarations[node] = z3.get_app_decl(self._term(name))
-            value = z3.model_get_const_interp(model, declaration)
-            values[node] = value is not None and z3.get_bool_value(value) == 1
+        interpretation, true = z3.model_get_const_interp, self._true
+        self._values = {node: interpretation(model, declared) == true for node, declared in self._declarations}
         z3.model_dec_ref(model)
-        self._values = values

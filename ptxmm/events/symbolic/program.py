@@ -68,7 +68,7 @@ class Program(Struct):
         if len(options) <= PAIRWISE:
             self.exclusive += combinations(options, 2)
             return
-        either, passed = self.formulas.either, [self.formulas.variable() for _ in options]
+        either, passed = self.formulas.either, [self.formulas.helper() for _ in options]
         for option, here in zip(options, passed, strict=True):
             self.constraints.append(either(-option, here))
         for (here, after), option in zip(pairwise(passed), options[1:], strict=True):
