@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.errors import Span
 from ptxmm.formats.initializers import MAX_ELEMENTS, at_token, take_initial, take_type, take_value
 from ptxmm.formats.text import Text
 from ptxmm.formats.tokens import Cursor, Token
@@ -171,16 +170,13 @@ def _alias(cursor: Cursor, name: Token) -> Alias:
 
 def _multimem(cursor: Cursor, name: Token) -> MultimemAddress:
     """multimem: NAME "@" MULTIMEM NAME ("," NAME)+"""
-    targets: list[tuple[str, Span]] = []
-    while True:
-        target = cursor.need_kind("name", "a variable")
-        targets.append((target.text, cursor.span(target)))
-        if not cursor.take(","):
-            break
+    targets = [cursor.need_kind("name", "a variable")]
+    while cursor.take(","):
+        targets.append(cursor.need_kind("name", "a variable"))
     if len(targets) < 2:
         hint = f"write `{name.text} @ multimem x, y;`"
         raise at_token(cursor, name, "a multimem address stands for two or more locations", hint)
-    return MultimemAddress(name.text, cursor.span(name), tuple(targets))
+    return MultimemAddress(name.text, cursor.span(name), tuple((t.text, cursor.span(t)) for t in targets))
 
 
 def _variables(cursor: Cursor) -> list[Variable]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ptxmm.formats.rewrite import barriers, refuse
 from ptxmm.program.edit import retarget
+from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.ptx import ops
 from ptxmm.ptx.table import ATOMIC_TYPES, FORMS
@@ -91,32 +92,8 @@ def _legal(op: ops.Atomic | ops.Alu, legal: Collection[str]) -> ops.Type:
 
 def _objects(test: Test) -> dict[str, MemoryObject]:
     """The objects; aliases of other proxies, which typed accesses can't use, are left out unless their address is."""
-    named = {
-        operand.name
-        for thread in test.threads
-        for op in thread.body
-        for operand in _values(op)
-        if isinstance(operand, ops.Sym)
-    }
+    named = {name for thread in test.threads for op in thread.body for name in symbols(op)}
     return {k: o for k, o in test.objects.items() if o.proxy == "generic" or k in named}
-
-
-def _values(op: ops.Op) -> list[ops.Operand]:
-    """The operands that ``op`` reads besides its address."""
-    match op:
-        case ops.Store(values=values):
-            return list(values)
-        case ops.Atomic(operands=operands):
-            return [value for values in operands for value in values]
-        case ops.Alu(sources=sources):
-            return list(sources)
-        case ops.SetPredicate(a=a, b=b):
-            return [a, b]
-        case ops.Convert(value=value):
-            return [value]
-        case ops.Branch(condition=condition) if condition is not None:
-            return [condition.a, condition.b]
-    return []
 
 
 def _barriers(test: Test) -> dict[tuple[int, int], ops.Barrier]:
