@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 from hypothesis import given, settings
@@ -115,6 +115,39 @@ def test_operators_agree_with_sets_of_pairs(
     assert world.holds(non_empty(algebra, a)) == bool(pa)
     assert world.holds(reflexive(algebra, a)) == any(x == y for x, y in pa)
     assert world.holds(cyclic(algebra, a)) == any(x == y for x, y in plus(pa))
+
+
+ORDERED = range(3)
+"""Events of a total order; all of them are always executed."""
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    RELATION,
+    st.sets(st.sampled_from([(a, b) for a, b in product(ORDERED, ORDERED) if a != b])),
+    ASSIGNMENT,
+    st.permutations(ORDERED),
+    st.booleans(),
+)
+def test_closures_of_total_orders(
+    codes: dict[tuple[int, int], int],
+    chosen: set[tuple[int, int]],
+    assignment: tuple[bool, ...],
+    line: list[int],
+    fixed: bool,
+) -> None:
+    """With ``chosen`` pairs of a total order, and others; two events may be ordered whatever the order is."""
+    world = World(assignment)
+    algebra, order = world.algebra, dict[tuple[int, int], Formula]()
+    for a, b in combinations(ORDERED, 2):
+        before = TRUE if fixed and (a, b) == (0, 1) and line.index(0) < line.index(1) else world.formulas.variable()
+        order[a, b], order[b, a] = before, -before
+        if before != TRUE:
+            world.values[before] = line.index(a) < line.index(b)
+    algebra.orders = [order]
+    others = {pair: code for pair, code in codes.items() if pair not in order}
+    relation = algebra.union(world.relation(others), algebra.relation((a, b, order[a, b]) for a, b in chosen))
+    assert world.pairs(algebra.plus(relation)) == plus(world.pairs(relation))
 
 
 @settings(max_examples=200, deadline=None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ptxmm.relations.closures import bits, closure
 from ptxmm.relations.formula import FALSE, TRUE, Formula
-from ptxmm.relations.symbolic import EventSet, Relation, SymbolicAlgebra, bits, closure
+from ptxmm.relations.symbolic import EventSet, Relation, SymbolicAlgebra
 
 
 def non_empty(algebra: SymbolicAlgebra, a: Relation | EventSet) -> Formula:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from ptxmm.relations.closures import Order, Paths, bits, closure
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
 
@@ -28,22 +29,13 @@ class Relation(Struct, frozen=True):
     may: dict[int, dict[int, Formula]]
 
 
-def bits(mask: int) -> Iterator[int]:
-    """The positions of the bits of ``mask``, lowest first."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
 class SymbolicAlgebra:
     """The operations on ``EventSet`` and ``Relation`` over ``size`` events; ``presence[e]``: when ``e`` is executed."""
 
     def __init__(self, formulas: Formulas, presence: list[Formula]) -> None:
         self.formulas = formulas
         self.size = len(presence)
-        self.orders: list[dict[tuple[int, int], Formula]] = []
-        """Strict total orders on some events that are always executed: when each pair is in them."""
+        self.orders: list[Order] = []
         self._presence = presence
         self._universe = self.event_set(enumerate(presence))
         self._identity = self.identity(self._universe)
@@ -223,30 +215,17 @@ class SymbolicAlgebra:
     def plus(self, a: Relation) -> Relation:
         fixed, may = self._settled(a)
         reach = closure(fixed)
-        formulas = self.formulas
-        reflexive = [row | 1 << x for x, row in enumerate(reach)]
-        tails = [x for x, row in may.items() if row]
-        after: dict[int, dict[int, Formula]] = {}  # one edge of may from a tail, then settled ones
-        for u in tails:
-            found: dict[int, list[Formula]] = {}
-            for v, f in may[u].items():
-                for z in bits(reflexive[v]):
-                    found.setdefault(z, []).append(f)
-            after[u] = {z: formulas.any(fs) if len(fs) > 1 else fs[0] for z, fs in found.items()}
-        self._close(tails, after, may, reflexive)
+        paths = Paths(self.formulas, reach, may, self.orders)
         must, result = self._executed(reach)
         for x in range(self.size):
-            firsts = [u for u in tails if reflexive[x] >> u & 1]
-            if not firsts:
-                continue
-            found = {}
-            for u in firsts:
-                for z, f in after[u].items():
+            found: dict[int, list[Formula]] = {}
+            for u in paths.firsts(x):
+                for z, f in paths.after[u].items():
                     if not reach[x] >> z & 1:
                         found.setdefault(z, []).append(f)
-            row = result.setdefault(x, {})
+            row = result.setdefault(x, {}) if found else {}
             for z, fs in found.items():
-                row[z] = formulas.all([formulas.any(fs), self._presence[x], self._presence[z]])
+                row[z] = self.formulas.all([self.formulas.any(fs), self._presence[x], self._presence[z]])
         return _normal(must, result)
 
     def _settled(self, a: Relation) -> tuple[list[int], dict[int, dict[int, Formula]]]:
@@ -278,96 +257,9 @@ class SymbolicAlgebra:
                 may.setdefault(x, {})[y] = self.formulas.both(self._presence[x], self._presence[y])
         return must, may
 
-    def _close(
-        self,
-        tails: list[int],
-        after: dict[int, dict[int, Formula]],
-        may: dict[int, dict[int, Formula]],
-        reflexive: list[int],
-    ) -> None:
-        """``after``, which has paths with one edge of ``may`` from each of ``tails``, then settled ones
-        (``reflexive``), becomes that of one or more.
-
-        Those that reach each other are closed together, after all that they lead to.
-        """
-        position = {x: i for i, x in enumerate(tails)}
-        rows = [sum(1 << position[z] for z in after[u] if z in position) for u in tails]
-        reach = closure(rows)
-        back = inverted(reach)
-        seen = 0
-        for i in sorted(range(len(tails)), key=lambda i: reach[i].bit_count()):
-            if seen >> i & 1:
-                continue
-            together = reach[i] & back[i] | 1 << i
-            seen |= together
-            component = [tails[j] for j in bits(together)]
-            if len(component) > 1:
-                order = next((order for order in self.orders if self._closed(component, order, may, reflexive)), None)
-                if order is None:
-                    self._warshall(component, after)
-                else:
-                    self._leave(component, order, after, may, reflexive)
-            for u in component:
-                onward = [
-                    (after[u][k], after[k]) for k in (tails[j] for j in bits(reach[i] & ~together)) if k in after[u]
-                ]
-                self._through(after[u], onward)
-
-    def _closed(
-        self,
-        component: list[int],
-        order: dict[tuple[int, int], Formula],
-        may: dict[int, dict[int, Formula]],
-        reflexive: list[int],
-    ) -> bool:
-        """Whether events lead to each other by pairs of ``order`` only, so that one of these stands for several."""
-        members = sum(1 << a for a in {a for pair in order for a in pair})
-        together = sum(1 << u for u in component)
-        return not together & ~members and all(
-            order.get((u, v)) == f and all(v == w or order[v, w] == TRUE for w in bits(reflexive[v] & together))
-            for u in component
-            for v, f in may[u].items()
-            if reflexive[v] & together
-        )
-
-    def _leave(
-        self,
-        component: list[int],
-        order: dict[tuple[int, int], Formula],
-        after: dict[int, dict[int, Formula]],
-        may: dict[int, dict[int, Formula]],
-        reflexive: list[int],
-    ) -> None:
-        """Add to ``after`` the paths of a component that is ``_closed`` which go on by another edge."""
-        leaving: dict[int, dict[int, Formula]] = {}
-        for u in component:
-            for v, f in may[u].items():
-                if order.get((u, v)) != f:
-                    row = leaving.setdefault(u, {})
-                    for z in bits(reflexive[v]):
-                        row[z] = self.formulas.either(row[z], f) if z in row else f
-        for u in component:
-            self._through(after[u], [(after[u][k], row) for k, row in leaving.items() if k != u and k in after[u]])
-
     def ordered(self, a: int, b: int) -> bool:
         """Whether ``a`` and ``b`` are in one of ``orders``."""
         return any((a, b) in order for order in self.orders)
-
-    def _warshall(self, component: list[int], after: dict[int, dict[int, Formula]]) -> None:
-        for k in component:
-            for u in component:
-                through = after[u].get(k, FALSE)
-                if through != FALSE and u != k:
-                    self._through(after[u], [(through, after[k])])
-
-    def _through(self, row: dict[int, Formula], onward: list[tuple[Formula, dict[int, Formula]]]) -> None:
-        """Add to ``row`` what the others lead to, each under its formula."""
-        both, either = self.formulas.both, self.formulas.either
-        for through, others in onward:
-            for z, f in others.items():
-                g = both(through, f)
-                if g != FALSE:
-                    row[z] = either(row[z], g) if z in row else g
 
     def star(self, a: Relation) -> Relation:
         return self.optional(self.plus(a))
@@ -455,25 +347,3 @@ def _normal(must: list[int], may: dict[int, dict[int, Formula]]) -> Relation:
         if row:
             clean[x] = row
     return Relation(must, clean)
-
-
-def inverted(rows: list[int]) -> list[int]:
-    """The inverse of bit rows."""
-    result = [0] * len(rows)
-    for x, row in enumerate(rows):
-        bit = 1 << x
-        for y in bits(row):
-            result[y] |= bit
-    return result
-
-
-def closure(rows: list[int]) -> list[int]:
-    """The transitive closure of bit rows (Warshall)."""
-    reach = list(rows)
-    for k, _ in enumerate(reach):
-        bit, onward = 1 << k, reach[k]
-        if onward:
-            for x, row in enumerate(reach):
-                if row & bit:
-                    reach[x] = row | onward
-    return reach

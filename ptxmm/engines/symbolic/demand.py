@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model, Node
-from ptxmm.relations.symbolic import EventSet, Relation, SymbolicAlgebra, bits, inverted
+from ptxmm.relations.closures import bits, inverted
+from ptxmm.relations.symbolic import EventSet, Relation, SymbolicAlgebra
 
 MANY = 24
 """With fewer events everything is evaluated in full."""

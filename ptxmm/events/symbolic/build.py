@@ -30,8 +30,9 @@ from ptxmm.program.shared.undetermined import Place, readable
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.ptx.ops import Atomic, Branch, Op, TensormapCopyFence, TensormapReplace, WmmaLoad
+from ptxmm.relations.closures import closure
 from ptxmm.relations.formula import FALSE, TRUE
-from ptxmm.relations.symbolic import SymbolicAlgebra, closure
+from ptxmm.relations.symbolic import SymbolicAlgebra
 
 
 def build(

@@ -18,8 +18,9 @@ from ptxmm.events.symbolic.relations.structure import RELATIONS, VARYING
 from ptxmm.events.symbolic.relations.tags import TAGS, tags_of
 from ptxmm.events.symbolic.variants import NONE, Alternatives
 from ptxmm.ptx.ops import AsyncStore, Atomic, BulkCopy, Multimem
+from ptxmm.relations.closures import bits
 from ptxmm.relations.formula import FALSE, TRUE, Formula
-from ptxmm.relations.symbolic import EventSet, Relation, bits
+from ptxmm.relations.symbolic import EventSet, Relation
 
 
 class Base:
