@@ -8,6 +8,7 @@ to many rows at once by a multiplication: a column of the matrix, spread n bits 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import and_, or_
 
 _LARGE = 64
 """With more events than this it pays to take relations apart."""
@@ -90,7 +91,10 @@ class Concrete:
         """The set of the events that the relation relates ``x`` to."""
         return a >> (x * self.n) & self._row
 
-    # The algebra.
+    # The algebra. Unions and intersections are those of integers.
+
+    set_union = union = staticmethod(or_)
+    set_intersection = intersection = staticmethod(and_)
 
     def universe(self) -> int:
         """Every event."""
@@ -104,25 +108,9 @@ class Concrete:
         """The empty relation."""
         return 0
 
-    def set_union(self, a: int, b: int) -> int:
-        """``a | b`` of sets."""
-        return a | b
-
-    def set_intersection(self, a: int, b: int) -> int:
-        """``a & b`` of sets."""
-        return a & b
-
     def set_difference(self, a: int, b: int) -> int:
         """``a \\ b`` of sets."""
         return a & ~b
-
-    def union(self, a: int, b: int) -> int:
-        """``a | b``."""
-        return a | b
-
-    def intersection(self, a: int, b: int) -> int:
-        """``a & b``."""
-        return a & b
 
     def difference(self, a: int, b: int) -> int:
         """``a \\ b``."""

@@ -263,6 +263,8 @@ def elements(
             count = len(op.dst)
         case Multimem():
             count = len(op.dst) or len(op.values)
+    if count == packed == 1:
+        return (Element(0, type_, 0, 0),)
     return tuple(
         Element((item * packed + part) * type_.bytes, type_, item, part * type_.bits)
         for item in range(count)
