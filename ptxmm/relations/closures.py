@@ -50,7 +50,7 @@ class Paths:
         reach = closure([sum(1 << position[z] for z in after[u] if z in position) for u in tails])
         back = inverted(reach)
         seen = 0
-        for i in sorted(range(len(tails)), key=lambda i: reach[i].bit_count()):
+        for i in sorted(range(len(tails)), key=lambda i: (reach[i] | 1 << i).bit_count()):
             if seen >> i & 1:
                 continue
             together = reach[i] & back[i] | 1 << i
