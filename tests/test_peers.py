@@ -80,10 +80,12 @@ locations [1:X0; 1:X1; x; y;]
 
 def test_answers_of_the_peers(tmp_path: Path) -> None:
     first, second = Sample(tmp_path / "a.litmus", (True,)), Sample(tmp_path / "b.litmus", (False,))
-    said = f"Test: {second.file}\nResult: UNKNOWN\nTime: 1.5 secs\n\nTest: {first.file}\nResult: PASS\nTime: 0.2 secs\n"
+    said = (
+        f"Test: {second.file}\nResult: UNKNOWN\nTime: 1:53 mins\n\nTest: {first.file}\nResult: PASS\nTime: 0.2 secs\n"
+    )
     assert tools.dartagnan(tmp_path, "lazy").answers(said, [first, second]) == [
         [Answer(True, None, 0.2)],
-        [Answer(None, None, 1.5)],
+        [Answer(None, None, 113.0)],
     ]
     said = "r1: UNSAT, assertion confirmed, matches expectation\nr2: SAT, assertion violated, breaks expectation\n"
     said += "sanity_r3: UNSAT, outcome not permitted, breaks expectation\n"

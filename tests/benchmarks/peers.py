@@ -32,6 +32,8 @@ from tests.benchmarks.tools import ROOT, Sample
 CORPORA = Path(os.environ.get("PTXMM_CORPORA", ROOT.parent / "shared" / "corpora"))
 DARTAGNAN = ("Dartagnan eager", "Dartagnan lazy")
 PASSES = 3
+UNTIMED = ("--timeout", "86400")
+"""The limit is that of ``--limit`` for everybody."""
 FAMILIES: tuple[tuple[str, str, Callable[[int], Program], bool, tuple[int, ...]], ...] = (
     ("ring", "store, fence.sc, load in a ring of {} threads", programs.ring, False, (8, 16, 32, 64, 96, 128)),
     ("chain", "release/acquire chain through {} threads", programs.chain, False, (16, 64, 256)),
@@ -48,7 +50,7 @@ are never morally strong (NVlabs/mixedproxy, issue 4); 8.10.6 calls such fences 
 def rows(dat3m: Path | None, mixedproxy: Path | None) -> list[Row]:
     """All rows, with the tests of the peers that are there."""
     corpus, files = partial(dartagnan_tests, dat3m), partial(nvlitmus_tests, mixedproxy)
-    one = ("--jobs", "1")
+    one = ("--jobs", "1", *UNTIMED)
     checked, listed = ("check", "--json", *one), ("outcomes", "--json", *one)
     whole = (*checked, "--model", "ptx-7.5")
     several = partial(copies, corpus)
@@ -56,13 +58,13 @@ def rows(dat3m: Path | None, mixedproxy: Path | None) -> list[Row]:
         Row("corpus", "Dartagnan's rows of v7.5, one process, one core", corpus, DARTAGNAN, whole, cores=1),
         Row("median", "the same, median of one, third pass", several, DARTAGNAN, whole, cores=1, passes=PASSES),
         Row("shell", "one file, from the shell", one_file, (*DARTAGNAN, "herd7"), checked, processes=10),
-        Row("nvlitmus", "nvlitmus' files, all queries", files, ("nvlitmus",)),
+        Row("nvlitmus", "nvlitmus' files, all queries", files, ("nvlitmus",), ("check", *one)),
         Row("shapes", "192 tests of 14 shapes, all states, one process", shapes, ("herd7",), listed),
         row("list-ring", "ring of 8, all 255 states", programs.ring(8), None, 255, listed, "herd7"),
         row("list-8", "256 states of three threads", programs.states(4), None, 4**4, listed, "herd7"),
         row("list-12", "4,096 states of three threads", programs.states(6), None, 4**6, listed, "herd7"),
         row("list-16", "65,536 states of three threads", programs.states(8), None, 4**8, listed, "herd7"),
-        Row("litmus", "`litmus/`, all verdicts, `-j 2`", bundled, (), ("check", "--jobs", "2")),
+        Row("litmus", "`litmus/`, all verdicts, `-j 2`", bundled, (), ("check", "--jobs", "2", *UNTIMED)),
         row(
             "mbarrier", "mbarrier, 4 threads with 8 arrivals each", programs.arrivals(4, 8), True, None, ("check", *one)
         ),
@@ -70,7 +72,8 @@ def rows(dat3m: Path | None, mixedproxy: Path | None) -> list[Row]:
     for family, work, program, holds, sizes in FAMILIES:
         for size in sizes:
             samples = partial(samples_of, program(size), (holds,), None)
-            found.append(Row(f"{family}-{size}", work.format(size), samples, DARTAGNAN[1:], family=family, size=size))
+            name, peers = f"{family}-{size}", DARTAGNAN[1:]
+            found.append(Row(name, work.format(size), samples, peers, ("check", *one), family, size))
     return found
 
 

@@ -93,10 +93,14 @@ def dartagnan(folder: Path, method: str) -> Tool:
     def answers(output: str, samples: Sequence[Sample]) -> list[list[Answer]]:
         found = {}
         for block in re.split(r"^Test: ", output, flags=re.MULTILINE)[1:]:
-            result, seconds = re.search(r"Result: (\w+)", block), re.search(r"Time: ([\d.]+) secs", block)
-            if result and seconds:
+            result, seconds = (
+                re.search(r"Result: (\w+)", block),
+                re.search(r"Time: (?:(\d+):)?([\d.]+) (?:secs|mins)", block),
+            )
+            if result:
+                duration = 60 * int(seconds[1] or 0) + float(seconds[2]) if seconds else 0.0
                 holds = {"PASS": True, "FAIL": False}.get(result[1])
-                found[block.split("\n", 1)[0]] = [Answer(holds, None, float(seconds[1]))]
+                found[block.split("\n", 1)[0]] = [Answer(holds, None, duration)]
         return [found.get(str(sample.file), []) for sample in samples]
 
     environment = {"DAT3M_HOME": str(folder), "DAT3M_OUTPUT": tempfile.gettempdir()}
