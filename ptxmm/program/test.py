@@ -112,6 +112,14 @@ class MemoryObject(Struct, frozen=True):
         """The size in bytes."""
         return self.type.bytes * self.count
 
+    def initial_value(self, offset: int, size: int) -> int:
+        """The unsigned value of ``size`` bytes from ``offset`` on before the program, little-endian."""
+        width = self.type.bytes
+        first = offset // width
+        elements = self.initial[first : (offset + size - 1) // width + 1]
+        content = b"".join(value.to_bytes(width, "little") for value in elements)
+        return int.from_bytes(content[offset - first * width :][:size], "little")
+
 
 class Claims(Struct, frozen=True):
     """What is said of a launched kernel besides its condition: it has no data ``races``; it is ``robust``.

@@ -6,7 +6,6 @@ from msgspec import Struct, field
 
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value
 from ptxmm.program.identity import EventId
-from ptxmm.program.test import MemoryObject
 from ptxmm.ptx.ops import Op
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -142,8 +141,3 @@ class ThreadEvents(Struct):
     registers: dict[str, Domain]
     loops: dict[int, Formula] = field(default_factory=dict)
     spun: Formula = FALSE
-
-
-def initial_values(item: MemoryObject) -> bytes:
-    """The bytes of ``item`` before the program, little-endian."""
-    return b"".join(v.to_bytes(item.type.bytes, "little") for v in item.initial)

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 from msgspec import Struct, field
 
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
-from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents, initial_values
+from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents
 from ptxmm.events.symbolic.values.domain import Domain, apply, assemble, merge, only
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Placement, Test
@@ -153,7 +153,9 @@ class Program(Struct):
         end = start + item.type.bytes
         parts = []
         while byte < end:
-            cell = next(c for c in self.last if c[0] == item.physical and c[1] <= byte < c[1] + c[2])
+            cell = (item.physical, byte, end - byte)
+            if cell not in self.last:
+                cell = next(c for c in self.last if c[0] == item.physical and c[1] <= byte < c[1] + c[2])
             skip, step = 8 * (byte - cell[1]), min(cell[1] + cell[2], end) - byte
             whole = merge(self.formulas, [(when, self.written(w, cell)) for w, when in self.last[cell].items()])
             parts.append((8 * (byte - start), _field(self.formulas, whole, skip, 8 * step)))
@@ -197,4 +199,5 @@ def _before(one: Placement, other: Placement) -> bool:
 
 def initial_value(test: Test, cell: Cell) -> int:
     """The value of ``cell`` before the program."""
-    return int.from_bytes(initial_values(test.objects[cell[0]])[cell[1] : cell[1] + cell[2]], "little")
+    key, offset, size = cell
+    return test.objects[key].initial_value(offset, size)

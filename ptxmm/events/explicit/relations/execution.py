@@ -42,15 +42,10 @@ class ReadsFrom(Struct, frozen=True):
     cells: Mapping[Cell, int] = field(default_factory=dict)
 
 
-def initial_bytes(item: MemoryObject) -> bytes:
-    """The bytes of an object at the start (little-endian)."""
-    return b"".join(v.to_bytes(item.type.bytes, "little") for v in item.initial)
-
-
 def initial_value(test: Test, cell: Cell) -> int:
     """The unsigned value of ``cell`` at the start."""
     key, offset, size = cell
-    return int.from_bytes(initial_bytes(test.objects[key])[offset : offset + size], "little")
+    return test.objects[key].initial_value(offset, size)
 
 
 def split(ranges: Iterable[Cell]) -> list[Cell]:
