@@ -102,6 +102,18 @@ def test_outcomes_of_all_state(ptxmm: Run, golden: Golden) -> None:
     golden("outcomes-all-state.txt", steady(ran.out))
 
 
+def test_a_limited_list_has_what_decides_the_test(ptxmm: Run) -> None:
+    ran = ptxmm("outcomes", "mp.litmus", "--model", "ptx-8.5", "--limit", "2", "--json")
+    (result,) = json.loads(ran.out)["results"]
+    assert (ran.code, result["listed"], result["holds"], result["status"]) == (0, False, False, "complete")
+    assert len(result["outcomes"]) == 2
+    assert "States 2+" in ptxmm("outcomes", "mp.litmus", "--model", "ptx-8.5", "--limit", "2").out
+    whole = ptxmm("outcomes", "mp.litmus", "--model", "ptx-8.5", "--json").out
+    many = ptxmm("outcomes", "mp.litmus", "--model", "ptx-8.5", "--json", "--limit", "50").out
+    assert steady(many) == steady(whole)
+    assert ptxmm("outcomes", "mp.litmus", "--limit", "0").code == 2
+
+
 def test_json(ptxmm: Run, golden: Golden) -> None:
     ran = ptxmm("outcomes", "mp.litmus", "sb.litmus", "bad.litmus", "missing.litmus", "--jobs", "1", "--json")
     assert (ran.code, ran.err) == (2, "")

@@ -6,6 +6,9 @@ from ptxmm.cli.checking import Checking
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import AllReadings, AllState, Engine, EngineOption, Run, Tests, format_of
 
+MOST = 1000
+"""How many final states are listed beside a verdict."""
+
 
 def check(
     tests: Tests,
@@ -19,5 +22,5 @@ def check(
 
     Exit code: 0 all as expected, 1 an expectation contradicted, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    listing = "some" if format_of(run) == "json" else "none"
-    answer(Checking(engine, all_state, listing, all_readings), "check", tests, run, verbose=all_readings)
+    work = Checking(engine, all_state, MOST if format_of(run) == "json" else "none", all_readings)
+    answer(work, "check", tests, run, verbose=all_readings)

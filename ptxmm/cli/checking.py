@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,17 +14,14 @@ from ptxmm.cli.inputs import Job, model_named
 from ptxmm.cli.options import Engine
 from ptxmm.engines.result import Limits
 
-MOST = 1000
-"""How many final states are listed beside a verdict."""
-
 
 class Checking(Struct, frozen=True):
-    """``listing``: ``none`` (the verdict and its witnesses), ``all`` final states, or the verdict and then ``some``
-    (at most ``MOST``) final states. ``all_readings``: say which readings of the model the verdict rests on."""
+    """``listing``: ``none`` (the verdict and its witnesses), ``all`` final states, or the verdict and then at most so
+    many. ``all_readings``: say which readings of the model the verdict rests on."""
 
     engine: Engine
     all_state: bool
-    listing: str
+    listing: int | Literal["none", "all"]
     all_readings: bool = False
     stated_models: bool = True
 
@@ -40,11 +38,11 @@ class Checking(Struct, frozen=True):
                 notes += decided_by(found, vary(model, self._changed(job, model, limits), told=True))
             return replace(found, model=job.model, notes=notes)
         engine = self.engine.value
-        if self.listing == "some":
+        if isinstance(self.listing, int):
             result = check_listed(
                 job.test,
                 model,
-                MOST,
+                self.listing,
                 engine=engine,
                 limits=limits,
                 expectation=job.expectation,

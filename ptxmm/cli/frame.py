@@ -37,14 +37,14 @@ def answer(
     *,
     chosen: Settings | None = None,
     verbose: bool = False,
-    whole: bool = False,
+    most: int | None = None,
 ) -> NoReturn:
     """Do ``work`` for every test that the command line names, in as many processes as wanted but no more than there are
     files, and show the results, which are of this ``kind`` of ``render.RENDERERS``.
 
-    ``chosen``: the settings if they are not those of the options; ``verbose``: with all remarks; ``whole``: a cut list
-    of final states is inconclusive. Raises ``typer.Exit`` with the exit code, and ``PtxmmError`` for what is wrong with
-    the command line.
+    ``chosen``: the settings if they are not those of the options; ``verbose``: with all remarks; ``most``: a list of
+    fewer final states that is cut is inconclusive. Raises ``typer.Exit`` with the exit code, and ``PtxmmError`` for
+    what is wrong with the command line.
     """
     start = time.perf_counter()
     chosen = chosen or settings(tests, run)
@@ -56,17 +56,18 @@ def answer(
     width = max(len(f.file if isinstance(f, Failure) else str(f)) for f in files)
     done = run_all(work, files, chosen, min(processes(run.jobs), len(files)))
     page = Page(style(sys.stdout), min(width, 72), start, verbose)
-    show(progress(done, len(files)), kind, format_of(run), page, whole)
+    show(progress(done, len(files)), kind, format_of(run), page, most)
 
 
-def show(entries: Iterable[Entry[R]], kind: str, format: str, page: Page, whole: bool = False) -> NoReturn:
+def show(entries: Iterable[Entry[R]], kind: str, format: str, page: Page, most: int | None = None) -> NoReturn:
     """Print the results as they come. Raises ``typer.Exit`` with the exit code that they ask for."""
     codes = set()
 
     def told() -> Iterator[Entry[R]]:
         for entry in entries:
             codes.add(exit_of(entry.report))
-            if whole and isinstance(entry.report, Result) and entry.report.status in ("bounded", "timeout"):
+            report = entry.report
+            if most is not None and isinstance(report, Result) and not report.listed and len(report.outcomes) < most:
                 codes.add(Exit.INCONCLUSIVE)
             yield entry
             if format == "text" and isinstance(entry.report, Failure):

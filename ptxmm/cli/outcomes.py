@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Annotated
+
+import typer
+
 from ptxmm.cli.checking import Checking
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import AllState, Engine, EngineOption, Run, Tests
 
+Most = Annotated[
+    int | None,
+    typer.Option("--limit", min=1, metavar="N", help="List at most N final states, first those that decide the test."),
+]
 
-def outcomes(tests: Tests, *, engine: EngineOption = Engine.auto, all_state: AllState = False, run: Run) -> None:
+
+def outcomes(
+    tests: Tests, *, engine: EngineOption = Engine.auto, all_state: AllState = False, limit: Most = None, run: Run
+) -> None:
     """List every final state that the model allows; those that satisfy the test's condition are marked with *.
 
-    Exit code: as for check; 3 also where the list may be incomplete.
+    Exit code: as for check; 3 also where the search for them was cut, but not where --limit was reached.
     """
-    answer(Checking(engine, all_state, "all"), "outcomes", tests, run, whole=True)
+    work = Checking(engine, all_state, "all" if limit is None else limit)
+    answer(work, "outcomes", tests, run, most=sys.maxsize if limit is None else limit)
