@@ -15,6 +15,7 @@ from ptxmm.analysis.observe import observed
 from ptxmm.analysis.outcomes import check
 from ptxmm.engines.explicit.witness import Confirmer
 from ptxmm.engines.result import Limits, Search
+from ptxmm.engines.symbolic import orders
 from ptxmm.engines.symbolic.solve import search
 from ptxmm.engines.symbolic.tearing import rule
 from ptxmm.errors import PtxmmError
@@ -479,17 +480,34 @@ def test_a_filter_restricts_the_executions_considered() -> None:
     assert registers(solved(text)) == {(1, 0), (1, 1)}
 
 
-def test_a_model_that_names_sync_fence_gets_a_total_fence_order(tmp_path: object) -> None:
-    text = """PTX SB
+SB_FENCES = """PTX SB
 { .global .u32 x = 0; .global .u32 y = 0; }
  P0 @ cta 0 | P1 @ cta 1 ;
  st.global.u32 [x], 1 | st.global.u32 [y], 1 ;
  fence.sc.gpu | fence.sc.gpu ;
  ld.global.u32 r0, [y] | ld.global.u32 r0, [x] ;
 """
+
+
+def test_a_model_that_names_sync_fence_gets_a_total_fence_order() -> None:
     model = cat.parse_model("test\nirreflexive (rf^-1; co); (po?; sync_fence; po?) as causality\n", "test.cat")
-    test: Test = parse(text, "sb.litmus")[0]
+    test: Test = parse(SB_FENCES, "sb.litmus")[0]
     assert (0, 0) not in registers(search(test, model, observed(test, True), Limits()))
+
+
+def test_fence_order_under_two_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ``sync_fence`` relates is worked out before the order becomes one variable for each pair."""
+    monkeypatch.setattr(orders, "FEW", 1)
+    text = """test
+let later = (po | sync_fence)+
+acyclic fsc as order
+empty ([FSC]; sr; [FSC]) \\ (fsc | fsc^-1 | id) as total
+empty (([FSC]; later; [FSC]) & sr) \\ fsc as later-fences
+irreflexive (rf^-1; co); later as causality
+"""
+    test: Test = parse(SB_FENCES, "sb.litmus")[0]
+    result = search(test, cat.parse_model(text, "test.cat"), observed(test, True), Limits())
+    assert registers(result) == {(0, 1), (1, 0), (1, 1)}
 
 
 @pytest.mark.parametrize(

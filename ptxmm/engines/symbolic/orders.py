@@ -102,8 +102,10 @@ def total_fence_orders(
     model: Model, program: Program, base: Base, evaluator: Evaluator[EventSet, Relation]
 ) -> list[TotalOrder]:
     """Where Fence-SC order is a total order, by the axioms of ``model``, of more than ``FEW`` fences that are always
-    executed. Each pair of these is one variable of ``program`` from now on."""
-    groups = [group for group in _groups(program) if len(group) > FEW] if _acyclic(model) else []
+    executed. Each pair of these is one variable of ``program`` from now on. (Nowhere if the model speaks of the order
+    by two names: what it says of one may be worked out from the other.)"""
+    alone = _acyclic(model) and "sync_fence" not in model.names()
+    groups = [group for group in _groups(program) if len(group) > FEW] if alone else []
     if not groups:
         return []
     get = program.algebra.get
