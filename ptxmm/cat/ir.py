@@ -30,6 +30,10 @@ class Node(Struct, frozen=True, eq=False):
     reach: int
     open: bool
 
+    def is_base(self, name: str) -> bool:
+        """Whether it is the base set or relation ``name``."""
+        return self.operator == "base" and self.name == name
+
     def __repr__(self) -> str:
         return f"Node({self.index}, {self.operator}{f' {self.name}' if self.name else ''})"
 

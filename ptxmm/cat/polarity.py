@@ -100,6 +100,6 @@ def _direction(node: Node, witness: str) -> str | None:
     while node.operator in ("plus", "inverse") and node.operands[0] is not None:
         backward ^= node.operator == "inverse"
         node = node.operands[0]
-    if node.operator != "base" or node.name != witness:
+    if not node.is_base(witness):
         return None
     return "backward" if backward else "forward"

@@ -17,7 +17,7 @@ from itertools import combinations
 from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
-from ptxmm.cat.ir import Model, Node
+from ptxmm.cat.ir import Model
 from ptxmm.cat.polarity import lower_bounds
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.relations.base import Base
@@ -135,14 +135,9 @@ def total_fence_orders(
 def _acyclic(model: Model) -> bool:
     """Whether ``model`` says that Fence-SC order is acyclic."""
     return any(
-        axiom.kind == "acyclic" and not axiom.negated and not axiom.flag and is_base(axiom.body, "fsc")
+        axiom.kind == "acyclic" and not axiom.negated and not axiom.flag and axiom.body.is_base("fsc")
         for axiom in model.axioms
     )
-
-
-def is_base(node: Node, name: str) -> bool:
-    """Whether ``node`` is the base relation ``name``."""
-    return node.operator == "base" and node.name == name
 
 
 def _groups(program: Program) -> list[list[int]]:

@@ -14,7 +14,7 @@ from ptxmm.cat.polarity import lower_bounds
 from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.result import Limits, Observed, Source, Witness
 from ptxmm.engines.symbolic.demand import Demand
-from ptxmm.engines.symbolic.orders import Acyclic, is_base, total_fence_orders
+from ptxmm.engines.symbolic.orders import Acyclic, total_fence_orders
 from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.engines.symbolic.tearing import never_torn, rule
 from ptxmm.errors import PtxmmError
@@ -177,7 +177,7 @@ class Problem:
         else:
             assert isinstance(value, Relation)
             if axiom.kind == "acyclic" and not axiom.negated and not axiom.flag:
-                if is_base(axiom.body, "fsc"):  # what is in no total order, of which the solver takes care
+                if axiom.body.is_base("fsc"):  # what is in no total order, of which the solver takes care
                     value = algebra.relation(p for p in algebra.pairs(value) if not algebra.ordered(p[0], p[1]))
                 return acyclicity(algebra, value, self._left)
             some = cyclic(algebra, value) if axiom.kind == "acyclic" else reflexive(algebra, value)

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Model, Node
-from ptxmm.engines.symbolic.orders import is_base
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.program import Program
@@ -51,7 +50,7 @@ def rule(model: Model) -> Rule | None:
         if axiom.kind != "empty" or axiom.negated or axiom.flag:
             continue
         factors = list(_factors(body))
-        others = tuple(f for f in factors if not is_base(f, "fr") and not _is_inverse(f, "rf"))
+        others = tuple(f for f in factors if not f.is_base("fr") and not _is_inverse(f, "rf"))
         if len(others) == len(factors) - 2 and others and all(f.depends <= _STATIC for f in others):
             single = others
         if body.operator == "difference":
@@ -105,12 +104,12 @@ def _factors(node: Node) -> Iterator[Node]:
 
 def _is_inverse(node: Node, name: str) -> bool:
     inner = node.operands[0] if node.operator == "inverse" else None
-    return inner is not None and is_base(inner, name)
+    return inner is not None and inner.is_base(name)
 
 
 def _either_way(node: Node) -> bool:
     """Whether ``node`` is coherence order in either direction."""
     operands = [o for o in node.operands if o is not None] if node.operator == "union" else []
     return len(operands) == 2 and any(
-        is_base(a, "co") and _is_inverse(b, "co") for a, b in (operands, reversed(operands))
+        a.is_base("co") and _is_inverse(b, "co") for a, b in (operands, reversed(operands))
     )
