@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -78,6 +79,15 @@ class PtxmmError(Exception):
         if self.hint:
             parts.append(f"  hint: {self.hint}")
         return "\n".join(parts)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: the places in the user's own code, and the message; of a bug of ptxmm all places."""
+        import traceback
+
+        others = (os.path.dirname(__file__) + os.sep, f"{os.sep}IPython{os.sep}")
+        frames = traceback.extract_tb(self.__traceback__)
+        shown = [f for f in frames if self.kind == "internal" or not any(other in f.filename for other in others)]
+        return [*(line.rstrip("\n") for line in traceback.format_list(shown)), str(self)]
 
 
 MOST = 20

@@ -55,3 +55,15 @@ def toml(text: str) -> dict[str, Any]:
         start = long.start() if long else 0
         line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
         raise NotToml(f"a number has too many digits (at line {line}, column {column})") from None
+
+
+def bundled_folder() -> Path:
+    """The folder ``litmus/`` that comes with ptxmm: in the installed package, or beside it in a source tree.
+
+    Raises ``PtxmmError`` (kind ``io``) if neither is there.
+    """
+    package = Path(__file__).parent
+    for folder in (package / "litmus", package.parent / "litmus"):
+        if folder.is_dir():
+            return folder
+    raise PtxmmError("the bundled litmus tests are missing from this installation", kind="io")

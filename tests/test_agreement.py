@@ -10,9 +10,8 @@ from types import ModuleType
 import pytest
 from msgspec import Struct
 
-from ptxmm.engines.symbolic import demand, orders
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.relations import checks
+from ptxmm.program.test import Test
 from tests import random_families, reference, reference_cases, reference_cases_warps
 from tests.random_programs import MODELS, seeded
 from tests.reference_dependencies import TooSlow
@@ -22,9 +21,9 @@ from tests.tally import Tally
 MANY = 400  # programs with more final states than this are left to the slow run
 
 
-def answers(text: str, model: str, bounds: Bounds) -> dict[str, Answer]:
+def answers(test: Test, model: str, bounds: Bounds) -> dict[str, Answer]:
     """What both engines say, or nothing if one does not finish; one may refuse a program that is too big for it."""
-    test, result = parse_one(text), {}
+    result = {}
     for engine in ("solve", "enumerate"):
         try:
             answer = ask(engine, test, model_named(model), seconds=bounds.seconds, most=bounds.many)
@@ -96,16 +95,17 @@ def compare(what: str, items: Iterable[Item], tally: Tally, bounds: Bounds) -> i
     for name, text, model in items:
         if time.monotonic() > stop or compared == bounds.enough:
             break
+        test = parse_one(text)
         try:
-            found, flags = reference.flagged(parse_one(text), model, seconds=bounds.seconds)
-            more = reference.unfinished(parse_one(text), model, seconds=bounds.seconds)
+            found, flags = reference.flagged(test, model, seconds=bounds.seconds)
+            more = reference.unfinished(test, model, seconds=bounds.seconds)
         except TooSlow:
             unfinished += 1
             continue
         if len(found) > bounds.many:
             unfinished += 1
             continue
-        engines = answers(text, model, bounds)
+        engines = answers(test, model, bounds)
         if not engines:
             unfinished += 1
             continue
@@ -118,7 +118,7 @@ def compare(what: str, items: Iterable[Item], tally: Tally, bounds: Bounds) -> i
             mine = frozenset(flags | more[0]), more[1]
             assert mine == (solved.flags, solved.undefined), f"{name}, {model}: {mine} != {one[-2:]}\n{text}"
         else:  # an execution that does not end may have others
-            all_end = straight(parse_one(text)) and not (solved.deadlock or solved.undefined)
+            all_end = straight(test) and not (solved.deadlock or solved.undefined)
             assert flags == solved.flags if all_end else flags <= solved.flags, f"{name}, {model}: {flags}\n{text}"
         compared += 1
         confirmed += sum(len(answer.states) for answer in engines.values())
@@ -140,14 +140,6 @@ def test_random_families(name: str, tally: Tally) -> None:
     """A share of each family for every run."""
     count = compare(name, family(name, range(24)), tally, Bounds(1, 20, MANY))
     assert count >= 10
-
-
-@pytest.fixture
-def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small programs are treated as those with many events: no order is written out, and no value in full."""
-    monkeypatch.setattr(orders, "FEW", 1)
-    monkeypatch.setattr(checks, "FEW", 1)
-    monkeypatch.setattr(demand, "MANY", 0)
 
 
 @pytest.mark.usefixtures("lazy")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ptxmm.engines.explicit.witness import Unconfirmed, confirm
+from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.program.identity import EventId
@@ -36,7 +36,7 @@ def ends(*threads: str, warp: bool = True) -> list[dict[str, int]]:
     test = parse_one(text(*threads, warp=warp))
     found = run("enumerate", test, model_named("ptx-8.5"), everything(test), Limits())
     for item in found.found:
-        confirm(test, model_named("ptx-8.5"), everything(test), item.witness)
+        Confirmer(test, model_named("ptx-8.5")).confirm(everything(test), item.witness)
     assert not found.undefined and not found.deadlock
     return [{f"{t}:{name}": v for (t, name), v in item.state.registers.items()} for item in found.found]
 
@@ -165,10 +165,10 @@ def test_a_confirmed_value_is_that_of_the_exchange() -> None:
     test = parse_one(text(*lanes(2, "ld.global.u32 r, [x]; shfl.sync.bfly.b32 v, r, 1, 31, 3; st.global.u32 [y], v")))
     model, what = model_named("ptx-8.5"), everything(test)
     (found,) = run("enumerate", test, model, what, Limits()).found
-    assert confirm(test, model, what, found.witness).registers[0, "v"] == 0
+    assert Confirmer(test, model).confirm(what, found.witness).registers[0, "v"] == 0
     wrong = {**found.witness.values, EventId(0, 1): 5}
     with pytest.raises(Unconfirmed):
-        confirm(test, model, what, replace(found.witness, values=wrong))
+        Confirmer(test, model).confirm(what, replace(found.witness, values=wrong))
 
 
 @pytest.mark.parametrize("share", range(4))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -85,29 +84,13 @@ def check_operations(case: tuple[int, Pairs, Pairs, set[int], set[int]]) -> None
 
 @settings(max_examples=300, deadline=None)
 @given(universes())
-def test_predicates_and_what_shows_that_they_fail(case: tuple[int, Pairs, Pairs, set[int], set[int]]) -> None:
+def test_predicates(case: tuple[int, Pairs, Pairs, set[int], set[int]]) -> None:
     n, a, _, _, _ = case
     k = Concrete(n)
     r = k.relation(a)
     reach = closure(a)
     assert k.irreflexive(r) == all(x != y for x, y in a)
     assert k.acyclic(r) == all(x != y for x, y in reach)
-    cycle = k.cycle(r)
-    assert (cycle is None) == k.acyclic(r)
-    if cycle is not None:
-        assert len(set(cycle)) == len(cycle)
-        assert all((x, y) in a for x, y in zip(cycle, cycle[1:] + cycle[:1], strict=True))
-    for x in range(n):
-        for y in range(n):
-            path = k.path(r, x, y)
-            assert (path is not None) == ((x, y) in reach)
-            if path is not None:
-                assert len(path) >= 2
-                assert (path[0], path[-1]) == (x, y)
-                assert all(step in a for step in pairwise(path))
-    if cycle is not None:
-        shortest = min(len(k.path(r, x, x) or ()) - 1 for x in range(n) if k.path(r, x, x))
-        assert len(cycle) == shortest
 
 
 def test_satisfies() -> None:
@@ -127,7 +110,7 @@ def test_a_large_universe() -> None:
     k = Concrete(300)
     ring = k.relation([(i, (i + 1) % 300) for i in range(300)])
     assert k.plus(ring) == k.product(k.universe(), k.universe())
-    assert k.cycle(k.difference(ring, k.relation([(299, 0)]))) is None
+    assert not k.acyclic(ring) and k.acyclic(k.difference(ring, k.relation([(299, 0)])))
 
 
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 31, 70, 257, 300])

@@ -15,7 +15,7 @@ from ptxmm.analysis.observe import observed
 from ptxmm.analysis.outcomes import check
 from ptxmm.engines.explicit.witness import Confirmer
 from ptxmm.engines.result import Limits, Search
-from ptxmm.engines.symbolic import orders
+from ptxmm.engines.symbolic import orders, solve
 from ptxmm.engines.symbolic.solve import search
 from ptxmm.engines.symbolic.tearing import rule
 from ptxmm.errors import PtxmmError
@@ -23,6 +23,7 @@ from ptxmm.events.symbolic.values.floats import compute_float
 from ptxmm.formats.litmus import parse
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Type
+from tests.benchmarks import programs
 
 
 def solved(text: str, model: str = "ptx-8.5", *, all_state: bool = True, unroll: int = 3, **readings: str) -> Search:
@@ -649,3 +650,15 @@ exists (P1:r2 == 6)
         check(parse(text, "t.litmus")[0], cat.load("ptx-8.5"), engine="z3")
     assert (caught.value.kind, caught.value.line, caught.value.column) == ("unsupported", 7, 3)
     assert caught.value.source == "  add.u32 r2, r0, r1;"
+
+
+@pytest.mark.parametrize("few", [0, 3, 10**9])
+@pytest.mark.parametrize("most", [None, 1, 4, 5])
+def test_long_lists(monkeypatch: pytest.MonkeyPatch, few: int, most: int | None) -> None:
+    """Final states that no clause excludes are found once each, and as many as are asked for."""
+    monkeypatch.setattr(solve, "FEW", few)
+    test = parse(programs.states(2).ptx(), "test.litmus")[0]
+    found = search(test, cat.load("ptx-8.5"), observed(test), Limits(states=most))
+    count = 16 if most is None else most
+    assert len(found.found) == len(registers(found)) == count
+    assert found.exhausted == (most is None)

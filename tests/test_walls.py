@@ -74,7 +74,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("formats/litmus.py", "import ptxmm.engines.result", "formats know no analysis, engine, event or model"),
         ("program/shared/windows.py", "import ptxmm.events.explicit.trace", "program knows only ptx"),
         ("engines/result.py", "import ptxmm.analysis.result", "Imports run one way"),
-        ("errors.py", "import ptxmm.ptx.ops", "errors and files know nothing of the rest"),
+        ("errors.py", "import ptxmm.ptx.ops", "errors, files and tokens know nothing of the rest"),
     ],
 )
 def test_an_import_through_a_wall_is_noticed(copy: Path, file: str, statement: str, contract: str) -> None:

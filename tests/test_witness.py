@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from ptxmm.cat import load
+from ptxmm.cat import Model, load
 from ptxmm.engines.explicit.enumerate import search
-from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed, confirm
-from ptxmm.engines.result import Found, Limits, Source, Witness
+from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
+from ptxmm.engines.result import Found, Limits, Observed, Source, Witness
 from ptxmm.program.condition import State
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
@@ -38,6 +38,10 @@ exists (P1:r0 == 1)
 W1, W2, W3 = EventId(0, 0), EventId(0, 1), EventId(0, 3)
 F0, F1 = EventId(0, 2), EventId(1, 2)
 R0, R1 = EventId(1, 0), EventId(1, 1)
+
+
+def confirm(test: Test, model: Model, observed: Observed, witness: Witness) -> State:
+    return Confirmer(test, model).confirm(observed, witness)
 
 
 def found(test: Test, accept: Callable[[State], bool]) -> Found:

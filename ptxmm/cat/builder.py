@@ -13,9 +13,12 @@ MAX_NESTING = 200
 class Token(Protocol):
     """A token: a string with its type and its place."""
 
-    type: str
-    line: int | None
-    column: int | None
+    @property
+    def type(self) -> str: ...
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def column(self) -> int | None: ...
 
 
 def error_at(span: Span, message: str, hint: str | None = None) -> PtxmmError:

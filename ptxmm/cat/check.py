@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
@@ -225,7 +224,7 @@ def _overrides_nothing(state: _State, item: _Override) -> PtxmmError:
 def _distinct(definitions: tuple[syntax.Definition, ...]) -> None:
     seen: set[str] = set()
     for definition in definitions:
-        if definition.name in (*names.UNIVERSE, *names.EMPTY_SETS, "id", *_BUILTIN):
+        if definition.name in (*names.CONSTANTS, "id", *_BUILTIN):
             raise error_at(definition.span, f"`{definition.name}` is built in", "choose another name")
         if definition.name in seen:
             raise error_at(definition.span, f"`{definition.name}` is defined twice in one `let`")
@@ -330,12 +329,8 @@ def _name(state: _State, node: syntax.Name, scope: Mapping[str, Node | _Function
         return value
     if value is not None or name in _BUILTIN:
         raise error_at(node.span, f"`{name}` is a function", f"apply it: `{name}(...)`")
-    if name in names.UNIVERSE:
-        return state.graph.constant("universe")
-    if name in names.EMPTY_SETS:
-        return state.graph.constant("empty_set")
-    if name in names.EMPTY_RELATIONS:
-        return state.graph.constant("empty_relation")
+    if name in names.CONSTANTS:
+        return state.graph.constant(names.CONSTANTS[name])
     if name == "id":
         return state.graph.unary("identity", state.graph.constant("universe"))
     if name in names.SETS or name in names.RELATIONS:
@@ -346,10 +341,7 @@ def _name(state: _State, node: syntax.Name, scope: Mapping[str, Node | _Function
 def _close(name: str, scope: Mapping[str, Node | _Function], *, value_only: bool) -> str | None:
     known = [n for n, v in scope.items() if isinstance(v, Node) is value_only]
     known += [*names.SETS, *names.RELATIONS, "id"] if value_only else _BUILTIN
-    folded = {n.lower(): n for n in sorted(known)}
-    if name.lower() in folded:
-        return f"did you mean `{folded[name.lower()]}`?"
-    found = difflib.get_close_matches(name, sorted(known), 3, 0.6)
+    found = names.close(name, sorted(known), 3)
     return "did you mean " + " or ".join(f"`{n}`" for n in found) + "?" if found else None
 
 

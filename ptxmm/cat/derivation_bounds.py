@@ -42,18 +42,6 @@ class Bounds:
         """``0``."""
         return 0, 0
 
-    def set_union(self, a: Bound, b: Bound) -> Bound:
-        """``a | b`` of sets."""
-        return a[0] | b[0], a[1] | b[1]
-
-    def set_intersection(self, a: Bound, b: Bound) -> Bound:
-        """``a & b`` of sets."""
-        return a[0] & b[0], a[1] & b[1]
-
-    def set_difference(self, a: Bound, b: Bound) -> Bound:
-        """``a \\ b`` of sets."""
-        return a[0] & ~b[1], a[1] & ~b[0]
-
     def union(self, a: Bound, b: Bound) -> Bound:
         """``a | b``."""
         return a[0] | b[0], a[1] | b[1]
@@ -65,6 +53,8 @@ class Bounds:
     def difference(self, a: Bound, b: Bound) -> Bound:
         """``a \\ b``."""
         return a[0] & ~b[1], a[1] & ~b[0]
+
+    set_union, set_intersection, set_difference = union, intersection, difference
 
     def sequence(self, a: Bound, b: Bound) -> Bound:
         """``a ; b``."""

@@ -86,8 +86,14 @@ class _Plans:
         return found
 
 
-_plans = lru_cache(maxsize=64)(_Plans)
+_plans = lru_cache(maxsize=256)(_Plans)
 """Tests with the same kinds of events under the same model have the same."""
+
+
+@lru_cache(maxsize=64)
+def _bases(model: Model) -> frozenset[str]:
+    """The base names in ``model``."""
+    return frozenset(node.name for node in model.nodes if node.operator == "base")
 
 
 @lru_cache(maxsize=64)
@@ -140,7 +146,7 @@ class Evaluator(Generic[S, R]):
         self._algebra = algebra
         self._base = base
         self._calls: list[Any] = [getattr(algebra, operator) for operator in _OPERATORS]
-        self._plans = _plans(model, absent)
+        self._plans = _plans(model, absent & _bases(model))
         empty = {None: None, False: algebra.empty_relation(), True: algebra.empty_set()}
         self._memo: list[S | R | None] = [*map(empty.__getitem__, self._plans.void), None]
         self._before: list[S | R | None] = [None] * len(self._memo)  # of the evaluator that this one is made of
@@ -219,18 +225,15 @@ class Evaluator(Generic[S, R]):
             memo[i] = old if value == old else value
 
     def _named(self, name: str) -> S | R:
-        if name in names.UNIVERSE:
-            return self._algebra.universe()
-        if name in names.EMPTY_SETS:
-            return self._algebra.empty_set()
-        if name in names.EMPTY_RELATIONS:
-            return self._algebra.empty_relation()
+        if name in names.CONSTANTS:
+            value: S | R = getattr(self._algebra, names.CONSTANTS[name])()
+            return value
         if name == "id":
             return self._algebra.identity(self._algebra.universe())
-        value = self._base(name)
-        if value is None:
+        found = self._base(name)
+        if found is None:
             raise PtxmmError(f"the events of an execution have no set or relation `{name}`", kind="model")
-        return value
+        return found
 
     def _fixpoint(self, node: Node) -> None:
         """Kleene iteration of a group of recursive definitions from the empty relations."""

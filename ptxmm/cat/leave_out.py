@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from ptxmm.cat import names
 from ptxmm.cat.parser import without_comments
-from ptxmm.cat.reader import Token, tokens
+from ptxmm.cat.reader import tokens
 from ptxmm.errors import PtxmmError
+from ptxmm.tokens import Token
 
 SEPARATOR = "+"
 """Between several items in one text, as in ``ptx-8.5[without=Causality+sync:2]``."""
@@ -38,20 +39,15 @@ def parts(text: str) -> Parts:
     """The checks and definitions of a text that was parsed without an error."""
     clean = without_comments(text)[1]
     found = tokens(clean) or []
-    starts = [0]
-    for line in clean.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    places = [starts[(t.line or 1) - 1] + (t.column or 1) - 1 for t in found]
     checks: dict[str, tuple[int, int]] = {}
     definitions: dict[str, list[_Disjunct]] = {}
     for first, last in _statements(found):
         kinds = [token.type for token in found[first:last]]
-        end = places[last - 1] + len(found[last - 1])
         if kinds[0] in ("FLAG", "CHECK") and kinds[-2] == "as":
-            checks[found[last - 1]] = places[first], end
+            checks[found[last - 1]] = found[first].start_pos, found[last - 1].end_pos
         elif kinds[0] in ("let", "LETREC"):
             for name, begin, stop in _definitions(found, first + 1, last):
-                definitions[name] = list(_disjuncts(clean, found, places, begin, stop))
+                definitions[name] = list(_disjuncts(clean, found, begin, stop))
     return Parts(checks, definitions)
 
 
@@ -69,7 +65,7 @@ def _definitions(found: Sequence[Token], first: int, last: int) -> Iterator[tupl
         yield str(found[begin]), equals + 1, stop
 
 
-def _disjuncts(clean: str, found: Sequence[Token], places: Sequence[int], first: int, last: int) -> Iterator[_Disjunct]:
+def _disjuncts(clean: str, found: Sequence[Token], first: int, last: int) -> Iterator[_Disjunct]:
     depth = segment = 0
     begin = first
     for i in range(first, last + 1):
@@ -78,7 +74,7 @@ def _disjuncts(clean: str, found: Sequence[Token], places: Sequence[int], first:
         if depth or kind not in ("|", "then", "else"):
             continue
         if kind != "then":  # what stands before it is the condition of an ``if``
-            start, end = places[begin], places[i - 1] + len(found[i - 1])
+            start, end = found[begin].start_pos, found[i - 1].end_pos
             yield _Disjunct(start, end, segment, " ".join(clean[start:end].split()))
         segment += kind != "|"
         begin = i + 1
@@ -143,9 +139,7 @@ def missing(item: str, model: str, texts: Iterable[Parts]) -> PtxmmError:
     if name in checks:
         message = f"`{name}` of {model} is a check: it has no disjuncts"
         return PtxmmError(message, kind="usage", hint=f"--without {name}")
-    known = [*definitions, *checks]
-    folded = {n.lower(): n for n in known}
-    close = [folded[name.lower()]] if name.lower() in folded else difflib.get_close_matches(name, known, 1)
+    close = names.close(name, [*definitions, *checks], 1)
     hint = f"did you mean `{close[0]}`? " if close else ""
     hint += f"checks: {', '.join(checks)}"
     return PtxmmError(f"{model} has no check or definition `{name}`", kind="usage", hint=hint)

@@ -5,15 +5,14 @@ From it come the names that a model may use, the tables of docs/cat.md, and what
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-UNIVERSE = frozenset(("_", "E"))
-"""Names of the set of all events."""
-
-EMPTY_SETS = frozenset(("emptyset",))
-
-EMPTY_RELATIONS = frozenset(("0",))
+CONSTANTS: Mapping[str, str] = MappingProxyType(
+    {"_": "universe", "E": "universe", "emptyset": "empty_set", "0": "empty_relation"}
+)
+"""Names of the set of all events, the empty set and the empty relation, as the graph calls these."""
 
 
 class Row(NamedTuple):
@@ -153,6 +152,14 @@ BASE_RELATIONS = (
 
 SETS = frozenset(name for row in BASE_SETS for name in row.names)
 RELATIONS = frozenset(name for row in BASE_RELATIONS for name in row.names)
+
+
+def close(name: str, known: Sequence[str], most: int) -> list[str]:
+    """Those of ``known`` that ``name`` is most probably a misspelling of; one that differs in case only is it."""
+    from difflib import get_close_matches  # only on the way to an error
+
+    folded = {n.lower(): n for n in known}
+    return [folded[name.lower()]] if name.lower() in folded else get_close_matches(name, known, most)
 
 
 def absent(sets: Collection[str]) -> frozenset[str]:

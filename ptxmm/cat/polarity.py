@@ -62,6 +62,12 @@ def antitone(model: Model, axiom: Axiom, names: Collection[str]) -> bool:
     return all(polarity(model, axiom, name) in (Polarity.ABSENT, Polarity.MONOTONE) for name in names)
 
 
+def acyclic_orders(model: Model) -> list[Axiom]:
+    """The checks that say of a base relation that it has no cycle."""
+    checks = (a for a in model.axioms if a.kind == "acyclic" and not (a.negated or a.flag))
+    return [axiom for axiom in checks if axiom.body.operator == "base"]
+
+
 def lower_bounds(model: Model, witness: str, *, dependent: bool = False) -> list[tuple[Axiom, Node, bool]]:
     """The checks that say ``X`` is contained in ``witness``, or in ``witness | witness^-1``.
 

@@ -1,9 +1,5 @@
-"""The statements of a model, read by hand.
-
-Loading Lark and its grammar takes longer than most litmus tests do. So this reads what has no errors and is not nested
-deeply, which all shipped models are, and gives up on the rest: then Lark reads it by ``grammar.lark``, and says what is
-wrong. Both build the same tree by the same functions.
-"""
+"""The statements of a model, read by hand (see ``tokens.py``) unless they are nested deeply, which no shipped model is.
+Lark, and this, build the same tree by the same functions."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ from typing import TypeVar
 from ptxmm.cat import syntax
 from ptxmm.cat.builder import Builder
 from ptxmm.errors import PtxmmError
+from ptxmm.tokens import END, Reader, Token, UnexpectedError, tokens_of
 
 T = TypeVar("T")
 STATEMENT_WORDS = ("let", "acyclic", "irreflexive", "empty", "flag", "include", "show", "unshow", "override")
@@ -23,95 +20,47 @@ _TOKEN = re.compile(
     |(?P<CHECK>~?[ \t]*(?:acyclic|irreflexive|empty)(?![A-Za-z0-9_.-]))
     |(?P<SHOW>(?:un)?show(?![A-Za-z0-9_.-]))
     |(?P<blank>[ \t\r\n\f]+)
+    |(?P<FLAG>flag(?![A-Za-z0-9_.-]))
+    |(?P<mark>(?:let|and|as|include|if|then|else|override)(?![A-Za-z0-9_.-])|[]|;\\&*~[0()=,])
     |(?P<NAME>[A-Za-z_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?)
     |(?P<STRING>"[^"\n]*")
-    |(?P<POSTFIX>\^-1|\^\+|\^\*|\+|\?)
-    |(?P<mark>[]|;\\&*~[0()=,])""",
+    |(?P<POSTFIX>\^-1|\^\+|\^\*|\+|\?)""",
     re.VERBOSE,
 )
-_WORDS = frozenset(("let", "and", "flag", "as", "include", "if", "then", "else", "override"))
 _OPERANDS = frozenset(("NAME", "0", "(", "[", "~"))
 _DEEPEST = 40
-_END = "$END"
-
-
-class Token(str):
-    """A token as Lark has it: a string with its type and its place. Words and marks are types of their own."""
-
-    __slots__ = ("column", "line", "type")
-
-    type: str
-    line: int | None
-    column: int | None
-
-
-class _Unexpected(Exception):
-    """The text is not of the grammar, or nested too deeply for this."""
 
 
 def read(text: str) -> tuple[syntax.Statement, ...] | None:
     """The statements of ``text``, or None where Lark has to read it."""
     try:
-        return _Reader(_tokens(text)).statements()
-    except (_Unexpected, PtxmmError):
+        return _Reader(tokens_of(text, _TOKEN)).statements()
+    except (UnexpectedError, PtxmmError):
         return None
 
 
 def tokens(text: str) -> list[Token] | None:
     """The tokens of a text without comments and title, or None where some of it is of no token."""
     try:
-        return _tokens(text)
-    except _Unexpected:
+        return tokens_of(text, _TOKEN)
+    except UnexpectedError:
         return None
 
 
-def _tokens(text: str) -> list[Token]:
-    found: list[Token] = []
-    position, line, start = 0, 1, 0  # ``start``: of the line
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise _Unexpected
-        end, kind = match.end(), match.lastgroup or ""
-        if kind != "blank":
-            token = Token(match[0])
-            token.type = token if kind == "mark" or token in _WORDS else kind
-            token.type = "FLAG" if token.type == "flag" else token.type
-            token.line, token.column = line, position - start + 1
-            found.append(token)
-        breaks = text.count("\n", position, end)
-        if breaks:
-            line, start = line + breaks, text.rfind("\n", position, end) + 1
-        position = end
-    return found
+class _Reader(Reader):
+    """The rules of ``grammar.lark``."""
 
-
-class _Reader:
-    """Each function takes the tokens of the rules of ``grammar.lark`` that it names, or raises ``_Unexpected``."""
-
-    __slots__ = ("build", "depth", "index", "tokens", "types")
+    __slots__ = ("build", "depth")
 
     def __init__(self, tokens: list[Token]) -> None:
+        super().__init__(tokens)
         self.build = Builder()
-        self.tokens = tokens
-        self.types = [*(token.type for token in tokens), _END]
-        self.index = 0
         self.depth = 0
-
-    @property
-    def next(self) -> str:
-        return self.types[self.index]
-
-    def take(self, type_: str) -> Token:
-        if self.types[self.index] != type_:
-            raise _Unexpected
-        self.index += 1
-        return self.tokens[self.index - 1]
 
     def statements(self) -> tuple[syntax.Statement, ...]:
         """start: statement*"""
         found: list[syntax.Statement] = []
-        while self.next != _END:
+        while self.next != END:
             found.append(self.statement())
         return tuple(found)
 
@@ -141,7 +90,7 @@ class _Reader:
                 return self.build.include([self.take("STRING")])
             case "SHOW":
                 return self.build.show([self.take("SHOW"), *self.several(self.shown, ",")])
-        raise _Unexpected
+        raise UnexpectedError
 
     def several(self, item: Callable[[], T], separator: str) -> list[T]:
         found = [item()]
@@ -184,7 +133,7 @@ class _Reader:
         """
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise _Unexpected
+            raise UnexpectedError
         if self.next == "if":
             items: list[object] = [self.take("if"), self.take("STRING")]
             for word in ("then", "else"):

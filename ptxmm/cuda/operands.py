@@ -72,8 +72,6 @@ def _statement(
         keyword=tokens[index],
         volatile=volatile,
         template=template(literals, [operand.name for operand in operands], opaque) if complete else None,
-        template_start=first[0].start,
-        template_end=first[-1].end,
         operands=operands,
         clobbers=_clobbers(fourth),
         sections=len(sections) - 1,

@@ -47,7 +47,6 @@ class Declaration(Struct, frozen=True):
     start: int
     end: int
     depth: int
-    vector: bool = False
 
 
 class Problem(Struct, frozen=True):
@@ -239,15 +238,14 @@ def _part(parts: _Parts, text: str, start: int, end: int, depth: int, ended: boo
 
 
 def _declared(text: str, offset: int, words: list[str], depth: int) -> Iterator[Declaration]:
-    vector = any(re.fullmatch(r"v[248]", word) for word in words)
     position = 0
     while (hit := _NAME.match(text, position)) is not None:
         if hit[2] is None:
-            yield Declaration(hit[1], words[-1], offset + hit.start(1), offset + hit.end(1), depth, vector)
+            yield Declaration(hit[1], words[-1], offset + hit.start(1), offset + hit.end(1), depth)
         else:
             for number in range(min(int(hit[2]), 4096)):
                 at = (offset + hit.start(1), offset + hit.end(1))
-                yield Declaration(f"{hit[1]}{number}", words[-1], *at, depth, vector)
+                yield Declaration(f"{hit[1]}{number}", words[-1], *at, depth)
         position = hit.end()
         if text[position : position + 1] != ",":
             break

@@ -63,8 +63,6 @@ class AsmStatement(Struct, frozen=True):
     keyword: Token
     volatile: bool
     template: Template | None
-    template_start: int
-    template_end: int
     operands: tuple[AsmOperand, ...]
     clobbers: tuple[str, ...]
     sections: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from ptxmm import files
@@ -13,8 +14,11 @@ from ptxmm.program.test import Test
 
 SUFFIXES = {".litmus": "litmus", ".test": "nvlitmus", ".ptx": "ptx", ".cu": "cuda"}
 
+__all__ = ["SUFFIXES", "Compiling", "format_of", "parse", "read"]
 
-__all__ = ["SUFFIXES", "Compiling", "parse", "read"]
+_MODULE = re.compile(r"^\s*\.version\b", re.MULTILINE)
+_KERNEL = re.compile(r"^[^\n\"]*\b__(?:global|device)__\s", re.MULTILINE)
+_NVLITMUS = re.compile(r"\s*(?://[^\n]*\n\s*)*\.(?:global|shared|local|const)\b")
 
 
 def read(
@@ -74,3 +78,17 @@ def parse(
     name = f"`{format}`" if format else f"`{suffix}` files"
     known = ", ".join(SUFFIXES)
     raise PtxmmError(f"{name} are not litmus tests", kind="usage", file=file, hint=f"ptxmm reads {known} files")
+
+
+def format_of(text: str, file: str) -> str:
+    """The format of a text without a name that says it: a module if it has a ``.version``, a ``.test`` file if it
+    begins with a declaration, else a litmus test. Raises ``PtxmmError`` (kind ``usage``) for a CUDA source."""
+    if _MODULE.search(text) is not None:
+        return "ptx"
+    if (kernel := _KERNEL.search(text)) is not None:
+        line = text.count("\n", 0, kernel.start()) + 1
+        where = "standard input" if file == "<stdin>" else "text"
+        hint = "write it into a .cu file, or give what `nvcc -ptx -lineinfo` makes of it"
+        message = f"a CUDA source can't be read from {where}: nvcc needs its file"
+        raise PtxmmError(message, kind="usage", file=file, line=line, hint=hint)
+    return "nvlitmus" if _NVLITMUS.match(text) else "litmus"

@@ -83,7 +83,7 @@ def _instance_tests(instance: Instance) -> list[Test]:
     tree = parse_frame(instance)
     objects = _objects(instance, list(tree.find_data("declaration")))
     blocks = _blocks(instance, list(tree.find_data("thread")), objects)
-    objects = _owners(instance, objects, blocks)
+    objects = _owners(objects, blocks)
     threads = tuple(b.thread for b in blocks)
     queries: list[list[Any]] = [list(q.children) for q in tree.find_data("query")]
     if not threads:
@@ -91,7 +91,7 @@ def _instance_tests(instance: Instance) -> list[Test]:
     if not queries:
         end = len(instance.text.rstrip())
         raise instance.error("a test needs a query", max(0, end - 1), end, hint="write assert (r0 == 1) as name;")
-    filter_ = _filter(instance, blocks)
+    filter_ = _filter(blocks)
     seen: set[str] = set()
     tests: list[Test] = []
     for query in reversed(queries):
@@ -162,7 +162,7 @@ def _objects(instance: Instance, trees: list[lark.Tree[lark.Token]]) -> dict[str
     return objects
 
 
-def _owners(instance: Instance, objects: dict[str, MemoryObject], blocks: list[_Block]) -> dict[str, MemoryObject]:
+def _owners(objects: dict[str, MemoryObject], blocks: list[_Block]) -> dict[str, MemoryObject]:
     """``objects`` with the CTA of each .shared one: the only CTA whose threads use it."""
     if all(o.space == "global" for o in objects.values()):
         return objects
@@ -303,7 +303,7 @@ def _check_location(
 # Queries.
 
 
-def _filter(instance: Instance, blocks: list[_Block]) -> Proposition | None:
+def _filter(blocks: list[_Block]) -> Proposition | None:
     """What the loads are expected to return, or None."""
     items: tuple[Proposition, ...] = tuple(
         Comparison("==", RegisterTerm(i, e.register, S64), IntegerTerm(e.value))

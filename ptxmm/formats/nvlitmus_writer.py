@@ -66,7 +66,7 @@ def write(test: Test) -> str:
     if not clauses or [] in clauses:
         _refuse("a condition that is constant")
     query = "permit" if test.condition.kind == "exists" else "assert"
-    text = " || ".join(" && ".join(_literal(test, item, final) for item in clause) for clause in clauses)
+    text = " || ".join(" && ".join(_literal(item, final) for item in clause) for clause in clauses)
     name = re.sub(r"\W", "_", test.name, flags=re.ASCII) or "query"
     lines.append(f"{query} ({text}) as {name if name[0].isalpha() or name[0] == '_' else 'q' + name};")
     return "\n".join(lines) + "\n"
@@ -258,7 +258,7 @@ def _bounded(clauses: list[list[Literal]]) -> list[list[Literal]]:
     return clauses
 
 
-def _literal(test: Test, item: Literal, final: Final) -> str:
+def _literal(item: Literal, final: Final) -> str:
     """One comparison."""
     op, *terms = item
     words: list[str] = []

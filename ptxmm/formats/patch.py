@@ -12,6 +12,7 @@ from msgspec import Struct
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.litmus import parse, same
 from ptxmm.formats.text import Text, mask_comments, open_text
+from ptxmm.formats.writer import placement_text
 from ptxmm.program.edit import canonical
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Op
@@ -43,6 +44,31 @@ def patched(test: Test, rewrites: Sequence[Rewrite], wanted: Test, isa: tuple[in
         except PtxmmError:
             continue
     return None
+
+
+def moved(test: Test, wanted: Test, isa: tuple[int, int] | None = None) -> str | None:
+    """The text of the file of ``test`` with its threads placed as in ``wanted``, read back and found to be that test.
+
+    None where more has to change than what stands after the names of the threads.
+    """
+    opened = open_text(test.text, test.file)
+    masked, _ = mask_comments(opened, 0)
+    start = masked.find("}", max(0, masked.find("\n{")))
+    pieces, done = [], 0
+    for thread in wanted.threads:
+        name = rf"(?<![\w$]){re.escape(thread.name)}(?![\w$:])"
+        head = re.compile(name + r"[^;|{}\n]*?[ \t]*(?=[;|{])").search(masked, start)
+        if head is None:
+            return None
+        place = placement_text(thread.placement)
+        written = f"{thread.name} @ {place}" if place else thread.name
+        pieces += [opened.characters[done : head.start()], written.ljust(len(head[0]) - 1) + " "]
+        start = done = head.end()
+    text = "".join((*pieces, opened.characters[done:]))
+    try:
+        return text if same(parse(text, test.file, isa)[0], wanted) else None
+    except PtxmmError:
+        return None
 
 
 def diff(old: str, new: str, file: str) -> list[str]:

@@ -43,7 +43,7 @@ def write(test: Test) -> str:
         lines += [_description_row(row) for row in test.description.split("\n")]
     lines += [f"{key}={value}" for key, value in test.info]
     lines.append("{")
-    lines += [f"  {item};" for item in (*_variables(test), *_registers(test))]
+    lines += [f"  {item};" for item in declarations(test)]
     lines.append("}")
     heads = [_head(thread) for thread in test.threads]
     bodies = [_body(test, thread) for thread in test.threads]
@@ -121,6 +121,12 @@ def _description_row(row: str) -> str:
 
 
 # -- initial state -------------------------------------------------------------------------------------------------
+
+
+def declarations(test: Test) -> list[str]:
+    """The initial state, an item for each variable and for each register that has to be declared; of a kernel, which
+    declares its registers itself, for each variable."""
+    return _variables(test) if test.claims is not None else [*_variables(test), *_registers(test)]
 
 
 def _variables(test: Test) -> list[str]:

@@ -17,6 +17,7 @@ from ptxmm.ptx import ops
 
 _TENSORMAP_SPACES = ("global", "const", "param")
 _READ_ONLY = ("const", "param")
+_DEVICE_ONLY = tuple(kind for family in ops.FAMILIES.values() for kind in family)
 _ALIAS_HINTS = {
     "surface": "a surface is read by suld and written by sust",
     "texture": "a texture is read by tld",
@@ -34,6 +35,15 @@ def touches(op: ops.Op, objects: Mapping[str, MemoryObject]) -> Iterator[ops.Tou
     tensor = objects[base.name].tensormap if isinstance(base, ops.Sym) else None
     size = tensor.size if tensor is not None and tensor.fixed else None
     yield from (replace(touch, size=size) if touch.is_data else touch for touch in found)
+
+
+def check_host(op: ops.Op, placement: Placement) -> None:
+    """Refuse what only threads of a grid can do in a thread of the host (8.5: the scope ``.sys`` contains these).
+    Raises ``PtxmmError``."""
+    if placement.host and isinstance(op, _DEVICE_ONLY):
+        message = f"`{op.source.text.partition(' ')[0]}` in a host thread"
+        hint = "a host thread takes part in memory accesses and fences only"
+        raise error(message, op.source.span, kind="type", hint=hint)
 
 
 def check_access(op: ops.Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from ptxmm.program import propositions
-from ptxmm.program.accesses import check_access, check_mbarriers
+from ptxmm.program.accesses import check_access, check_host, check_mbarriers
 from ptxmm.program.condition import Condition
 from ptxmm.program.fragments import check_fragments
-from ptxmm.program.host import check_host
 from ptxmm.program.initial import evaluate
 from ptxmm.program.layout import Layout, lay_out
 from ptxmm.program.multimem import check_multimem

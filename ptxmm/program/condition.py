@@ -92,6 +92,9 @@ class Condition(Struct, frozen=True):
     proposition: Proposition
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.text})"
+
 
 class State(Struct, frozen=True):
     """A final state: unsigned values by (thread index, register) and by (object key, element index)."""

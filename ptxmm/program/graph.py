@@ -51,7 +51,7 @@ def graph_of(body: Sequence[Op]) -> Graph:
     return Graph((*after, ()), tuple(map(tuple, before)))
 
 
-def reach(edges: Edges, starts: Iterable[int], stop: int | None = None) -> set[int]:
+def reach(edges: Sequence[Sequence[int]], starts: Iterable[int], stop: int | None = None) -> set[int]:
     """The nodes on paths from ``starts`` (these too) that do not pass ``stop``."""
     seen: set[int] = set()
     stack = list(starts)

@@ -15,7 +15,7 @@ from ptxmm.ptx.module_places import Places
 from ptxmm.ptx.module_syntax import Function, Module, Variable
 from ptxmm.ptx.module_tokens import END, Cursor, module_tokens
 from ptxmm.ptx.origin import clip
-from ptxmm.ptx.reader import Token
+from ptxmm.tokens import Token
 
 _FUNCTION = Kind("function")
 _NUMBERS = frozenset(

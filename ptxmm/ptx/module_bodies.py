@@ -14,7 +14,7 @@ from ptxmm.ptx.module_syntax import BranchTargets, Line
 from ptxmm.ptx.module_tokens import END, Cursor
 from ptxmm.ptx.origin import clip
 from ptxmm.ptx.qualified import close_match
-from ptxmm.ptx.reader import Token
+from ptxmm.tokens import Token
 
 _TARGETS = frozenset({".branchtargets", ".calltargets", ".callprototype"})
 _KNOWN = frozenset({*SPACES, *LINKAGE, *_TARGETS, ".loc", ".pragma", ".section"})

@@ -12,7 +12,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.ptx.module_tokens import END, Cursor, made
 from ptxmm.ptx.origin import clip
 from ptxmm.ptx.parser import parse_float, parse_integer
-from ptxmm.ptx.reader import Token
+from ptxmm.tokens import Token
 
 WARP_SIZE = 32
 MAX_DEPTH = 100

@@ -16,7 +16,7 @@ from ptxmm.ptx.module_tokens import END, Cursor
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.origin import clip
 from ptxmm.ptx.qualified import close_match
-from ptxmm.ptx.reader import Token
+from ptxmm.tokens import Token
 
 SPACES = frozenset({".global", ".shared", ".const", ".param", ".local", ".tex", ".reg"})
 LINKAGE = frozenset({".extern", ".visible", ".weak", ".common"})

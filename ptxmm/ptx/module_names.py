@@ -9,7 +9,7 @@ from msgspec import Struct
 from ptxmm.ptx.module_tokens import Cursor
 from ptxmm.ptx.operands import SPECIAL_REGISTERS
 from ptxmm.ptx.origin import clip
-from ptxmm.ptx.reader import Token
+from ptxmm.tokens import Token
 
 _NUMBERED = re.compile(r"pm[0-7](_64)?|envreg[0-9]{1,2}|reserved_smem_offset_(end|cap|[01])")
 

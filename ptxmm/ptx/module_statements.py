@@ -15,7 +15,8 @@ from ptxmm.ptx.module_syntax import Call
 from ptxmm.ptx.module_tokens import Cursor, made
 from ptxmm.ptx.origin import Origin, clip
 from ptxmm.ptx.parser import operand_of, statement_of
-from ptxmm.ptx.reader import Token, read_instruction, read_operand
+from ptxmm.ptx.reader import read_instruction, read_operand
+from ptxmm.tokens import Token
 
 MAX_TOKENS = 5_000
 # Tokens that only constant expressions, calls and elements of arrays have.

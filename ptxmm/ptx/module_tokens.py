@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.origin import Origin, clip
-from ptxmm.ptx.reader import Token, UnexpectedError, tokens_of
+from ptxmm.tokens import Token, UnexpectedError, tokens_of
 
 _BLANK = r"(?:[ \t\r\n\f]|//[^\n]*+|/\*(?s:.*?)\*/)"
 # A section is one token: debug information is most of a module that has it, and nothing reads it. The older form of

@@ -6,7 +6,6 @@ import re
 import struct
 from collections.abc import Container, Sequence
 
-from ptxmm.errors import PtxmmError
 from ptxmm.ptx import ops, syntax
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.origin import clip
@@ -333,8 +332,4 @@ def _plain_name(operand: syntax.Name) -> None:
             hint = "time does not pass in a litmus test; give a register a value before the threads: `P0:r1 = 0;`"
         raise at(operand.span, message, kind="unsupported", hint=hint)
     if dot:
-        raise _not_yet(operand, f"the vector element `{clip(operand.text)}`")
-
-
-def _not_yet(operand: syntax.Name, what: str) -> PtxmmError:
-    return at(operand.span, f"{what} is not supported yet", kind="unsupported")
+        raise at(operand.span, f"the vector element `{clip(operand.text)}` is not supported yet", kind="unsupported")

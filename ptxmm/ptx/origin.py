@@ -10,7 +10,7 @@ from msgspec import Struct
 from ptxmm.errors import PtxmmError, Span
 
 if TYPE_CHECKING:
-    from ptxmm.ptx.reader import Token
+    from ptxmm.tokens import Token
 
 
 class Origin(Struct, frozen=True):

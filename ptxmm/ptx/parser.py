@@ -8,7 +8,7 @@ from typing import cast
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx.origin import Origin, clip, syntax_error_at
-from ptxmm.ptx.reader import Node, Token, read
+from ptxmm.ptx.reader import Node, read
 from ptxmm.ptx.syntax import (
     AddressOf,
     Float,
@@ -25,6 +25,7 @@ from ptxmm.ptx.syntax import (
     Sum,
     Vector,
 )
+from ptxmm.tokens import Token
 
 MAX_CHARACTERS = 200_000
 MAX_INSTRUCTIONS = 10_000
@@ -216,7 +217,7 @@ def _value(origin: Origin, node: Node) -> Name | Number | Float | Sum:
     if base.data == "float":
         if not whole:
             raise syntax_error_at(span, "a floating-point constant takes no offset")
-        return _float(origin, base, span)
+        return _float(base, span)
     offset = 0 if whole else _offset(origin, node.children[1:])
     return Number(_in_range(_integer(origin, base) + offset, span), span)
 
@@ -242,7 +243,7 @@ def _integer(origin: Origin, node: Node) -> int:
     return _in_range(-value if sign and sign[0] == "-" else value, span)
 
 
-def _float(origin: Origin, node: Node, span: Span) -> Float:
+def _float(node: Node, span: Span) -> Float:
     *sign, number = _tokens(node)
     text = str(number)
     found = parse_float(text)

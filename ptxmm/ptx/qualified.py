@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -13,7 +14,7 @@ from ptxmm.ptx.origin import clip
 from ptxmm.ptx.syntax import Instruction
 from ptxmm.ptx.tables.form import Version
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
 TypesBy = tuple[str, Mapping[str, tuple[str, ...]]]
 
 
@@ -25,7 +26,9 @@ class Form(Struct, frozen=True):
     belongs to the first one that is still free, in their order (``.dst.src``). ``required`` lists the groups that may
     not be left out; ``types_by`` is (group, {spelling: legal types}) where the types depend on another qualifier;
     ``slots`` are the operands, with ``?`` for optional ones; ``later`` are real qualifiers of the instruction that are
-    not supported yet; ``fixed`` are facts that belong to the opcode (its proxy, its comparison).
+    not supported yet, with their version if that is after PTX ISA 8.5; ``fixed`` are facts that belong to the opcode
+    (its proxy, its comparison). ``since`` is the version of the row, and ``newer`` those of qualifiers that came after
+    it (``a+b``: of the two together).
     """
 
     opcode: str
@@ -35,9 +38,10 @@ class Form(Struct, frozen=True):
     since: Version
     required: tuple[str, ...] = ()
     types_by: TypesBy | None = None
-    later: tuple[str, ...] = ()
+    later: Mapping[str, Version | None] = field(default_factory=lambda: NOTHING)
     fixed: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     rule: Callable[[Qualified], None] | None = None
+    newer: Mapping[Version, str] = field(default_factory=lambda: NOTHING)
 
 
 class Names(Struct, frozen=True):

@@ -11,8 +11,7 @@ from ptxmm.ptx.qualified import Qualified, at, close_match, dotted, shown
 from ptxmm.ptx.syntax import Instruction
 from ptxmm.ptx.table import DIALECT, FORMS, OTHER_INSTRUCTIONS, Form, Row, first_words, rows_of
 from ptxmm.ptx.tables.form import Version
-from ptxmm.ptx.tables.later import LATER_FORMS
-from ptxmm.ptx.tables.versions import LATER, LATER_INSTRUCTIONS, NOT_YET
+from ptxmm.ptx.tables.later import LATER_FORMS, LATER_INSTRUCTIONS, NOT_YET
 from ptxmm.ptx.tables.wording import HINTS, SCOPE_WORDS, TYPE_WORDS, named
 
 _SHAPE = re.compile(r"m[0-9]+n[0-9]+(?:k[0-9]+)?")
@@ -153,7 +152,7 @@ def qualify(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFA
         groups = row.groups_of.get(name)
         if groups is None:
             if name not in row.words:
-                raise _illegal(instruction, row, name, span, dialect, isa)
+                raise _illegal(row.form, name, span, dialect, isa)
             groups = (f" {name}",)  # a word of the row's name; no group is called so
         group = groups[0]
         if group == "type":
@@ -193,13 +192,10 @@ def _check_order(q: Qualified) -> None:
         raise at(src, message, hint=right)
 
 
-def _illegal(
-    instruction: Instruction, row: Row, name: str, span: Span, dialect: bool, isa: tuple[int, int]
-) -> PtxmmError:
-    form = row.form
+def _illegal(form: Form, name: str, span: Span, dialect: bool, isa: tuple[int, int]) -> PtxmmError:
     opcode = form.opcode
     if name in form.later:
-        version = LATER.get((opcode, name))
+        version = form.later[name]
         if version is not None and isa < version.ptx:
             return too_new(span, f"`{opcode}.{name}`", version, isa, supported=False)
         return at(span, f"`.{name}` is not supported yet (`{opcode}.{name}`)", kind="unsupported")
@@ -210,7 +206,8 @@ def _illegal(
     if hint is None and group is None:
         return _unknown(form, name, span)
     if hint is None and group is not None and len(legal := form.groups.get(group, ())) > 1:
-        hint = f"{named(form, group)[1]} of `{opcode}`: {dotted(legal) if len(legal) <= _MANY else _some(legal)}"
+        shown = dotted(legal) if len(legal) <= _MANY else f".{legal[0]} to .{legal[-1]}"
+        hint = f"{named(form, group)[1]} of `{opcode}`: {shown}"
     return at(span, f"`{opcode}` takes no `.{name}`", hint=hint)
 
 
@@ -233,10 +230,6 @@ def _unknown(form: Form, name: str, span: Span) -> PtxmmError:
     match = close_match(name, {s for spellings in form.groups.values() for s in spellings})
     hint = f"did you mean `.{match}`?" if match else ""
     return at(span, f"`{form.opcode}` has no qualifier `.{clip(name)}`", hint=hint or None)
-
-
-def _some(options: tuple[str, ...]) -> str:
-    return f".{options[0]} to .{options[-1]}"
 
 
 def _group_anywhere(name: str) -> str | None:

@@ -1,15 +1,13 @@
-"""The text of a thread as the tree of ``grammar.lark``, read by hand.
-
-Loading Lark and its grammar takes longer than most litmus tests do. So this reads what has no errors, which is
-nearly everything, and gives up on the rest: then Lark reads it, and says what is wrong. The trees are the same.
-The statements in the functions of a module are read by this too, with tokens of their own.
-"""
+"""The text of a thread as the tree of ``grammar.lark``, read by hand (see ``tokens.py``). The statements in the
+functions of a module are read by this too, with tokens of their own."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from typing import Union
+
+from ptxmm.tokens import END, Reader, Token, UnexpectedError, tokens_of
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\f]+|//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)
@@ -22,21 +20,6 @@ _TOKEN = re.compile(
     |(?P<mark>[]@!,;:[{}|&])""",
     re.VERBOSE,
 )
-_END = "$END"
-
-
-class Token(str):
-    """A token as Lark has it: a string with its type and its place."""
-
-    __slots__ = ("column", "end_column", "end_line", "end_pos", "line", "start_pos", "type")
-
-    type: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-    start_pos: int
-    end_pos: int
 
 
 class Node:
@@ -49,18 +32,10 @@ class Node:
         self.children = children
 
 
-class UnexpectedError(Exception):
-    """The text is not of the grammar; ``position`` is that of a character that no token begins with."""
-
-    def __init__(self, position: int = 0) -> None:
-        super().__init__(position)
-        self.position = position
-
-
 def read(text: str) -> list[Node] | None:
     """The labels and instructions of ``text``, or None if it is not of the grammar."""
     try:
-        return _Reader(tokens_of(text)).statements()
+        return _Reader(tokens_of(text, _TOKEN)).statements()
     except UnexpectedError:
         return None
 
@@ -72,7 +47,7 @@ def read_instruction(tokens: list[Token]) -> Node | None:
         node = reader.instruction()
     except UnexpectedError:
         return None
-    return node if reader.types[reader.index] == _END else None
+    return node if reader.next == END else None
 
 
 def read_operand(tokens: list[Token]) -> Node | None:
@@ -82,66 +57,30 @@ def read_operand(tokens: list[Token]) -> Node | None:
         node = reader.operand()
     except UnexpectedError:
         return None
-    return node if reader.types[reader.index] == _END else None
+    return node if reader.next == END else None
 
 
-def tokens_of(text: str, pattern: re.Pattern[str] = _TOKEN) -> list[Token]:
-    """The tokens of ``text``. The groups of ``pattern`` are ``blank``, ``mark`` (its type is its text) and types.
-    Raises ``UnexpectedError`` at a character that begins none of them."""
-    found: list[Token] = []
-    position, line, start = 0, 1, 0  # ``start``: of the line
-    while position < len(text):
-        match = pattern.match(text, position)
-        if match is None:
-            raise UnexpectedError(position)
-        end, kind = match.end(), match.lastgroup
-        if kind != "blank":
-            token = Token(match[0])
-            token.type = match[0] if kind == "mark" else kind or ""
-            token.start_pos, token.end_pos = position, end
-            token.line = token.end_line = line
-            token.column, token.end_column = position - start + 1, end - start + 1
-            found.append(token)
-        if kind in ("blank", "SECTION"):
-            breaks = text.count("\n", position, end)
-            if breaks:
-                line, start = line + breaks, text.rfind("\n", position, end) + 1
-        position = end
-    return found
+class _Reader(Reader):
+    """The rules of ``grammar.lark``."""
 
-
-class _Reader:
-    """Each function takes the tokens of the rules of ``grammar.lark`` that it names, or raises ``UnexpectedError``."""
-
-    __slots__ = ("index", "tokens", "types")
-
-    def __init__(self, tokens: list[Token]) -> None:
-        self.tokens = tokens
-        self.types = [*(token.type for token in tokens), _END, _END]
-        self.index = 0
+    __slots__ = ()
 
     def statements(self) -> list[Node]:
         """start: (label | instruction SEMICOLON)* instruction?
         label: IDENT COLON
         """
         found: list[Node] = []
-        while self.types[self.index] != _END:
+        while self.next != END:
             if self.types[self.index : self.index + 2] == ["IDENT", ":"]:
                 found.append(Node("label", [self.take("IDENT"), self.take(":")]))
                 continue
             found.append(self.instruction())
-            if self.types[self.index] != _END:
+            if self.next != END:
                 self.take(";")
         return found
 
-    def take(self, type_: str) -> Token:
-        if self.types[self.index] != type_:
-            raise UnexpectedError
-        self.index += 1
-        return self.tokens[self.index - 1]
-
     def maybe(self, type_: str) -> list[Node | Token]:
-        return [self.take(type_)] if self.types[self.index] == type_ else []
+        return [self.take(type_)] if self.next == type_ else []
 
     def instruction(self) -> Node:
         """instruction: guard? IDENT QUALIFIER* _operands?
@@ -149,19 +88,19 @@ class _Reader:
         _operands: _operand (COMMA _operand)*
         """
         children: list[Node | Token] = []
-        if self.types[self.index] == "@":
+        if self.next == "@":
             children.append(Node("guard", [self.take("@"), *self.maybe("!"), self.take("IDENT")]))
         children.append(self.take("IDENT"))
-        while self.types[self.index] == "QUALIFIER":
+        while self.next == "QUALIFIER":
             children.append(self.take("QUALIFIER"))
-        if self.types[self.index] not in (";", _END):
+        if self.next not in (";", END):
             children += self.items(self.operand)
         return Node("instruction", children)
 
     def items(self, item: Callable[[], Node]) -> list[Node | Token]:
         """One or more, with commas between them."""
         found: list[Node | Token] = [item()]
-        while self.types[self.index] == ",":
+        while self.next == ",":
             found += [self.take(","), item()]
         return found
 
@@ -175,7 +114,7 @@ class _Reader:
         match self.types[self.index]:
             case "[":
                 first: list[Node | Token] = [self.take("["), self.value()]
-                if self.types[self.index] == ",":
+                if self.next == ",":
                     first += [self.take(","), *self.items(self.element)]
                 return Node("memory", [*first, self.take("]"), *self.maybe("QUALIFIER")])
             case "{":
@@ -189,7 +128,7 @@ class _Reader:
         return self.value()
 
     def element(self) -> Node:
-        return self.vector() if self.types[self.index] == "{" else self.value()
+        return self.vector() if self.next == "{" else self.value()
 
     def vector(self) -> Node:
         """vector: LBRACE value (COMMA value)* RBRACE"""
@@ -200,10 +139,10 @@ class _Reader:
         _base: name | integer | float
         float: SIGN? FLOAT
         """
-        if self.types[self.index] == "IDENT":
+        if self.next == "IDENT":
             return Node("value", [self.name(), *self.offsets()])
         sign = self.maybe("SIGN")
-        kind = "float" if self.types[self.index] == "FLOAT" else "integer"
+        kind = "float" if self.next == "FLOAT" else "integer"
         base = Node(kind, [*sign, self.take("FLOAT" if kind == "float" else "NUMBER")])
         return Node("value", [base, *self.offsets()])
 
@@ -214,6 +153,6 @@ class _Reader:
     def offsets(self) -> list[Node | Token]:
         """integer: SIGN? NUMBER"""
         found: list[Node | Token] = []
-        while self.types[self.index] == "SIGN":
+        while self.next == "SIGN":
             found += [self.take("SIGN"), Node("integer", [*self.maybe("SIGN"), self.take("NUMBER")])]
         return found

@@ -17,15 +17,14 @@ from ptxmm.ptx.qualified import Form
 from ptxmm.ptx.tables import arithmetic, copies, matrices, memory, others, synchronization, tensorcore, wmma
 from ptxmm.ptx.tables.dialect import dialect_forms
 from ptxmm.ptx.tables.form import Version
+from ptxmm.ptx.tables.later import INSTRUCTIONS
 from ptxmm.ptx.tables.memory import ATOMIC_TYPES
-from ptxmm.ptx.tables.versions import INSTRUCTIONS, SINCE
 
 __all__ = [
     "ATOMIC_TYPES",
     "DIALECT",
     "FORMS",
     "OTHER_INSTRUCTIONS",
-    "SINCE",
     "Form",
     "Row",
     "Version",

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from itertools import chain
 
 from ptxmm.errors import Span
 from ptxmm.ptx import syntax
 from ptxmm.ptx.qualified import Qualified
 from ptxmm.ptx.qualifiers import DEFAULT_ISA, form_of, too_new
-from ptxmm.ptx.table import SINCE, Form, Version
+from ptxmm.ptx.table import Form, Version
+from ptxmm.ptx.tables.form import CLUSTER, EVICT, PREFETCH, V6
 
-# The entries of SINCE that matter for the version that nearly every test is checked with.
-_NEWER = tuple(entry for entry in SINCE if entry[2].ptx > DEFAULT_ISA)
-_NEWER_WORDS = frozenset(needed[0] for _, needed, _ in _NEWER)
+_EVERYWHERE = {
+    V6: "weak relaxed acquire release acq_rel",
+    CLUSTER: "cluster shared::cluster",
+    Version((7, 8), 30): "shared::cta",
+    Version((8, 3)): "param::entry param::func",
+    Version((8, 2), 70): "mmio",
+    Version((7, 4), 70): " ".join(EVICT),
+    Version((7, 4), 75): " ".join(PREFETCH),
+    Version((7, 4), 80): "L2::256B L2::cache_hint",
+    Version((1, 0), 13): "f64",
+    Version((8, 3), 70): "b128",
+    Version((8, 4), 70): "b128+sys",
+}
+"""The first versions of qualifiers of all instructions: see ``Form.newer``. None is later than ``DEFAULT_ISA``."""
 _IGNORE_SOURCE = Version((7, 5), 80)
 _ARRIVAL_COUNT = Version((7, 8), 90)
 _SINK = Version((7, 1), 80)
@@ -27,14 +40,17 @@ def requires(instruction: syntax.Instruction, *, dialect: bool = False, predicat
     """
     form = form_of(instruction, dialect)
     given = {name for name, _ in instruction.qualifiers}
-    found = [
-        version
-        for opcodes, needed, version in SINCE
-        if given.issuperset(needed) and (not opcodes or form.opcode in opcodes)
-    ]
-    found += (version for version, _, _ in _of_operands(form, instruction, predicates))
-    versions = [form.since, *found]
+    versions = [form.since, *(version for needed, version in newer(form) if given.issuperset(needed))]
+    versions += (version for version, _, _ in _of_operands(form, instruction, predicates))
     return Version(max(v.ptx for v in versions), max(v.sm for v in versions))
+
+
+def newer(form: Form, isa: tuple[int, int] = (0, 0)) -> Iterator[tuple[list[str], Version]]:
+    """Qualifiers of ``form`` that are later than PTX ISA ``isa``: words that are all there, and their version."""
+    for version, names in chain(_EVERYWHERE.items() if isa < DEFAULT_ISA else (), form.newer.items()):
+        if version.ptx > isa:
+            for name in names.split():
+                yield name.split("+"), version
 
 
 def _of_operands(
@@ -65,10 +81,8 @@ def check_version(q: Qualified, isa: tuple[int, int], predicates: Container[str]
     form = q.form
     words = form.opcode.split(".")
     given = {name for name, _ in q.instruction.qualifiers if name not in words}
-    if isa == DEFAULT_ISA and _NEWER_WORDS.isdisjoint(given) and form.since.ptx <= isa:
-        return
-    for opcodes, needed, version in _NEWER if isa == DEFAULT_ISA else SINCE:
-        if version.ptx > isa and (not opcodes or form.opcode in opcodes) and given.issuperset(needed):
+    for needed, version in newer(form, isa):
+        if given.issuperset(needed):
             span = next(span for word, span in q.instruction.qualifiers if word == needed[0])
             raise too_new(span, f"`{'.'.join((form.opcode, *needed))}`", version, isa)
     if form.since.ptx > isa:

@@ -132,10 +132,8 @@ def inverted(rows: list[int]) -> list[int]:
 def closure(rows: list[int]) -> list[int]:
     """The transitive closure of bit rows (Warshall)."""
     reach = list(rows)
-    for k, _ in enumerate(reach):
+    for k in range(len(rows)):
         bit, onward = 1 << k, reach[k]
         if onward:
-            for x, row in enumerate(reach):
-                if row & bit:
-                    reach[x] = row | onward
+            reach = [row | onward if row & bit else row for row in reach]
     return reach

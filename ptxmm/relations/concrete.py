@@ -260,45 +260,6 @@ class Concrete:
             return (not a) is not negated
         return (self.acyclic(a) if kind == "acyclic" else self.irreflexive(a)) is not negated
 
-    def path(self, a: int, start: int, end: int) -> list[int] | None:
-        """A shortest path of at least one step from ``start`` to ``end``, both included, or None."""
-        parent: dict[int, int] = {}
-        frontier = [start]
-        while frontier:
-            following = []
-            for x in frontier:
-                for y in self.members(self.successors(a, x)):
-                    if y in parent:
-                        continue
-                    parent[y] = x
-                    if y == end:
-                        return self._trace(parent, start, end)
-                    following.append(y)
-            frontier = following
-        return None
-
-    def cycle(self, a: int) -> list[int] | None:
-        """A shortest cycle, its first event not repeated at the end, or None if there is none."""
-        best: list[int] | None = None
-        for x in range(self.n):
-            found = self.path(a, x, x)
-            if found is not None and (best is None or len(found) - 1 < len(best)):
-                best = found[:-1]
-                if len(best) == 1:
-                    break
-        return best
-
-    @staticmethod
-    def _trace(parent: dict[int, int], start: int, end: int) -> list[int]:
-        result = [end]
-        x = parent[end]
-        while x != start:
-            result.append(x)
-            x = parent[x]
-        result.append(start)
-        result.reverse()
-        return result
-
     def _spread_of(self, a: int) -> int:
         """The set ``a`` as a column: bit i at i*n."""
         result = self._spread.get(a)

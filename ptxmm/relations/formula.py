@@ -30,6 +30,13 @@ class Formulas:
         self._nodes: dict[tuple[Formula, ...], Formula] = {}
         self._pairs: dict[tuple[Formula, Formula], Formula] = {}
 
+    def copy(self) -> Formulas:
+        """A table with the same formulas, to which others can be added apart."""
+        result = Formulas()
+        result.arguments, result.auxiliary = self.arguments.copy(), self.auxiliary.copy()
+        result._choice, result._nodes, result._pairs = self._choice.copy(), self._nodes.copy(), self._pairs.copy()
+        return result
+
     def variable(self, choice: int | None = None) -> Formula:
         """A new variable; of those with the same ``choice`` at most one is true."""
         node = len(self.arguments)

@@ -335,8 +335,12 @@ def _normal(must: list[int], may: dict[int, dict[int, Formula]]) -> Relation:
     """Drop from ``may`` what ``must`` has or what turned out constant."""
     clean: dict[int, dict[int, Formula]] = {}
     for x, entries in may.items():
+        known, formulas = must[x], entries.values()
+        if not known and TRUE not in formulas and FALSE not in formulas:
+            if entries:
+                clean[x] = entries
+            continue
         row: dict[int, Formula] = {}
-        known = must[x]
         for y, f in entries.items():
             if known >> y & 1 or f == FALSE:
                 continue

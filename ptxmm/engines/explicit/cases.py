@@ -19,6 +19,7 @@ from ptxmm.events.explicit.relations.execution import Scene
 from ptxmm.events.explicit.trace import Position, Trace
 from ptxmm.events.explicit.values.node import Node, leaves_of
 from ptxmm.program.identity import EventId
+from ptxmm.program.latest import Latest
 
 _EVENT_AT_BLOCK = ("bar.sync", "bar.arrive", "bar.red", "warp.sync")
 """Steps whose arrival happens although the thread waits for ever at them."""
@@ -130,6 +131,10 @@ class Case(Struct, frozen=True):
         return *((id(p.trace), p.length) for p in self.paths), self.sources, self.open
 
 
+_Paths = tuple[list[list[Trace]], Domains | None]
+_latest: Latest[_Paths] = Latest(2)
+
+
 class Cases:
     """The cases of one test. ``registers``: those whose final values matter, each with its thread; ``check`` is called
     often."""
@@ -152,8 +157,12 @@ class Cases:
         self._ordered = in_order(scene.test, model)
         self._told = "mblate" in model.names()
 
-    def paths(self, unroll: int) -> tuple[list[list[Trace]], Domains | None]:
+    def paths(self, unroll: int) -> _Paths:
         """The paths of each thread, with domains where a choice or torn reads need them."""
+        key = self._readings, unroll
+        return _latest.get(self._test, key) or _latest.keep(self._test, key, self._executed(unroll))
+
+    def _executed(self, unroll: int) -> _Paths:
         test, readings, check = self._test, self._readings, self._check
         ready = programs(test, readings)
         domains = None

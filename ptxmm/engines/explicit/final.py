@@ -13,12 +13,16 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from ptxmm.engines.explicit.kept import Kept
 from ptxmm.events.explicit.relations.execution import Layout, initial_value
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.program.condition import MemoryTerm, Proposition, State, terms
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.undetermined import untorn_finals
 from ptxmm.program.test import Test
+
+_MOST = 1 << 12
+"""The most final memories that are remembered."""
 
 Completed = Mapping[tuple[str, int], int]
 """How many phases each mbarrier (physical object and offset) has completed."""
@@ -94,14 +98,15 @@ class Finals:
     """The final memory of the executions of one layout, as far as ``wanted`` shows it.
 
     ``pieces`` gives the parts of each wanted element; ``slots`` the bytes chosen at once that matter, each with the
-    writes that cover them. ``tear``: a value may be torn.
+    writes that cover them. ``tear``: a value may be torn. ``known``: the final memory for what decides it.
     """
 
-    __slots__ = ("_layout", "_mbarriers", "pieces", "slots", "test")
+    __slots__ = ("_layout", "_mbarriers", "known", "pieces", "slots", "test")
 
     def __init__(self, test: Test, layout: Layout, wanted: Iterable[MemoryTerm], tear: bool) -> None:
         self.test = test
         self._layout = layout
+        self.known: Kept[object, dict[tuple[str, int], int]] = Kept(_MOST)
         wanted = tuple(wanted)
         known = mbarriers(test.threads, test.objects) if any(_is_word(test, t) for t in wanted) else frozenset()
         self._mbarriers = [t for t in wanted if t.key in known]

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ptxmm.cat import Axiom, Model, Node
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Graph
-from ptxmm.cat.polarity import Polarity, antitone, lower_bounds, polarity
+from ptxmm.cat.polarity import Polarity, acyclic_orders, antitone, lower_bounds, polarity
 from ptxmm.events.explicit.relations.barriers import PHASES
 from ptxmm.events.explicit.relations.base import WITNESS, base_of, fence_sc_pairs
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom
@@ -68,7 +68,7 @@ def rules(model: Model) -> Rules:
         _nodes(fsc, True),
         least_fsc,
         total,
-        least_fsc or total or any(map(_orders_fences, required)),
+        least_fsc or total or any(a.body.name in _FSC for a in acyclic_orders(model)),
         any(a.body.depends & set(_FSC) for a in model.axioms),
     )
 
@@ -76,12 +76,6 @@ def rules(model: Model) -> Rules:
 def _nodes(bounds: Iterable[tuple[Axiom, Node, bool]], between: bool) -> tuple[Node, ...]:
     """What must be in the order, or (``between``) in it one way or the other."""
     return tuple(node for _, node, symmetric in bounds if symmetric == between)
-
-
-def _orders_fences(axiom: Axiom) -> bool:
-    """Whether ``axiom`` says that Fence-SC order has no cycle."""
-    body = axiom.body
-    return axiom.kind == "acyclic" and not axiom.negated and body.operator == "base" and body.name in _FSC
 
 
 def _least(model: Model, bounding: Collection[Axiom], order: Collection[str]) -> bool:

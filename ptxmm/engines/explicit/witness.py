@@ -23,7 +23,7 @@ from ptxmm.events.explicit import barriers
 from ptxmm.events.explicit.barriers import Meeting
 from ptxmm.events.explicit.barriers.exchanges import Links, resolve
 from ptxmm.events.explicit.interpreter import Missing, programs
-from ptxmm.events.explicit.readings import readings
+from ptxmm.events.explicit.readings import Readings, readings
 from ptxmm.events.explicit.relations.base import base_of
 from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.relations.tags import scope_of
@@ -31,9 +31,10 @@ from ptxmm.events.explicit.together import Run, Together, exchanged_as_given
 from ptxmm.events.explicit.trace import Cell, Trace
 from ptxmm.program.condition import State, evaluate
 from ptxmm.program.identity import EventId
+from ptxmm.program.latest import Latest
 from ptxmm.program.test import Test
 
-__all__ = ("Confirmer", "Rebuilt", "Unconfirmed", "confirm")
+__all__ = ("Confirmer", "Rebuilt", "Unconfirmed")
 
 _FRAMES = 1 << 21
 """How much may be kept of choices of paths: of each the bits of a relation, and what goes with any."""
@@ -75,19 +76,34 @@ class Rebuilt(Struct, frozen=True):
         return 0 if node is None else node.value or 0
 
 
+class _Ground:
+    """What no model decides: what the threads do with given values, and the events of their paths."""
+
+    __slots__ = ("layouts", "scene", "together")
+
+    def __init__(self, test: Test, given: Readings) -> None:
+        self.scene = Scene(test)
+        self.together = Together(programs(test, given), given)
+        self.layouts: Kept[object, Layout] = Kept(_FRAMES)
+
+
+_latest: Latest[_Ground] = Latest(2)
+
+
 class Confirmer:
     """Confirms witnesses of one test under one model; keeps what does not change between them."""
 
     __slots__ = (
-        "_filter", "_frames", "_meetings", "_model", "_ordered", "_readings", "_scene", "_test", "_together", "_total",
+        "_filter", "_frames", "_layouts", "_meetings", "_model", "_ordered", "_readings", "_scene", "_test",
+        "_together", "_total",
     )  # fmt: skip
 
     def __init__(self, test: Test, model: Model) -> None:
         self._test = test
         self._model = model
-        self._scene = Scene(test)
-        self._readings = readings(model.readings)
-        self._together = Together(programs(test, self._readings), self._readings)
+        self._readings = given = readings(model.readings)
+        ground = _latest.get(test, given) or _latest.keep(test, given, _Ground(test, given))
+        self._scene, self._together, self._layouts = ground.scene, ground.together, ground.layouts
         self._total = "sync_fence" in model.names()
         self._ordered = in_order(test, model)
         self._filter = memory_terms(test.filter)
@@ -189,7 +205,10 @@ class Confirmer:
         key = (*shapes, *(link.shape for link in links.values()), open_)
         found = self._frames.get(key)
         if found is None:
-            layout = Layout(self._scene, [p.trace.events[: p.length] for p in paths], links, open_)
+            layout = self._layouts.get(key)
+            if layout is None:
+                layout = Layout(self._scene, [p.trace.events[: p.length] for p in paths], links, open_)
+                self._layouts.keep(key, layout, 4096 + layout.algebra.n**2)
             found = Frame(layout, self._model, self._readings, self._total)
             self._frames.keep(key, found, 4096 + layout.algebra.n**2)
         return found
@@ -232,11 +251,7 @@ class Confirmer:
         return max(alike, key=lambda m: len(phases.keys() & m.phases.keys()))
 
     def _state(self, finals: Finals, rebuilt: Rebuilt, observed: Observed, witness: Witness) -> State:
-        options = finals.options(rebuilt.co)
-        chosen = _last_writes(rebuilt.layout, finals, options, observed, witness)
-        # Every leaf has a value in a run with given values.
-        for last in finals.lasts(finals.distinct(options, rebuilt.written), chosen):
-            memory = finals.memory(last, rebuilt.written, rebuilt.meeting.completed)
+        for memory in self._memories(finals, rebuilt, observed, witness):
             if self._test.filter is not None:
                 registers = {(t.thread, n): v.value or 0 for t in rebuilt.traces for n, v in t.registers.items()}
                 if not evaluate(self._test.filter, State(registers, memory)):
@@ -246,6 +261,25 @@ class Confirmer:
                 {(m.key, m.index): memory[m.key, m.index] for m in observed.memory},
             )
         raise Unconfirmed("the final state fails the filter of the test")
+
+    def _memories(
+        self, finals: Finals, rebuilt: Rebuilt, observed: Observed, witness: Witness
+    ) -> Iterator[dict[tuple[str, int], int]]:
+        """The final memories that the last writes of the witness leave; one, where no filter asks for more."""
+        completed = rebuilt.meeting.completed
+        key = rebuilt.co, witness.last, tuple(rebuilt.written), frozenset(completed.items())
+        known = finals.known.get(key)
+        if known is not None:
+            yield known
+            return
+        options = finals.options(rebuilt.co)
+        chosen = _last_writes(rebuilt.layout, finals, options, observed, witness)
+        # Every leaf has a value in a run with given values.
+        for last in finals.lasts(finals.distinct(options, rebuilt.written), chosen):
+            memory = finals.memory(last, rebuilt.written, completed)
+            if self._test.filter is None:
+                finals.known.keep(key, memory)
+            yield memory
 
 
 def _phases(traces: Sequence[Trace], witness: Witness) -> Phases:
@@ -288,11 +322,6 @@ def _last_writes(
             if any((part.key, part.offset + i) not in shown for i in range(part.size)):
                 raise Unconfirmed(f"no last write for {term.key}")
     return chosen
-
-
-def confirm(test: Test, model: Model, observed: Observed, witness: Witness) -> State:
-    """``Confirmer(test, model).confirm(observed, witness)``, for a single witness."""
-    return Confirmer(test, model).confirm(observed, witness)
 
 
 def _no_check() -> None:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Model
-from ptxmm.cat.polarity import lower_bounds
+from ptxmm.cat.polarity import acyclic_orders, lower_bounds
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.relations.base import Base
 from ptxmm.relations.formula import FALSE, TRUE, Formula
@@ -104,9 +104,9 @@ def total_fence_orders(
     """Where Fence-SC order is a total order, by the axioms of ``model``, of more than ``FEW`` fences that are always
     executed. Each pair of these is one variable of ``program`` from now on. (Nowhere if the model speaks of the order
     by two names: what it says of one may be worked out from the other.)"""
-    alone = _acyclic(model) and "sync_fence" not in model.names()
-    groups = [group for group in _groups(program) if len(group) > FEW] if alone else []
-    if not groups:
+    alone = any(a.body.is_base("fsc") for a in acyclic_orders(model)) and "sync_fence" not in model.names()
+    groups = _groups(program)
+    if not (alone and groups):
         return []
     get = program.algebra.get
     bounds = [evaluator.value(node) for _, node, both in lower_bounds(model, "fsc") if both]
@@ -132,16 +132,9 @@ def total_fence_orders(
     return found
 
 
-def _acyclic(model: Model) -> bool:
-    """Whether ``model`` says that Fence-SC order is acyclic."""
-    return any(
-        axiom.kind == "acyclic" and not axiom.negated and not axiom.flag and axiom.body.is_base("fsc")
-        for axiom in model.axioms
-    )
-
-
 def _groups(program: Program) -> list[list[int]]:
-    """Fences that are always executed and each in the scope of all others of its group, and of no other fence."""
+    """More than ``FEW`` fences that are always executed, each in the scope of all others of its group, and of no other
+    fence."""
     partners: dict[int, set[int]] = {}
     for a, b in program.fsc:
         partners.setdefault(a, {a}).add(b)
@@ -149,5 +142,8 @@ def _groups(program: Program) -> list[list[int]]:
     return [
         sorted(together)
         for a, together in partners.items()
-        if a == min(together) and together <= always and all(partners[b] == together for b in together)
+        if len(together) > FEW
+        and a == min(together)
+        and together <= always
+        and all(partners[b] == together for b in together)
     ]

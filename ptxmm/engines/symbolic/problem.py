@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
-from itertools import combinations
 from typing import cast
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
-from ptxmm.cat.names import SETS, absent
+from ptxmm.cat.names import absent
 from ptxmm.cat.polarity import lower_bounds
 from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.result import Limits, Observed, Source, Witness
 from ptxmm.engines.symbolic.demand import Demand
+from ptxmm.engines.symbolic.numbering import break_symmetry, known_before
 from ptxmm.engines.symbolic.orders import Acyclic, total_fence_orders
 from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.engines.symbolic.tearing import never_torn, rule
@@ -21,8 +21,8 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.build import build
 from ptxmm.events.symbolic.event import Event
-from ptxmm.events.symbolic.machine import Reading
-from ptxmm.events.symbolic.program import Program
+from ptxmm.events.symbolic.machine import Known, Reading
+from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.relations.base import Base
 from ptxmm.events.symbolic.relations.finals import final_writes
 from ptxmm.events.symbolic.symmetry import interchangeable
@@ -48,7 +48,7 @@ from ptxmm.program.test import Test
 from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import MbarrierArrive, MbarrierWait
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
-from ptxmm.relations.formula import FALSE, TRUE, Formula
+from ptxmm.relations.formula import TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
 
 
@@ -78,17 +78,17 @@ class Problem:
         named = [*named, *(terms(test.filter) if test.filter is not None else ())]
         memory = tuple(dict.fromkeys([*observed.memory, *(t for t in named if isinstance(t, MemoryTerm))]))
         reading = read_as(model.readings, limits.unroll, in_order(test, model))
-        program, base, evaluator = _program(
-            test, model, (*memory, *observed.registers, *named), reading, limits, variations or {}
-        )
+        asked = (*memory, *observed.registers, *named)
+        shown = {term.thread for term in asked if isinstance(term, RegisterTerm)}
+        self.alike = interchangeable(test, shown) if axioms and not variations else []
+        known = known_before(test, model, reading, self.alike, limits.check)
+        program, base, evaluator = _program(test, model, asked, reading, limits, variations or {}, known)
         self.program, self.base, self.evaluator = program, base, evaluator
         orders = total_fence_orders(model, program, base, evaluator) if axioms and not variations else []
         program.algebra.orders = [dict(order.pairs()) for order in orders]
         self.formulas = program.formulas
         algebra = program.algebra
-        self.alike: list[list[int]] = []
-        if axioms and not variations:
-            self._break_symmetry(named, model)
+        break_symmetry(program, base, evaluator, self.alike, known)
         final_writes(program, memory, _ordered(model, program, base, evaluator))
         self.elements = {term: program.element(term) for term in memory}
         self._left: list[dict[int, dict[int, Formula]]] = []
@@ -109,6 +109,9 @@ class Problem:
             self._fences_only()
         if "sync_fence" in model.names():
             self._total_fence_order()
+        # What witnesses have in common is there once.
+        self._sources: dict[tuple[Cell, int], Source] = {}
+        self._groups: dict[tuple[Source, ...], tuple[Source, ...]] = {}
         self._unroll = limits.unroll
         self._passing = TRUE
         if test.filter is not None:
@@ -211,46 +214,6 @@ class Problem:
                 program.constraints.append(self.formulas.any([-needed, first, program.fsc[b, a]]))
         program.constraints += acyclicity(program.algebra, self.base.relation("fsc"))
 
-    def _break_symmetry(self, named: Iterable[Term], model: Model) -> None:
-        """Of executions that differ in the order of interchangeable threads keep one.
-
-        Coherence is a partial order, so the threads of a group can be numbered along it: of some write, that of a
-        later thread does not come before that of an earlier one, nor is executed where that of the earlier one is not.
-        A strong write says most: one that is always executed, else the last, as of a lock that is released.
-        """
-        presence = self.program.presence
-        strong = cast(EventSet, self.base("STRONG"))
-        seen = {t.thread for t in (*named, *self.observed.registers) if isinstance(t, RegisterTerm)}
-        writes: dict[EventId, dict[int, int]] = {}
-        for event in self.program.events:
-            if event.kind == "W":
-                writes.setdefault(event.id._replace(thread=0), {}).setdefault(event.thread, event.number)
-        self.alike = interchangeable(self.test, seen)
-        bounds = lower_bounds(model, "co") if self.alike else []
-        total = [self.evaluator.value(node) for _, node, both in bounds if both]
-        for group in self.alike:
-            shared = [found for found in writes.values() if found.keys() >= set(group)]
-            of_first = {found[group[0]]: found for found in shared}
-            best = max(of_first, key=lambda e: (strong.must >> e & 1, e in strong.may, e), default=None)
-            chosen = {} if best is None else of_first[best]
-            for a, b in combinations(group, 2) if chosen else ():
-                one, other = chosen[a], chosen[b]
-                self.program.constraints.append(self.formulas.either(-presence[other], presence[one]))
-                if (other, one) in self.program.co:
-                    self._order(one, other, total)
-
-    def _order(self, one: int, other: int, total: list[EventSet | Relation]) -> None:
-        """Let coherence not order ``other`` before ``one``, and ``one`` before it if it is ``total`` on them: in what
-        is made of it from now on, and in what has been."""
-        co, algebra = self.program.co, self.program.algebra
-        self.program.constraints.append(-co[other, one])
-        co[other, one] = FALSE
-        if any(
-            isinstance(r, Relation) and TRUE in (algebra.get(r, one, other), algebra.get(r, other, one)) for r in total
-        ):
-            self.program.constraints.append(co[one, other])
-            co[one, other] = TRUE
-
     def witness(self) -> Witness:
         """The execution that the solver found last."""
         value, program = self.solver.value, self.program
@@ -267,11 +230,11 @@ class Problem:
         scenarios = [scenario for scenario, selector in program.scenarios if value(selector)]
         return Witness(
             self._values(reads.values(), scenarios),
-            {read: tuple(found) for read, found in sources.items()},
+            {read: self._shared(found) for read, found in sources.items()},
             pairs(program.co),
             pairs(program.fsc),
             dict(step for scenario in scenarios for step in scenario.phases),
-            tuple(source for cell, writers in program.last.items() for source in self._taken(cell, writers)),
+            self._shared(source for cell, writers in program.last.items() for source in self._taken(cell, writers)),
             frozenset(i.thread for scenario in scenarios for i in scenario.waiting),
             tuple(step for scenario in scenarios for step in scenario.order),
             None if value(program.final) else self._unroll,
@@ -288,12 +251,21 @@ class Problem:
                 values.update((i, 0) for i in scenario.waiting if self._returns(i) and i not in values)
         return values
 
-    def _taken(self, cell: tuple[str, int, int], writers: Mapping[int, Formula]) -> Iterator[Source]:
+    def _shared(self, sources: Iterable[Source]) -> tuple[Source, ...]:
+        """``sources``, as one tuple for all witnesses."""
+        found = tuple(sources)
+        return self._groups.setdefault(found, found)
+
+    def _taken(self, cell: Cell, writers: Mapping[int, Formula]) -> Iterator[Source]:
         """The writes of a cell that the solver has chosen; an initial one has no identity."""
         events = self.program.events
         for write, taken in writers.items():
             if self.solver.value(taken):
-                yield Source(*cell, events[write].id if 0 <= write < len(events) else None)
+                source = self._sources.get((cell, write))
+                if source is None:
+                    made = Source(*cell, events[write].id if 0 <= write < len(events) else None)
+                    source = self._sources[cell, write] = made
+                yield source
 
 
 def read_as(given: Mapping[str, str], unroll: int, ordered: bool = False) -> Reading:
@@ -324,6 +296,7 @@ def _program(
     reading: Reading,
     limits: Limits,
     variations: Mapping[Site, Variation],
+    known: Known,
 ) -> tuple[Program, Base, Evaluator[EventSet, Relation]]:
     """The program of ``test`` and the values of the relations of ``model`` in it.
 
@@ -331,18 +304,11 @@ def _program(
     that has not been shown impossible.
     """
     axioms = rule(model) if reading.tear else None
-    untorn: frozenset[str] | None = None
+    untorn: frozenset[str] | None = frozenset() if axioms is None else None
     while True:
-        kept = untorn
-        program = build(
-            test,
-            observed,
-            reading,
-            limits.check,
-            lambda key, kept=kept: axioms is not None and (kept is None or key in kept),  # type: ignore[misc]
-        )
+        program = build(test, observed, reading, limits.check, untorn, known)
         base = Base(program, alternatives(program.formulas, variations) if variations else NONE)
-        evaluator: Evaluator[EventSet, Relation] = Evaluator(model, program.algebra, base, _absent(base))
+        evaluator: Evaluator[EventSet, Relation] = Evaluator(model, program.algebra, base, absent(base.empty_sets()))
         if axioms is None or not program.torn:
             return program, base, evaluator
         untorn = never_torn(program, base, evaluator, axioms, program.torn)
@@ -366,11 +332,6 @@ def _ordered(
         )
 
     return ordered
-
-
-def _absent(base: Base) -> frozenset[str]:
-    """The base sets and relations that are empty because no event is ever of their kind."""
-    return absent({name for name in SETS if isinstance(s := base(name), EventSet) and not s.must and not s.may})
 
 
 def chosen(domain: Domain, value: Callable[[Formula], bool]) -> int:

@@ -13,6 +13,9 @@ from ptxmm.engines.symbolic.orders import Acyclic, TotalOrder
 from ptxmm.errors import Timeout
 from ptxmm.relations.formula import FALSE, TRUE, Clauses, Formula, Formulas
 
+_FEW = 4
+"""So many clauses are built term by term after all: a text costs as much as ten."""
+
 
 class Solver:
     """Clauses go to Z3 in the DIMACS format, which costs a fraction of building terms one call at a time."""
@@ -32,6 +35,8 @@ class Solver:
         self._orders = orders
         self._acyclic = acyclic
         self._kept: list[int] = []
+        self._terms: dict[int, int] = {}
+        self._parameters: dict[tuple[str, bool | int | str], int] = {}
         self._declarations: list[tuple[Formula, int]] = []
         self._numbered = 0
         self._values: dict[Formula, bool] = {}
@@ -46,6 +51,8 @@ class Solver:
             self._z3.solver_dec_ref(self._solver)
             for term in self._kept:
                 self._z3.dec_ref(term)
+            for parameters in self._parameters.values():
+                self._z3.params_dec_ref(parameters)
 
     def prefer_true(self) -> None:
         """Try first that variables are true, where an assignment is looked for."""
@@ -113,6 +120,11 @@ class Solver:
         if [] in clauses:
             self._impossible = True
             return
+        if len(clauses) <= _FEW:
+            for clause in clauses:
+                either = self._z3.mk_or(len(clause), (c_void_p * len(clause))(*map(self._term, clause)))
+                self._z3.solver_assert(self._solver, self._keep(either))
+            return
         lines = [f"p cnf {len(self._clauses.number)} {len(clauses)}"]
         lines += [" ".join(map(str, clause)) + " 0" for clause in clauses]
         self._z3.solver_from_string(self._solver, ("\n".join(lines) + "\n").encode())
@@ -120,7 +132,11 @@ class Solver:
     def _set(self, name: str, value: bool | int | str) -> None:
         """Set a parameter of the solver."""
         z3 = self._z3
-        parameters = z3.mk_params()
+        parameters = self._parameters.get((name, value))
+        if parameters is not None:
+            z3.solver_set_params(self._solver, parameters)
+            return
+        parameters = self._parameters[name, value] = z3.mk_params()
         z3.params_inc_ref(parameters)
         key = z3.mk_string_symbol(name.encode())
         match value:
@@ -131,11 +147,14 @@ class Solver:
             case str():
                 z3.params_set_symbol(parameters, key, z3.mk_string_symbol(value.encode()))
         z3.solver_set_params(self._solver, parameters)
-        z3.params_dec_ref(parameters)
 
     def _term(self, literal: int) -> int:
-        constant = self._keep(self._z3.mk_const(self._z3.mk_int_symbol(abs(literal)), self._z3.mk_bool_sort()))
-        return constant if literal > 0 else self._keep(self._z3.mk_not(constant))
+        term = self._terms.get(literal)
+        if term is None:
+            z3 = self._z3
+            made = z3.mk_const(z3.mk_int_symbol(literal), z3.mk_bool_sort()) if literal > 0 else None
+            term = self._terms[literal] = self._keep(made or z3.mk_not(self._term(-literal)))
+        return term
 
     def _keep(self, term: int) -> int:
         """``term``, which Z3 keeps as long as this is there."""

@@ -15,6 +15,9 @@ from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Test
 from ptxmm.relations.formula import TRUE, Formula
 
+FEW = 128
+"""So many final states are each excluded by a clause."""
+
 
 def search(
     test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
@@ -39,14 +42,18 @@ def stages(
             _look_at(Problem(part, model, Observed((), ()), limits), result)
         _look_at(problem, result)
         _look_at_ends(problem, result)
+        listing = _Listing(problem, result)
         if proposition is not None:
             holds = problem.formula(proposition)
             for goal in (holds, -holds):
-                _next(problem, result, goal)
+                listing.next(goal)
             yield replace(result, found=result.found.copy())
         while len(result.found) != limits.states:
             limits.check()
-            if not _next(problem, result, TRUE):
+            if len(result.found) >= FEW:
+                listing.go_through(limits)
+                break
+            if not listing.next(TRUE):
                 result.exhausted = True
                 break
     except Timeout:
@@ -76,25 +83,60 @@ def _look_at(problem: Problem, result: Search) -> None:
             result.flags.add(name)
 
 
-def _next(problem: Problem, result: Search, goal: Formula) -> bool:
-    """Add one more final state that meets ``goal`` to ``result``, if there is one."""
-    solver = problem.solver
-    if not solver.satisfiable(goal):
-        return False
-    registers: dict[tuple[int, str], int] = {}
-    memory: dict[tuple[str, int], int] = {}
-    different: list[Formula] = []
-    for register in problem.observed.registers:
-        domain = problem.domain(register)
-        registers[register.thread, register.register] = number = chosen(domain, solver.value)
-        different.append(-domain[number])
-    for element in problem.observed.memory:
-        domain = problem.domain(element)
-        memory[element.key, element.index] = number = chosen(domain, solver.value)
-        different.append(-domain[number])
-    result.found.append(Found(State(registers, memory), problem.witness()))
-    solver.require(problem.formulas.any(different))
-    return True
+class _Listing:
+    """Adds the final states of ``problem`` to ``result``, each once."""
+
+    def __init__(self, problem: Problem, result: Search) -> None:
+        self._problem = problem
+        self._result = result
+        observed = problem.observed
+        self._registers = [((term.thread, term.register), problem.domain(term)) for term in observed.registers]
+        self._memory = [((term.key, term.index), problem.domain(term)) for term in observed.memory]
+
+    def next(self, goal: Formula) -> bool:
+        """Add one that meets ``goal``, if there is one more."""
+        solver = self._problem.solver
+        if not solver.satisfiable(goal):
+            return False
+        solver.require(-self._problem.formulas.all(self._take()))
+        return True
+
+    def go_through(self, limits: Limits) -> None:
+        """Add all others, or as many as ``limits`` has it.
+
+        None is excluded by a clause: what is observed is fixed one after the other, and of each the values that have
+        been tried are assumed not to be taken.
+        """
+        satisfiable, result = self._problem.solver.satisfiable, self._result
+        domains = [domain for _, domain in (*self._registers, *self._memory)]
+        path: list[Formula] = []
+        tried: list[list[Formula]] = [[] for _ in domains]
+        more = satisfiable(TRUE)
+        while more:
+            path += self._take()[len(path) :]
+            if len(result.found) == limits.states:
+                return
+            limits.check()
+            more = False
+            while path and not more:
+                level = len(path) - 1
+                tried[level].append(path.pop())
+                if len(tried[level]) < len(domains[level]):
+                    more = satisfiable(TRUE, [*path, *(-value for value in tried[level])])
+                if not more:
+                    tried[level].clear()
+        result.exhausted = True
+
+    def _take(self) -> list[Formula]:
+        """Add the one that the solver has found; when each term that is observed has its value."""
+        value = self._problem.solver.value
+        registers = {key: chosen(domain, value) for key, domain in self._registers}
+        memory = {key: chosen(domain, value) for key, domain in self._memory}
+        self._result.found.append(Found(State(registers, memory), self._problem.witness()))
+        return [
+            *(domain[registers[key]] for key, domain in self._registers),
+            *(domain[memory[key]] for key, domain in self._memory),
+        ]
 
 
 __all__ = ["search", "stages"]

@@ -7,13 +7,14 @@ require: a read that took bytes from two writes would take one from a write and 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from itertools import combinations
 
 from msgspec import Struct
 
 from ptxmm.cat.evaluate import Evaluator
-from ptxmm.cat.ir import Model, Node
+from ptxmm.cat.ir import Graph, Model, Node
+from ptxmm.cat.polarity import lower_bounds
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.program import Program
@@ -21,7 +22,7 @@ from ptxmm.events.symbolic.relations.base import Base
 from ptxmm.relations.formula import FALSE, TRUE
 from ptxmm.relations.symbolic import EventSet, Relation
 
-_STATIC = frozenset(
+STATIC = frozenset(
     (
         "po", "M", "R", "W", "F", "FSC", "FAR", "STRONG", "GEN", "ASY", "STA", "TMP", "SUR", "TEX", "CON", "AMO",
         "inscope", "scta", "vloc", "loc", "vovl", "ovl", "int", "ext",
@@ -32,10 +33,10 @@ _STATIC = frozenset(
 
 class Rule(Struct, frozen=True):
     """``single``: no read takes a byte from a write it is so related to and another from one before that write.
-    ``ordered``: writes that are so related are ordered by coherence."""
+    ``ordered``: writes that are related in one of these ways are ordered by coherence."""
 
     single: tuple[Node, ...]
-    ordered: Node
+    ordered: tuple[Node, ...]
 
 
 def rule(model: Model) -> Rule | None:
@@ -44,20 +45,16 @@ def rule(model: Model) -> Rule | None:
     They are ``empty rf^-1 & fr & S`` and ``empty O \\ (co | co^-1)`` with S and O that do not depend on choices.
     """
     single: tuple[Node, ...] | None = None
-    ordered: Node | None = None
     for axiom in model.axioms:
-        body = axiom.body
         if axiom.kind != "empty" or axiom.negated or axiom.flag:
             continue
-        factors = list(_factors(body))
+        factors = Graph.flatten(axiom.body, "intersection")
         others = tuple(f for f in factors if not f.is_base("fr") and not _is_inverse(f, "rf"))
-        if len(others) == len(factors) - 2 and others and all(f.depends <= _STATIC for f in others):
+        if len(others) == len(factors) - 2 and others and all(f.depends <= STATIC for f in others):
             single = others
-        if body.operator == "difference":
-            left, right = body.operands[:2]
-            if left is not None and right is not None and left.depends <= _STATIC and _either_way(right):
-                ordered = left
-    return None if single is None or ordered is None else Rule(single, ordered)
+    bounds = lower_bounds(model, "co")
+    ordered = tuple(node for _, node, symmetric in bounds if symmetric and node.depends <= STATIC)
+    return None if single is None or not ordered else Rule(single, ordered)
 
 
 def never_torn(
@@ -65,7 +62,7 @@ def never_torn(
 ) -> frozenset[str]:
     """Those of the objects ``keys`` at which no execution that the model allows has a torn read."""
     single = [_relation(evaluator, node) for node in found.single]
-    ordered = [_relation(evaluator, found.ordered)]
+    ordered = [[_relation(evaluator, node)] for node in found.ordered]
     overlap = base.relation("ovl")
     get, either = program.algebra.get, program.formulas.either
 
@@ -79,7 +76,7 @@ def never_torn(
         reads = [e for e in accesses if e.kind == "R"]
         writes = [e for e in accesses if e.kind == "W"]
         if all(r.id == w.id or holds(single, r, w) for r in reads for w in writes) and all(
-            holds(ordered, a, b) or holds(ordered, b, a) for a, b in combinations(writes, 2)
+            any(holds(r, a, b) or holds(r, b, a) for r in ordered) for a, b in combinations(writes, 2)
         ):
             result.add(key)
     return frozenset(result)
@@ -92,24 +89,6 @@ def _relation(evaluator: Evaluator[EventSet, Relation], node: Node) -> Relation:
     return value
 
 
-def _factors(node: Node) -> Iterator[Node]:
-    """What ``node`` is the intersection of."""
-    if node.operator != "intersection":
-        yield node
-        return
-    for operand in node.operands:
-        if operand is not None:
-            yield from _factors(operand)
-
-
 def _is_inverse(node: Node, name: str) -> bool:
     inner = node.operands[0] if node.operator == "inverse" else None
     return inner is not None and inner.is_base(name)
-
-
-def _either_way(node: Node) -> bool:
-    """Whether ``node`` is coherence order in either direction."""
-    operands = [o for o in node.operands if o is not None] if node.operator == "union" else []
-    return len(operands) == 2 and any(
-        a.is_base("co") and _is_inverse(b, "co") for a, b in (operands, reversed(operands))
-    )

@@ -110,7 +110,7 @@ class Domains:
             if values is None:
                 return None
             found |= {v >> 8 * (cell[1] - w[1]) & mask for v in values}
-        return _mixed(frozenset(found), _bytes(cell[2])) if self._tear else frozenset(found)
+        return _mixed(frozenset(found), [(i, i + 1) for i in range(cell[2])]) if self._tear else frozenset(found)
 
     def _read(self, trace: Trace, number: int) -> frozenset[int] | None:
         read = trace.reads[number]
@@ -311,7 +311,3 @@ def _mixed(values: frozenset[int] | None, parts: Sequence[tuple[int, int]]) -> f
         return None
     starts = [a for a, _ in parts]
     return frozenset(sum(v << 8 * a for v, a in zip(choice, starts, strict=True)) for choice in product(*columns))
-
-
-def _bytes(size: int) -> list[tuple[int, int]]:
-    return [(i, i + 1) for i in range(size)]

@@ -288,7 +288,7 @@ def _jump(machine: Machine, op: ops.Branch | ops.Exit) -> bool:
         return True
     if isinstance(op, ops.Exit):
         return False
-    if op.target <= machine.pc and not _go_back(machine, op.target):
+    if op.target <= machine.pc and not _go_back(machine):
         return False
     machine.pc = op.target
     return True
@@ -301,7 +301,7 @@ def _wrote(machine: Machine, since: int) -> bool:
     return any(machine.decide(changed, (0, 1)) != 0 for step, changed in machine.changes if step >= since)
 
 
-def _go_back(machine: Machine, target: int) -> bool:
+def _go_back(machine: Machine) -> bool:
     """Count a backward branch; false if the run ends here."""
     pc = machine.pc
     spin = machine.program.control.spin.get(pc)

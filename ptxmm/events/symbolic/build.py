@@ -6,8 +6,8 @@ reached after as many rounds as there are writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise, permutations
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,23 +16,41 @@ from ptxmm.events.symbolic.barriers.exchanges import Exchanges
 from ptxmm.events.symbolic.barriers.scenarios import Scenario, scenarios
 from ptxmm.events.symbolic.choices import choose
 from ptxmm.events.symbolic.event import Event, ThreadEvents
-from ptxmm.events.symbolic.machine import Assumed, Machine, Reading, Setting, setting
+from ptxmm.events.symbolic.machine import Assumed, Known, Machine, Reading, Setting, setting
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.refusals import refuse_noncoherent_loads
 from ptxmm.events.symbolic.threads import Outline, outline, run
 from ptxmm.events.symbolic.values.possible import Possible, rounds
 from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.identity import TENSORMAP, EventId
+from ptxmm.program.latest import Latest
 from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.tensors import field_start
 from ptxmm.program.shared.undetermined import Place, readable
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
-from ptxmm.ptx.ops import Atomic, Branch, Op, TensormapCopyFence, TensormapReplace, WmmaLoad
+from ptxmm.ptx.ops import (
+    COMPUTING,
+    Atomic,
+    Branch,
+    Exit,
+    Fence,
+    Load,
+    MbarrierArrive,
+    Op,
+    Store,
+    TensormapCopyFence,
+    TensormapReplace,
+    WmmaLoad,
+)
 from ptxmm.relations.closures import closure
 from ptxmm.relations.formula import FALSE, TRUE
 from ptxmm.relations.symbolic import SymbolicAlgebra
+
+_FORMULAS = 1 << 15
+"""Larger programs are not kept."""
+_latest: Latest[Program] = Latest(8)
 
 
 def build(
@@ -40,27 +58,94 @@ def build(
     observed: Iterable[Term],
     reading: Reading,
     check: Callable[[], None],
-    untorn: Callable[[str], bool] = lambda key: False,
+    untorn: frozenset[str] | None = frozenset(),
+    known: Known | None = None,
 ) -> Program:
     """The program of ``test``, read as ``reading`` says.
 
-    ``untorn``: the objects at which no read is torn although reads may be torn; those where it makes a difference are
-    ``torn`` in the result.
+    ``untorn``: the objects (None: all) at which no read is torn although reads may be torn; those where it makes a
+    difference are ``torn`` in the result. ``known``: what need not be found out.
     ``observed``: the registers and memory elements whose final values matter. Raises ``PtxmmError`` for what is not
     modelled.
     """
     terms = list(dict.fromkeys(observed))
-    shown = {(t.thread, t.register) for t in terms if isinstance(t, RegisterTerm)}
+    asked = {(t.thread, t.register) for t in terms if isinstance(t, RegisterTerm)}
+    shown = frozenset(asked.intersection(_states(test)))
     seen = readable(test, terms) if has_unknown(test) else None
-    last, found, torn = _execute(setting(test, reading, shown, check), untorn, seen)
+    known = known or Known()
+    key = shown, seen, reading, untorn, known
+    kept = _latest.get(test, key)
+    if kept is not None:
+        return kept.copy()
+    program = _build(setting(test, reading, shown, check, known), seen, untorn)
+    if len(program.formulas.arguments) <= _FORMULAS:
+        _latest.keep(test, key, program.copy())
+    return program
+
+
+def _states(test: Test) -> Iterator[tuple[int, str]]:
+    """The registers that the states of mbarriers go to: of others it makes no difference whether they are asked for."""
+    for number, thread in enumerate(test.threads):
+        for op in thread.body:
+            if isinstance(op, MbarrierArrive) and op.dst is not None:
+                yield number, op.dst.name
+
+
+def _build(around: Setting, seen: set[Place] | None, untorn: frozenset[str] | None) -> Program:
+    last, found, torn = _execute(around, untorn, seen)
     machine = last.machine
     refuse_noncoherent_loads(machine)
-    formulas = machine.formulas
+    program = _program(last, torn)
+    for index, when, text in machine.misuses:
+        wrong = program.formulas.both(when, program.begun(index))
+        if wrong != FALSE:
+            program.undefined.append((wrong, text))
+    choose(program, machine, found, around.check)
+    return program
+
+
+def skeleton(test: Test, reading: Reading, check: Callable[[], None]) -> Program | None:
+    """The program of ``test`` before any value is known: its events, which may read from which, and coherence order,
+    without constraints. None where it may depend on values what is accessed or how threads meet.
+
+    Every execution of ``test`` is one of it: guards may go either way.
+    """
+    if not all(isinstance(op, _PLAIN) for thread in test.threads for op in thread.body):
+        return None
+    around = setting(test, reading, (), check)
+    last = _run(Machine(around, Possible(test).of, True, Assumed()), _outlines(around), None)
+    machine = last.machine
+    if _borders(machine) or not all(_settled(event) for event in machine.events):
+        return None
+    program = _program(last, frozenset())
+    for cell, initial in program.initial.items():
+        at = [e for e in machine.events if any(p.contains(cell) for p in e.places)]
+        writes = [initial, *(e.number for e in at if e.kind == "W")]
+        program.rf[cell] = {r.number: {w: machine.formulas.variable() for w in writes} for r in at if r.kind == "R"}
+        for pair in permutations(writes[1:], 2):
+            program.co[pair] = machine.formulas.variable()
+    return program
+
+
+_PLAIN = (Load, Store, Atomic, Fence, Branch, Exit, *COMPUTING)
+
+
+def _settled(event: Event) -> bool:
+    """Whether the place of an access depends on nothing."""
+    return event.kind not in ("R", "W") or (
+        not event.address and len(event.places) == 1 and event.places[0].when == TRUE
+    )
+
+
+def _program(last: _Run, torn: frozenset[str]) -> Program:
+    """The events of ``last``, without the choices that make an execution of them."""
+    machine = last.machine
+    formulas, reading = machine.formulas, machine.reading
     cells = dict.fromkeys(c for e in machine.events for p in e.places for c in machine.cells(p))
     initial = {cell: len(machine.events) + i for i, cell in enumerate(cells)}
     presence = [e.presence for e in machine.events] + [TRUE] * len(initial)
-    program = Program(
-        test,
+    return Program(
+        machine.test,
         formulas,
         SymbolicAlgebra(formulas, presence),
         machine.events,
@@ -71,21 +156,15 @@ def build(
         machine.cells,
         tear=reading.tear,
         next_grid=reading.next_grid,
-        mbarriers=mbarriers(test.threads, test.objects),
+        mbarriers=mbarriers(machine.test.threads, machine.test.objects),
         mixed=frozenset(_borders(machine)),
         operations=machine.operations,
         torn=torn,
     )
-    for index, when, text in machine.misuses:
-        wrong = formulas.both(when, program.begun(index))
-        if wrong != FALSE:
-            program.undefined.append((wrong, text))
-    choose(program, machine, found, check)
-    return program
 
 
 def _execute(
-    around: Setting, untorn: Callable[[str], bool], seen: set[Place] | None
+    around: Setting, untorn: frozenset[str] | None, seen: set[Place] | None
 ) -> tuple[_Run, list[Scenario], frozenset[str]]:
     """Execute all threads until what one execution supposes is what it leads to; the barrier scenarios, and the objects
     at which reads are not torn though it would make a difference.
@@ -94,15 +173,12 @@ def _execute(
     states that mbarrier arrivals return and threads get from each other.
     """
     test, reading = around.test, around.reading
-    possible, assumed, turns = Possible(test), Assumed(), 0
-    outlines = [
-        outline(thread, atomics, reading.values)
-        for thread, atomics in zip(test.threads, idempotent_atomics(test), strict=True)
-    ]
+    possible, assumed, turns = Possible(test, around.known.never), Assumed(), 0
+    outlines = _outlines(around)
     while True:
         last, *free = _runs(around, assumed, possible, outlines)
         torn = _torn(last.machine, possible, seen) if reading.tear else {}
-        kept = frozenset(filter(untorn, torn))
+        kept = frozenset(torn if untorn is None else untorn & torn.keys())
         grown = _grown(assumed, _borders(last.machine), {key: torn[key] for key in torn if key not in kept})
         if grown:
             for key in grown:
@@ -123,6 +199,14 @@ def _execute(
         if (waiting, tokens, results) == (assumed.waiting, assumed.tokens, assumed.results):
             return last, found, kept
         assumed = replace(assumed, waiting=waiting, tokens=tokens, results=results)
+
+
+def _outlines(around: Setting) -> list[Outline]:
+    """The outline of each thread."""
+    return [
+        outline(thread, atomics, around.reading.values)
+        for thread, atomics in zip(around.test.threads, idempotent_atomics(around.test), strict=True)
+    ]
 
 
 class _Run(Struct):
@@ -169,16 +253,18 @@ def _run(machine: Machine, outlines: list[Outline], possible: Possible | None, a
 
 def _apart(machine: Machine) -> int:
     """The threads, as bits, whose writes no value comes from that they read themselves."""
-    readers: dict[str, int] = {}
+    never = machine.setting.known.never
+    readers: dict[str, list[Event]] = {}
     rows = [0] * len(machine.test.threads)
     for event in machine.events:
         if event.kind == "R":
             for place in event.places:
-                readers[place.physical] = readers.get(place.physical, 0) | 1 << event.thread
+                readers.setdefault(place.physical, []).append(event)
     for event in machine.events:
         if event.kind == "W":
-            for place in event.places:
-                rows[event.thread] |= readers.get(place.physical, 0) & ~(1 << event.thread)
+            for read in (r for place in event.places for r in readers.get(place.physical, ())):
+                if read.thread != event.thread and (read.id, event.id) not in never:
+                    rows[event.thread] |= 1 << read.thread
     return sum(1 << t for t, row in enumerate(closure(rows)) if not row >> t & 1)
 
 

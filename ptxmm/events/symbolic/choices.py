@@ -35,7 +35,7 @@ def choose(
     _barriers(program, machine, found)
     _exchanges(program)
     _reads_from(program, machine, check)
-    coherence(program, machine.reading.direct, check)
+    coherence(program, machine.reading.direct, machine.setting.known, check)
     _fence_sc(program)
 
 
@@ -177,17 +177,17 @@ def _whole(program: Program, read: Event, borders: dict[tuple[str, int], list[Fo
 def _read_cell(
     program: Program, machine: Machine, read: Event, cell: Cell, presence: Formula, writes: list[int]
 ) -> None:
-    formulas = program.formulas
+    formulas, never = program.formulas, machine.setting.known.never
     values = program.read_cells[read.number][cell]
     candidates: list[tuple[int, Formula, dict[int, Formula]]] = []
     for write in writes:
         if write < len(program.events):
             event = program.events[write]
-            if event.id == read.id or _needs(event, read.number):
+            if event.id == read.id or _needs(event, read.number) or (read.id, event.id) in never:
                 continue
             when = formulas.all([presence, event.presence, program.covers(write, cell)])
         else:
-            when = presence
+            when = FALSE if (read.id, None) in never else presence
         if when != FALSE:
             candidates.append((write, when, program.written(write, cell)))
     makers: dict[int, int] = {}

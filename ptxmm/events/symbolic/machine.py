@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import chain, combinations, pairwise
 
 from msgspec import Struct, field
 
@@ -66,6 +66,23 @@ class Reading(Struct, frozen=True):
     next_grid: bool = True
 
 
+class Known(Struct, frozen=True):
+    """What is known of all executions before any value is.
+
+    ``numbered``: for each group of interchangeable threads the writes, one of each thread, that coherence orders as
+    they stand there. ``never``: reads, each with a write that it does not read from (None: the initial one).
+    """
+
+    numbered: tuple[tuple[EventId, ...], ...] = ()
+    never: frozenset[tuple[EventId, EventId | None]] = frozenset()
+
+    def ordered(self) -> Iterator[tuple[EventId, EventId]]:
+        """The pairs of writes that coherence orders so."""
+        return chain.from_iterable(combinations(writes, 2) for writes in self.numbered)
+
+
+_NOTHING = Known()
+
 Use = tuple[str, object]
 """A register and who has used it: ``thread``, ``fragment`` or the kind of product that it was an accumulator of."""
 
@@ -99,7 +116,8 @@ class Setting(Struct, frozen=True):
 
     ``shown``: the registers, by thread, whose final values are asked for. ``check`` may raise ``Timeout``. ``chunks``
     divides copies (``shared.chunks``). ``api``: whether starts and ends of threads matter; ``exits``: whether their
-    ends do. ``aligned``: as in ``convergence.sites``. ``mbarriers``: the objects that are such.
+    ends do. ``aligned``: as in ``convergence.sites``. ``mbarriers``: the objects that are such. ``known``: what need
+    not be found out.
     """
 
     test: Test
@@ -112,14 +130,21 @@ class Setting(Struct, frozen=True):
     members: Members
     aligned: Sequence[Mapping[int, str]]
     mbarriers: frozenset[str]
+    known: Known
 
 
-def setting(test: Test, reading: Reading, shown: Collection[tuple[int, str]], check: Callable[[], None]) -> Setting:
+def setting(
+    test: Test,
+    reading: Reading,
+    shown: Collection[tuple[int, str]],
+    check: Callable[[], None],
+    known: Known = _NOTHING,
+) -> Setting:
     """What all executions of ``test`` have in common."""
     hidden = frozenset(test.objects[key].physical for key in opaque(test.threads, test.objects))
     chunks = _chunks(test, reading)
     grids, exits = _several_grids(test), exits_matter(test)
-    return Setting(test, reading, shown, check, chunks, grids, exits, members(test), sites(test), hidden)
+    return Setting(test, reading, shown, check, chunks, grids, exits, members(test), sites(test), hidden, known)
 
 
 class Machine:

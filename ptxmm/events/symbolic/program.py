@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents
@@ -58,6 +59,20 @@ class Program(Struct):
     mixed: frozenset[str] = frozenset()
     operations: list[Operation] = field(default_factory=list)
     torn: frozenset[str] = frozenset()
+
+    def copy(self) -> Program:
+        """The same program, to which constraints, choices and formulas can be added apart."""
+        formulas = self.formulas.copy()
+        return replace(
+            self,
+            formulas=formulas,
+            algebra=SymbolicAlgebra(formulas, self.presence),
+            co=self.co.copy(),
+            fsc=self.fsc.copy(),
+            last=self.last.copy(),
+            constraints=self.constraints.copy(),
+            exclusive=self.exclusive.copy(),
+        )
 
     def operation(self, event: Event) -> Operation:
         """The asynchronous operation that ``event`` belongs to."""

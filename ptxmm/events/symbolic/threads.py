@@ -280,7 +280,11 @@ class _Run:
         """When ``predicate`` is ``truth``, and the reads that decide it."""
         constant = self.machine.expressions.value_of(predicate.expression) is not None
         reads = {} if constant else predicate.reads
-        return self.machine.either_way(predicate.domain.get(truth, FALSE), reads), reads
+        when, other = (predicate.domain.get(value, FALSE) for value in (truth, 1 - truth))
+        arguments = self.formulas.arguments
+        if other != FALSE != when and arguments[abs(other)] is None is not arguments[abs(when)]:
+            when = -other  # shorter
+        return self.machine.either_way(when, reads), reads
 
     def _where(self, state: State, condition: Formula) -> State:
         """The part of ``state`` where ``condition`` holds."""

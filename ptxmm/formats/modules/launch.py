@@ -19,6 +19,7 @@ from ptxmm.formats.modules.arguments import Argument, ObjectSpec, arguments_of, 
 from ptxmm.formats.modules.selection import NoSelection, selected
 from ptxmm.formats.modules.table import Table, integer
 from ptxmm.formats.text import Text, at, open_text
+from ptxmm.program.naming import did_you_mean
 from ptxmm.program.placement import CTA_SIZE
 from ptxmm.program.source import RawCondition
 
@@ -248,7 +249,4 @@ def _condition(table: Table, checks: Mapping[str, Any]) -> RawCondition | None:
 
 
 def _closest(name: str, known: set[str]) -> str:
-    from difflib import get_close_matches
-
-    matches = get_close_matches(name, known, 1)
-    return f"did you mean `{matches[0]}`?" if matches else "known are " + ", ".join(sorted(known))
+    return did_you_mean(name, sorted(known)) or "known are " + ", ".join(sorted(known))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,11 +65,12 @@ def lower(
             count += 1
         else:
             numbers[item] = count
+    meant = partial(resolve, dialect=False, variables=variables, labels=numbers, isa=isa, predicates=predicates)
     wrong: list[PtxmmError] = []
     for number, (step, (place, calls)) in enumerate(zip(steps, places, strict=True)):
         cuts: list[PtxmmError] = []
         try:
-            found = _resolved(step, flat, variables, others, numbers, predicates, isa, cuts)
+            found = _resolved(step, flat, others, partial(meant, cuts=cuts))
         except PtxmmError as error:
             wrong.append(error)
             continue
@@ -115,29 +117,13 @@ def _placed(op: Op, number: int, place: Span | None, calls: tuple[int, ...]) -> 
 
 
 def _resolved(
-    step: Step,
-    flat: Flat,
-    variables: Container[str],
-    others: Mapping[str, str],
-    labels: Mapping[str, int],
-    predicates: Container[str],
-    isa: tuple[int, int],
-    cuts: list[PtxmmError],
+    step: Step, flat: Flat, others: Mapping[str, str], meant: Callable[[syntax.Instruction], Op]
 ) -> list[tuple[Op, tuple[PtxmmError, bool] | None]]:
     item = step.instruction
     error = step.refusal
     if error is None:
         try:
-            op = resolve(
-                item,
-                dialect=False,
-                variables=variables,
-                labels=labels,
-                isa=isa,
-                predicates=predicates,
-                cuts=cuts,
-            )
-            return [(_known(op, flat, others), None)]
+            return [(_known(meant(item), flat, others), None)]
         except PtxmmError as problem:
             if item.opcode == "bra" or problem.kind == "name":
                 raise

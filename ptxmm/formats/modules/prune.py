@@ -54,14 +54,8 @@ def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[i
     ending = reach(graph.before, [graph.end])
     waiting += [pc for pc, op in enumerate(body) if isinstance(op, Branch) and pc not in ending]
     waiting += [pc for name in observed for pc in makers.get(name, ())]
-    needed: set[int] = set()
-    while waiting:
-        pc = waiting.pop()
-        if pc not in needed:
-            needed.add(pc)
-            waiting += [maker for name, _ in uses(body[pc]) for maker in makers.get(name, ())]
-            waiting += controls[pc]
-    return needed
+    given = [[maker for name, _ in uses(op) for maker in makers.get(name, ())] for op in body]
+    return reach([[*one, *other] for one, other in zip(given, controls, strict=True)], waiting)
 
 
 def _controls(body: Sequence[Op], graph: Graph, join: Mapping[int, int]) -> list[list[int]]:

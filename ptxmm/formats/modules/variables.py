@@ -146,10 +146,10 @@ def _initial(spec: ObjectSpec, type_: Type, count: int | None) -> tuple[Initial,
     given: tuple[Scalar, ...] = spec.initial or ()
     if len(given) == 1 and count is not None and count > 1 and spec.count is None:
         given = given * count
-    return tuple(_scalar(value, type_, spec.span) for value in given)
+    return tuple(_scalar(value, spec.span) for value in given)
 
 
-def _scalar(value: Scalar, type_: Type, span: Span) -> Initial:
+def _scalar(value: Scalar, span: Span) -> Initial:
     if isinstance(value, str):
         name, offset = place(value) or (value, 0)
         return AddressOf(NameTerm(name, span), offset, span)

@@ -45,7 +45,7 @@ class ControlFlow(Struct, frozen=True):
     that every path from it to the end passes (``len(body)`` is the end).
     ``assigned``: for the same pcs, the registers written on some path from it to its join.
     ``backward``: the branches whose target is not after them, reachable or not.
-    ``spin``: for each backward branch that closes a spin loop (see ``control_flow``), the header of that loop.
+    ``spin``: for each backward branch that closes a spin loop (see ``_spin_loops``), the header of that loop.
     ``idempotent``: atomics in these loops that count as writes only where they change what they read.
     ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
     ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
@@ -86,41 +86,6 @@ def control_flow(thread: Thread, idempotent: frozenset[int] = frozenset(), value
     decides whether a loop is left, and everything after the loop depends on it, for ever: nontermination-sensitive
     control dependence (Podgurski and Clarke 1990). All other branches are forward: whatever they decide, control comes
     to their post-dominator, also where one of their arms has a loop, which has branches of its own.
-
-    **Spin loops.** A backward branch at ``t`` with target ``h`` closes a spin loop iff ``h`` dominates ``t`` and
-    the natural loop of the edge (``h`` and every pc that reaches ``t`` without passing ``h``) has
-
-    1. no instruction but those that read, order or compute (``_only_looks``): no store, no atomic but ``cas`` and
-       the ``idempotent`` ones, no barrier, no arrival, no copy; ``mbarrier.test_wait`` and ``try_wait`` are among those
-       that read;
-    2. no register that is written in the loop and live on entry to ``h``, where all registers are live at the end
-       of the thread, because the final state shows them. A predicated write does not end a live range.
-
-    The engines then drop every execution that takes the branch at ``t`` more than ``SPINS`` times although no ``cas``
-    has succeeded, and no idempotent atomic has changed what it read, since the thread was last at ``h``. This loses no
-    final state and adds none:
-
-    - It adds none, since it only drops executions.
-    - It loses none. Take a consistent execution that ends, and the last part of some thread from ``h`` to ``t`` and
-      back to ``h`` in which that did not happen. Since ``h`` dominates ``t``, and the part does not pass ``h`` in
-      between, it lies within the natural loop (also if it contains whole rounds of an inner loop, and if other
-      branches go back to ``h``: each of them ends a part of its own). So its events are reads, fences and waits of
-      mbarriers, by (1), and atomics that write what they read, which ``program.shared.idempotent`` is about.
-      Take them out. The thread is at ``h`` before and after; the registers that differ are written in the loop,
-      so nobody reads them before they are written again, by (2), and the rest of the thread runs as before, with
-      the same reads and the same final registers. No write and no barrier is lost, so all other threads and the
-      final memory are as before. The relations of what is left are restrictions of the former ones (program order
-      is transitive already; dependencies and synchronization through what was taken out only vanish), and the
-      axioms of the models ask for the absence of cycles and pairs, so they still hold; those that ask for the
-      presence of pairs (coherence and Fence-SC order relating what is morally strong) ask it of fewer events. Each
-      step leaves fewer events, so the steps end at an execution that the engines keep, with the same final state.
-    - A loop whose exit does not depend on what is read is left on its first round or never; the executions dropped
-      would spin for ever and have no final state.
-
-    The argument is about final states. A data race, or an access outside every object, may exist only in a round that
-    is taken out (the first round reads a flag before its writer's weak store is ordered). One such round is enough to
-    see it: take out all others, which only shrinks causality order. So a search for those must let each of these
-    branches be taken once. A model of the user's own that asks for the presence of reads or fences may differ.
     """
     body = thread.body
     if not any(isinstance(op, ops.Branch | ops.Exit) for op in body):
@@ -192,7 +157,43 @@ def _spin_loops(
     written: list[frozenset[str]],
     idempotent: frozenset[int],
 ) -> dict[int, int]:
-    """The backward branches that close a spin loop, with the loop's header (see ``control_flow``)."""
+    """The backward branches that close a spin loop, with the loop's header.
+
+    A backward branch at ``t`` with target ``h`` closes a spin loop iff ``h`` dominates ``t`` and
+    the natural loop of the edge (``h`` and every pc that reaches ``t`` without passing ``h``) has
+
+    1. no instruction but those that read, order or compute (``_only_looks``): no store, no atomic but ``cas`` and
+       the ``idempotent`` ones, no barrier, no arrival, no copy; ``mbarrier.test_wait`` and ``try_wait`` are among those
+       that read;
+    2. no register that is written in the loop and live on entry to ``h``, where all registers are live at the end
+       of the thread, because the final state shows them. A predicated write does not end a live range.
+
+    The engines then drop every execution that takes the branch at ``t`` more than ``SPINS`` times although no ``cas``
+    has succeeded, and no idempotent atomic has changed what it read, since the thread was last at ``h``. This loses no
+    final state and adds none:
+
+    - It adds none, since it only drops executions.
+    - It loses none. Take a consistent execution that ends, and the last part of some thread from ``h`` to ``t`` and
+      back to ``h`` in which that did not happen. Since ``h`` dominates ``t``, and the part does not pass ``h`` in
+      between, it lies within the natural loop (also if it contains whole rounds of an inner loop, and if other
+      branches go back to ``h``: each of them ends a part of its own). So its events are reads, fences and waits of
+      mbarriers, by (1), and atomics that write what they read, which ``program.shared.idempotent`` is about.
+      Take them out. The thread is at ``h`` before and after; the registers that differ are written in the loop,
+      so nobody reads them before they are written again, by (2), and the rest of the thread runs as before, with
+      the same reads and the same final registers. No write and no barrier is lost, so all other threads and the
+      final memory are as before. The relations of what is left are restrictions of the former ones (program order
+      is transitive already; dependencies and synchronization through what was taken out only vanish), and the
+      axioms of the models ask for the absence of cycles and pairs, so they still hold; those that ask for the
+      presence of pairs (coherence and Fence-SC order relating what is morally strong) ask it of fewer events. Each
+      step leaves fewer events, so the steps end at an execution that the engines keep, with the same final state.
+    - A loop whose exit does not depend on what is read is left on its first round or never; the executions dropped
+      would spin for ever and have no final state.
+
+    The argument is about final states. A data race, or an access outside every object, may exist only in a round that
+    is taken out (the first round reads a flag before its writer's weak store is ordered). One such round is enough to
+    see it: take out all others, which only shrinks causality order. So a search for those must let each of these
+    branches be taken once. A model of the user's own that asks for the presence of reads or fences may differ.
+    """
     body = thread.body
     dominator = dominators(graph)
     entering = _live_in(thread, graph, written)

@@ -79,7 +79,7 @@ class _Search(Struct):
         for number, thread in enumerate(self.test.threads):
             self.thread = number
             for op in thread.body:
-                self.step(op)
+                (self.access if ops.touched(op) else self.compute)(op)
         return self.changed
 
     # -- what is held ------------------------------------------------------------------------------------------------
@@ -141,12 +141,6 @@ class _Search(Struct):
             self.found[f"{name} line {op.source.span.line}: {what} of addresses"] = None
 
     # -- what instructions do ----------------------------------------------------------------------------------------
-
-    def step(self, op: ops.Op) -> None:
-        if ops.touched(op):
-            self.access(op)
-        else:
-            self.compute(op)
 
     def compute(self, op: ops.Op) -> None:
         match op:

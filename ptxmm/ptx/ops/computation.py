@@ -1,5 +1,5 @@
-"""Values and control flow: arithmetic, comparisons, exchanges between lanes, branches (PTX ISA 9.7.1 to .9,
-9.7.10.4, .6, .20, 9.7.13, 9.7.14.9 to .14)."""
+"""Values and control flow: arithmetic, comparisons, exchanges between lanes, what addresses are, branches (PTX ISA
+9.7.1 to .9, 9.7.10.4, .6, .18 to .23, 9.7.13, 9.7.14.9 to .14)."""
 
 from __future__ import annotations
 
@@ -271,4 +271,65 @@ class Exit(Struct, frozen=True):
     guard: Guard | None = None
 
 
+class Mapa(Struct, frozen=True):
+    """``mapa`` (9.7.10.22): the address in CTA ``rank`` of the cluster of the shared variable at ``value``.
+
+    ``space``: ``shared::cluster`` or None (generic); a litmus thread's addresses are the same in both (A26).
+    """
+
+    opcode: ClassVar = "mapa {space} {type}"
+    roles: ClassVar = "=dst:type value:type rank:u32"
+    dst: Reg
+    type: Type
+    value: Operand
+    rank: Operand
+    space: str | None
+    source: Source
+    guard: Guard | None = None
+
+
+class CtaRank(Struct, frozen=True):
+    """``getctarank`` (9.7.10.23): the rank in its cluster of the CTA that the shared address ``value`` lies in."""
+
+    opcode: ClassVar = "getctarank {space} {type}"
+    roles: ClassVar = "=dst:u32 value:type"
+    dst: Reg
+    type: Type
+    value: Operand
+    source: Source
+    guard: Guard | None = None
+    space: str | None = None
+
+
+class ConvertAddress(Struct, frozen=True):
+    """``cvta`` (9.7.10.19): the generic address of the byte at ``value`` in the window of ``space``, or with ``to`` the
+    address in that window of a generic one.
+
+    That of ``.global`` memory, where both are the same, is a ``mov``.
+    """
+
+    opcode: ClassVar = "cvta {to} {space} {type}"
+    roles: ClassVar = "=dst:type value:type"
+    dst: Reg
+    type: Type
+    value: Operand
+    space: str
+    source: Source
+    guard: Guard | None = None
+    to: bool = False
+
+
+class IsSpace(Struct, frozen=True):
+    """``isspacep.SPACE`` (9.7.10.18): whether the generic address ``value`` lies in ``space``."""
+
+    opcode: ClassVar = "isspacep {space}"
+    roles: ClassVar = "=dst:pred value:b64"
+    dst: Reg
+    space: str
+    value: Operand
+    source: Source
+    guard: Guard | None = None
+
+
 Calculation = Alu | AluPair | Convert | SetPredicate | Select | Pack | Unpack
+AddressValue = Mapa | CtaRank | ConvertAddress | IsSpace

@@ -69,7 +69,7 @@ class Wgmma(Struct, frozen=True):
     ``dst`` is this thread's part of D, in registers of ``type`` (f32, s32; b32 for pairs of f16). ``a`` is this
     thread's part of A in registers, or the descriptor of A in shared memory; ``b`` is the descriptor of B. In a litmus
     test a descriptor is not encoded as in 9.7.16.5.1.2.7: it is the 64-bit address of the first byte of the matrix.
-    The matrices are read in the async proxy (``matrix_bytes``); the operation joins the next wgmma-group.
+    The matrices are read in the async proxy; the operation joins the next wgmma-group.
 
     ``shape`` is (M, N, K) and ``multiplicands`` the element types of A and B, such as ``bf16`` and ``e4m3``.
     ``scale`` is a predicate or constant, read as ``!p`` if ``scale_negated``; ``immediates``: imm-scale-a, imm-scale-b,
@@ -108,17 +108,6 @@ class Wgmma(Struct, frozen=True):
         a = "a:b32*" if isinstance(self.a, tuple) else "a:b64"
         sparse = "" if self.metadata is None else "metadata:b32 #selector "
         return f"{added}=dst:type* {a} b:b64 {sparse}scale:pred!scale_negated #immediates"
-
-
-def matrix_bytes(op: Wgmma) -> tuple[int, int]:
-    """How many bytes of shared memory the matrices A (0 if it is in registers) and B take.
-
-    A row of A and a column of B have 32 bytes, whatever the type (K is chosen so); with a sparse A, of which half is
-    stored, a column of B has 64.
-    """
-    m, n, _ = op.shape
-    dense = op.metadata is None
-    return (0 if isinstance(op.a, tuple) else 32 * m), (32 if dense else 64) * n
 
 
 MatrixAccess = LoadMatrix | StoreMatrix

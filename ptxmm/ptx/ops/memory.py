@@ -1,7 +1,8 @@
-"""Loads, stores, atomics and reductions, and instructions about addresses (PTX ISA 9.7.10, 9.7.14.5 to .7)."""
+"""Loads, stores, atomics and reductions (PTX ISA 9.7.10, 9.7.14.5 to .7)."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 from msgspec import Struct
@@ -42,7 +43,7 @@ def access_order(op: Load | Store, weak: str | None = None) -> str | None:
     return f"{'mmio.' if op.mmio else ''}{op.sem}.{op.scope}"
 
 
-class Load(Struct, frozen=True):
+class Load(Struct, frozen=True, dict=True):
     """``ld`` (and the dialect's ``tld suld cold``). ``sem``: weak, relaxed, acquire; ``scope`` is None iff weak.
 
     ``dst`` has a register for each element (``.v2 .v4 .v8``; one for a scalar), None for ``_``; ``type`` is that of an
@@ -73,7 +74,7 @@ class Load(Struct, frozen=True):
         """The qualifiers for the memory order."""
         return access_order(self)
 
-    @property
+    @cached_property
     def touches(self) -> tuple[Touch, ...]:
         return (scalars(self, Rule(self.space, self._spaces, "9.7.10.9" if self.nc else "9.7.10.8")),)
 
@@ -88,7 +89,7 @@ class Load(Struct, frozen=True):
         return lies_in(self.space, _READABLE if self.scope is None or self.volatile else _STRONG)
 
 
-class Store(Struct, frozen=True):
+class Store(Struct, frozen=True, dict=True):
     """``st`` (and the dialect's ``sust``). ``sem``: weak, relaxed, release; ``values``: one for each element; the rest
     as in ``Load``."""
 
@@ -111,13 +112,13 @@ class Store(Struct, frozen=True):
         """The qualifiers for the memory order."""
         return access_order(self)
 
-    @property
+    @cached_property
     def touches(self) -> tuple[Touch, ...]:
         generic = GLOBAL if self.mmio else _WRITABLE if self.scope is None or self.volatile else _STRONG
         return (scalars(self, Rule(self.space, lies_in(self.space, generic), "9.7.10.11", writes=True), reads=False),)
 
 
-class Atomic(Struct, frozen=True):
+class Atomic(Struct, frozen=True, dict=True):
     """``atom`` (``returns`` true) or ``red`` (``returns`` false, ``dst`` empty).
 
     ``op``: add sub inc dec and or xor min max exch cas. ``operands``: for each register element (one for a scalar) its
@@ -168,7 +169,7 @@ class Atomic(Struct, frozen=True):
         """The types of ``sources``."""
         return (self.register,) * len(self.sources)
 
-    @property
+    @cached_property
     def touches(self) -> tuple[Touch, ...]:
         spaces = lies_in(self.space, GLOBAL if len(self.operands) > 1 else _STRONG)
         return (scalars(self, Rule(self.space, spaces, "9.7.14.5" if self.returns else "9.7.14.6", writes=True)),)
@@ -377,65 +378,4 @@ class StoreBulk(Struct, frozen=True):
 BULK_UNIT, MOST_BULK = 8, 1 << 24
 
 
-class Mapa(Struct, frozen=True):
-    """``mapa`` (9.7.10.22): the address in CTA ``rank`` of the cluster of the shared variable at ``value``.
-
-    ``space``: ``shared::cluster`` or None (generic); a litmus thread's addresses are the same in both (A26).
-    """
-
-    opcode: ClassVar = "mapa {space} {type}"
-    roles: ClassVar = "=dst:type value:type rank:u32"
-    dst: Reg
-    type: Type
-    value: Operand
-    rank: Operand
-    space: str | None
-    source: Source
-    guard: Guard | None = None
-
-
-class CtaRank(Struct, frozen=True):
-    """``getctarank`` (9.7.10.23): the rank in its cluster of the CTA that the shared address ``value`` lies in."""
-
-    opcode: ClassVar = "getctarank {space} {type}"
-    roles: ClassVar = "=dst:u32 value:type"
-    dst: Reg
-    type: Type
-    value: Operand
-    source: Source
-    guard: Guard | None = None
-    space: str | None = None
-
-
-class ConvertAddress(Struct, frozen=True):
-    """``cvta`` (9.7.10.19): the generic address of the byte at ``value`` in the window of ``space``, or with ``to`` the
-    address in that window of a generic one.
-
-    That of ``.global`` memory, where both are the same, is a ``mov``.
-    """
-
-    opcode: ClassVar = "cvta {to} {space} {type}"
-    roles: ClassVar = "=dst:type value:type"
-    dst: Reg
-    type: Type
-    value: Operand
-    space: str
-    source: Source
-    guard: Guard | None = None
-    to: bool = False
-
-
-class IsSpace(Struct, frozen=True):
-    """``isspacep.SPACE`` (9.7.10.18): whether the generic address ``value`` lies in ``space``."""
-
-    opcode: ClassVar = "isspacep {space}"
-    roles: ClassVar = "=dst:pred value:b64"
-    dst: Reg
-    space: str
-    value: Operand
-    source: Source
-    guard: Guard | None = None
-
-
 Access = Load | Store | Atomic | Multimem | AsyncStore | Discard | StoreBulk
-AddressValue = Mapa | CtaRank | ConvertAddress | IsSpace

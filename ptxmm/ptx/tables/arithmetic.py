@@ -8,22 +8,22 @@ A row for some types of an instruction has the type in its name: ``add.f32`` bes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from ptxmm.ptx import ops
-from ptxmm.ptx.qualified import Check, Form, Maker, TypesBy
+from ptxmm.ptx.qualified import NOTHING, Check, Form, Maker, TypesBy
 from ptxmm.ptx.tables.common import made
 from ptxmm.ptx.tables.computation import (
     alu,
     branch,
+    by_second_type,
     carry,
     check_conversion,
     check_extreme,
     check_pack,
     check_set,
     check_slct,
-    choose_by_sign,
     convert,
-    dot,
     lop3,
     mov,
     pack_integers,
@@ -58,6 +58,8 @@ _FTZ = {"ftz": ("ftz",)}
 _SAT = {"sat": ("sat",)}
 _CLAMP = {"mode": words("clamp wrap")}
 _CARRY_TYPES = words("u32 s32 u64 s64")
+_CARRY_NEWER = {Version((4, 3), 20): "u64 s64"}
+_PAIRS_NEWER = {Version((8, 0), 90): " ".join(_PAIRS)}
 _F64 = Version((1, 0), 13)
 _V20 = Version((2, 0), 20)
 _DOT = Version((5, 0), 61)
@@ -76,21 +78,26 @@ def _alu(
     types_by: TypesBy | None = None,
     count: str = "1",
     rule: Check | None = None,
+    newer: Mapping[Version, str] = NOTHING,
 ) -> Form:
     """A row. ``count``: how many types it has."""
-    every = {**(groups or {}), "type": types}
-    return Form(opcode, make, every, words(slots), since, (*required, "type"), types_by, later, {"types": count}, rule)
+    return Form(
+        opcode, make, {**(groups or {}), "type": types}, words(slots), since, (*required, "type"), types_by,
+        dict.fromkeys(later), {"types": count}, rule, newer,
+    )  # fmt: skip
 
 
 def _integers() -> Iterator[Form]:
     """9.7.1, 9.7.2."""
+    v12, v30 = Version((1, 2)), Version((3, 0), 20)
     for opcode in ("add", "sub"):
         later = (*_FLOATS, *_MODIFIERS, *(_PAIRS if opcode == "sub" else ()))
-        yield _alu(opcode, "d a b", (*INTEGERS, *(_PAIRS if opcode == "add" else ())), later=later)
+        pairs = _PAIRS if opcode == "add" else ()
+        yield _alu(opcode, "d a b", (*INTEGERS, *pairs), later=later, newer=_PAIRS_NEWER)
         yield _alu(f"{opcode}.sat", "d a b", ("s32",), later=(*_FLOATS, *_MODIFIERS))
-        yield _alu(f"{opcode}.cc", "d a b", _CARRY_TYPES, make=carry, since=Version((1, 2)))
+        yield _alu(f"{opcode}.cc", "d a b", _CARRY_TYPES, make=carry, since=v12, newer=_CARRY_NEWER)
         cc = {"cc": ("cc",)}
-        yield _alu(f"{opcode}c", "d a b", _CARRY_TYPES, cc, make=carry, since=Version((1, 2)))
+        yield _alu(f"{opcode}c", "d a b", _CARRY_TYPES, cc, make=carry, since=v12, newer=_CARRY_NEWER)
     modes = {"mode": ("lo", "hi", "wide")}
     by = ("mode", _WIDENING)
     later = (*_FLOATS, *_MODIFIERS)
@@ -98,10 +105,9 @@ def _integers() -> Iterator[Form]:
     yield _alu("mad", "d a b c", INTEGERS, modes, required=("mode",), later=later, types_by=by)
     yield _alu("mad.hi.sat", "d a b c", ("s32",))
     halves = {"mode": ("lo", "hi")}
-    v30 = Version((3, 0), 20)
-    yield _alu("mad.cc", "d a b c", _CARRY_TYPES, halves, make=carry, required=("mode",), since=v30)
-    both = {**halves, "cc": ("cc",)}
-    yield _alu("madc", "d a b c", _CARRY_TYPES, both, make=carry, required=("mode",), since=v30)
+    with_carry = partial(_alu, make=carry, required=("mode",), since=v30, newer=_CARRY_NEWER)
+    yield with_carry("mad.cc", "d a b c", _CARRY_TYPES, halves)
+    yield with_carry("madc", "d a b c", _CARRY_TYPES, {**halves, "cc": ("cc",)})
     yield _alu("mul24", "d a b", words("u32 s32"), halves, required=("mode",))
     yield _alu("mad24", "d a b c", words("u32 s32"), halves, required=("mode",))
     yield _alu("mad24.hi.sat", "d a b c", ("s32",))
@@ -111,7 +117,7 @@ def _integers() -> Iterator[Form]:
     yield _alu("neg", "d a", SIGNED, later=(*_FLOATS, "ftz"))
     yield _alu("abs", "d a", SIGNED, later=(*_FLOATS, "ftz"))
     for opcode in ("min", "max"):
-        yield _alu(opcode, "d a b", (*INTEGERS, *_PAIRS), later=(*_FLOATS, *_MODIFIERS))
+        yield _alu(opcode, "d a b", (*INTEGERS, *_PAIRS), later=(*_FLOATS, *_MODIFIERS), newer=_PAIRS_NEWER)
         relu = Version((8, 0), 90)
         yield _alu(f"{opcode}.relu", "d a b", words("s32 s16x2"), since=relu)
     yield _alu("popc", "d a", words("b32 b64"), since=_V20)
@@ -124,79 +130,36 @@ def _integers() -> Iterator[Form]:
     v76 = Version((7, 6), 70)
     yield _alu("szext", "d a b", words("u32 s32"), _CLAMP, required=("mode",), since=v76)
     yield _alu("bmsk", "d a b", ("b32",), _CLAMP, required=("mode",), since=v76)
-    yield _alu("dp4a", "d a b c", words("u32 s32"), make=dot, since=_DOT, count="2")
-    yield _alu("dp2a", "d a b c", words("u32 s32"), halves, make=dot, since=_DOT, required=("mode",), count="2")
+    dot = partial(_alu, make=by_second_type, since=_DOT, count="2")
+    yield dot("dp4a", "d a b c", words("u32 s32"))
+    yield dot("dp2a", "d a b c", words("u32 s32"), halves, required=("mode",))
 
 
 def _reals() -> Iterator[Form]:
     """9.7.3, of single and double precision."""
+    single, quotient = {**_ROUND, **_FTZ, **_SAT}, {**_ROUND, **_FTZ}
+    directed = {Version((1, 0), 20): "rm rp"}
+    plain = partial(_alu, make=real, rule=single_only)
     for opcode in ("add", "sub", "mul"):
-        yield _alu(f"{opcode}.f32", "d a b", ("f32",), {**_ROUND, **_FTZ, **_SAT}, make=real, rule=single_only)
-        yield _alu(f"{opcode}.f64", "d a b", ("f64",), _ROUND, make=real, rule=single_only, since=_F64)
-    single = {**_ROUND, **_FTZ, **_SAT}
+        yield plain(f"{opcode}.f32", "d a b", ("f32",), single, newer=directed)
+        yield plain(f"{opcode}.f64", "d a b", ("f64",), _ROUND, since=_F64)
+    rounded = partial(plain, required=("round",))
+    v14, f32 = Version((1, 4), 13), {_V20: "f32"}
     later = (*_HALVES, "relu", "oob", "f32x2")
-    yield _alu(
-        "fma",
-        "d a b c",
-        _REALS,
-        single,
-        make=real,
-        rule=single_only,
-        required=("round",),
-        since=Version((1, 4), 13),
-        later=later,
-    )
-    yield _alu(
-        "mad.f32",
-        "d a b c",
-        ("f32",),
-        single,
-        make=real,
-        rule=single_only,
-        required=("round",),
-        since=Version((1, 0), 20),
-    )
-    yield _alu("mad.f64", "d a b c", ("f64",), _ROUND, make=real, rule=single_only, required=("round",), since=_F64)
-    quotient = {**_ROUND, **_FTZ}
-    yield _alu(
-        "div.f32",
-        "d a b",
-        ("f32",),
-        quotient,
-        make=real,
-        rule=single_only,
-        required=("round",),
-        since=_V20,
-        later=("approx", "full"),
-    )
-    yield _alu(
-        "div.f64",
-        "d a b",
-        ("f64",),
-        _ROUND,
-        make=real,
-        rule=single_only,
-        required=("round",),
-        since=Version((1, 4), 13),
-    )
+    yield rounded("fma", "d a b c", _REALS, single, since=v14, later=later, newer=f32)
+    yield rounded("mad.f32", "d a b c", ("f32",), single, since=Version((1, 0), 20))
+    yield rounded("mad.f64", "d a b c", ("f64",), _ROUND, since=_F64)
+    yield rounded("div.f32", "d a b", ("f32",), quotient, since=_V20, later=("approx", "full"))
+    yield rounded("div.f64", "d a b", ("f64",), _ROUND, since=v14)
     for opcode in ("rcp", "sqrt"):
-        yield _alu(
-            opcode,
-            "d a",
-            _REALS,
-            quotient,
-            make=real,
-            rule=single_only,
-            required=("round",),
-            since=Version((1, 4), 13),
-            later=("approx",),
-        )
+        yield rounded(opcode, "d a", _REALS, quotient, since=v14, later=("approx",), newer=f32)
     for opcode in ("neg", "abs"):
         yield _alu(f"{opcode}.f32", "d a", ("f32",), _FTZ)
         yield _alu(f"{opcode}.f64", "d a", ("f64",), since=_F64)
     extreme = {**_FTZ, "nan": ("NaN",), "xorsign": ("xorsign",), "abs": ("abs",)}
+    newer = {Version((7, 0), 80): "NaN", Version((7, 2), 86): "xorsign"}
     for opcode in ("min", "max"):
-        yield _alu(f"{opcode}.f32", "d a b", ("f32",), extreme, make=alu, rule=check_extreme)
+        yield _alu(f"{opcode}.f32", "d a b", ("f32",), extreme, rule=check_extreme, newer=newer)
         yield _alu(f"{opcode}.f64", "d a b", ("f64",), since=_F64)
     yield _alu("copysign", "d a b", _REALS, since=_V20)
     properties = {"property": words("finite infinite number notanumber normal subnormal")}
@@ -207,34 +170,16 @@ def _selections() -> Iterator[Form]:
     """9.7.7."""
     cmp = {"cmp": tuple(_COMPARISONS), "bool": _BOOLEANS}
     later = (*_HALVES, "ftz", *(c for c in _REAL_COMPARISONS if c not in _COMPARISONS))
-    yield _alu(
-        "setp",
-        "p a b c?",
-        (*BITS, *INTEGERS),
-        cmp,
-        make=set_predicate,
-        required=("cmp",),
-        types_by=("cmp", _COMPARISONS),
-        later=later,
-    )
+    yield _alu("setp", "p a b c?", (*BITS, *INTEGERS), cmp, make=set_predicate, required=("cmp",),
+               types_by=("cmp", _COMPARISONS), later=later)  # fmt: skip
     real = {"cmp": _REAL_COMPARISONS, "bool": _BOOLEANS}
     yield _alu("setp.f32", "p a b c?", ("f32",), {**real, **_FTZ}, make=set_predicate, required=("cmp",))
     yield _alu("setp.f64", "p a b c?", ("f64",), real, make=set_predicate, required=("cmp",), since=_F64)
     every = {"cmp": tuple(_ANY_COMPARISON), "bool": _BOOLEANS, **_FTZ}
-    yield _alu(
-        "set",
-        "d a b c?",
-        (*BITS, *INTEGERS, *_REALS),
-        every,
-        make=set_,
-        rule=check_set,
-        required=("cmp",),
-        types_by=("cmp", _ANY_COMPARISON),
-        later=_HALVES,
-        count="2",
-    )
+    yield _alu("set", "d a b c?", (*BITS, *INTEGERS, *_REALS), every, make=set_, rule=check_set, required=("cmp",),
+               types_by=("cmp", _ANY_COMPARISON), later=_HALVES, count="2")  # fmt: skip
     yield _alu("selp", "d a b p", (*BITS, *INTEGERS, *_REALS), make=select, later=_HALVES)
-    yield _alu("slct", "d a b c", (*BITS, *INTEGERS, *_REALS), _FTZ, make=choose_by_sign, rule=check_slct, count="2")
+    yield _alu("slct", "d a b c", (*BITS, *INTEGERS, *_REALS), _FTZ, make=by_second_type, rule=check_slct, count="2")
 
 
 def _logic() -> Iterator[Form]:
@@ -243,10 +188,10 @@ def _logic() -> Iterator[Form]:
         yield _alu(opcode, "d a b", ("pred", *BITS))
     yield _alu("not", "d a", ("pred", *BITS))
     yield _alu("cnot", "d a", BITS)
-    yield _alu("lop3", "d a b c immLut q?", ("b32",), {"bool": ("or", "and")}, make=lop3, since=Version((4, 3), 50))
-    yield _alu(
-        "shf", "d a b c", ("b32",), {"dir": ("l", "r"), **_CLAMP}, required=("dir", "mode"), since=Version((3, 1), 32)
-    )
+    yield _alu("lop3", "d a b c immLut q?", ("b32",), {"bool": ("or", "and")}, make=lop3, since=Version((4, 3), 50),
+               newer={Version((8, 2), 70): "or and"})  # fmt: skip
+    yield _alu("shf", "d a b c", ("b32",), {"dir": ("l", "r"), **_CLAMP}, required=("dir", "mode"),
+               since=Version((3, 1), 32))  # fmt: skip
     yield _alu("shl", "d a b", BITS)
     yield _alu("shr", "d a b", (*BITS, *INTEGERS))
     yield _alu("prmt", "d a b c", ("b32",), {"mode": words("f4e b4e rc8 ecl ecr rc16")}, since=_V20)
@@ -257,28 +202,14 @@ def _conversions() -> Iterator[Form]:
     yield _alu("mov", "d a", ("pred", *BITS, "b128", *INTEGERS, *_REALS), make=mov, later=_HALVES)
     integers = ("u8", *UNSIGNED, "s8", *SIGNED)
     modes = {"round": words("rn rz rm rp rni rzi rmi rpi"), **_FTZ, **_SAT}
-    yield _alu(
-        "cvt",
-        "d a",
-        (*integers, "f16", "bf16", *_REALS),
-        modes,
-        make=convert,
-        rule=check_conversion,
-        count="2",
-        later=words("f16x2 bf16x2 tf32 rna satfinite relu e4m3x2 e5m2x2 rs ue8m0x2 e2m1x2 e2m3x2 e3m2x2"),
-    )
+    bf16 = (*integers, "f16", "f64", *words("rni rzi rmi rpi"))
+    later = words("f16x2 bf16x2 tf32 rna satfinite relu e4m3x2 e5m2x2 rs ue8m0x2 e2m1x2 e2m3x2 e3m2x2")
+    newer = {Version((7, 0), 80): "bf16", Version((7, 8), 90): " ".join(f"bf16+{word}" for word in bf16)}
+    yield _alu("cvt", "d a", (*integers, "f16", "bf16", *_REALS), modes, make=convert, rule=check_conversion,
+               count="2", later=later, newer=newer)  # fmt: skip
     packed = words("u16 s16 u8 s8 u4 s4 u2 s2 s32 b32")
-    yield _alu(
-        "cvt.pack",
-        "d a b c?",
-        packed,
-        _SAT,
-        make=pack_integers,
-        rule=check_pack,
-        required=("sat",),
-        since=Version((6, 5), 72),
-        count="3",
-    )
+    yield _alu("cvt.pack", "d a b c?", packed, _SAT, make=pack_integers, rule=check_pack, required=("sat",),
+               since=Version((6, 5), 72), count="3", newer={Version((6, 5), 75): "u4 s4 u2 s2"})  # fmt: skip
 
 
 FORMS = (

@@ -108,3 +108,9 @@ def source_predicate(names: Names, operand: syntax.Operand) -> tuple[ops.Reg, bo
     if isinstance(operand, syntax.Negated):
         return operands.predicate(names, operand.name), True
     return operands.predicate(names, operand), False
+
+
+def numbered(q: Qualified, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
+    """The elements of a vector, as many as ``.num`` says."""
+    num = q.chosen["num"]
+    return operands.vector(operand, int(num[1:]), f"`{q.form.opcode}.{num}`")

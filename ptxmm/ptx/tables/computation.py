@@ -97,13 +97,8 @@ def real(q: Qualified, names: Names) -> Op:
     return _make_alu(q, names, ".".join(word for word in words if word), q.types[0])
 
 
-def dot(q: Qualified, names: Names) -> Op:
-    """``dp4a`` and ``dp2a``: the type of b is in the name."""
-    return _make_alu(q, names, f"{_name(q)}.{q.types[1].name}", q.types[0])
-
-
-def choose_by_sign(q: Qualified, names: Names) -> Op:
-    """``slct``: the type of c is in the name. The values chosen from are only copied."""
+def by_second_type(q: Qualified, names: Names) -> Op:
+    """``dp4a``, ``dp2a`` and ``slct``: the second type, of b or c, is in the name."""
     return _make_alu(q, names, f"{_name(q)}.{q.types[1].name}", q.types[0])
 
 

@@ -11,13 +11,13 @@ from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.ops.basic import U32
 from ptxmm.ptx.qualified import Form, Names, Qualified, at, dotted
 from ptxmm.ptx.tables.common import guard, made, source, source_predicate, without_policy
-from ptxmm.ptx.tables.form import COMPLETE_TX, HINT, PREFETCH, SHARED_CTA, SM80, SM90, words
+from ptxmm.ptx.tables.form import COMPLETE_TX, HINT, PREFETCH, SHARED_CTA, SM80, SM90, SM100, V86, words
 
 _DIMENSIONS = words("1d 2d 3d 4d 5d")
 _MULTICAST = {"multicast": ("multicast::cluster",)}
 _COMPLETION = {"completion": (COMPLETE_TX, "bulk_group")}
-# The destination .shared::cta is of PTX ISA 8.6 (versions.py).
 _DIRECTION = {"dst": words("shared::cluster global shared::cta"), "src": words("global shared::cta")}
+_TO_CTA = {V86: f"shared::cta+global+{COMPLETE_TX}"}
 
 # The legal types of cp.reduce.async.bulk by destination and operation (the table of 9.7.10.24.7).
 _HALVES = words("f16 bf16")
@@ -263,7 +263,7 @@ FORMS = (
     Form("cp.async.bulk", _bulk_copy,
          {**_DIRECTION, **_COMPLETION, **_MULTICAST, "hint": HINT, "cp_mask": ("cp_mask",)},
          words("[dst] [src] size [mbar]? ctas? policy? byteMask?"), SM90, ("dst", "src", "completion"),
-         rule=_check_bulk),
+         rule=_check_bulk, newer={**_TO_CTA, SM100: "cp_mask"}),
     Form("cp.reduce.async.bulk", _bulk_copy,
          {"dst": words("shared::cluster global"), "src": ("shared::cta",), **_COMPLETION, "hint": HINT,
           "op": _OPERATIONS, "noftz": ("noftz",), "type": _TYPES},
@@ -274,8 +274,9 @@ FORMS = (
          {"dim": _DIMENSIONS, **_DIRECTION, "load_mode": words("tile im2col im2col_no_offs"), **_COMPLETION,
           **_MULTICAST, "hint": HINT},
          words("[dst] [src] [mbar]? offsets? ctas? policy?"), SM90, ("dim", "dst", "src", "completion"),
-         later=words("tile::gather4 tile::scatter4 im2col::w im2col::w::128 cta_group::1 cta_group::2"),
-         rule=_check_tensor),
+         later=dict.fromkeys(
+             words("tile::gather4 tile::scatter4 im2col::w im2col::w::128 cta_group::1 cta_group::2"), V86),
+         rule=_check_tensor, newer=_TO_CTA),
     Form("cp.reduce.async.bulk.tensor", _tensor_copy,
          {"dim": _DIMENSIONS, "dst": ("global",), "src": ("shared::cta",), "op": _OPERATIONS,
           "load_mode": words("tile im2col_no_offs"), "completion": ("bulk_group",), "hint": HINT},
@@ -283,7 +284,7 @@ FORMS = (
     Form("cp.async.bulk.prefetch.tensor", _tensor_prefetch,
          {"dim": _DIMENSIONS, "level": ("L2",), "src": ("global",), "load_mode": words("tile im2col"), "hint": HINT},
          words("[src] offsets? policy?"), SM90, ("dim", "level", "src"),
-         later=words("tile::gather4 im2col::w im2col::w::128"), rule=_check_tensor),
+         later=dict.fromkeys(words("tile::gather4 im2col::w im2col::w::128"), V86), rule=_check_tensor),
     Form("cp.async.bulk.commit_group", commit, {}, (), SM90),
     Form("cp.async.bulk.wait_group", wait, {"read": ("read",)}, ("pending",), SM90),
 )  # fmt: skip

@@ -42,6 +42,8 @@ V6 = Version((6, 0), 70)
 SM80 = Version((7, 0), 80)
 CLUSTER = Version((7, 8), 90)
 SM90 = Version((8, 0), 90)
+V86 = Version((8, 6), 90)
+SM100 = Version((8, 6), 100)
 
 
 def union(types: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

@@ -1,8 +1,28 @@
-"""Forms of PTX ISA 9.0 and later, none of which is supported: said to be so, and not taken for slips of the pen."""
+"""Instructions and forms that are known without a row (9.7): said to be not supported, and not taken for slips of the
+pen."""
 
 from __future__ import annotations
 
-from ptxmm.ptx.tables.form import words
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ptxmm.ptx.tables.form import SM100, Version, words
+
+# Of an opcode with rows: its other forms.
+INSTRUCTIONS = frozenset(
+    words("""
+    alloca brkpt brx call clusterlaunchcontrol cos ex2 istypep lg2 mma movmatrix pmevent rsqrt sin stackrestore
+    stacksave suld suq sured sust tanh tcgen05 tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd
+    vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4""")
+)
+# The versions of those that are later than PTX ISA 8.5.
+LATER_INSTRUCTIONS: Mapping[str, Version] = MappingProxyType({"tcgen05": SM100, "clusterlaunchcontrol": SM100})
+# Of the others, the ones with something to say: opcode -> (what it is, hint).
+NOT_YET: Mapping[str, tuple[str, str | None]] = MappingProxyType(
+    {
+        "tcgen05": ("not supported yet", "tensor memory is declared instead of allocated: `.tmem .b32 t[4] @ cta 0;`"),
+    }
+)  # fmt: skip
 
 Entry = tuple[str, tuple[str, ...], tuple[int, int]]
 
@@ -11,7 +31,8 @@ def _entries(opcode: str, first: str, names: str, version: tuple[int, int]) -> l
     return [(opcode, (*words(first), name), version) for name in words(names)]
 
 
-# (first word of the opcode, qualifiers that are all there, version). A qualifier stands for `name::...` too.
+# Forms of PTX ISA 9.0 and later: (first word of the opcode, qualifiers that are all there, version). A qualifier stands
+# for `name::...` too.
 LATER_FORMS: tuple[Entry, ...] = (
     ("ld", ("volatile", "local"), (9, 1)),
     ("st", ("volatile", "local"), (9, 1)),

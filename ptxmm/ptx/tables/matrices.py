@@ -9,9 +9,9 @@ from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.ops.basic import B64, PREDICATE
 from ptxmm.ptx.qualified import Form, Names, Qualified, at, dotted
-from ptxmm.ptx.tables.common import guard, made, source
+from ptxmm.ptx.tables.common import guard, made, numbered, source
 from ptxmm.ptx.tables.copies import commit, wait
-from ptxmm.ptx.tables.form import SHARED_CTA, SM90, Version, words
+from ptxmm.ptx.tables.form import SHARED_CTA, SM90, V86, Version, words
 
 _COLLECTIVE = {"sync": ("sync",), "aligned": ("aligned",)}
 _EIGHTS = range(8, 257, 8)
@@ -47,7 +47,7 @@ _MATRIX = {
 _REQUIRED = words("sync aligned shape num type")
 _PRODUCT_REQUIRED = words("sync aligned shape dtype atype btype")
 # Shapes and types of matrices since PTX ISA 8.6.
-LATER_MATRICES = words("m16n16 m8n16 m16n8 b8 b8x16 b6x16_p32 b4x16_p64")
+_LATER = dict.fromkeys(words("m16n16 m8n16 m16n8 b8 b8x16 b6x16_p32 b4x16_p64"), V86)
 
 
 def _product_row(opcode: str, shapes: tuple[str, ...], types: tuple[str, ...], slots: str, since: Version) -> Form:
@@ -61,7 +61,8 @@ def _product_row(opcode: str, shapes: tuple[str, ...], types: tuple[str, ...], s
     }
     if "b1" in types:
         groups |= _OPERATION
-    return Form(opcode, _product, groups, words(slots), since, _PRODUCT_REQUIRED, rule=_check_product)
+    newer = {Version((8, 4), 90): "s8+u8"}
+    return Form(opcode, _product, groups, words(slots), since, _PRODUCT_REQUIRED, rule=_check_product, newer=newer)
 
 
 _B32 = Type("b", 32)
@@ -73,7 +74,7 @@ _TRANSPOSABLE = ("f16", "bf16")
 def _load_matrix(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 2, 2)
     dst, place = q.instruction.operands
-    targets = tuple(operands.destination_or_sink(names, item) for item in _registers(q, dst))
+    targets = tuple(operands.destination_or_sink(names, item) for item in numbered(q, dst))
     if not any(targets):
         raise at(dst.span, "at least one element of the vector must be a register")
     address = operands.address(q, names, place)
@@ -84,14 +85,8 @@ def _store_matrix(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 2, 2)
     place, stored = q.instruction.operands
     address = operands.address(q, names, place)
-    values = tuple(operands.value(q, names, item, _B32) for item in _registers(q, stored))
+    values = tuple(operands.value(q, names, item, _B32) for item in numbered(q, stored))
     return ops.StoreMatrix(address, values, q.get("space"), "trans" in q.chosen, source(q), guard(q, names))
-
-
-def _registers(q: Qualified, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
-    """The vector with a register for each matrix."""
-    num = q.chosen["num"]
-    return operands.vector(operand, int(num[1:]), f"`{q.form.opcode}.{num}`")
 
 
 def _product(q: Qualified, names: Names) -> Op:
@@ -207,8 +202,8 @@ def _check_product(q: Qualified) -> None:
 
 
 FORMS = (
-    Form("ldmatrix", _load_matrix, _MATRIX, words("d [a]"), Version((6, 5), 75), _REQUIRED, later=LATER_MATRICES),
-    Form("stmatrix", _store_matrix, _MATRIX, words("[a] b"), Version((7, 8), 90), _REQUIRED, later=LATER_MATRICES),
+    Form("ldmatrix", _load_matrix, _MATRIX, words("d [a]"), Version((6, 5), 75), _REQUIRED, later=_LATER),
+    Form("stmatrix", _store_matrix, _MATRIX, words("[a] b"), Version((7, 8), 90), _REQUIRED, later=_LATER),
     Form("wgmma.fence", made(ops.WgmmaFence), _COLLECTIVE, (), SM90, ("sync", "aligned")),
     Form("wgmma.commit_group", commit, _COLLECTIVE, (), SM90, ("sync", "aligned")),
     Form("wgmma.wait_group", wait, _COLLECTIVE, ("pending",), SM90, ("sync", "aligned")),

@@ -21,6 +21,7 @@ from ptxmm.ptx.tables.form import (
     PREFETCH,
     SCOPES,
     SHARED,
+    SM100,
     STRONG_SPACES,
     V1,
     Version,
@@ -70,11 +71,23 @@ _MULTIMEM_LOADS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _MULTIMEM_REDUCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"add": _MULTIMEM_ADD, **_MULTIMEM_BITS, **{op: words("u32 s32 u64 s64") for op in ("min", "max")}}
 )
-_SMALL_FLOATS = words("e4m3 e4m3x2 e4m3x4 e5m2 e5m2x2 e5m2x4")
-MULTIMEM_LATER: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"multimem.ld_reduce": ("acc::f16", *_SMALL_FLOATS), "multimem.st": _SMALL_FLOATS}
-)
-"""Qualifiers of PTX ISA 8.6."""
+_SMALL_FLOATS = "e4m3 e4m3x2 e4m3x4 e5m2 e5m2x2 e5m2x4"
+_MULTIMEM_LATER = {"ld_reduce": f"acc::f16 {_SMALL_FLOATS}", "st": _SMALL_FLOATS}
+_V87 = Version((8, 7), 90)
+_WIDE = {
+    Version((8, 8), 100): " ".join(f"{vec}+{t}{bits}" for vec, bits in (("v8", 32), ("v4", 64)) for t in "busf"),
+}  # fmt: skip
+_ATOMIC_NEWER = {
+    Version((8, 3), 90): "b128",
+    Version((5, 0), 60): f"{' '.join(SCOPES)} f64",
+    Version((3, 1), 32): " ".join(f"{op}+{t}64" for op in words("and or xor min max") for t in "bus"),
+    Version((6, 3), 70): "cas+b16 f16",
+    Version((2, 0), 20): "f32",
+    Version((6, 2), 60): "f16x2",
+    CLUSTER: "bf16 bf16x2",
+    Version((8, 1), 90): "v2 v4 v8",
+}
+_ADDRESS_NEWER = {Version((8, 3), 70): "param::entry", Version((7, 7), 70): "param", Version((3, 1), 20): "const"}
 
 
 def _multimem_row(which: str, orders: str, types: Mapping[str, tuple[str, ...]] | None, slots: str) -> Form:
@@ -86,11 +99,11 @@ def _multimem_row(which: str, orders: str, types: Mapping[str, tuple[str, ...]] 
     groups |= {"vec": words("v2 v4 v8"), "type": _MULTIMEM_STORES if types is None else union(types)}
     required = ("type",) if types is None else ("op", "type")
     types_by = None if types is None else ("op", types)
-    opcode, since = f"multimem.{which}", Version((8, 1), 90)
-    later = MULTIMEM_LATER.get(opcode, ())
+    later = dict.fromkeys(words(_MULTIMEM_LATER.get(which, "")), SM100)
     return Form(
-        opcode, _multimem, groups, words(slots), since, required, types_by, later, {"kind": which}, rule=check_multimem
-    )
+        f"multimem.{which}", _multimem, groups, words(slots), Version((8, 1), 90), required, types_by, later,
+        {"kind": which}, check_multimem, {Version((8, 2), 90): "acc::f32"},
+    )  # fmt: skip
 
 
 def _memory_row(opcode: str, orders: str, spaces: str, cop: str, slots: str) -> Form:
@@ -106,10 +119,10 @@ def _memory_row(opcode: str, orders: str, spaces: str, cop: str, slots: str) -> 
     if opcode == "ld":
         groups["prefetch"] = PREFETCH
     groups |= {"vec": words("v2 v4 v8"), "type": MEMORY_TYPES}
-    later = words("L2::evict_last L2::evict_normal L2::evict_first")
-    return Form(
-        opcode, load if opcode == "ld" else store, groups, words(slots), V1, ("type",), later=later, rule=check_access
-    )
+    make = load if opcode == "ld" else store
+    later = dict.fromkeys(words("L2::evict_last L2::evict_normal L2::evict_first"), Version((8, 8), 100))
+    newer = {Version((1, 1)): "volatile", **_WIDE}
+    return Form(opcode, make, groups, words(slots), V1, ("type",), later=later, rule=check_access, newer=newer)
 
 
 def _atomic_row(opcode: str, orders: str, types: Mapping[str, tuple[str, ...]], slots: str, since: Version) -> Form:
@@ -123,7 +136,10 @@ def _atomic_row(opcode: str, orders: str, types: Mapping[str, tuple[str, ...]], 
         "vec": words("v2 v4 v8"),
         "type": union(types),
     }
-    return Form(opcode, atomic, groups, words(slots), since, ("op", "type"), ("op", types), rule=check_atomic)
+    return Form(
+        opcode, atomic, groups, words(slots), since, ("op", "type"), ("op", types), rule=check_atomic,
+        newer=_ATOMIC_NEWER,
+    )  # fmt: skip
 
 
 _BULK_SIZE = Limit(
@@ -275,23 +291,25 @@ FORMS = (
     _memory_row("st", "weak relaxed release volatile", "global local param param::func", "wb cg cs wt",
                 "[a] b policy?"),
     Form("st.bulk", made(ops.StoreBulk, size=_BULK_SIZE, _=Limit("what `st.bulk` writes", (0,), "0")),
-         {"sem": ("weak",), "space": ("shared::cta",)}, words("[a] size initval"), Version((8, 6), 100)),
+         {"sem": ("weak",), "space": ("shared::cta",)}, words("[a] size initval"), SM100),
     Form("ld.nc", load,
          {"space": ("global",), "cop": words("ca cg cs"), "evict": EVICT, "hint": HINT, "prefetch": PREFETCH,
           **_READ_ONLY}, words("d [a] policy?"), Version((3, 1), 32), ("space", "type"), fixed={"nc": "nc"},
-         rule=check_access),
+         rule=check_access, newer=_WIDE),
     Form("ldu", load, _UNIFORM, words("d [a]"), Version((2, 0)), ("type",), fixed={"nc": "nc"}, rule=check_access),
     _atomic_row("atom", "relaxed acquire release acq_rel", ATOMIC_TYPES, "d [a] b c? policy?", Version((1, 1), 11)),
     _atomic_row("red", "relaxed release", REDUCTION_TYPES, "[a] b policy?", Version((1, 2), 11)),
     Form("st.async", _async_store,
          {"sem": ("weak",), **_CLUSTER_SHARED, "vec": words("v2 v4"), "type": words("b32 b64 u32 u64 s32 s64 f32 f64")},
          words("[a] b [mbar]"), Version((8, 1), 90), ("completion", "type"),
-         later=words("mmio release global cta cluster gpu sys b8 b16 u8 u16 s8 s16"), rule=check_vector),
+         later=dict.fromkeys(words("mmio release global cta cluster gpu sys b8 b16 u8 u16 s8 s16"), _V87),
+         rule=check_vector),
     Form("red.async", _async_store,
          {"sem": ("relaxed",), "scope": ("cluster",), **_CLUSTER_SHARED, "op": tuple(_ASYNC_REDUCTIONS),
           "type": union(_ASYNC_REDUCTIONS)},
          words("[a] b [mbar]"), Version((8, 1), 90), ("sem", "scope", "completion", "op", "type"),
-         ("op", _ASYNC_REDUCTIONS), later=words("mmio release global cta gpu sys s64 b64"), rule=check_vector),
+         ("op", _ASYNC_REDUCTIONS), later=dict.fromkeys(words("mmio release global cta gpu sys s64 b64"), _V87),
+         rule=check_vector),
     _multimem_row("ld_reduce", "weak relaxed acquire", _MULTIMEM_LOADS, "d [a]"),
     _multimem_row("st", "weak relaxed release", None, "[a] b"),
     _multimem_row("red", "relaxed release", _MULTIMEM_REDUCTIONS, "[a] b"),
@@ -301,7 +319,8 @@ FORMS = (
     Form("getctarank", _cta_rank, {"space": ("shared::cluster",), "type": words("u32 u64")}, words("rank a"),
          CLUSTER, ("type",)),
     Form("isspacep", _is_space, {"space": (*words("const global local param param::entry"), *SHARED)}, words("p a"),
-         Version((2, 0), 20), ("space",)),
+         Version((2, 0), 20), ("space",), newer=_ADDRESS_NEWER),
     Form("cvta", _convert_address, {"to": ("to",), "space": (*words("const global local param param::entry"), *SHARED),
-                          "type": words("u32 u64")}, words("d a"), Version((2, 0), 20), ("space", "type")),
+                          "type": words("u32 u64")}, words("d a"), Version((2, 0), 20), ("space", "type"),
+         newer=_ADDRESS_NEWER),
 )  # fmt: skip

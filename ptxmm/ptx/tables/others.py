@@ -8,7 +8,7 @@ from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.ops.basic import B64, PREDICATE, U32
 from ptxmm.ptx.qualified import Form, Names, Qualified, at
 from ptxmm.ptx.tables.common import Limit, guard, made, source
-from ptxmm.ptx.tables.form import Version, words
+from ptxmm.ptx.tables.form import SM90, V86, Version, words
 
 _SYNC = {"sync": ("sync",)}
 _V6 = Version((6, 0), 30)
@@ -179,14 +179,16 @@ FORMS = (
          Version((6, 0), 70), ("op", "sync", "type")),
     Form("activemask", _active_mask, {"type": ("b32",)}, ("d",), Version((6, 2), 30), ("type",)),
     Form("redux", _reduce, {**_SYNC, "op": tuple(_REDUCTIONS), "type": words("u32 s32 b32")}, words("d a mask"),
-         Version((7, 0), 80), ("sync", "op", "type"), ("op", _REDUCTIONS), words("f32 abs NaN")),
+         Version((7, 0), 80), ("sync", "op", "type"), ("op", _REDUCTIONS),
+         dict.fromkeys(words("f32 abs NaN"), V86)),
     Form("elect", _elect, _SYNC, words("d|p mask"), Version((8, 0), 90), ("sync",)),
     Form("discard", made(ops.Discard, size=Limit("the size of `discard`", (128,), "128")),
          {"space": ("global",), "level": ("L2",)}, words("[a] size"), _V74, ("level",)),
     Form("prefetch", _prefetch,
          {"space": words("global local const param"),
           "level": words("L1 L2 L2::evict_last L2::evict_normal tensormap")},
-         ("[a]",), Version((2, 0), 20), ("level",), rule=_check_prefetch),
+         ("[a]",), Version((2, 0), 20), ("level",), rule=_check_prefetch,
+         newer={_V74: "L2::evict_last L2::evict_normal", SM90: "tensormap"}),
     Form("prefetchu", _prefetch, {"level": ("L1",)}, ("[a]",), Version((2, 0), 20), ("level",), rule=_check_prefetch),
     Form("applypriority", _apply_priority, {"space": ("global",), "level": ("L2::evict_normal",)}, words("[a] size"),
          _V74, ("level",)),

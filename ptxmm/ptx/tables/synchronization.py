@@ -10,7 +10,7 @@ from ptxmm.ptx.ops import Op
 from ptxmm.ptx.ops.basic import B64, S64, U32, U64
 from ptxmm.ptx.qualified import Form, Names, Qualified, at, shown
 from ptxmm.ptx.tables.common import MAP_SIZE, Limit, guard, made, scope_of, source, source_predicate
-from ptxmm.ptx.tables.form import CLUSTER, SCOPES, SHARED, SHARED_CTA, SM80, SM90, V1, V6, Version, words
+from ptxmm.ptx.tables.form import CLUSTER, SCOPES, SHARED, SHARED_CTA, SM80, SM90, V1, V6, V86, Version, words
 
 PROXIES = words("alias async surface texture constant")
 ASYNC_SPACES = words("global shared::cta shared::cluster")
@@ -37,6 +37,9 @@ _WAIT = {
 }
 _RESTRICT = words("sync_restrict::shared::cta sync_restrict::shared::cluster")
 _RED_SLOTS = words("d bar threads? predicate")
+_LEVEL_NEWER = {Version((7, 8), 20): "cta"}
+_MBARRIER_NEWER = {Version((8, 0), 80): "release acquire cta", SM90: "cluster expect_tx shared::cluster",
+                   V86: "relaxed"}  # fmt: skip
 
 
 _MOST = (1 << 20) - 1  # the largest count of an mbarrier (9.7.14.15.2)
@@ -253,43 +256,48 @@ def _check_field(q: Qualified) -> None:
 FORMS = (
     Form("fence", _fence,
          {"sem": words("sc acq_rel acquire release"), "restrict": _RESTRICT, "scope": SCOPES},
-         (), V6, ("scope",), rule=_check_fence),
+         (), V6, ("scope",), rule=_check_fence,
+         newer={Version((8, 6), 70): "acquire release", V86: " ".join(_RESTRICT)}),
     Form("fence.mbarrier_init", made(ops.MbarrierInitFence), {"sem": ("release",), "scope": ("cluster",)}, (), SM90,
          ("sem", "scope")),
-    Form("membar", _membar, {"level": ("cta", "gl", "sys")}, (), Version((1, 4)), ("level",)),
+    Form("membar", _membar, {"level": ("cta", "gl", "sys")}, (), Version((1, 4)), ("level",),
+         newer={Version((2, 0), 20): "sys"}),
     Form("fence.proxy", made(ops.ProxyFence), {"kind": PROXIES, "space": ASYNC_SPACES}, (), Version((7, 5), 70),
-         ("kind",), later=words("generic::async"), rule=_check_proxy_fence),
+         ("kind",), later={"generic::async": V86}, rule=_check_proxy_fence, newer={SM90: "async"}),
     Form("membar.proxy", made(ops.ProxyFence), {"kind": ("alias", "async"), "space": ASYNC_SPACES}, (),
-         Version((7, 5), 60), ("kind",), rule=_check_proxy_fence),
+         Version((7, 5), 60), ("kind",), rule=_check_proxy_fence, newer={SM90: "async"}),
     Form("fence.proxy.tensormap::generic", _tensormap_fence, {"sem": words("release acquire"), "scope": SCOPES},
          words("[a]? size?"), Version((8, 3), 90), ("sem", "scope")),
     Form("fence.proxy.async::generic", made(ops.GenericToAsyncFence),
-         {"sem": words("release acquire"), "restrict": _RESTRICT, "scope": ("cluster",)}, (), Version((8, 6), 90),
+         {"sem": words("release acquire"), "restrict": _RESTRICT, "scope": ("cluster",)}, (), V86,
          ("sem", "restrict", "scope"), rule=_check_fence),
-    Form("bar", _barrier, {**_LEVEL, "kind": ("sync", "arrive")}, ("a", "b?"), V1, ("kind",)),
+    Form("bar", _barrier, {**_LEVEL, "kind": ("sync", "arrive")}, ("a", "b?"), V1, ("kind",),
+         newer={Version((2, 0), 20): "arrive", **_LEVEL_NEWER}),
     Form("barrier", _barrier, {**_LEVEL, "kind": ("sync", "arrive"), **_ALIGNED}, ("a", "b?"), Version((6, 0), 30),
-         ("kind",)),
+         ("kind",), newer=_LEVEL_NEWER),
     Form("bar.red", _barrier_reduction, {**_LEVEL, **_RED}, _RED_SLOTS, Version((2, 0), 20), ("op", "type"),
-         ("op", _REDUCTIONS)),
+         ("op", _REDUCTIONS), newer=_LEVEL_NEWER),
     Form("barrier.red", _barrier_reduction, {**_LEVEL, "op": _RED["op"], **_ALIGNED, "type": _RED["type"]}, _RED_SLOTS,
-         Version((6, 0), 30), ("op", "type"), ("op", _REDUCTIONS)),
+         Version((6, 0), 30), ("op", "type"), ("op", _REDUCTIONS), newer=_LEVEL_NEWER),
     Form("bar.warp.sync", made(ops.WarpBarrier), {}, ("mask",), Version((6, 0), 30)),
     Form("barrier.cluster.arrive", made(ops.ClusterBarrier), {"sem": words("release relaxed"), **_ALIGNED}, (), CLUSTER,
-         fixed={"kind": "arrive", "sem": "release"}),
+         fixed={"kind": "arrive", "sem": "release"}, newer={SM90: "release relaxed"}),
     Form("barrier.cluster.wait", made(ops.ClusterBarrier), {"sem": ("acquire",), **_ALIGNED}, (), CLUSTER,
-         fixed={"kind": "wait", "sem": "acquire"}),
+         fixed={"kind": "wait", "sem": "acquire"}, newer={SM90: "acquire"}),
     Form("mbarrier.init", made(ops.MbarrierInit, count=_COUNT), _INIT, words("[mbar] count"), SM80, ("type",)),
     Form("mbarrier.inval", made(ops.MbarrierInit, count=_COUNT), _INIT, ("[mbar]",), SM80, ("type",)),
     Form("mbarrier.arrive", _mbarrier_arrive, _ARRIVE, words("state [mbar] count?"), SM80, ("type",),
-         rule=_check_arrival),
+         rule=_check_arrival, newer=_MBARRIER_NEWER),
     Form("mbarrier.arrive_drop", _mbarrier_arrive, _ARRIVE, words("state [mbar] count?"), SM80, ("type",),
-         rule=_check_arrival),
+         rule=_check_arrival, newer=_MBARRIER_NEWER),
     Form("mbarrier.expect_tx", made(ops.MbarrierTx, amount=_AMOUNT), _TX, words("[mbar] tx"), SM90, ("type",),
          fixed={"kind": "expect_tx", "scope": "cta"}),
     Form("mbarrier.complete_tx", made(ops.MbarrierTx, amount=_AMOUNT), _TX, words("[mbar] tx"), SM90, ("type",),
          fixed={"kind": "complete_tx", "scope": "cta"}),
-    Form("mbarrier.test_wait", _mbarrier_wait, _WAIT, words("p [mbar] phase"), SM80, ("type",)),
-    Form("mbarrier.try_wait", _mbarrier_wait, _WAIT, words("p [mbar] phase time?"), CLUSTER, ("type",)),
+    Form("mbarrier.test_wait", _mbarrier_wait, _WAIT, words("p [mbar] phase"), SM80, ("type",),
+         newer={**_MBARRIER_NEWER, Version((7, 1), 80): "parity"}),
+    Form("mbarrier.try_wait", _mbarrier_wait, _WAIT, words("p [mbar] phase time?"), CLUSTER, ("type",),
+         newer=_MBARRIER_NEWER),
     Form("mbarrier.pending_count", _pending_count, _B64, words("count state"), SM80, ("type",)),
     Form("setmaxnreg", _set_max_registers,
          {"op": words("inc dec"), "sync": ("sync",), "aligned": ("aligned",), "type": ("u32",)}, ("count",),
@@ -301,7 +309,7 @@ FORMS = (
                          "interleave_layout swizzle_mode fill_mode"),
           "space": words("global shared::cta"), "b1024": ("b1024",), "type": words("b32 b64")},
          words("[map] ordinal? value"), Version((8, 3), 90), ("mode", "field", "b1024", "type"),
-         later=("swizzle_atomicity",), rule=_check_field),
+         later={"swizzle_atomicity": V86}, rule=_check_field),
     Form("tensormap.cp_fenceproxy", made(ops.TensormapCopyFence, _=MAP_SIZE),
          {"dst": ("global",), "src": ("shared::cta",), "proxy": ("tensormap::generic",), "sem": ("release",),
           "scope": SCOPES, "sync": ("sync",), **_ALIGNED},

@@ -11,10 +11,9 @@ from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import COLUMN_BYTES, Op, Type
 from ptxmm.ptx.ops.basic import B64, U32
 from ptxmm.ptx.qualified import Form, Maker, Names, Qualified, at
-from ptxmm.ptx.tables.common import guard, made, source, source_predicate
-from ptxmm.ptx.tables.form import Version, words
+from ptxmm.ptx.tables.common import guard, made, numbered, source, source_predicate
+from ptxmm.ptx.tables.form import SM100, words
 
-SM100 = Version((8, 6), 100)
 # The bytes that a lane gets.
 COPY_SHAPES: Mapping[str, int] = MappingProxyType({"128x256b": 32, "4x256b": 32, "128x128b": 16})
 
@@ -24,26 +23,23 @@ _GROUP = {"group": ("cta_group::1",)}
 _ACCESS = {
     **_COLLECTIVE, "shape": ("32x32b",), "num": words("x1 x2 x4 x8 x16 x32 x64 x128"), "type": ("b32",),
 }  # fmt: skip
-_ACCESS_REQUIRED = words("sync aligned shape num type")
+_ACCESS_REQUIRED = "sync aligned shape num type"
 _SHAPES = "16x64b 16x128b 16x256b 16x32bx2"
-LATER_TENSORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "tcgen05.ld": words(f"{_SHAPES} pack::16b red min max abs NaN u32 s32 f32"),
-        "tcgen05.st": words(f"{_SHAPES} unpack::16b"),
-        "tcgen05.cp": words(
-            "cta_group::2 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4 b8x16 b6x16_p32 b4x16_p64"
-        ),
-        "tcgen05.mma": words(
-            "cta_group::2 sp ws block_scale scale_vec::1X scale_vec::2X scale_vec::4X kind::mxf8f6f4 kind::mxf4 "
-            "kind::mxf4nvf4 ashift collector::a::fill collector::a::use collector::a::lastuse collector::a::discard"
-        ),
-        "tcgen05.commit": words("cta_group::2 multicast::cluster"),
-    }
-)
+_LATER = {
+    "tcgen05.ld": f"{_SHAPES} pack::16b red min max abs NaN u32 s32 f32",
+    "tcgen05.st": f"{_SHAPES} unpack::16b",
+    "tcgen05.cp": "cta_group::2 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4 b8x16 b6x16_p32 b4x16_p64",
+    "tcgen05.mma": (
+        "cta_group::2 sp ws block_scale scale_vec::1X scale_vec::2X scale_vec::4X kind::mxf8f6f4 kind::mxf4 "
+        "kind::mxf4nvf4 ashift collector::a::fill collector::a::use collector::a::lastuse collector::a::discard"
+    ),
+    "tcgen05.commit": "cta_group::2 multicast::cluster",
+}
 
 
 def _form(opcode: str, make: Maker, groups: Mapping[str, tuple[str, ...]], slots: str, required: str) -> Form:
-    return Form(opcode, make, groups, words(slots), SM100, words(required), later=LATER_TENSORS.get(opcode, ()))
+    later = dict.fromkeys(words(_LATER.get(opcode, "")), SM100)
+    return Form(opcode, make, groups, words(slots), SM100, words(required), later=later)
 
 
 _B32 = Type("b", 32)
@@ -59,22 +55,17 @@ def _column(q: Qualified, names: Names, place: syntax.Operand) -> ops.Address:
     return replace(address, offset=COLUMN_BYTES * address.offset)
 
 
-def _registers(q: Qualified, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
-    num = q.chosen["num"]
-    return operands.vector(operand, int(num[1:]), f"`{q.form.opcode}.{num}`")
-
-
 def _load(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 2, 2)
     dst, place = q.instruction.operands
-    targets = tuple(operands.destination(names, item) for item in _registers(q, dst))
+    targets = tuple(operands.destination(names, item) for item in numbered(q, dst))
     return ops.TensorLoad(targets, _column(q, names, place), source(q), guard(q, names))
 
 
 def _store(q: Qualified, names: Names) -> Op:
     operands.check_count(q, 2, 2)
     place, stored = q.instruction.operands
-    values = tuple(operands.value(q, names, item, _B32) for item in _registers(q, stored))
+    values = tuple(operands.value(q, names, item, _B32) for item in numbered(q, stored))
     return ops.TensorStore(_column(q, names, place), values, source(q), guard(q, names))
 
 
@@ -112,10 +103,8 @@ FORMS = (
         Form(f"tcgen05.wait::{kind}", made(ops.TensorWait), _COLLECTIVE, (), SM100, _SYNC, fixed={"kind": kind})
         for kind in ("ld", "st")
     ),
-    Form("tcgen05.ld", _load, _ACCESS, words("r [taddr]"), SM100, _ACCESS_REQUIRED,
-         later=LATER_TENSORS["tcgen05.ld"]),
-    Form("tcgen05.st", _store, _ACCESS, words("[taddr] r"), SM100, _ACCESS_REQUIRED,
-         later=LATER_TENSORS["tcgen05.st"]),
+    _form("tcgen05.ld", _load, _ACCESS, "r [taddr]", _ACCESS_REQUIRED),
+    _form("tcgen05.st", _store, _ACCESS, "[taddr] r", _ACCESS_REQUIRED),
     _form("tcgen05.cp", _copy, {**_GROUP, "shape": tuple(COPY_SHAPES)}, "[taddr] s-desc", "group shape"),
     _form("tcgen05.mma", _product,
           {**_GROUP, "kind": words("kind::f16 kind::tf32 kind::f8f6f4 kind::i8")},

@@ -17,6 +17,7 @@ from ptxmm.ptx.tables.form import SHARED_CTA, Version, words
 
 _MULTIPLICANDS = words("f16 bf16 tf32 f64 s8 u8 s4 u4 b1")
 _ACCUMULATORS = words("f16 f32 f64 s32")
+_ELEMENTS = tuple(dict.fromkeys(_MULTIPLICANDS + _ACCUMULATORS))
 LARGE = words("m16n16k16 m8n32k16 m32n8k16")
 SHAPES = (*LARGE, "m16n16k8", "m8n8k4", "m8n8k32", "m8n8k128")
 
@@ -46,6 +47,12 @@ _LAYOUTS = ("row", "col")
 _PLACE = {"layout": _LAYOUTS, "shape": SHAPES, "space": ("global", *SHARED_CTA)}
 _REQUIRED = words("sync aligned matrix layout shape element")
 _V60 = Version((6, 0), 70)
+_NEWER = {
+    Version((6, 1), 70): " ".join(LARGE[1:]),
+    Version((6, 3), 72): "s8 u8 s32",
+    Version((6, 3), 75): "m8n8k32 m8n8k128",
+    Version((7, 0), 80): "bf16 tf32 f64 m16n16k8 m8n8k4",
+}
 
 
 _WARP = 32
@@ -220,58 +227,16 @@ def _check_product(q: Qualified, types: tuple[str, str, str, str]) -> None:
 
 
 FORMS = (
-    Form(
-        "wmma.load",
-        _load,
-        {
-            **_COLLECTIVE,
-            "matrix": words("a b c"),
-            **_PLACE,
-            "element": tuple(dict.fromkeys(_MULTIPLICANDS + _ACCUMULATORS)),
-        },
-        words("r [p] stride?"),
-        _V60,
-        _REQUIRED,
-    ),
-    Form(
-        "wmma.store",
-        _store,
-        {**_COLLECTIVE, "matrix": ("d",), **_PLACE, "element": _ACCUMULATORS},
-        words("[p] r stride?"),
-        _V60,
-        _REQUIRED,
-    ),
-    Form(
-        "wmma.mma",
-        _product,
-        {
-            "bitop": words("xor and"),
-            "popc": ("popc",),
-            **_COLLECTIVE,
-            "alayout": _LAYOUTS,
-            "blayout": _LAYOUTS,
-            "shape": SHAPES,
-            "round": words("rn rz rm rp"),
-            "dtype": _ACCUMULATORS,
-            "atype": tuple(dict.fromkeys(_MULTIPLICANDS + _ACCUMULATORS)),
-            "btype": _MULTIPLICANDS,
-            "ctype": _ACCUMULATORS,
-            "satfinite": ("satfinite",),
-        },
-        words("d a b c"),
-        _V60,
-        words("sync aligned alayout blayout shape dtype atype"),
-    ),
-)
-
-_FLOATS = ("bf16", "tf32", "f64")
-# As ``versions.SINCE``: (opcodes, qualifiers, version).
-SINCE: tuple[tuple[tuple[str, ...], tuple[str, ...], Version], ...] = (
-    *(((op,), (shape,), Version((6, 1), 70)) for op in words("wmma.load wmma.store wmma.mma") for shape in LARGE[1:]),
-    *(((op,), (t,), Version((6, 3), 72)) for op in words("wmma.load wmma.store wmma.mma") for t in ("s8", "u8", "s32")),
-    *(((op,), (shape,), Version((6, 3), 75)) for op in words("wmma.load wmma.store wmma.mma") for shape in SHAPES[-2:]),
-    *(((op,), (t,), Version((7, 0), 80)) for op in words("wmma.load wmma.store wmma.mma") for t in _FLOATS),
-    *(((op,), ("m16n16k8",), Version((7, 0), 80)) for op in words("wmma.load wmma.store wmma.mma")),
-    *(((op,), ("m8n8k4",), Version((7, 0), 80)) for op in words("wmma.load wmma.store wmma.mma")),
-    (("wmma.mma",), ("and",), Version((7, 1), 80)),
-)
+    Form("wmma.load", _load,
+         {**_COLLECTIVE, "matrix": words("a b c"), **_PLACE, "element": _ELEMENTS},
+         words("r [p] stride?"), _V60, _REQUIRED, newer=_NEWER),
+    Form("wmma.store", _store,
+         {**_COLLECTIVE, "matrix": ("d",), **_PLACE, "element": _ACCUMULATORS},
+         words("[p] r stride?"), _V60, _REQUIRED, newer=_NEWER),
+    Form("wmma.mma", _product,
+         {"bitop": words("xor and"), "popc": ("popc",), **_COLLECTIVE, "alayout": _LAYOUTS, "blayout": _LAYOUTS,
+          "shape": SHAPES, "round": words("rn rz rm rp"), "dtype": _ACCUMULATORS, "atype": _ELEMENTS,
+          "btype": _MULTIPLICANDS, "ctype": _ACCUMULATORS, "satfinite": ("satfinite",)},
+         words("d a b c"), _V60, words("sync aligned alayout blayout shape dtype atype"),
+         newer={**_NEWER, Version((7, 1), 80): "and"}),
+)  # fmt: skip

@@ -239,7 +239,7 @@ def bulk_copy(machine: Machine, op: BulkCopy) -> None:
     else:
         src, src_addr = machine.address(op.src, size, role="source", alignment=UNIT)
     this = issue(machine)
-    targets = destinations(machine, op, dst, mbarrier, mask)
+    targets = destinations(machine, dst, mbarrier, mask)
     defined = src is not None and not wrong and all(t.sound(op) for t in targets)
     given, bits = byte_mask(machine, op)
     sources = read_source(this, src, size, src_addr | sizes) if defined else []
@@ -296,7 +296,7 @@ def finish(this: Pending, op: BulkCopy, size: int, targets: Sequence[Target], ad
 
 
 def destinations(
-    machine: Machine, op: BulkCopy, dst: Spot | None, mbarrier: tuple[str, int] | None, mask: int | None
+    machine: Machine, dst: Spot | None, mbarrier: tuple[str, int] | None, mask: int | None
 ) -> list[Target]:
     """The destinations: one, or with a mask the same variables in each CTA of it."""
     if mask is None:

@@ -65,7 +65,7 @@ def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
         local, near_addr = machine.address(near, 1, role=side, alignment=1)
         room = 0 if local is None else local.item.size - local.offset
         machine.lose()
-        targets = copies.destinations(machine, op, local, mbarrier, mask)
+        targets = copies.destinations(machine, local, mbarrier, mask)
         copies.finish(this, op, room, targets, addr | near_addr | barriers | masks, False)
         return
     local, near_addr = machine.address(near, tensor.size, role=side, alignment=UNIT)
@@ -75,7 +75,7 @@ def _tensor_copy(machine: Machine, op: BulkCopy) -> None:
         far = machine.spot(row.address, row.size, role="tensor")
         if far is not None:
             places.append((row, far))
-    targets = copies.destinations(machine, op, local, mbarrier, mask)
+    targets = copies.destinations(machine, local, mbarrier, mask)
     defined = len(places) == len(rows) and all(t.sound(op) for t in targets)
     if not defined:
         machine.lose()

@@ -6,10 +6,10 @@ with all others, and the phase that each counts in is known: all threads wait fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import accumulate, chain
-from operator import or_
+from itertools import accumulate, chain, compress, count
+from operator import attrgetter, or_
 
 from msgspec import Struct
 
@@ -115,20 +115,15 @@ def plan(
     return a token to a register, and all phases. ``ordered``: the order at each mbarrier matters; ``told``: all phases
     do.
     """
-    keys: dict[_Key, int] = {}
-    for place, mine in zip(places, steps, strict=True):
-        for step in mine:
-            keys.setdefault(_key(place, step), len(keys))
-    mates = _together([p.warp for p in places])
+    named = [[_key(place, step) for step in mine] for place, mine in zip(places, steps, strict=True)]
+    keys = {key: number for number, key in enumerate(dict.fromkeys(chain.from_iterable(named)))}
+    at = [[keys[key] for key in mine] for mine in named]
+    mates = _together(map(attrgetter("warp"), places))
     first = [0, *accumulate(len(mine) for mine in steps)]
     groups, sequenced = _classes(places, steps, ended, keys)
-    at = [[keys[_key(place, step)] for step in mine] for place, mine in zip(places, steps, strict=True)]
     slots = _slots(test, steps, at, groups, mates, observed, ordered or told)
     bars, mbarriers, warps = (_of_kind(keys, kind) for kind in ("bar", "mb", "warp"))
-    shared = [g for b, g in enumerate(groups) if b not in mbarriers]
-    aligned = _by_thread(steps, [s for s in slots if s.step.aligned])
-    wide_ = _by_thread(steps, [s for mine in aligned for s in mine if wide(test, s.thread, s.step.id.instruction)])
-    beside = warpgroup_mates(test) if any(wide_) else ((),) * len(steps)
+    aligned, wide_, beside = _aligned(test, steps, slots)
     return Plan(
         keys=tuple(keys),
         slots=tuple(slots),
@@ -136,21 +131,21 @@ def plan(
         lengths=tuple(map(len, steps)),
         floating=tuple(s for s in slots if s.step.asynchronous),
         later=tuple(_later([groups[b] for b in mine]) for mine in at),
-        users=tuple(_users(slots, b) for b in range(len(keys))),
+        users=_grouped(slots, len(keys), lambda s: s.barrier),
         free=_union(g for g in groups if not g & sequenced),
-        mbarrier_only=_union(groups[b] for b in mbarriers if groups[b] not in shared),
+        mbarrier_only=_union({groups[b] for b in mbarriers} - {groups[b] for b in keys.values() if b not in mbarriers}),
         bars=bars,
         mbarriers=mbarriers,
         mates=mates,
-        ctas=_together([p.cta for p in places]),
-        clusters=_together([p.cluster for p in places]),
+        ctas=_together(map(attrgetter("cta"), places)),
+        clusters=_together(map(attrgetter("cluster"), places)),
         lanes={b: _lanes(mates, slots, b) for b in warps},
         arrived=tuple(map(_arrivals, steps)),
-        ended=_union(1 << t for t, end in enumerate(ended) if end),
+        ended=_union(1 << t for t in compress(count(), ended)),
         ordered=ordered,
         aligned=aligned,
         wide=wide_,
-        warpgroup_mates=tuple(_union(1 << u for u in rest) for rest in beside),
+        warpgroup_mates=beside,
     )
 
 
@@ -159,12 +154,18 @@ def _of_kind(keys: Mapping[_Key, int], kind: str) -> dict[int, int]:
     return {b: i for i, b in enumerate(b for key, b in keys.items() if key[0].split()[0] == kind)}
 
 
-def _by_thread(steps: Sequence[object], slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], ...]:
-    return tuple(tuple(s for s in slots if s.thread == t) for t in range(len(steps)))
+def _grouped(slots: Sequence[Slot], most: int, of: Callable[[Slot], int]) -> tuple[tuple[Slot, ...], ...]:
+    return tuple(tuple(s for s in slots if of(s) == number) for number in range(most))
 
 
-def _users(slots: Sequence[Slot], barrier: int) -> tuple[Slot, ...]:
-    return tuple(s for s in slots if s.barrier == barrier)
+def _aligned(
+    test: Test, steps: Sequence[object], slots: Sequence[Slot]
+) -> tuple[tuple[tuple[Slot, ...], ...], tuple[tuple[Slot, ...], ...], tuple[int, ...]]:
+    """``aligned``, ``wide`` and ``warpgroup_mates`` of a plan."""
+    aligned = [s for s in slots if s.step.aligned]
+    wide_ = [s for s in aligned if wide(test, s.thread, s.step.id.instruction)]
+    beside = tuple(_union(1 << u for u in rest) for rest in warpgroup_mates(test)) if wide_ else (0,) * len(steps)
+    return _grouped(aligned, len(steps), lambda s: s.thread), _grouped(wide_, len(steps), lambda s: s.thread), beside
 
 
 def _arrivals(steps: Sequence[Step]) -> tuple[int, ...]:
@@ -227,8 +228,9 @@ def _key(place: Place, step: Step) -> _Key:
     return f"warp {step.operation}".rstrip(), place.warp, step.number
 
 
-def _together(values: Sequence[object]) -> tuple[int, ...]:
+def _together(found: Iterable[object]) -> tuple[int, ...]:
     """For each position the positions with the same value, as bits."""
+    values = list(found)
     return tuple(_union(1 << u for u, other in enumerate(values) if other == value) for value in values)
 
 

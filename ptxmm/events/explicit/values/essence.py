@@ -9,7 +9,7 @@ a few values first; where none is found, decision diagrams tell.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ptxmm.events.explicit.values.node import Node, Undecidable, apply
 
@@ -18,6 +18,7 @@ _MOST_PICKED = 24
 _FLIPS = 60
 _SETTINGS = 4
 _FEW_NODES = 20_000
+_MOST_KNOWN = 1 << 14
 
 
 def opaque(node: Node) -> bool:
@@ -46,10 +47,30 @@ def inessential(node: Node) -> tuple[list[Node], list[Node]]:
     if node.constant or not node.reads or opaque(node):
         return [], []
     order, sources = _parts(node)
-    found = _different(order, sources)
-    if len(found) < len(sources):
-        found = _decided(order, sources, found)
+    form = _form(order, sources)
+    found = _known.get(form)
+    if found is None:
+        found = _different(order, sources)
+        if len(found) < len(sources):
+            found = _decided(order, sources, found)
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[form] = found
     return order, [source for i, source in enumerate(sources) if i not in found]
+
+
+_known: dict[Hashable, set[int]] = {}
+"""Which sources are essential, by the form of an expression: every run of a thread makes the same ones again."""
+
+
+def _form(order: Sequence[Node], sources: Sequence[Node]) -> Hashable:
+    """What two expressions have in common that compute the same of sources of the same widths."""
+    place = {id(part): i for i, part in enumerate((*sources, *order))}
+    parts = []
+    for part in order:
+        operands = ((place[id(a)], None) if id(a) in place else (None, a.value) for a in part.args)
+        parts.append((part.op, part.type, part.modes, part.fields, *operands))
+    return tuple(source.bits for source in sources), tuple(parts)
 
 
 def _decided(order: Sequence[Node], sources: Sequence[Node], found: set[int]) -> set[int]:

@@ -245,11 +245,8 @@ def _quotient(type_: Type, rounding: str, a: int, b: int) -> int:
 
 
 def _reciprocal(type_: Type, rounding: str, a: int) -> int:
-    return _undefined(type_, a) if _not_a_number(type_, a) else _quotient(type_, rounding, _one(type_), a)
-
-
-def _one(type_: Type) -> int:
-    return _pattern(type_, Fraction(1), "rn")
+    one = _pattern(type_, Fraction(1), "rn")
+    return _undefined(type_, a) if _not_a_number(type_, a) else _quotient(type_, rounding, one, a)
 
 
 def _root(type_: Type, rounding: str, a: int) -> int:

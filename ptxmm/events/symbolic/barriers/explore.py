@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers import facts
 from ptxmm.events.symbolic.barriers.ctas import begin, complete, cta_misuse, divergent, left_alone, lost, own_misuse
-from ptxmm.events.symbolic.barriers.mbarrier import EPOCH, Counts, Done, perform, unsound
+from ptxmm.events.symbolic.barriers.mbarrier import EPOCH, MOST, Counts, Done, perform, unsound
 from ptxmm.events.symbolic.barriers.paths import Node, Object, Step
 from ptxmm.events.symbolic.barriers.state import Barrier, Key, Log, Members, State
 from ptxmm.events.symbolic.event import Mbarrier
@@ -81,6 +81,7 @@ class _Runs:
         touched = frozenset[Object]().union(*(n.touches for nodes in starts for n in nodes))
         used = {key[1] for key in touched if key[0] in ("mb", "mb wait") and isinstance(key[1], tuple)}
         self.names: list[Mbarrier] = sorted({*initial, *used})
+        self.waited = {key[1] for key in touched if key[0] == "mb wait"}
         self.index = {place: i for i, place in enumerate(self.names)}
         self.initial = tuple(initial.get(place, Counts()) for place in self.names)
         self.confluent, self.mixed = self._confluent()
@@ -253,7 +254,12 @@ class _Runs:
         done = self._done(state.places[number], step, self._token(state, step))
         assert not isinstance(done, str)
         if done.phase is not None:
-            log.add(facts.InPhase(step.id, done.phase))
+            phase = facts.InPhase(step.id, done.phase)
+            if step.place in self.waited:
+                log.add(phase)
+            else:
+                log.add(facts.Late(step.id, done.phase & MOST > 0))
+                log.add_loose(phase)
         counts = self._in_order(state.places[number], step, done, log) if self.ordered else done.counts
         places = (*state.places[:number], counts, *state.places[number + 1 :])
         tokens = state.tokens

@@ -22,6 +22,14 @@ class InPhase(Struct, frozen=True):
     phase: int
 
 
+class Late(Struct, frozen=True):
+    """Whether a step at an mbarrier where nobody waits comes after its first phase: runs that agree on it are one,
+    whichever later phase that is."""
+
+    step: EventId
+    late: bool
+
+
 class Returns(Struct, frozen=True):
     """The token that an arrival at an mbarrier returns."""
 
@@ -70,5 +78,5 @@ class Misuse(Struct, frozen=True):
     thread: int | None
 
 
-Fact = Happens | InPhase | Returns | PhaseOfToken | Follows | Completed | Waits | Ends | Misuse
+Fact = Happens | InPhase | Late | Returns | PhaseOfToken | Follows | Completed | Waits | Ends | Misuse
 """What is so in a scenario."""

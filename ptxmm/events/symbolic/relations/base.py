@@ -5,13 +5,14 @@ Sources: PTX ISA 8.2 (overlap), 8.4 (operation types), 8.5 (scopes), 8.6 (proxie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import groupby, pairwise
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.barriers.scenarios import cta_key
 from ptxmm.events.symbolic.event import Event, Place
-from ptxmm.events.symbolic.program import Program
+from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.relations.barriers import Related, unready_mbarriers
 from ptxmm.events.symbolic.relations.scopes import in_scope, includes, scope_of, thread_site
 from ptxmm.events.symbolic.relations.structure import RELATIONS, VARYING
@@ -37,7 +38,6 @@ class Base:
         self._cache: dict[str, EventSet | Relation] = {}
         self._always = sum(1 << i for i, p in enumerate(program.presence) if p == TRUE)
         self._sometimes = [i for i, p in enumerate(program.presence) if p != TRUE]
-        self._tags: dict[str, int] | None = None
         self._varying: dict[str, dict[int, Formula]] = {}
         self._relations: dict[str, Callable[[], Relation]] = {
             "po": self._po,
@@ -79,6 +79,14 @@ class Base:
             raise PtxmmError(f"`{name}` is a set, not a relation", kind="model")
         return found
 
+    def empty_sets(self) -> set[str]:
+        """The base sets in which no event ever is."""
+        never = sum(1 << i for i in self._sometimes if self.program.presence[i] == FALSE)
+        found = {name for name, mask in self._masks.items() if not mask & ~never and name not in self._varying}
+        unready = self("MBX")
+        assert isinstance(unready, EventSet)
+        return found if unready.must or unready.may else found | {"MBX"}
+
     def _make(self, name: str) -> EventSet | Relation:
         if name in ("_", "E"):
             return self.algebra.universe()
@@ -94,11 +102,9 @@ class Base:
             return self._executed(RELATIONS[name](self.program))
         if name == "MBX":
             return self.algebra.event_set(unready_mbarriers(self.program))
-        if self._tags is None:
-            self._tags = self._tagged()
-        if name not in self._tags:
+        if name not in self._masks:
             raise PtxmmError(f"no base set or relation is called `{name}`", kind="model")
-        tagged = self._present(self._tags[name])
+        tagged = self._present(self._masks[name])
         varying = self._varying.get(name)
         return self.algebra.set_union(tagged, self.algebra.event_set(varying.items())) if varying else tagged
 
@@ -129,7 +135,9 @@ class Base:
             else Relation(must, may)
         )
 
-    def _tagged(self) -> dict[str, int]:
+    @cached_property
+    def _masks(self) -> dict[str, int]:
+        """The events of each set that follows from an instruction alone, as bits."""
         tags = dict.fromkeys(TAGS, 0)
         for event in self.program.events:
             forms = self.alternatives.of(event)
@@ -304,15 +312,17 @@ class Base:
         """Pairs of memory events whose places are ``related`` in the same physical or virtual object."""
         items: list[tuple[int, int, Formula]] = []
         rows = [0] * self.algebra.size
-        memory = list(self._memory())
+        memory = dict(self._memory())
         presence = self.program.presence
-        for x, places in memory:
-            for y, others in memory:
-                if y < x:
-                    continue
+        at: dict[str, list[int]] = {}
+        for x, places in memory.items():
+            for name in {getattr(place, key) for place in places}:
+                at.setdefault(name, []).append(x)
+        for x, places in memory.items():
+            for y in sorted({y for place in places for y in at[getattr(place, key)] if y >= x}):
+                others = memory[y]
                 if len(places) == 1 and len(others) == 1 and places[0].when == TRUE and others[0].when == TRUE:
-                    p, q = places[0], others[0]
-                    if getattr(p, key) == getattr(q, key) and related(p, q):
+                    if related(places[0], others[0]):
                         rows[x] |= 1 << y
                         rows[y] |= 1 << x
                     continue
@@ -320,23 +330,27 @@ class Base:
                     for q in others:
                         if getattr(p, key) == getattr(q, key) and related(p, q):
                             when = self.formulas.all([p.when, q.when, presence[x], presence[y]])
-                            if x == y:
-                                when = self.formulas.both(when, TRUE)
-                                items.append((x, x, when))
-                            else:
-                                items += [(x, y, when), (y, x, when)]
+                            items += [(x, x, when)] if x == y else [(x, y, when), (y, x, when)]
+        items += self._with_initial(memory, rows)
+        fixed = self._rows(rows)
+        return self.algebra.union(fixed, self.algebra.relation(items)) if items else fixed
+
+    def _with_initial(self, memory: Mapping[int, list[Place]], rows: list[int]) -> Iterator[tuple[int, int, Formula]]:
+        """The pairs of an initial write and an event that covers its cell; in ``rows`` those that always do."""
+        covering: dict[Cell, dict[int, None]] = {}
+        for x, places in memory.items():
+            for cell in (cell for place in places for cell in self.program.cells_of(place)):
+                covering.setdefault(cell, {})[x] = None
         for cell, number in self.program.initial.items():
             rows[number] |= 1 << number
-            for x, places in memory:
-                covered = self.formulas.any([p.when for p in places if cell in self.program.cells_of(p)])
+            for x in covering.get(cell, ()):
+                covered = self.formulas.any([p.when for p in memory[x] if cell in self.program.cells_of(p)])
                 if covered == TRUE:
                     rows[number] |= 1 << x
                     rows[x] |= 1 << number
                 elif covered != FALSE:
-                    when = self.formulas.both(covered, presence[x])
-                    items += [(number, x, when), (x, number, when)]
-        fixed = self._rows(rows)
-        return self.algebra.union(fixed, self.algebra.relation(items)) if items else fixed
+                    when = self.formulas.both(covered, self.program.presence[x])
+                    yield from ((number, x, when), (x, number, when))
 
     def _control(self) -> Relation:
         """Dependencies of guards, and for ever on what decided that a loop was left, weak reads excepted (8.10.4)."""

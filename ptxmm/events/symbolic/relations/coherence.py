@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import combinations, permutations
+from itertools import combinations, product
 
+from ptxmm.events.symbolic.machine import Known
 from ptxmm.events.symbolic.program import Cell, Program
-from ptxmm.relations.formula import FALSE, Formula
+from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 Pair = tuple[int, int]
 
 
-def coherence(program: Program, direct: bool, check: Callable[[], None]) -> None:
+def coherence(program: Program, direct: bool, known: Known, check: Callable[[], None]) -> None:
     """Coherence order: a strict partial order on overlapping writes, initial writes first (8.9.6).
 
     Writes that do not overlap are related only through others that do: where accesses overlap partially, two pieces
     of a location are ordered through a write of both. ``direct``: the order need not be transitive, and relates no
-    others. ``check`` may raise ``Timeout``.
+    others. ``known``: which need not be found out. ``check`` may raise ``Timeout``.
     """
     formulas = program.formulas
     overlap = _overlaps(program)
@@ -25,10 +26,15 @@ def coherence(program: Program, direct: bool, check: Callable[[], None]) -> None
         neighbours.setdefault(a, set()).add(b)
         neighbours.setdefault(b, set()).add(a)
     pairs = dict.fromkeys(overlap)
+    settled = set(known.ordered())
     if not direct:
         pairs.update(dict.fromkeys(_apart(program, overlap, neighbours)))
     for a, b in pairs:
-        forth, back = formulas.variable(), formulas.variable()
+        one, other = (program.events[write].id for write in (a, b))
+        if (one, other) in settled or (other, one) in settled:
+            forth, back = (TRUE, FALSE) if (one, other) in settled else (FALSE, TRUE)
+        else:
+            forth, back = formulas.variable(), formulas.variable()
         program.co[a, b], program.co[b, a] = forth, back
         program.constraints.append(formulas.either(-forth, -back))
         neighbours[a].add(b)
@@ -39,12 +45,21 @@ def coherence(program: Program, direct: bool, check: Callable[[], None]) -> None
         for x, y in ((a, b), (b, a)):
             through = [formulas.both(program.co[x, m], program.co[m, y]) for m in between]
             program.constraints.append(formulas.any([-program.co[x, y], both, *through]))
-    for b, around in neighbours.items() if not direct else ():
+    if not direct:
+        _transitive(program, neighbours, check)
+
+
+def _transitive(program: Program, neighbours: dict[int, set[int]], check: Callable[[], None]) -> None:
+    """Require that coherence order is transitive."""
+    co, formulas = program.co, program.formulas
+    for b, around in neighbours.items():
         check()
-        for a, c in permutations(around, 2):
-            beyond = program.co.get((a, c))
-            if beyond is not None:
-                program.constraints.append(formulas.any([-program.co[a, b], -program.co[b, c], beyond]))
+        before = [a for a in around if co[a, b] != FALSE]
+        after = [c for c in around if co[b, c] != FALSE]
+        for a, c in product(before, after):
+            beyond = co.get((a, c), TRUE)
+            if beyond != TRUE:
+                program.constraints.append(formulas.any([-co[a, b], -co[b, c], beyond]))
 
 
 def _overlaps(program: Program) -> dict[Pair, Formula]:

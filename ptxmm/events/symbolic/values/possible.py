@@ -7,7 +7,8 @@ that compute.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.machine import Machine
@@ -24,10 +25,12 @@ class Possible:
     Each value comes with its support: the writes, as bits, that every chain of reads and writes to it goes through.
     """
 
-    def __init__(self, test: Test) -> None:
+    def __init__(self, test: Test, never: frozenset[tuple[EventId, EventId | None]] = frozenset()) -> None:
+        """``never``: reads, each with a write that it does not read from (None: the initial one)."""
         self._test = test
+        self._known = never
         self._values: dict[Cell, dict[EventId | None, dict[int, int]]] = {}
-        self._never: frozenset[tuple[EventId, EventId]] = frozenset()
+        self._never = never
         self._bits: dict[EventId, int] = {}
         for index, thread in enumerate(test.threads):
             for pc, op in enumerate(thread.body):
@@ -45,7 +48,7 @@ class Possible:
         """The values that the read ``read`` may find in ``cell``, in ascending order, each with its support."""
         found: dict[int, int] = {}
         for write, values in self._cell(cell).items():
-            if write is None or (write != read and (read, write) not in self._never):
+            if write != read and (read, write) not in self._never:
                 for value, through in values.items():
                     found[value] = found.get(value, through) & through
         return dict(sorted(found.items()))
@@ -99,7 +102,7 @@ class Possible:
 
     def learn_dependent(self, machine: Machine) -> bool:
         """Take in which writes of ``machine`` depend on which reads; whether that was news."""
-        known, self._never = self._never, frozenset(_dependent(machine.events))
+        known, self._never = self._never, self._known | _dependent(machine.events)
         return known != self._never
 
     def _bit(self, write: EventId) -> int:
@@ -112,11 +115,41 @@ class Possible:
 
 
 def rounds(machine: Machine) -> int:
-    """After how many executions every value is known that is not out of thin air."""
-    return 2 + sum(1 for e in machine.events if e.kind == "W" and (e.data or e.address))
+    """After how many executions every value is known that is not out of thin air.
+
+    It goes through each write once at most, from object to object where writes depend on reads.
+    """
+    events = machine.events
+    dependent = [e for e in events if e.kind == "W" and (e.data or e.address)]
+    makers: Counter[str] = Counter()
+    onward: dict[str, set[str]] = {}
+    for event in dependent:
+        here = {place.physical for place in event.places}
+        makers.update(here)
+        reads = {*event.data, *event.address}
+        stack = list(reads)
+        while stack:
+            read = stack.pop()
+            if read < 0 or events[read].kind != "R":  # what threads give each other may come from anywhere
+                return 2 + len(dependent)
+            for place in events[read].places:
+                onward.setdefault(place.physical, set()).update(here)
+            stack += events[read].address.keys() - reads
+            reads |= events[read].address.keys()
+    return 2 + max((sum(makers[key] for key in _reached(onward, start)) for start in makers), default=0)
 
 
-def _dependent(events: list[Event]) -> set[tuple[EventId, EventId]]:
+def _reached(onward: Mapping[str, set[str]], start: str) -> set[str]:
+    """What ``start`` leads to, and itself."""
+    found, stack = {start}, [start]
+    while stack:
+        more = onward.get(stack.pop(), set()) - found
+        found |= more
+        stack += more
+    return found
+
+
+def _dependent(events: list[Event]) -> set[tuple[EventId, EventId | None]]:
     """(read, write) where the write depends on the read whenever both are executed."""
     reads: dict[int, set[EventId]] = {}
     found: dict[EventId, set[EventId]] = {}
