@@ -30,7 +30,7 @@ asked, command = json.loads(sys.argv.pop(1)), os.getpid()
 process, entered = command, 0
 def enter(frame, event, argument):
     global process, entered
-    if not frame.f_code.co_filename.startswith(asked["of"]):
+    if not frame.f_code.co_filename.startswith(asked["of"]) or asked["name"] not in ("", frame.f_code.co_name):
         return
     if process != os.getpid():
         process, entered = os.getpid(), 0
@@ -60,7 +60,8 @@ and sends the signal."""
 class Moment:
     """When the command itself, or one of the processes it works with, enters its function with this number.
 
-    ``of``: where functions count; ``to``: who gets the ``signal``: the process itself, the command, or all of them.
+    ``of``: where functions count; ``name``: of what name, if only these; ``to``: who gets the ``signal``: the process
+    itself, the command, or all of them.
     """
 
     where: Literal["command", "worker"]
@@ -68,6 +69,7 @@ class Moment:
     signal: int
     to: Literal["self", "command", "group"] = "self"
     of: str = PTXMM
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

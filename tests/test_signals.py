@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import connection
 from pathlib import Path
 from typing import Literal
 
@@ -118,6 +119,15 @@ def test_a_command_that_is_told_to_end(
             assert found.code in (128 + number, -number), (moment, found.code, found.err)
             assert found.err in (words, "")
             assert not found.out or found.out.startswith('{\n  "schema": "ptxmm/2"')  # what it was printing is cut
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+def test_a_command_that_is_told_to_end_where_python_ignores_exceptions(folder: Path, number: signal.Signals) -> None:
+    """As the connection to a worker that has ended is finalized."""
+    finalizer = Moment("command", 1, number, of=connection.__file__, name="__del__")
+    found = at(finalizer, folder, *CHECK)
+    assert found.came and found.code == 128 + number, (found.code, found.err)
+    assert found.err in ("interrupted\n", "terminated\n")
 
 
 @both

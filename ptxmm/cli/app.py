@@ -25,7 +25,7 @@ from ptxmm.errors import PtxmmError
 
 COMMANDS = (
     "check", "outcomes", "explain", "races", "fences", "robust", "scopes", "progress", "compare", "convert", "models",
-    "lint", "extract",
+    "lint", "extract", "show", "new", "serve",
 )  # fmt: skip
 """Each is the function of that name in the module of that name beside this one."""
 
@@ -65,6 +65,7 @@ def run(arguments: list[str] | None = None) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, _terminate)
+        sys.unraisablehook = _lost
     try:
         # typer itself turns a usage error into exit code 2, which is also ours.
         application(sys.argv[1:] if arguments is None else arguments)(arguments, prog_name="ptxmm")
@@ -79,6 +80,16 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
+
+
+def _lost(found: sys.UnraisableHookArgs) -> None:
+    """Called for an exception that nobody can catch: a signal that comes while an object is finalized is sent again."""
+    if isinstance(found.exc_value, KeyboardInterrupt):
+        number = signal.SIGTERM if isinstance(found.exc_value, Terminated) else signal.SIGINT
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), number))  # a thread would keep workers from forks
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(found)
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
