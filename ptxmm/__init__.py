@@ -7,33 +7,37 @@ TYPE_CHECKING = False  # as in typing, which takes a while to load
 if TYPE_CHECKING:
     from typing import Any
 
-    from ptxmm.analysis.compare import CompareResult, compare, compare_versions
-    from ptxmm.analysis.explain import ExplainResult, explain
-    from ptxmm.analysis.fences import FencesResult, fences
-    from ptxmm.analysis.lint import LintResult, lint
-    from ptxmm.analysis.outcomes import check
-    from ptxmm.analysis.progress import ProgressResult, progress
-    from ptxmm.analysis.races import RacesResult, races
-    from ptxmm.analysis.result import Failure, Note, Outcome, Result
-    from ptxmm.analysis.robust import RobustResult, robust
-    from ptxmm.analysis.scopes import ScopesResult, scopes
+    from ptxmm.analysis.result import Failure, Note, Outcome
     from ptxmm.analysis.words import Property
-    from ptxmm.cat import Model
-    from ptxmm.cat import load as load_model
+    from ptxmm.api.check import Result, check
+    from ptxmm.api.compare import CompareResult, compare, compare_versions
+    from ptxmm.api.execution import Execution, Relation, Why
+    from ptxmm.api.explain import ExplainResult, explain
+    from ptxmm.api.fences import FencesResult, fences
+    from ptxmm.api.library import library
+    from ptxmm.api.lint import LintResult, lint
+    from ptxmm.api.listing import Listing
+    from ptxmm.api.model import Model, load_model, model
+    from ptxmm.api.progress import ProgressResult, progress
+    from ptxmm.api.races import RacesResult, races
+    from ptxmm.api.reading import parse, read, test
+    from ptxmm.api.robust import RobustResult, robust
+    from ptxmm.api.scopes import ScopesResult, scopes
+    from ptxmm.api.test import Test
     from ptxmm.engines.result import Limits
     from ptxmm.errors import PtxmmError
-    from ptxmm.formats import parse, read
-    from ptxmm.program.test import Test
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CompareResult",
+    "Execution",
     "ExplainResult",
     "Failure",
     "FencesResult",
     "Limits",
     "LintResult",
+    "Listing",
     "Model",
     "Note",
     "Outcome",
@@ -41,58 +45,72 @@ __all__ = [
     "Property",
     "PtxmmError",
     "RacesResult",
+    "Relation",
     "Result",
     "RobustResult",
     "ScopesResult",
     "Test",
+    "Why",
     "__version__",
     "check",
     "compare",
     "compare_versions",
     "explain",
     "fences",
+    "library",
     "lint",
     "load_model",
+    "model",
     "parse",
     "progress",
     "races",
     "read",
     "robust",
     "scopes",
+    "test",
 ]
 
 _HOMES = {
-    "CompareResult": "analysis.compare",
-    "ExplainResult": "analysis.explain",
+    "CompareResult": "api.compare",
+    "Execution": "api.execution",
+    "ExplainResult": "api.explain",
     "Failure": "analysis.result",
-    "FencesResult": "analysis.fences",
+    "FencesResult": "api.fences",
     "Limits": "engines.result",
-    "LintResult": "analysis.lint",
-    "Model": "cat",
+    "LintResult": "api.lint",
+    "Listing": "api.listing",
+    "Model": "api.model",
     "Note": "analysis.result",
     "Outcome": "analysis.result",
-    "ProgressResult": "analysis.progress",
+    "ProgressResult": "api.progress",
     "Property": "analysis.words",
     "PtxmmError": "errors",
-    "RacesResult": "analysis.races",
-    "Result": "analysis.result",
-    "RobustResult": "analysis.robust",
-    "ScopesResult": "analysis.scopes",
-    "Test": "program.test",
-    "check": "analysis.outcomes",
-    "compare": "analysis.compare",
-    "compare_versions": "analysis.compare",
-    "explain": "analysis.explain",
-    "fences": "analysis.fences",
-    "lint": "analysis.lint",
-    "load_model": "cat",
-    "parse": "formats",
-    "progress": "analysis.progress",
-    "races": "analysis.races",
-    "read": "formats",
-    "robust": "analysis.robust",
-    "scopes": "analysis.scopes",
+    "RacesResult": "api.races",
+    "Relation": "api.execution",
+    "Result": "api.check",
+    "RobustResult": "api.robust",
+    "ScopesResult": "api.scopes",
+    "Test": "api.test",
+    "Why": "api.execution",
+    "check": "api.check",
+    "compare": "api.compare",
+    "compare_versions": "api.compare",
+    "explain": "api.explain",
+    "fences": "api.fences",
+    "library": "api.library",
+    "lint": "api.lint",
+    "load_model": "api.model",
+    "model": "api.model",
+    "parse": "api.reading",
+    "progress": "api.progress",
+    "races": "api.races",
+    "read": "api.reading",
+    "robust": "api.robust",
+    "scopes": "api.scopes",
+    "test": "api.reading",
 }
+
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> "Any":
@@ -100,4 +118,8 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module 'ptxmm' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"ptxmm.{_HOMES[name]}"), {"load_model": "load"}.get(name, name))
+    return getattr(import_module(f"ptxmm.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

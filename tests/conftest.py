@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import compileall
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from ptxmm.cli import ALLOCATIONS
 from tests.commands import Ran, Run
 from tests.tally import TALLY, Tally
 
 GOLDEN = Path(__file__).parent / "golden"
+PACKAGE = Path(__file__).parent.parent / "ptxmm"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,9 +56,35 @@ def run_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     return go
 
 
+@pytest.fixture
+def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small programs are treated as those with many events: no order is written out, and no value in full; two threads
+    as many, and so is one final state."""
+    from ptxmm.engines.symbolic import demand, numbering, orders, solve
+    from ptxmm.relations import checks
+
+    monkeypatch.setattr(orders, "FEW", 1)
+    monkeypatch.setattr(checks, "FEW", 1)
+    monkeypatch.setattr(demand, "MANY", 0)
+    monkeypatch.setattr(numbering, "FEW", 1)
+    monkeypatch.setattr(solve, "FEW", 1)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """One count of corpus rows for each run."""
+    """One count of corpus rows for each run; cycles are looked for as seldom as in ptxmm's own processes.
+
+    Tests start hundreds of processes, which find ptxmm compiled even where Python is told not to write bytecode.
+    """
     config.stash[TALLY] = Tally()
+    gc.set_threshold(ALLOCATIONS)
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(PACKAGE, quiet=2)
+
+
+def pytest_collection_finish() -> None:
+    """The tests stay to the end: no search for cycles goes through them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

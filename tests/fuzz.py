@@ -230,7 +230,9 @@ def _command_line(rng: random.Random) -> Case:
         "b.litmus",
         "--cost=fence=" + "9" * 5000,
     ]
-    command = rng.choice((*ANALYSES, "convert", "models", "lint", "extract", "compare", "x", "--help", "--version"))
+    command = rng.choice(
+        (*ANALYSES, "convert", "models", "lint", "extract", "show", "new", "compare", "x", "--help", "--version")
+    )
     given = [rng.choice(words) for _ in range(rng.randint(0, 4))]
     if command == "compare" and rng.random() < 0.5:
         given += [
@@ -243,7 +245,7 @@ def _command_line(rng: random.Random) -> Case:
             rng.choice(("ld,st", "x", "fence")),
         ]
     files = {"a.litmus": read_bytes(rng.choice(real("litmus")))}
-    limit = () if command in ("models", "lint", "x", "--help", "--version") else (f"--timeout={SECONDS}",)
+    limit = () if command in ("models", "lint", "new", "x", "--help", "--version") else (f"--timeout={SECONDS}",)
     return Case("options", files, (command, *limit, *given, "a.litmus"))
 
 

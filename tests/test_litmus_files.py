@@ -67,11 +67,22 @@ def test_header(path: Path) -> None:
     assert expectations(test, KNOWN)
 
 
-@files
-def test_verdicts(path: Path) -> None:
+def _verdicts(path: Path) -> None:
     """Every expectation is met by both engines, which agree on all final states."""
     test = _read(path)
     for name, expectation in expectations(test, KNOWN).items():
         result = check(test, cat.load(name), engine="both", limits=Limits(), expectation=expectation)
         assert result.conclusion == "expected", f"{name}: {result.observation} {result.status} {result.flags}"
         check_alike(result)
+
+
+@files
+def test_verdicts(path: Path) -> None:
+    _verdicts(path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("lazy")
+@files
+def test_verdicts_not_written_out(path: Path) -> None:
+    _verdicts(path)

@@ -16,7 +16,7 @@ from ptxmm.analysis.explain.reasons import Found, Search, applies, reasons
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import exactly, memory_name, observed, outcome, register_name
 from ptxmm.analysis.result import Execution, Note, Observation, Outcome, Status, told
-from ptxmm.analysis.search import FinalStates, final_states, rebuild, values, worst
+from ptxmm.analysis.search import FinalStates, Question, final_states, rebuild, values, worst
 from ptxmm.cat import Model, specification
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness, observing
@@ -110,7 +110,7 @@ def compare(
         check_compatible(test, each)
     what = observed(test, all_state=True)
     one, two = _View(test, model, what, limits), _View(test, other, what, limits)
-    return _result(one, two, limits, most, names or model_names(model, other), start=start)
+    return _result(one, two, most, names or model_names(model, other), start=start)
 
 
 def uncovered(test: Test, names: tuple[str, str], error: PtxmmError) -> CompareResult:
@@ -147,7 +147,7 @@ def compare_versions(
         _View(test, model, observing(all_names[n] for n in dict.fromkeys((*common, *own))), limits, common)
         for test, all_names, own in zip((old, new), observables, chosen, strict=True)
     )
-    result = _result(one, two, limits, most, (old.file, new.file), versions=True, start=start)
+    result = _result(one, two, most, (old.file, new.file), versions=True, start=start)
     apart = [name for name in wanted if name not in common]
     if not apart:
         return result
@@ -168,8 +168,9 @@ class _View:
         self.test = test
         self.model = model
         self.what = what
+        self.limits = limits
         self.terms = {name: term for name, term in _named(test, what).items() if common is None or name in common}
-        self.found: FinalStates = final_states(("z3",), test, model, what, limits, None)
+        self.found: FinalStates = final_states(Question(test, model, what, limits))
         self.states: dict[_Key, State] = {}
         for state in self.found.rows:
             shown = outcome(test, what, state)
@@ -196,7 +197,6 @@ class _View:
 def _result(
     one: _View,
     two: _View,
-    limits: Limits,
     most: int,
     names: tuple[str, str],
     *,
@@ -213,7 +213,7 @@ def _result(
             observation=view.observation,
             status=view.found.status,
             flags=view.flags,
-            only=tuple(_differences(view, other, keys, limits, most)) if not view.found.meaningless else (),
+            only=tuple(_differences(view, other, keys, most)) if not view.found.meaningless else (),
         )
         for name, view, other, keys in ((names[0], one, two, lost), (names[1], two, one, gained))
     ]
@@ -227,7 +227,7 @@ def _result(
         first=first,
         second=second,
         differ=differ,
-        notes=(*_notes(one.test, first, one.found, limits), *_notes(two.test, second, two.found, limits)),
+        notes=(*_notes(one, first), *_notes(two, second)),
         seconds=time.perf_counter() - start,
     )
 
@@ -252,14 +252,14 @@ def model_names(one: Model, other: Model) -> tuple[str, str]:
     return (one.path, other.path) if first == second else (first, second)
 
 
-def _notes(test: Test, side: Side, found: FinalStates, limits: Limits) -> Iterator[Note]:
-    yield from found.remarks(side.name, bound_reached(test, limits.unroll))
-    if found.computed:
-        computed = "; ".join(found.computed)
+def _notes(view: _View, side: Side) -> Iterator[Note]:
+    yield from view.found.remarks(side.name, bound_reached(view.test, view.limits.unroll))
+    if view.found.computed:
+        computed = "; ".join(view.found.computed)
         yield Note("unknown", f"{side.name}: the program computes with unknown values ({computed})")
 
 
-def _differences(mine: _View, other: _View, keys: Sequence[_Key], limits: Limits, most: int) -> Iterator[Difference]:
+def _differences(mine: _View, other: _View, keys: Sequence[_Key], most: int) -> Iterator[Difference]:
     """The states ``keys`` of ``mine``, those that satisfy the condition first; the first ``most`` with an execution."""
     witnesses = {values(mine.what, found.state): found.witness for found in mine.found.search.found}
     shown = [(mine.states[key], outcome(mine.test, mine.what, mine.states[key])) for key in keys]
@@ -273,7 +273,7 @@ def _differences(mine: _View, other: _View, keys: Sequence[_Key], limits: Limits
         there = _under(program, other.model, witness) if mine.test is other.test else None
         violated = () if there is None else tuple(axiom.name for axiom, _ in there.violated())
         difference = Difference(what, execution(program, witness, rebuilt), violated)
-        yield _explained(difference, mine, other, state, there, limits)
+        yield _explained(difference, mine, other, state, there)
 
 
 def _under(test: Test, model: Model, witness: Witness) -> Rebuilt | None:
@@ -284,9 +284,7 @@ def _under(test: Test, model: Model, witness: Witness) -> Rebuilt | None:
         return None
 
 
-def _explained(
-    difference: Difference, mine: _View, other: _View, state: State, there: Rebuilt | None, limits: Limits
-) -> Difference:
+def _explained(difference: Difference, mine: _View, other: _View, state: State, there: Rebuilt | None) -> Difference:
     """``difference`` with the reason of the other side, if possible one that holds of the execution that is shown.
 
     There is none in words where a value is unknown, and of a model with negated checks.
@@ -296,7 +294,7 @@ def _explained(
         return difference
     found: list[Found] = []
     try:
-        found += reasons(Search(other.test, other.model, proposition, limits), limits)
+        found += reasons(Search(other.test, other.model, proposition, mine.limits), mine.limits)
     except Timeout:
         return difference
     if not found:

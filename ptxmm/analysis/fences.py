@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.observe import observed
-from ptxmm.analysis.property import Judgement, Requirement, judge, requirement
+from ptxmm.analysis.property import Requirement, judge, requirement
 from ptxmm.analysis.result import TIMEOUT, Note, Outcome, Status, told
 from ptxmm.analysis.robust import strong_model
-from ptxmm.analysis.search import bug, final_states, values
+from ptxmm.analysis.search import Question, bug, final_states, values
 from ptxmm.analysis.strength.changes import Change, Costs, stated
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.joint import all_changes, combined
@@ -60,8 +60,7 @@ class Item(Struct, frozen=True):
 
     ``unknown``: the search was cut by the bound of a loop or by the time limit. ``weaker``: the weakest forms that
     suffice in its place (``verdict`` is ``weaker``). ``without``: a final state that must not be and appears where it
-    is taken away or is as weak as it can be; None where the property fails in another way (``why``: a data race, a
-    program without meaning).
+    is taken away or is as weak as it can be; None where it fails in another way (``why``).
     """
 
     thread: str
@@ -77,27 +76,27 @@ class Item(Struct, frozen=True):
 class Repair(Struct, frozen=True):
     """A changed program that meets the property and that no smaller change of its kind makes meet it.
 
-    ``cost``: of the steps added (a repair) or kept (a reduction). ``engines``: those that confirm ``program``, the
-    changed one. ``keeps``: every state that ``sc`` allows and that may be is still reached; a barrier may prevent the
-    communication itself.
+    ``cost``: of the steps added (a repair) or kept (a reduction). ``engines``: those that confirm ``program``, which
+    is ``source`` changed. ``keeps``: every state that ``sc`` allows and that may be is still reached; a barrier may
+    prevent the communication itself.
     """
 
     changes: tuple[Change, ...]
     cost: int
     engines: tuple[str, ...]
+    source: Test
     program: Test
     keeps: bool
 
 
-class FencesResult(Struct, frozen=True):
+class FencesResult(Struct, frozen=True, tag_field="analysis", tag="fences"):
     """``holds``: whether the program as written meets what is ``required``; None: not known, or it has no meaning.
 
     If it does, ``items`` judges each instruction that orders alone, and ``repairs`` are all smallest programs; if
     not, ``repairs`` are the smallest repairs. ``listed``: there are no others; ``more``: others were found, or the
-    search ended, since so many were asked for. ``bad``: a final state that must not be. ``source`` is the test.
+    search ended, since so many were asked for. ``bad``: a final state that must not be.
     """
 
-    source: Test
     file: str
     test: str
     model: str
@@ -113,6 +112,12 @@ class FencesResult(Struct, frozen=True):
     seconds: float
 
     @property
+    def answers(self) -> dict[str, str]:
+        """The answers in a word, by what they are about: the program, and each instruction that was decided."""
+        property_ = {True: "holds", False: "fails", None: self.status}[self.holds]
+        return {"": property_} | {f"{i.thread}:{i.line}: {i.text}": i.verdict for i in self.items if i.why != "timeout"}
+
+    @property
     def finding(self) -> bool | None:
         """Whether the property fails; None where that is not known."""
         return None if self.holds is None else not self.holds
@@ -126,11 +131,12 @@ def fences(
     costs: Costs | None = None,
     most: int | None = MOST,
     limits: Limits | None = None,
+    graphs: bool = False,
 ) -> FencesResult:
     """Judge the fences, orders and scopes of ``test`` under ``model``, or repair it.
 
     ``wanted``: what must hold; None: of a kernel all that is claimed, and of other tests ``Property.never``.
-    ``most``: how many repairs or reductions are listed, None for all. Raises ``PtxmmError`` as ``analysis.check``.
+    ``most``: how many repairs or reductions are listed, None for all. ``graphs``, and what is raised: as ``check``.
     """
     limits, costs, start = limits or Limits(), costs or Costs(), time.perf_counter()
     check_compatible(test, model)
@@ -139,14 +145,13 @@ def fences(
         raise PtxmmError(message, kind="unsupported", file=test.file)
     search = _Search(test, model, costs, most, limits)
     try:
-        search.run(wanted)
+        search.run(wanted, graphs)
     except Timeout:
         search.status, search.listed = "timeout", False
         search.notes.append(TIMEOUT)
     asked = Property.never if wanted is None else wanted
     words = asked.value if search.required is None else search.required.text
     return FencesResult(
-        test,
         test.file,
         test.name,
         model.name,
@@ -178,9 +183,9 @@ class _Search:
         self.hangs = False
         self.notes: list[Note] = []
 
-    def run(self, wanted: Property | None) -> None:
+    def run(self, wanted: Property | None, graphs: bool) -> None:
         required = self.required = requirement(self.test, self.model, wanted, self.limits)
-        now = judge(self.test, self.model, required, self.limits)
+        now = judge(self.test, self.model, required, self.limits, graphs=graphs)
         self.holds, self.status = now.answer(required), now.result.status
         self.bad = None if self.holds is None else now.outcome
         self.hangs = now.deadlock
@@ -246,7 +251,7 @@ class _Search:
         if forms == [None]:
             return Item(*where, "removable", (), None, "")
         without = judge(everything.program(rest), self.model, required, self.limits)
-        outcome, why = without.outcome, _why(without, required)
+        outcome, why = without.outcome, without.why(required)
         if own in enough:
             return Item(*where, "needed", (), outcome, why)
         weaker = tuple(stated(self.test, op, form) for form in forms if form is not None)
@@ -260,7 +265,7 @@ class _Search:
             return Item(*where, "unknown", (), None, without.result.status)
         if without.holds and not without.vacuous and (self.hangs or not without.deadlock):
             return Item(*where, "removable", (), None, "")
-        return Item(*where, "needed", (), without.outcome, _why(without, required))
+        return Item(*where, "needed", (), without.outcome, without.why(required))
 
     def _where(self, site: Site, op: Op, text: str) -> tuple[str, int, int, str]:
         span = op.source.span
@@ -333,7 +338,7 @@ class _Search:
         """The final states that ``sc`` allows and that may be; None where that is not known."""
         what = observed(self.test)
         try:
-            states = final_states(("z3",), test, strong_model(self.model), what, self.limits, None)
+            states = final_states(Question(test, strong_model(self.model), what, self.limits))
         except PtxmmError as error:
             if error.kind == "internal":
                 raise
@@ -379,22 +384,8 @@ class _Search:
                 self.status = "bounded"
         after = None if before is None else self._reached(program, required)
         keeps = before is None or after is None or before <= after
-        self.repairs.append(Repair(found, cost, tuple(engines), program, keeps))
+        self.repairs.append(Repair(found, cost, tuple(engines), self.test, program, keeps))
         return True
 
     def _bug(self) -> PtxmmError:
         return bug(self.test, "a program that was found to meet the property does not")
-
-
-def _why(judgement: Judgement, required: Requirement) -> str:
-    """In a word or two, what goes wrong in a program that does not meet the property."""
-    if judgement.holds:
-        return "deadlock" if judgement.deadlock else ""
-    if judgement.holds is None:
-        return judgement.result.status
-    if judgement.outcome is not None:
-        return "outcome"
-    raised = [flag for flag in judgement.result.flags if flag in required.unwanted.flags]
-    if raised:
-        return raised[0]
-    return "deadlock" if judgement.deadlock else judgement.result.status

@@ -21,6 +21,18 @@ def instruction(test: Test, thread: int, index: int) -> Instruction:
     return Instruction(test.threads[thread].name, index, source.span.line, source.span.column, written(op))
 
 
+def crowded(test: Test, thread: int, index: int) -> bool:
+    """Whether a thread has other instructions in the line of this one."""
+    line = test.at((thread, index)).source.span.line
+    return any(i != index and op.source.span.line == line for i, op in enumerate(test.threads[thread].body))
+
+
+def label(test: Test, thread: int, index: int) -> str:
+    """``P0:36``, with the column where the thread has other instructions in the line: ``P0:36:14``."""
+    found = instruction(test, thread, index)
+    return f"{found.place}:{found.column}" if crowded(test, thread, index) else found.place
+
+
 def bound_reached(test: Test, unroll: int, loops: Iterable[tuple[int, int]] = ()) -> str:
     """That ``loops``, backward branches as (thread, index in its body), went on beyond the bound."""
     places = dict.fromkeys(str(instruction(test, thread, pc)) for thread, pc in sorted(loops))

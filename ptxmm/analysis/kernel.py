@@ -19,16 +19,16 @@ _MOST = 3
 """So many races, or states that sequential consistency does not allow, are named."""
 
 
-def decide(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3") -> Result:
+def decide(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3", graphs: bool = False) -> Result:
     """Decide the ``claim`` (``RACES`` or ``ROBUST``) about ``test`` under ``model``. ``engine``: ``both`` asks the
-    explicit engine too, which must agree. Raises as the analyses do, and ``PtxmmError`` (kind ``internal``) where the
-    engines disagree.
+    explicit engine too, which must agree; ``graphs``: give the execution that refutes it as a graph. Raises as the
+    analyses do, and ``PtxmmError`` (kind ``internal``) where the engines disagree.
     """
     both = engine == "both"
     if claim == RACES:
         from ptxmm.analysis.races import confirm_races, races
 
-        found = races(test, model, limits=limits, most=_MOST)
+        found = races(test, model, limits=limits, most=_MOST, graphs=graphs)
         shown = found.races[0].execution if found.races else None
         notes = [
             Note(
@@ -51,7 +51,7 @@ def decide(test: Test, model: Model, claim: str, limits: Limits, engine: str = "
         return _result(test, model.name, claim, free, status, notes, seconds, shown, both)
     from ptxmm.analysis.robust import robust
 
-    answer = robust(test, model, limits=limits, most=1, engines=("z3", "enumerate") if both else ("z3",))
+    answer = robust(test, model, limits=limits, most=1, engines=("z3", "enumerate") if both else ("z3",), graphs=graphs)
     shown = answer.extra[0].execution if answer.extra else None
     notes = []
     if answer.extra:

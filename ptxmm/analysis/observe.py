@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
 
 from ptxmm.analysis.result import Outcome, Unknown, Value
 from ptxmm.engines.result import Observed
@@ -49,22 +50,32 @@ def observed(test: Test, all_state: bool = False) -> Observed:
 
 def outcome(test: Test, what: Observed, state: State) -> Outcome:
     """``state`` with the names and values that results use."""
+    return next(outcomes(test, what, (state,)))
+
+
+def outcomes(test: Test, what: Observed, states: Iterable[State]) -> Iterator[Outcome]:
+    """Each of ``states`` with the names and values that results use."""
     condition = test.condition
     bytes_ = unknown_bytes(test)
+    parts = [fragments(thread) for thread in test.threads]
 
+    @cache
     def value(type_: Type, number: int) -> Value:
         return _unknown(type_, number, bytes_) or _value(test, type_, number)
 
-    def register(term: RegisterTerm) -> Value:
-        if term.register in fragments(test.threads[term.thread]):
-            return Unknown("fragment")
-        return value(term.type, state.registers[term.thread, term.register])
-
-    return Outcome(
-        {register_name(test, t): register(t) for t in what.registers},
-        {memory_name(test, t): value(t.type, state.memory[t.key, t.index]) for t in what.memory},
-        None if condition is None else evaluate(condition.proposition, state),
-    )
+    registers = [
+        (register_name(test, t), (t.thread, t.register), t.type, t.register in parts[t.thread]) for t in what.registers
+    ]
+    memory = [(memory_name(test, t), (t.key, t.index), t.type) for t in what.memory]
+    for state in states:
+        yield Outcome(
+            {
+                name: Unknown("fragment") if part else value(type_, state.registers[key])
+                for name, key, type_, part in registers
+            },
+            {name: value(type_, state.memory[key]) for name, key, type_ in memory},
+            None if condition is None else evaluate(condition.proposition, state),
+        )
 
 
 def exactly(values: Iterable[tuple[Term, int]]) -> Proposition:

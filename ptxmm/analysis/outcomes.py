@@ -11,13 +11,13 @@ from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import execution
 from ptxmm.analysis.expectation import Expectation, conclude
 from ptxmm.analysis.instruction import bound_reached
-from ptxmm.analysis.observe import observed, outcome
+from ptxmm.analysis.observe import observed, outcomes
 from ptxmm.analysis.readings import basis
-from ptxmm.analysis.result import TIMEOUT, Execution, Note, Result, told
-from ptxmm.analysis.search import FinalStates, bug, engine_named, rebuild, stages
+from ptxmm.analysis.result import TIMEOUT, Execution, Note, Outcome, Result, told
+from ptxmm.analysis.search import FinalStates, Question, bug, engine_named, rebuild, stages, values
 from ptxmm.analysis.verdict import Verdict, decide
 from ptxmm.cat import Model
-from ptxmm.engines.result import Limits, Observed, Search
+from ptxmm.engines.result import Limits, Search
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
@@ -43,18 +43,20 @@ def check(
     expectation: Expectation | None = None,
     all_state: bool = False,
     enumerate_all: bool = True,
+    graphs: bool = False,
 ) -> Result:
     """Decide the condition of ``test`` under ``model`` and list its final states.
 
     ``enumerate_all``: list every final state; else only the witnesses that decide the condition (at most two; all
     states where there is no condition). ``all_state``: final states are distinguished by every register written and
     every object, not just by what the test names. Each state has been confirmed by executing its witness again.
+    ``graphs``: with each state give an execution that ends in it, as a graph.
     ``engine``: one of ``ENGINES``; ``auto`` is z3, ``both`` always lists all states and compares them.
 
     Raises ``PtxmmError``: kind ``unsupported`` where the model does not cover the test, ``internal`` where a witness
     is not confirmed or the engines disagree, ``usage`` for an unknown engine; and what the engines raise.
     """
-    return next(_stages(test, model, engine, limits or Limits(), expectation, all_state, enumerate_all))
+    return next(_stages(_question(test, model, engine, limits, all_state, enumerate_all), expectation, graphs))
 
 
 def check_listed(
@@ -66,11 +68,11 @@ def check_listed(
     limits: Limits | None = None,
     expectation: Expectation | None = None,
     all_state: bool = False,
+    graphs: bool = False,
 ) -> Result:
     """As ``check``: first the verdict, which then stands, then up to ``most`` final states as far as time permits."""
-    limits = limits or Limits()
-    few = limits if engine == "both" else replace(limits, states=most)
-    results = _stages(test, model, engine, few, expectation, all_state, False)
+    few = limits if engine == "both" else replace(limits or Limits(), states=most)
+    results = _stages(_question(test, model, engine, few, all_state, False), expectation, graphs)
     first = next(results)
     second = first if first.status == "timeout" else next(results, first)
     for old, new in ((first.holds, second.holds), (first.observation, second.observation)):
@@ -83,48 +85,39 @@ def check_listed(
     return replace(first, outcomes=outcomes, listed=listed, seconds=second.seconds)
 
 
-def _stages(
-    test: Test,
-    model: Model,
-    engine: str,
-    limits: Limits,
-    expectation: Expectation | None,
-    all_state: bool,
-    enumerate_all: bool,
-) -> Iterator[Result]:
-    """What ``check`` gives; where that lists no more than the witnesses, then what it gives with all final states."""
+def _question(
+    test: Test, model: Model, engine: str, limits: Limits | None, all_state: bool, enumerate_all: bool
+) -> Question:
+    """What ``check`` asks for."""
     if engine not in ENGINES:
         raise PtxmmError(f"unknown engine {engine!r}", kind="usage", hint=f"engines: {', '.join(ENGINES)}")
-    condition = test.condition
     check_compatible(test, model)
-    names = ("z3", "enumerate") if engine == "both" else ("z3" if engine == "auto" else engine,)
-    for name in names:
+    engines = ("z3", "enumerate") if engine == "both" else ("z3" if engine == "auto" else engine,)
+    whole = enumerate_all or engine == "both" or test.condition is None
+    proposition = None if whole or test.condition is None else test.condition.proposition
+    return Question(test, model, observed(test, all_state), limits or Limits(), engines, proposition)
+
+
+def _stages(question: Question, expectation: Expectation | None, graphs: bool) -> Iterator[Result]:
+    """The answer to ``question``; where that is no more than the witnesses, then that with all final states."""
+    for name in question.engines:
         engine_named(name)
     start = time.perf_counter()
-    what = observed(test, all_state)
-    whole = enumerate_all or engine == "both" or condition is None
-    proposition = None if whole or condition is None else condition.proposition
-    for states in stages(names, test, model, what, limits, proposition):
-        result = _result(test, model, engine, limits, expectation, what, whole, states)
+    for states in stages(question):
+        result = _result(question, expectation, states)
+        if graphs:
+            result = replace(result, outcomes=tuple(_drawn(result.outcomes, question, states)))
         yield replace(result, seconds=time.perf_counter() - start)
-        whole = True
+        question = replace(question, proposition=None)
 
 
-def _result(
-    test: Test,
-    model: Model,
-    engine: str,
-    limits: Limits,
-    expectation: Expectation | None,
-    what: Observed,
-    whole: bool,
-    states: FinalStates,
-) -> Result:
-    """The result of a search, but for the time that it took; ``whole``: it was for all final states."""
-    condition = test.condition
+def _result(question: Question, expectation: Expectation | None, states: FinalStates) -> Result:
+    """The result of a search, but for the time that it took."""
+    test, model, limits = question.test, question.model, question.limits
+    condition, whole = test.condition, question.proposition is None
     search, satisfied = states.search, states.satisfied
     search.deadlock = search.deadlock or _waits_for_ever(states, model, limits)
-    outcomes = tuple(outcome(test, what, state) for state in states.rows)
+    shown = tuple(outcomes(test, question.what, states.rows))
     partial = whole and not search.exhausted
     quantifier = condition.kind if condition else None
     verdict = decide(search, quantifier, True in satisfied, False in satisfied, partial)
@@ -137,7 +130,7 @@ def _result(
         file=test.file,
         test=test.name,
         model=model.name,
-        engine="z3" if engine == "auto" else engine,
+        engine="both" if len(question.engines) > 1 else question.engines[0],
         quantifier=quantifier,
         condition=condition.text if condition else None,
         holds=verdict.holds,
@@ -146,12 +139,23 @@ def _result(
         flags=verdict.flags,
         expected=None if expectation is None else str(expectation),
         conclusion=conclusion,
-        outcomes=outcomes,
+        outcomes=shown,
         listed=whole and not partial and verdict.status not in ("bounded", "timeout"),
         notes=(*_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)),
         seconds=0.0,
         execution=None if test.claims is None else _refuting(test, model, states),
     )
+
+
+def _drawn(outcomes: Sequence[Outcome], question: Question, states: FinalStates) -> Iterator[Outcome]:
+    """``outcomes``, those of ``states``, each with an execution."""
+    from ptxmm.analysis.explain.graph import drawn
+
+    what, model = question.what, question.model
+    witnesses = {values(what, found.state): found.witness for found in states.search.found}
+    for item, state in zip(outcomes, states.rows, strict=True):
+        witness = witnesses[values(what, state)]
+        yield replace(item, execution=drawn(states.test, witness, rebuild(states.test, model, witness)[1]))
 
 
 def _waits_for_ever(states: FinalStates, model: Model, limits: Limits) -> bool:

@@ -14,7 +14,7 @@ from ptxmm.analysis.observe import exactly, observed
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Outcome, Result
 from ptxmm.analysis.robust import strong_model
-from ptxmm.analysis.search import final_states, values
+from ptxmm.analysis.search import Question, final_states, values
 from ptxmm.analysis.words import Property
 from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits
@@ -74,6 +74,19 @@ class Judgement(Struct, frozen=True):
     def vacuous(self) -> bool:
         return "vacuous" in self.result.flags
 
+    def why(self, wanted: Requirement) -> str:
+        """In a word or two, what goes wrong in a program that does not meet the property."""
+        if self.holds:
+            return "deadlock" if self.deadlock else ""
+        if self.holds is None:
+            return self.result.status
+        if self.outcome is not None:
+            return "outcome"
+        raised = [flag for flag in self.result.flags if flag in wanted.unwanted.flags]
+        if raised:
+            return raised[0]
+        return "deadlock" if self.deadlock else self.result.status
+
 
 def requirement(test: Test, model: Model, wanted: Property | None, limits: Limits) -> Requirement:
     """``wanted`` of ``test``; None: all that is claimed of a kernel, and of other tests ``Property.never``.
@@ -124,7 +137,7 @@ def _robust(test: Test, model: Model, limits: Limits) -> Requirement:
     free, strong = replace(test, condition=None), strong_model(model)
     check_compatible(test, strong)
     what = observed(free, all_state=True)
-    found = final_states(("z3",), free, strong, what, limits, None)
+    found = final_states(Question(free, strong, what, limits))
     if found.search.timeout:
         raise Timeout
     if not found.search.exhausted:
@@ -135,11 +148,16 @@ def _robust(test: Test, model: Model, limits: Limits) -> Requirement:
     return Requirement(outside, frozenset(), "only the final states of sc", not found.search.deadlock)
 
 
-def judge(test: Test, model: Model, wanted: Requirement, limits: Limits, engine: str = "auto") -> Judgement:
-    """Whether ``test`` meets ``wanted`` under ``model``. Raises ``PtxmmError`` as ``analysis.check`` does."""
+def judge(
+    test: Test, model: Model, wanted: Requirement, limits: Limits, engine: str = "auto", graphs: bool = False
+) -> Judgement:
+    """Whether ``test`` meets ``wanted`` under ``model``; ``graphs`` as for ``check``.
+
+    Raises ``PtxmmError`` as ``analysis.check`` does.
+    """
     condition = None if wanted.bad is None else Condition("exists", wanted.bad, wanted.text)
     asked = replace(test, condition=condition)
-    result = check(asked, model, engine=engine, limits=limits, enumerate_all=condition is None)
+    result = check(asked, model, engine=engine, limits=limits, enumerate_all=condition is None, graphs=graphs)
     bad = next((o for o in result.outcomes if o.satisfies), None)
     raised = (wanted.flags | index().undefined) & set(result.flags)
     hangs = wanted.deadlock and "deadlock" in result.flags

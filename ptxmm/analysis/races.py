@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import execution, location
+from ptxmm.analysis.explain.graph import drawn
 from ptxmm.analysis.instruction import bound_reached, instruction
 from ptxmm.analysis.result import TIMEOUT, Execution, Instruction, Note, Status, told
 from ptxmm.analysis.search import bug, engine_named
 from ptxmm.analysis.uninitialised import settle_uninitialised
+from ptxmm.analysis.verdict import status_of
 from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Axiom
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
-from ptxmm.engines.result import Limits, Observed, Witness
+from ptxmm.engines.result import Limits, Observed, Search, Witness
 from ptxmm.engines.symbolic.problem import next_grid
 from ptxmm.engines.symbolic.related import RelatedSites, SitePair
 from ptxmm.errors import PtxmmError, Timeout
@@ -30,6 +32,8 @@ DATA_RACE, MIXED_SIZE = "data-race", "mixed-size-race"
 
 MOST = 100
 """So many racy pairs are reported unless told otherwise."""
+
+Shown = Callable[[Test, Witness, Rebuilt], Execution]
 
 PROXIES = {"GEN": "generic", "ASY": "async", "TMP": "tensormap", "SUR": "surface", "TEX": "texture", "CON": "constant"}
 
@@ -79,44 +83,51 @@ class RacesResult(Struct, frozen=True, tag_field="analysis", tag="races"):
     seconds: float
 
     @property
+    def answers(self) -> dict[str, str]:
+        """The answer in a word, by what it is about (the program)."""
+        return {"": {True: "race-free", False: "a data race", None: self.status}[self.race_free]}
+
+    @property
     def finding(self) -> bool | None:
         """Whether there is a race."""
         return None if self.race_free is None else not self.race_free
 
 
-class _Found(Struct):
-    """What the searches so far found together."""
+class _Found(Search, kw_only=True):
+    """What the searches so far found together, by the flags ``axioms``: at most so many races, each ``shown`` so."""
 
+    axioms: Mapping[str, Axiom]
+    most: int
+    shown: Shown
     races: dict[SitePair, Race] = field(default_factory=dict)
-    flags: set[str] = field(default_factory=set)
-    undefined: str | None = None
     ends: bool = False
-    bounded: bool = False
-    timeout: bool = False
     partial: bool = False
 
 
-def races(test: Test, model: Model, *, limits: Limits | None = None, most: int = MOST) -> RacesResult:
+def races(
+    test: Test, model: Model, *, limits: Limits | None = None, most: int = MOST, graphs: bool = False
+) -> RacesResult:
     """Every pair of instructions of ``test`` (up to ``most``) that races in an execution that ``model`` allows.
 
     The pairs come from the solver, one question each; every execution is confirmed, and the race found in it again on
-    the concrete side. Raises ``PtxmmError``: kind ``unsupported`` where the model does not cover the test or says
-    nothing about data races, ``internal`` where an execution is not confirmed; and what the engine raises.
+    the concrete side. ``graphs``: give it as a graph.
+
+    Raises ``PtxmmError``: kind ``unsupported`` where the model does not cover the test or says nothing about data
+    races, ``internal`` where an execution is not confirmed; and what the engine raises.
     """
     limits = limits or Limits()
     start = time.perf_counter()
     check_compatible(test, model)
-    axioms = race_flags(model, test)
-    found = _Found()
+    found = _Found(axioms=race_flags(model, test), most=most, shown=drawn if graphs else execution)
     try:
         test = settle_uninitialised(test, model, limits)
         for assigned in assignments(test):
             for part in (assigned.test, *held(assigned.test, next_grid(model))):
-                _search(test, part, model, axioms, limits, most, found)
+                _search(test, part, model, limits, found)
     except Timeout:
         found.timeout = True
     listed = tuple(race for _, race in sorted(found.races.items()))
-    status = _status(found)
+    status = status_of(found)
     computed = computed_with(test) + left_open(test)
     if computed and status == "complete":
         status = "bounded"
@@ -175,10 +186,9 @@ def race_flags(model: Model, test: Test) -> dict[str, Axiom]:
     )
 
 
-def _search(
-    test: Test, assigned: Test, model: Model, axioms: dict[str, Axiom], limits: Limits, most: int, found: _Found
-) -> None:
+def _search(test: Test, assigned: Test, model: Model, limits: Limits, found: _Found) -> None:
     """Add the races of ``assigned``, which is ``test`` with values for unknown memory."""
+    axioms = found.axioms
     names = [name for name in (DATA_RACE, MIXED_SIZE) if name in axioms]
     pairs = RelatedSites(assigned, model, [axioms[name].body for name in names], limits)
     found.undefined = found.undefined or pairs.undefined
@@ -191,13 +201,13 @@ def _search(
         if pair in found.races:
             known = True
             continue
-        if len(found.races) >= most:
+        if len(found.races) >= found.most:
             found.partial = True
             return
         for name in reversed(names):  # of a pair that races at different sizes too, that is what is shown
             witness = pairs.find(pair, names.index(name))
             if witness is not None:
-                found.races[pair] = _race(test, axioms[name], pair, witness, confirmer)
+                found.races[pair] = _race(test, axioms[name], pair, witness, confirmer, found.shown)
                 racy = True
                 break
     raised = DATA_RACE in pairs.flags
@@ -206,7 +216,7 @@ def _search(
         raise bug(test, f"the flag {DATA_RACE} of {model.name} and the racy pairs disagree")
 
 
-def _race(test: Test, axiom: Axiom, pair: SitePair, witness: Witness, confirmer: Confirmer) -> Race:
+def _race(test: Test, axiom: Axiom, pair: SitePair, witness: Witness, confirmer: Confirmer, shown: Shown) -> Race:
     """The race of the instructions ``pair`` in ``witness``, which is confirmed first."""
     try:
         rebuilt = confirmer.allowed(witness)
@@ -228,7 +238,7 @@ def _race(test: Test, axiom: Axiom, pair: SitePair, witness: Witness, confirmer:
                 locations=(cells[0], cells[1]),
                 kinds=(_kind(rebuilt, a), _kind(rebuilt, b)),
                 fails=tuple(conditions(test, rebuilt, a, b)),
-                execution=execution(test, witness, rebuilt),
+                execution=shown(test, witness, rebuilt),
             )
     raise bug(test, f"the race of {instruction(test, *pair[0])} and {instruction(test, *pair[1])} is not confirmed")
 
@@ -302,14 +312,6 @@ def _name(test: Test, rebuilt: Rebuilt, number: int) -> str:
 def _bytes(key: str, offset: int, size: int) -> str:
     last = offset + size - 1
     return f"byte {offset} of {key}" if size == 1 else f"bytes {offset} to {last} of {key}"
-
-
-def _status(found: _Found) -> Status:
-    if found.undefined is not None or found.flags & index().undefined:
-        return "undefined"
-    if found.timeout:
-        return "timeout"
-    return "bounded" if found.bounded else "complete"
 
 
 def _notes(test: Test, found: _Found, limits: Limits, computed: list[str]) -> Iterator[Note]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -11,6 +11,21 @@ from ptxmm.analysis.words import Conclusion
 
 Observation = Literal["never", "sometimes", "always"]
 Status = Literal["complete", "bounded", "timeout", "undefined", "inconclusive"]
+
+
+class Analysed(Protocol):
+    """What the results of all analyses have (frozen structs)."""
+
+    @property
+    def test(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def notes(self) -> tuple[Note, ...]: ...
+    @property
+    def seconds(self) -> float: ...
 
 
 class Unknown(Struct, frozen=True):
@@ -36,14 +51,6 @@ class Note(Struct, frozen=True):
     text: str
 
 
-class Outcome(Struct, frozen=True):
-    """One confirmed final state. ``satisfies``: the condition's proposition holds in it; None without a condition."""
-
-    registers: Mapping[str, Value]
-    memory: Mapping[str, Value]
-    satisfies: bool | None
-
-
 class Instruction(Struct, frozen=True):
     """An instruction of a test: ``index`` in the body of ``thread``; ``line`` and ``column`` are 1-based."""
 
@@ -60,6 +67,48 @@ class Instruction(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text}"
+
+
+class EventView(Struct, frozen=True):
+    """An event of an execution.
+
+    ``instruction``: what performs it; None for an initial write, and for the start or end of a thread, which ``text``
+    tells. ``action``: what it does, such as ``reads x = 1``. ``round``: how often the thread has taken the branches
+    back around it before. ``crowded``: its thread has other instructions in the same line.
+    """
+
+    instruction: Instruction | None
+    text: str
+    action: str = ""
+    round: int = 0
+    crowded: bool = False
+
+    @property
+    def place(self) -> str:
+        """``P1:12``; ``P1:12 (round 2)`` in a loop."""
+        if self.instruction is None:
+            return self.text
+        return f"{self.instruction.place} (round {self.round + 1})" if self.round else self.instruction.place
+
+    @property
+    def label(self) -> str:
+        """The place, which is enough to know the instruction by: with its column if there are others in the line."""
+        if self.instruction is None or not self.crowded:
+            return self.place
+        return self.place.replace(self.instruction.place, f"{self.instruction.place}:{self.instruction.column}")
+
+    @property
+    def name(self) -> str:
+        """The place and the text of the instruction."""
+        return self.text if self.instruction is None else f"{self.place}: {self.instruction.text}"
+
+    def __str__(self) -> str:
+        return f"{self.name}  ({self.action})" if self.action else self.name
+
+    @property
+    def same(self) -> tuple[Instruction | None, str, int]:
+        """What the events of one execution of one instruction have in common."""
+        return self.instruction, self.text, self.round
 
 
 class Access(Struct, frozen=True):
@@ -103,12 +152,68 @@ class OrderedFences(Struct, frozen=True):
     second: str
 
 
-class Execution(Struct, frozen=True):
-    """The threads of an execution, and the orders among their writes and fences."""
+class PlacedThread(Struct, frozen=True):
+    """A thread, and what it is in, the largest first: ``("GPU 0", "cluster 1", "CTA 2")``. A level that tells no two
+    threads apart may be left out."""
+
+    thread: str
+    path: tuple[str, ...]
+
+
+class GraphEvent(Struct, frozen=True):
+    """An event of a graph: of ``thread`` (its index; None: an initial write), of a ``kind`` that models have a set for
+    (R, W, F, ...). ``asynchronous``: it is no part of program order. ``location`` and ``value``: of a read or a write,
+    as in ``Access``."""
+
+    view: EventView
+    thread: int | None
+    kind: str
+    asynchronous: bool
+    location: str | None = None
+    value: int | str | None = None
+
+
+class Related(Struct, frozen=True):
+    """A relation of a graph: its name in the model, or in the vocabulary of models, what it is in words, its section of
+    PTX ISA 8.5, and pairs of events by their indices."""
+
+    relation: str
+    text: str
+    section: str | None
+    pairs: tuple[tuple[int, int], ...]
+
+
+class ExecutionGraph(Struct, frozen=True):
+    """All events of an execution, and relations between them. Of an order only neighbours are related; of observation,
+    what is reads-from too; of base causality order (``bc``), what another relation has as well."""
+
+    threads: tuple[PlacedThread, ...]
+    events: tuple[GraphEvent, ...]
+    relations: tuple[Related, ...]
+
+
+class Execution(Struct, frozen=True, omit_defaults=True):
+    """The threads of an execution, and the orders among their writes and fences. ``graph``: all of it as a graph, where
+    that is asked for."""
 
     threads: tuple[ThreadSteps, ...]
-    coherence: tuple[CoherentWrites, ...] = ()
-    fence_sc: tuple[OrderedFences, ...] = ()
+    coherence: tuple[CoherentWrites, ...]
+    fence_sc: tuple[OrderedFences, ...]
+    graph: ExecutionGraph | None = None
+
+
+class Outcome(Struct, frozen=True, omit_defaults=True):
+    """One confirmed final state. ``satisfies``: the condition's proposition holds in it; None without a condition.
+    ``execution``: one that ends so, where that is asked for."""
+
+    registers: Mapping[str, Value]
+    memory: Mapping[str, Value]
+    satisfies: bool | None
+    execution: Execution | None = None
+
+    def __str__(self) -> str:
+        """``P1:r0=1 x=2``."""
+        return " ".join(f"{name}={value}" for name, value in (*self.registers.items(), *self.memory.items()))
 
 
 class Result(Struct, frozen=True, tag_field="analysis", tag="check"):

@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import execution
+from ptxmm.analysis.explain.graph import drawn
 from ptxmm.analysis.instruction import bound_reached
-from ptxmm.analysis.observe import observed, outcome
+from ptxmm.analysis.observe import observed, outcome, outcomes
 from ptxmm.analysis.result import Execution, Note, Outcome, Status, told
-from ptxmm.analysis.search import FinalStates, final_states, rebuild, values, worst
+from ptxmm.analysis.search import FinalStates, Question, final_states, rebuild, values, worst
 from ptxmm.cat import Model, load
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.program.condition import State
@@ -58,6 +59,11 @@ class RobustResult(Struct, frozen=True, tag_field="analysis", tag="robust"):
     seconds: float
 
     @property
+    def answers(self) -> dict[str, str]:
+        """The answer in a word, by what it is about (the program)."""
+        return {"": {True: "robust", False: "not robust", None: self.status}[self.robust]}
+
+    @property
     def finding(self) -> bool | None:
         """Whether the test is not robust."""
         return None if self.robust is None else not self.robust
@@ -69,13 +75,20 @@ def strong_model(model: Model) -> Model:
 
 
 def robust(
-    test: Test, model: Model, *, limits: Limits | None = None, most: int = MOST, engines: tuple[str, ...] = ("z3",)
+    test: Test,
+    model: Model,
+    *,
+    limits: Limits | None = None,
+    most: int = MOST,
+    engines: tuple[str, ...] = ("z3",),
+    graphs: bool = False,
 ) -> RobustResult:
     """Compare the final states of ``test`` under ``model`` with those under ``sc``; show ``most`` executions.
 
-    Every state of ``model`` is confirmed; ``engines`` must agree. Raises ``PtxmmError``: kind ``unsupported`` where
-    one of the models does not cover the test, ``internal`` where an execution is not confirmed; and what the engine
-    raises.
+    Every state of ``model`` is confirmed; ``engines`` must agree. ``graphs``: give the executions as graphs.
+
+    Raises ``PtxmmError``: kind ``unsupported`` where one of the models does not cover the test, ``internal`` where an
+    execution is not confirmed; and what the engine raises.
     """
     limits = limits or Limits()
     start = time.perf_counter()
@@ -83,8 +96,8 @@ def robust(
     reference = strong_model(model)
     check_compatible(test, reference)
     what = observed(test, all_state=True)
-    strong = final_states(engines, test, reference, what, limits, None)
-    weak = final_states(engines, test, model, what, limits, None)
+    strong = final_states(Question(test, reference, what, limits, engines))
+    weak = final_states(Question(test, model, what, limits, engines))
     known = {values(what, state) for state in strong.rows}
     reached = {values(what, state) for state in weak.rows}
     further = [state for state in weak.rows if values(what, state) not in known]
@@ -103,8 +116,8 @@ def robust(
         robust=answer,
         states=len(weak.rows),
         reference=len(strong.rows),
-        extra=tuple(_extra(test, model, what, weak, further, most)),
-        missing=tuple(outcome(test, what, state) for state in strong.rows if values(what, state) not in reached)
+        extra=tuple(_extra(test, model, what, weak, further, most, graphs)),
+        missing=tuple(outcomes(test, what, (state for state in strong.rows if values(what, state) not in reached)))
         if weak.exhausted
         else (),
         deadlock=deadlock,
@@ -114,7 +127,7 @@ def robust(
 
 
 def _extra(
-    test: Test, model: Model, what: Observed, weak: FinalStates, further: Sequence[State], most: int
+    test: Test, model: Model, what: Observed, weak: FinalStates, further: Sequence[State], most: int, graphs: bool
 ) -> Iterator[Extra]:
     """The states ``further``, the first ``most`` with an execution."""
     witnesses = {values(what, found.state): found.witness for found in weak.search.found}
@@ -122,7 +135,7 @@ def _extra(
         shown = None
         if number < most:
             witness = witnesses[values(what, state)]
-            shown = execution(weak.test, witness, rebuild(weak.test, model, witness)[1])
+            shown = (drawn if graphs else execution)(weak.test, witness, rebuild(weak.test, model, witness)[1])
         yield Extra(outcome(test, what, state), shown)
 
 

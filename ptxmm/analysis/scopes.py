@@ -193,19 +193,12 @@ def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits) -> Ro
 
 def narrower(op: Op, coverage: Coverage) -> tuple[Scope, ...]:
     """The scopes that ``op`` may have in its place, from the narrowest to its own; none where it has no other."""
-    match op:
-        case Load() | Store() if op.scope is not None and not op.volatile and not op.mmio:
-            own = op.scope
-        case Multimem() if op.scope is not None:
-            own = op.scope
-        case Fence() if op.restrict is None:
-            own = op.scope
-        case Atomic() | TensormapFence() | MbarrierArrive() | MbarrierWait() | MbarrierTx():
-            own = op.scope
-        case _:
-            return ()
-    less = below(own, coverage)
-    return (*less, own) if less else ()
+    if not isinstance(op, _SCOPED) or op.scope is None:
+        return ()
+    if (isinstance(op, Load | Store) and (op.volatile or op.mmio)) or (isinstance(op, Fence) and op.restrict):
+        return ()
+    less = below(op.scope, coverage)
+    return (*less, op.scope) if less else ()
 
 
 def _narrow(test: Test, model: Model, wanted: Requirement, limits: Limits, most: int, work: _Work) -> None:

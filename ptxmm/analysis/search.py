@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
+from operator import itemgetter
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_covered
 from ptxmm.analysis.result import TIMEOUT, Note, Status
@@ -16,6 +18,7 @@ from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Found, Limits, Observed, Search, Witness
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Proposition, State, evaluate
+from ptxmm.program.latest import Latest
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
 from ptxmm.program.unspecified.unknown import Assignment, assignments, computed_with, unknown_bytes
@@ -23,6 +26,18 @@ from ptxmm.program.unspecified.unknown import Assignment, assignments, computed_
 _Stages = Callable[[Test, Model, Observed, Limits, "Proposition | None"], Iterator[Search]]
 _LAST_STATES = 1.0
 """Seconds after the deadline in which states that were found before it are confirmed."""
+
+
+class Question(Struct, frozen=True):
+    """The final states of ``test`` under ``model``, told apart by ``what``, from ``engines``, which must agree; with
+    ``proposition`` only as many as decide it."""
+
+    test: Test
+    model: Model
+    what: Observed
+    limits: Limits
+    engines: tuple[str, ...] = ("z3",)
+    proposition: Proposition | None = None
 
 
 class FinalStates(Struct):
@@ -81,34 +96,20 @@ class FinalStates(Struct):
             yield Note("deadlock", f"{name}: some execution waits for ever at a barrier")
 
 
-def final_states(
-    names: tuple[str, ...],
-    test: Test,
-    model: Model,
-    what: Observed,
-    limits: Limits,
-    proposition: Proposition | None,
-) -> FinalStates:
-    """The final states of ``test`` from the engines ``names``, which must agree.
+def final_states(question: Question) -> FinalStates:
+    """The answer to ``question``.
 
-    With ``proposition`` only as many as decide it. Raises ``PtxmmError``: kind ``internal`` where a witness is not
-    confirmed or the engines disagree, ``unsupported`` where an execution does what ``model`` does not cover, and what
-    the engines raise.
+    Raises ``PtxmmError``: kind ``internal`` where a witness is not confirmed or the engines disagree, ``unsupported``
+    where an execution does what the model does not cover, and what the engines raise.
     """
-    return next(stages(names, test, model, what, limits, proposition))
+    return next(stages(question))
 
 
-def stages(
-    names: tuple[str, ...],
-    test: Test,
-    model: Model,
-    what: Observed,
-    limits: Limits,
-    proposition: Proposition | None,
-) -> Iterator[FinalStates]:
-    """As ``final_states``; with ``proposition`` all final states after those that decide it."""
+def stages(question: Question) -> Iterator[FinalStates]:
+    """As ``final_states``; with a proposition all final states after those that decide it."""
+    test, what = question.test, question.what
     try:
-        test = settle_uninitialised(test, model, limits, what)
+        test = settle_uninitialised(test, question.model, question.limits, what)
     except Timeout:
         yield FinalStates(Search(timeout=True), test)
         return
@@ -119,29 +120,23 @@ def stages(
         for assigned, engines in begun:
             yield assigned, [next(engine) for engine in engines]
         for assigned in islice(assignments(test, {term.thread for term in what.registers}), len(begun), None):
-            engines = [_confirmed(name, assigned.test, model, what, limits, wanted) for name in names]
+            asked = replace(question, test=assigned.test, proposition=wanted)
+            engines = [_confirmed(name, asked) for name in question.engines]
             begun.append((assigned, engines))
             yield assigned, [next(engine) for engine in engines]
 
-    for wanted in dict.fromkeys((proposition, None)):
-        result = _together(names, test, model, what, limits, wanted, searched(wanted))
+    for wanted in dict.fromkeys((question.proposition, None)):
+        result = _together(replace(question, test=test, proposition=wanted), searched(wanted))
         yield result
         if result.search.timeout:
             return
 
 
-def _together(
-    names: tuple[str, ...],
-    test: Test,
-    model: Model,
-    what: Observed,
-    limits: Limits,
-    proposition: Proposition | None,
-    searched: Iterator[tuple[Assignment, list[Search]]],
-) -> FinalStates:
+def _together(question: Question, searched: Iterator[tuple[Assignment, list[Search]]]) -> FinalStates:
     """What the searches ``searched`` found together."""
-    asked = {term.thread for term in what.registers}
-    result = FinalStates(Search(exhausted=True), test, computed=computed_with(test), left_open=left_open(test, asked))
+    test, what = question.test, question.what
+    computed, matters = _untried(test, frozenset(term.thread for term in what.registers))
+    result = FinalStates(Search(exhausted=True), test, computed=computed, left_open=matters)
     condition = None if test.condition is None else test.condition.proposition
     general: list[tuple[State, bool | None]] = []
     listed: set[tuple[int, ...]] = set()
@@ -149,31 +144,40 @@ def _together(
         _add(result.search, searches[0])
         if len(searches) > 1:
             _compare(test, what, *searches)
-            _add_late(result, names, searches)
-        common = set.intersection(*(_states(what, search) for search in searches))
+            _add_late(result, question.engines, searches)
+        others = [_states(what, search) for search in searches[1:]]
         instances = {_instance(test, what, state, assigned): holds for state, holds in general}
-        for state in sorted((found.state for found in searches[0].found), key=lambda state: values(what, state)):
+        keyed = [(values(what, found.state), found.state) for found in searches[0].found]
+        for key, state in sorted(keyed, key=itemgetter(0)):
             holds = None if condition is None else evaluate(condition, state)
             if not assigned.bytes:
                 general.append((state, holds))
-            key = values(what, state)
             if assigned.bytes and key in instances:
                 result.depends = result.depends or holds != instances[key]
             elif key not in listed:  # several initial values may lead to the same state
                 result.rows.append(state)
                 listed.add(key)
             result.satisfied.append(holds)
-            if key in common:
+            if all(key in states for states in others):
                 result.agreed.append(holds)
-        decided = proposition is not None and {True, False} <= set(result.satisfied)
-        if decided or len(result.rows) == limits.states:
+        decided = question.proposition is not None and {True, False} <= set(result.satisfied)
+        if decided or len(result.rows) == question.limits.states:
             break
-    check_covered(test, model, result.search)
+    check_covered(test, question.model, result.search)
     result.unrolled = result.search.bounded
     partial = bool(result.computed or result.left_open)
     result.search.exhausted &= not partial
     result.search.bounded |= partial
     return result
+
+
+_latest: Latest[tuple[list[str], list[str]]] = Latest(4)
+
+
+def _untried(test: Test, asked: frozenset[int]) -> tuple[list[str], list[str]]:
+    """What ``computed_with`` and ``left_open`` say of ``test``."""
+    known = _latest.get(test, asked)
+    return known or _latest.keep(test, asked, (computed_with(test), left_open(test, asked)))
 
 
 def _states(what: Observed, search: Search) -> set[tuple[int, ...]]:
@@ -222,17 +226,17 @@ def engine_named(name: str) -> _Stages:
     return explicit_stages
 
 
-def _confirmed(
-    name: str, test: Test, model: Model, what: Observed, limits: Limits, proposition: Proposition | None
-) -> Iterator[Search]:
-    """The stages of a search, every final state of which ends an execution that the interpreter went through again.
+def _confirmed(engine: str, question: Question) -> Iterator[Search]:
+    """The stages of the search of an engine, every final state of which ends an execution that the interpreter went
+    through again.
 
     States that there is no time to confirm are dropped. A search that the deadline ended has its last states
     confirmed all the same, for a second.
     """
+    test, model, what, limits = question.test, question.model, question.what, question.limits
     confirmer = Confirmer(test, model)
     confirmed: dict[int, Found] = {}
-    searches = engine_named(name)(test, model, what, limits, proposition)
+    searches = engine_named(engine)(test, model, what, limits, question.proposition)
     while True:
         try:
             search = next(searches)
@@ -251,7 +255,7 @@ def _confirmed(
                 state = confirmer.confirm(what, found.witness)
             except Unconfirmed as error:
                 raise bug(test, f"a witness under {model.name} is not confirmed: {error}") from error
-            if values(what, state) != values(what, found.state):
+            if state != found.state and values(what, state) != values(what, found.state):
                 raise bug(test, f"a witness under {model.name} ends in another final state than the engine found")
             confirmed[id(found)] = found
         yield search

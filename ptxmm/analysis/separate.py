@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ptxmm.analysis.compare import model_names
 from ptxmm.analysis.observe import exactly, observed
 from ptxmm.analysis.result import TIMEOUT, Note, Status
-from ptxmm.analysis.search import final_states, values
+from ptxmm.analysis.search import Question, final_states, values
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.errors import PtxmmError, Timeout
@@ -52,12 +52,13 @@ class Step(Struct, frozen=True):
     program: Test | None = None
 
 
-class SeparateResult(Struct, frozen=True):
+class SeparateResult(Struct, frozen=True, tag_field="analysis", tag="separate"):
     """The search for a program of ``vocabulary`` with at most ``most`` instructions that separates ``model`` from
     ``other``.
 
-    ``program`` is one of the smallest, with a condition that only one of the models allows; None if there is none, or
-    if the time limit ended the search (``status`` timeout). ``searched``: no program of at most so many instructions
+    ``program`` is one of the smallest, of ``size`` instructions, with a condition that only one of the models allows;
+    None if there is none, or if the time limit ended the search (``status`` timeout). ``separated``: whether there is
+    one; None where the search was not complete. ``searched``: no program of at most so many instructions
     separates the models. ``compared``: how many programs had to be compared one by one.
     """
 
@@ -68,7 +69,9 @@ class SeparateResult(Struct, frozen=True):
     status: Status
     vocabulary: Vocabulary
     most: int
+    separated: bool | None
     program: Test | None
+    size: int | None
     searched: int
     compared: int
     notes: tuple[Note, ...]
@@ -77,9 +80,7 @@ class SeparateResult(Struct, frozen=True):
     @property
     def finding(self) -> bool | None:
         """Whether the models were found to differ; None where the search was not complete."""
-        if self.program is not None:
-            return True
-        return False if self.status == "complete" else None
+        return self.separated
 
 
 def common_vocabulary(
@@ -156,7 +157,9 @@ def conclude(one: Model, other: Model, words: Vocabulary, most: int, start: floa
         status="complete" if ended else "timeout",
         vocabulary=words,
         most=most,
+        separated=program is not None if ended else None,
         program=program,
+        size=None if program is None else sum(len(thread.body) for thread in program.threads),
         searched=last.searched if last is not None else 0,
         compared=last.compared if last is not None else 0,
         notes=notes,
@@ -296,7 +299,7 @@ def _search(
 
 def states_of(test: Test, model: Model, what: Observed, limits: Limits) -> dict[tuple[int, ...], Witness]:
     """The final states of ``test``, each with an execution."""
-    states = final_states(("z3",), test, model, what, limits, None)
+    states = final_states(Question(test, model, what, limits))
     if states.search.timeout:
         raise Timeout
     return {values(what, found.state): found.witness for found in states.search.found}

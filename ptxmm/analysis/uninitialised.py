@@ -19,6 +19,7 @@ from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError
 from ptxmm.program.condition import MemoryTerm
+from ptxmm.program.latest import Latest
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import assignments, choices, computed_with, unknown_bytes
 from ptxmm.relations.formula import Formula
@@ -30,10 +31,20 @@ def settle_uninitialised(test: Test, model: Model, limits: Limits, what: Observe
     ``what``: whose final values are asked for besides those of the condition; they are left as they are. Raises as
     the engine does.
     """
-    shown = [] if what is None else list(what.memory)
-    shown += [term for term in test.named if isinstance(term, MemoryTerm)]
     candidates = {item.physical for item in test.objects.values() if item.unknown}
-    if not candidates or not _matters(test):
+    if not candidates:
+        return test
+    named = (term for term in test.named if isinstance(term, MemoryTerm))
+    shown = tuple(dict.fromkeys((*(() if what is None else what.memory), *named)))
+    key = shown, model, limits.unroll
+    return _latest.get(test, key) or _latest.keep(test, key, _settled(test, model, limits, shown, candidates))
+
+
+_latest: Latest[Test] = Latest(8)
+
+
+def _settled(test: Test, model: Model, limits: Limits, shown: Sequence[MemoryTerm], candidates: set[str]) -> Test:
+    if not _matters(test):
         return test
     seen = set[str]().union(*(_seen(chosen, model, limits, shown) for chosen in choices(test)))
     unseen = candidates - seen

@@ -31,7 +31,7 @@ def decide(
     at all, ``exists`` is false, and ``~exists`` and ``forall`` are None: that is no claim. ``partial``:
     the search stopped at ``Limits.states``, so that there may be further states.
     """
-    status = _status(search)
+    status = status_of(search)
     final = status == "complete" and not partial
     states = satisfying or falsifying or bool(search.found)
     flags = search.flags - index().uncovered.keys()
@@ -50,7 +50,8 @@ def decide(
     )
 
 
-def _status(search: Search) -> Status:
+def status_of(search: Search) -> Status:
+    """How far a search got that may have come to the bound of a loop."""
     if search.undefined is not None or search.flags & index().undefined:
         return "undefined"
     if search.timeout:

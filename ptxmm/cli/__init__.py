@@ -18,7 +18,7 @@ def main() -> None:
             os._exit(0)
         except OSError:
             pass  # it is told as for every other command
-    gc.set_threshold(_ALLOCATIONS)
+    gc.set_threshold(ALLOCATIONS)
     try:
         from ptxmm.cli.app import run
     except (MemoryError, ImportError, OSError) as error:
@@ -35,7 +35,7 @@ def main() -> None:
         _interrupted(signal.SIGINT, None)
 
 
-_ALLOCATIONS = 100_000
+ALLOCATIONS = 100_000
 """So many new objects before a search for cycles among them. With Python's 700, a tenth of a short run is searching."""
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from ptxmm.cli.checking import Checking
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import AllReadings, AllState, Engine, EngineOption, Run, Tests, format_of
 
-MOST = 1000
-"""How many final states are listed beside a verdict."""
+MOST: Mapping[str, int] = MappingProxyType({"json": 1000, "html": 100})
+"""How many final states are listed beside a verdict, in the formats that list them."""
 
 
 def check(
@@ -22,5 +25,7 @@ def check(
 
     Exit code: 0 all as expected, 1 an expectation contradicted, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Checking(engine, all_state, MOST if format_of(run) == "json" else "none", all_readings)
+    format = format_of(run)
+    report = format == "html"
+    work = Checking(engine, all_state, MOST.get(format, "none"), all_readings, graphs=report, report=report)
     answer(work, "check", tests, run, verbose=all_readings)

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.analyses import Analysis, named
 from ptxmm.cli.frame import answer
-from ptxmm.cli.options import OwnTests, Run, Wanted
-
-if TYPE_CHECKING:
-    from ptxmm.analysis.fences import FencesResult
-    from ptxmm.analysis.strength.changes import Costs
-    from ptxmm.analysis.words import Property
-    from ptxmm.cat import Model
-    from ptxmm.engines.result import Limits
-    from ptxmm.program.test import Test
+from ptxmm.cli.options import OwnTests, Run, Wanted, graphs_of
 
 
 def fences(
@@ -38,19 +30,6 @@ def fences(
     """
     from ptxmm.analysis.strength.changes import costs
 
-    function = partial(_work, wanted=wanted, costs=costs(cost or ()))
-    work = Analysis(partial(function, most=most or None), _answers, partial(function, most=1))
+    function = partial(named, "fences", wanted=wanted, costs=costs(cost or ()), graphs=graphs_of(run))
+    work = Analysis(function(most=most or None), function(most=1))
     answer(work, "fences", tests, run)
-
-
-def _work(
-    test: Test, model: Model, limits: Limits, *, wanted: Property | None, costs: Costs, most: int | None
-) -> FencesResult:
-    from ptxmm.analysis.fences import fences as analysis
-
-    return analysis(test, model, wanted=wanted, costs=costs, most=most, limits=limits)
-
-
-def _answers(result: FencesResult) -> dict[str, str]:
-    property_ = {True: "holds", False: "fails", None: result.status}[result.holds]
-    return {"": property_} | {f"{i.thread}:{i.line}: {i.text}": i.verdict for i in result.items if i.why != "timeout"}

@@ -22,6 +22,21 @@ def write_file(path: Path, text: str) -> None:
         raise PtxmmError(f"the file can't be written: {reason}", kind="io", file=str(path)) from error
 
 
+def create_file(path: Path, text: str) -> None:
+    """Write ``text`` to a file that is not there; the folder is made if it is not there. Raises ``PtxmmError`` (kind
+    ``io``)."""
+    if os.path.lexists(path):
+        hint = "give another name: nothing is overwritten"
+        raise PtxmmError("the file is there already", kind="io", file=str(path), hint=hint)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise PtxmmError(f"the file can't be written: {reason}", kind="io", file=str(path)) from error
+
+
 def replace_bytes(path: Path, data: bytes) -> None:
     """Let the file hold ``data``, with the permissions that it has: written beside it, then renamed. What is no regular
     file (a terminal, a pipe) is written to. Raises ``OSError``; then the file is what it was."""

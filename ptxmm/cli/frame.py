@@ -24,7 +24,7 @@ from ptxmm.cli.options import Run, Tests, format_of, processes
 from ptxmm.cli.settings import Settings, settings
 from ptxmm.cli.tasks import Work, run_all
 from ptxmm.errors import PtxmmError
-from ptxmm.render import Entry, Page, renderer
+from ptxmm.render import DRAWN, Entry, Page, renderer
 
 R = TypeVar("R", bound=Found)
 
@@ -38,13 +38,14 @@ def answer(
     chosen: Settings | None = None,
     verbose: bool = False,
     most: int | None = None,
+    each: bool = False,
 ) -> NoReturn:
     """Do ``work`` for every test that the command line names, in as many processes as wanted but no more than there are
     files, and show the results, which are of this ``kind`` of ``render.RENDERERS``.
 
     ``chosen``: the settings if they are not those of the options; ``verbose``: with all remarks; ``most``: a list of
-    fewer final states that is cut is inconclusive. Raises ``typer.Exit`` with the exit code, and ``PtxmmError`` for
-    what is wrong with the command line.
+    fewer final states that is cut is inconclusive; ``each``: as in ``Page``. Raises ``typer.Exit`` with the exit code,
+    and ``PtxmmError`` for what is wrong with the command line.
     """
     start = time.perf_counter()
     chosen = chosen or settings(tests, run)
@@ -55,7 +56,7 @@ def answer(
         files = [failure(error, stdin.NAME) if file == stdin.DASH else file for file in files]
     width = max(len(f.file if isinstance(f, Failure) else str(f)) for f in files)
     done = run_all(work, files, chosen, min(processes(run.jobs), len(files)))
-    page = Page(style(sys.stdout), min(width, 72), start, verbose)
+    page = Page(style(sys.stdout), min(width, 72), start, verbose, each=each)
     show(progress(done, len(files)), kind, format_of(run), page, most)
 
 
@@ -70,7 +71,7 @@ def show(entries: Iterable[Entry[R]], kind: str, format: str, page: Page, most: 
             if most is not None and isinstance(report, Result) and not report.listed and len(report.outcomes) < most:
                 codes.add(Exit.INCONCLUSIVE)
             yield entry
-            if format == "text" and isinstance(entry.report, Failure):
+            if format in ("text", *DRAWN) and isinstance(entry.report, Failure):
                 complain(entry.report.text)
 
     for lines in renderer(kind, format)(told(), page):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-import ptxmm
 from ptxmm.analysis.claims import HOLDS, claimed
 from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
 from ptxmm.analysis.result import Error, Failure
@@ -19,7 +18,7 @@ from ptxmm.cli.memory import is_shortage
 from ptxmm.cli.settings import Settings
 from ptxmm.cli.stdin import DASH
 from ptxmm.errors import PtxmmError
-from ptxmm.files import read_bytes
+from ptxmm.files import bundled_folder, read_bytes
 from ptxmm.program.test import Test
 
 SUFFIXES = (".litmus", ".test")
@@ -62,18 +61,6 @@ def collect(paths: list[Path] | None, bundled: bool) -> list[Path | Failure]:
         else:
             found[path] = path
     return list(found.values())
-
-
-def bundled_folder() -> Path:
-    """The folder ``litmus/`` that comes with ptxmm: in the installed package, or beside it in a source tree.
-
-    Raises ``PtxmmError`` (kind ``io``) if neither is there.
-    """
-    package = Path(ptxmm.__file__).parent
-    for folder in (package / "litmus", package.parent / "litmus"):
-        if folder.is_dir():
-            return folder
-    raise PtxmmError("the bundled litmus tests are missing from this installation", kind="io")
 
 
 def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iterator[Job | Failure]:

@@ -16,7 +16,7 @@ from msgspec.structs import fields
 from ptxmm.analysis.words import Property
 from ptxmm.cli import completion
 from ptxmm.errors import PtxmmError
-from ptxmm.render import formats
+from ptxmm.render import DRAWN, formats
 
 
 class Engine(StrEnum):
@@ -124,6 +124,9 @@ AllReadings = Annotated[
     bool,
     typer.Option("--all-readings", help="Change one reading of the model's text at a time; say which matter."),
 ]
+Each = Annotated[
+    bool, typer.Option("--each", help="In pictures (svg, dot): draw every execution, not just the one that decides.")
+]
 AllState = Annotated[
     bool, typer.Option("--all-state", help="List every register written and every location, not just those named.")
 ]
@@ -187,6 +190,11 @@ class Programs(Struct, frozen=True, kw_only=True):
 def format_of(run: Run) -> str:
     """The form of the output."""
     return "json" if run.json else str(run.format)
+
+
+def graphs_of(run: Run) -> bool:
+    """Whether the form of the output shows executions as graphs."""
+    return format_of(run) in DRAWN
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

@@ -9,7 +9,7 @@ import typer
 
 from ptxmm.cli.checking import Checking
 from ptxmm.cli.frame import answer
-from ptxmm.cli.options import AllState, Engine, EngineOption, Run, Tests
+from ptxmm.cli.options import AllState, Each, Engine, EngineOption, Run, Tests, format_of, graphs_of
 
 Most = Annotated[
     int | None,
@@ -18,11 +18,19 @@ Most = Annotated[
 
 
 def outcomes(
-    tests: Tests, *, engine: EngineOption = Engine.auto, all_state: AllState = False, limit: Most = None, run: Run
+    tests: Tests,
+    *,
+    engine: EngineOption = Engine.auto,
+    all_state: AllState = False,
+    limit: Most = None,
+    each: Each = False,
+    run: Run,
 ) -> None:
     """List every final state that the model allows; those that satisfy the test's condition are marked with *.
 
     Exit code: as for check; 3 also where the search for them was cut, but not where --limit was reached.
     """
-    work = Checking(engine, all_state, "all" if limit is None else limit)
-    answer(work, "outcomes", tests, run, most=sys.maxsize if limit is None else limit)
+    work = Checking(
+        engine, all_state, "all" if limit is None else limit, graphs=graphs_of(run), report=format_of(run) == "html"
+    )
+    answer(work, "outcomes", tests, run, most=sys.maxsize if limit is None else limit, each=each)

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
-from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.analyses import Analysis, named
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import Run, Tests
-
-if TYPE_CHECKING:
-    from ptxmm.analysis.progress import ProgressResult
-    from ptxmm.cat import Model
-    from ptxmm.engines.explicit.hangs import Visibility
-    from ptxmm.engines.fairness import Fairness
-    from ptxmm.engines.result import Limits
-    from ptxmm.program.test import Test
 
 
 class Scheduler(StrEnum):
@@ -65,14 +56,5 @@ def progress(
 
     Exit code: 0 all terminate, 1 some test may hang, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis(partial(_progress, fairness=fairness.value, visibility=visibility.value, engine=engine.value))
+    work = Analysis(named("progress", fairness=fairness.value, visibility=visibility.value, engine=engine.value))
     answer(work, "progress", tests, run)
-
-
-def _progress(
-    test: Test, model: Model, limits: Limits, *, fairness: str, visibility: str, engine: str
-) -> ProgressResult:
-    from ptxmm.analysis.progress import progress as analysis
-
-    chosen = cast("Fairness", fairness), cast("Visibility", visibility)
-    return analysis(test, model, limits=limits, fairness=chosen[0], visibility=chosen[1], engine=engine)

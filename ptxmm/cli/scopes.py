@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.analyses import Analysis, named
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import OwnTests, Run, Wanted
-
-if TYPE_CHECKING:
-    from ptxmm.analysis.scopes import ScopesResult
-    from ptxmm.analysis.words import Property
-    from ptxmm.cat import Model
-    from ptxmm.engines.result import Limits
-    from ptxmm.program.test import Test
 
 
 def scopes(
@@ -31,11 +23,5 @@ def scopes(
 
     Exit code: 0 it holds at every placement, 1 it fails at one, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis(partial(_scopes, wanted=wanted, most=most))
+    work = Analysis(named("scopes", wanted=wanted, most=most))
     answer(work, "scopes", tests, run)
-
-
-def _scopes(test: Test, model: Model, limits: Limits, *, wanted: Property | None, most: int) -> ScopesResult:
-    from ptxmm.analysis.scopes import scopes as analysis
-
-    return analysis(test, model, wanted=wanted, limits=limits, most=most)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -16,9 +15,6 @@ from ptxmm.program.test import Test
 DASH = Path("-")
 NAME = "<stdin>"
 MOST = 4_000_000
-_MODULE = re.compile(r"^\s*\.version\b", re.MULTILINE)
-_KERNEL = re.compile(r"^[^\n\"]*\b__(?:global|device)__\s", re.MULTILINE)
-_NVLITMUS = re.compile(r"\s*(?://[^\n]*\n\s*)*\.(?:global|shared|local|const)\b")
 
 
 def taken(settings: Settings, *files: Path) -> Settings:
@@ -54,18 +50,10 @@ def tests(file: Path, settings: Settings, threads: str | None = None) -> list[Te
 
 
 def _parse(text: str, settings: Settings, threads: str | None) -> list[Test]:
-    """The tests in ``text``: a module if it has a ``.version``, a ``.test`` file if it begins with a declaration, else
-    a litmus test."""
+    """The tests in ``text``, whatever its format."""
     from ptxmm import formats
 
-    module = _MODULE.search(text) is not None
-    if not module and (kernel := _KERNEL.search(text)) is not None:
-        line = text.count("\n", 0, kernel.start()) + 1
-        hint = "write it into a .cu file, or give what `nvcc -ptx -lineinfo` makes of it"
-        message = "a CUDA source can't be read from standard input: nvcc needs its file"
-        raise PtxmmError(message, kind="usage", file=NAME, line=line, hint=hint)
-    if not module:
-        threads = None
-    kind = "ptx" if module else "nvlitmus" if _NVLITMUS.match(text) else "litmus"
-    launch = settings.launch if module else None
-    return formats.parse(text, NAME, kind, isa=settings.isa, launch=launch, threads=threads)
+    kind = formats.format_of(text, NAME)
+    if kind != "ptx":
+        return formats.parse(text, NAME, kind, isa=settings.isa)
+    return formats.parse(text, NAME, kind, isa=settings.isa, launch=settings.launch, threads=threads)

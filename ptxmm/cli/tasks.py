@@ -97,7 +97,8 @@ def run_all(
                 if number > 0:
                     yield _entry(plan[number - 1], message, settings, processes)
                 elif isinstance(message, Lost):
-                    yield Entry(_unread(str(file), message, settings, processes), False)
+                    error = lost(message, "the reading of this file", settings, processes, str(file))
+                    yield Entry(failure(error, str(file)), False)
                 else:
                     plan = cast("Sequence[Planned[T] | Failure]", message)
                 upcoming = next(coming, None)
@@ -177,10 +178,6 @@ def _entry(planned: Planned[T] | Failure, message: object, settings: Settings, p
         return Entry(planned.expired, planned.several)
     error = lost(message, "this test", settings, processes, planned.file)
     return Entry(failure(error, planned.file, planned.test, planned.model), planned.several)
-
-
-def _unread(file: str, found: Lost, settings: Settings, processes: int) -> Failure:
-    return failure(lost(found, "the reading of this file", settings, processes, file), file)
 
 
 def lost(found: Lost, what: str, settings: Settings, processes: int, file: str) -> PtxmmError:

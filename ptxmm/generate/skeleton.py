@@ -39,14 +39,9 @@ class Skeleton(Struct, frozen=True):
 _Key = tuple[object, ...]
 
 
-def key(skeleton: Skeleton) -> _Key:
-    """Equal for two programs, and only then, if one is the other with its threads, locations, addresses of a location
-    or places renamed. ``canonical`` gives the program that stands for them."""
-    return min(_key(renamed) for renamed in _orders(skeleton))
-
-
 def canonical(skeleton: Skeleton) -> Skeleton:
-    """The program that stands for all that are like ``skeleton`` up to renaming."""
+    """The program that stands for all that are ``skeleton`` with its threads, locations, addresses of a location or
+    places renamed."""
     return min(_orders(skeleton), key=_key)
 
 

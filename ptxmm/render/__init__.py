@@ -30,7 +30,7 @@ class Entry(Struct, Generic[T], frozen=True):
 class Page(Struct, frozen=True):
     """How output looks. ``width``: of the names of files; ``start``: when the work began, on the clock
     ``time.perf_counter``; ``verbose``: with every remark; ``fixed``: how many findings were mended;
-    ``texts``: of the sources, by file."""
+    ``texts``: of the sources, by file; ``each``: a picture of everything that has one."""
 
     style: Style = Style(False)
     width: int = 0
@@ -38,11 +38,17 @@ class Page(Struct, frozen=True):
     verbose: bool = False
     fixed: int = 0
     texts: Mapping[str, str] = {}
+    each: bool = False
 
 
 Renderer = Callable[[Iterable[Entry[Any]], Page], Iterator[str]]
 
 _ANALYSES = ("explain", "races", "fences", "robust", "scopes", "progress", "compare")
+
+PICTURED = ("outcomes", "explain", "races", "fences")
+"""Kinds of results with pictures of executions."""
+DRAWN = ("svg", "dot", "html")
+"""The formats with pictures, which need executions as graphs."""
 
 RENDERERS: Mapping[str, Mapping[str, str]] = {
     "text": {
@@ -52,13 +58,17 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "comparisons": "compare.listing",
         "separation": "compare.separations",
         "lint": "lint.text",
+        "show": "listing.pages",
     },
     "json": {
-        **dict.fromkeys(("check", "outcomes", *_ANALYSES, "comparisons", "lint"), "document.entries"),
+        **dict.fromkeys(("check", "outcomes", *_ANALYSES, "comparisons", "lint", "show"), "document.entries"),
         "explain": "explain.entries",
         "fences": "fences.entries",
         "separation": "compare.separation_entries",
     },
+    "svg": dict.fromkeys(PICTURED, "pictures.drawn"),
+    "dot": dict.fromkeys(PICTURED, "pictures.graphs"),
+    "html": dict.fromkeys(("check", "outcomes"), "report.page"),
     "sarif": {"lint": "sarif.log"},
     "github": {
         "check": "github.verdicts",

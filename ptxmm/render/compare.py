@@ -6,15 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
-
 from ptxmm.analysis.compare import CompareResult, Difference, Side
 from ptxmm.analysis.explain.chains import Edge, Reason
-from ptxmm.analysis.result import Expired, Failure, Note, Status
+from ptxmm.analysis.result import Expired, Failure
 from ptxmm.analysis.separate import SeparateResult
 from ptxmm.formats.writer import write
 from ptxmm.generate.vocabulary import Vocabulary
-from ptxmm.program.test import Test
 from ptxmm.render import Entry, Page
 from ptxmm.render.document import recorded, taken
 from ptxmm.render.execution import execution_lines
@@ -165,7 +162,7 @@ def separation(result: SeparateResult | CompareResult, style: Style) -> list[str
         return text(result, style)
     lines = [f"Models {clean(result.model)} and {clean(result.other)}", f"Programs of {words(result.vocabulary)}"]
     if result.program is not None:
-        lines.append(style.paint(f"Separated by a program of {_size(result.program)} instructions", "red"))
+        lines.append(style.paint(f"Separated by a program of {result.size} instructions", "red"))
         lines += write(result.program).rstrip("\n").split("\n")
     elif result.finding is False:
         lines.append(style.paint(f"No program of at most {result.most} instructions separates them", "green"))
@@ -178,36 +175,17 @@ def separation(result: SeparateResult | CompareResult, style: Style) -> list[str
 separations = separated(separation)
 
 
-def _size(program: Test) -> int:
-    return sum(len(thread.body) for thread in program.threads)
-
-
-class SeparateEntry(Struct, frozen=True, tag_field="analysis", tag="separate"):
+class SeparateEntry(SeparateResult, frozen=True):
     """A search for a program that separates ``model`` from ``other``. ``program``: the litmus file of what was found,
     ``size``: its instructions; ``separated``: whether there is one, null where the search was not complete;
     ``searched``: no program of at most so many instructions does; ``compared``: how many programs had to be compared
     one by one."""
 
-    file: str
-    test: str
-    model: str
-    other: str
-    status: Status
-    vocabulary: Vocabulary
-    most: int
-    separated: bool | None
-    program: str | None
-    size: int | None
-    searched: int
-    compared: int
-    notes: tuple[Note, ...]
-    seconds: float
+    program: str | None  # type: ignore[assignment]
 
 
 def _record(result: SeparateResult) -> SeparateEntry:
-    found = result.program
-    size, program = (None, None) if found is None else (_size(found), write(found))
-    return taken(SeparateEntry, result, separated=result.finding, size=size, program=program)
+    return taken(SeparateEntry, result, program=None if result.program is None else write(result.program))
 
 
 separation_entries = recorded(_record)

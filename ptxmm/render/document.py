@@ -21,19 +21,6 @@ SCHEMA: Schema = "ptxmm/2"
 T = TypeVar("T", bound=Struct)
 
 
-class ChangeEntry(Struct, frozen=True):
-    """One instruction is put in the place of another (``replace``), inserted before or ``after`` it (``insert``), or
-    taken away (``remove``). ``old`` and ``new``: the instruction before and afterwards."""
-
-    kind: Literal["replace", "insert", "remove"]
-    thread: str
-    line: int
-    column: int
-    old: str | None
-    new: str | None
-    after: bool
-
-
 def entries(entries: Iterable[Entry[Any]], page: Page) -> Iterator[str]:
     """The document of results that are data."""
     yield document(entry.report for entry in entries)

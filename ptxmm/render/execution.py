@@ -8,7 +8,8 @@ from ptxmm.render.style import clean
 
 def execution_lines(execution: Execution, indent: str = "  ") -> list[str]:
     """What each instruction read and wrote, thread by thread, then the orders."""
-    rows = [(_label(step), _effects(step)) for thread in execution.threads for step in thread.steps]
+    steps = [step for thread in execution.threads for step in thread.steps]
+    rows = [(_label(step), "; ".join(map(_effect, step.accesses))) for step in steps]
     width = min(64, max((len(label) for label, _ in rows), default=0))
     lines = [f"{indent}{label:{width}}  {effects}".rstrip() for label, effects in rows]
     chains: dict[str, list[str]] = {}
@@ -24,10 +25,6 @@ def execution_lines(execution: Execution, indent: str = "  ") -> list[str]:
 def _label(step: Step) -> str:
     again = f" (round {step.round + 1})" if step.round else ""
     return clean(str(step.instruction)) + again
-
-
-def _effects(step: Step) -> str:
-    return "; ".join(_effect(access) for access in step.accesses)
 
 
 def _effect(access: Access) -> str:

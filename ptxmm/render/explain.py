@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from ptxmm.analysis.examples import Derivation
 from ptxmm.analysis.explain import ExplainResult
 from ptxmm.analysis.explain.chains import Absence, Edge, Reason
-from ptxmm.analysis.explain.events import EventView
 from ptxmm.analysis.explain.miss import Miss, Move
 from ptxmm.analysis.explain.synchronization import Synchronization
-from ptxmm.render.document import ChangeEntry, recorded, taken
+from ptxmm.analysis.result import EventView
+from ptxmm.analysis.strength.changes import ChangeEntry
+from ptxmm.render.document import recorded, taken
 from ptxmm.render.execution import execution_lines
 from ptxmm.render.style import Style, clean, section
 from ptxmm.render.text import head, separated, tail
@@ -71,14 +73,26 @@ def _reason(reason: Reason, number: int, style: Style) -> list[str]:
     lines = [f"{title}: {clean(reason.axiom)}{section(reason.section)}: {clean(reason.text)}"]
     if reason.member is not None:
         lines.append(f"  {_event(reason.member)}")
-    lines += _chain(reason.edges, "  ", closing=True)
-    if reason.beside:
-        lines.append("  where also")
-        for edge in reason.beside:
-            lines += _chain((edge,), "    ", closing=True)
-    for absence in reason.absent:
-        lines += _absence(absence)
-    return lines
+    return [*lines, *_grounds(reason)]
+
+
+def _grounds(found: Reason | Derivation) -> Iterator[str]:
+    """The chain, what is beside it, and what is absent."""
+    yield from _chain(found.edges, "  ", closing=True)
+    if found.beside:
+        yield "  where also"
+        for edge in found.beside:
+            yield from _chain((edge,), "    ", closing=True)
+    for absence in found.absent:
+        yield from _absence(absence)
+
+
+def derivation_lines(found: Derivation, style: Style) -> list[str]:
+    """Why a relation has a pair of events, or that it has not."""
+    pair = f"{clean(found.first.label)} -> {clean(found.second.label)}"
+    if not found.holds:
+        return [style.paint(f"{pair} is not in {clean(found.relation)}", "red")]
+    return [f"{style.paint(pair, 'bold')} is in {clean(found.relation)}", *_grounds(found)]
 
 
 def _absence(absence: Absence) -> Iterator[str]:
@@ -111,7 +125,7 @@ def _inner(edge: Edge, indent: str) -> Iterator[str]:
 
 
 def _event(event: EventView) -> str:
-    return clean(event.name + (f"  ({event.action})" if event.action else ""))
+    return clean(str(event))
 
 
 def _impossible(result: ExplainResult, style: Style) -> list[str]:

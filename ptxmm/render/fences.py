@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from ptxmm.analysis.fences import FencesResult, Item, Repair
 from ptxmm.analysis.instruction import written
-from ptxmm.analysis.result import Note, Outcome, Status
-from ptxmm.analysis.strength.changes import Change
+from ptxmm.analysis.strength.changes import Change, ChangeEntry
 from ptxmm.formats.patch import Rewrite, diff, patched
-from ptxmm.render.document import ChangeEntry, recorded, taken
+from ptxmm.program.test import Test
+from ptxmm.render.document import recorded, taken
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import head, separated, tail
 
@@ -23,13 +23,13 @@ def text(result: FencesResult, style: Style) -> list[str]:
     colour = {True: "green", False: "red", None: "yellow"}[result.holds]
     lines = [*head(result), f"Property {clean(result.required)}: {style.paint(verdict, colour)}"]
     if result.bad is not None:
-        lines.append(f"Allowed {_state(result.bad)}")
+        lines.append(f"Allowed {result.bad}")
     width = max((len(_place(item)) for item in result.items), default=0)
     lines += [line for item in result.items for line in _item(item, width, style)]
     if result.repairs:
         lines.append(_headline(result))
     for number, repair in enumerate(result.repairs, 1):
-        lines += _repair(result, number, repair, style)
+        lines += _repair(result.file, number, repair, style)
     if result.more and result.status != "timeout":
         lines.append("  there are more: --most takes a higher number, 0 lists all")
     return [*lines, *tail(result)]
@@ -49,7 +49,7 @@ def _item(item: Item, width: int, style: Style) -> list[str]:
     if item.weaker:
         line += f": {' or '.join(item.weaker)}"
     if item.without is not None:
-        line += f"  (without it: {_state(item.without)})"
+        line += f"  (without it: {item.without})"
     elif item.why and item.verdict == "unknown":
         line += f"  ({item.why})"
     elif item.why:
@@ -61,40 +61,36 @@ def _place(item: Item) -> str:
     return f"{item.thread}:{item.line}: {item.text}"
 
 
-def _repair(result: FencesResult, number: int, repair: Repair, style: Style) -> list[str]:
+def _repair(file: str, number: int, repair: Repair, style: Style) -> list[str]:
     if not repair.changes:
         return []
     by = f"confirmed by {' and '.join(repair.engines)}" if repair.engines else "not decided by either engine"
     less = "" if repair.keeps else "; prevents outcomes that are wanted"
     lines = [f" {number}. cost {repair.cost}, {by}{less}"]
-    shown = _diff(result, repair)
+    shown = _diff(file, repair)
     if shown is not None:
         return lines + [f"    {style.paint(clean(line), _COLOURS.get(line[:1], ''))}" for line in shown[2:]]
-    return lines + [f"    {clean(_change(result, change))}" for change in repair.changes]
+    return lines + [f"    {clean(_change(repair.source, change))}" for change in repair.changes]
 
 
-def _diff(result: FencesResult, repair: Repair) -> list[str] | None:
+def _diff(file: str, repair: Repair) -> list[str] | None:
     """The changes as a unified diff of the file; None where its text can't be changed like that."""
     rewrites = [Rewrite(c.number, c.index + c.after, c.kind == "insert", c.op) for c in repair.changes]
-    text = patched(result.source, rewrites, repair.program)
-    return None if text is None else diff(result.source.text, text, result.file)
+    text = patched(repair.source, rewrites, repair.program)
+    return None if text is None else diff(repair.source.text, text, file)
 
 
-def _change(result: FencesResult, change: Change) -> str:
+def _change(source: Test, change: Change) -> str:
     where = f"{change.thread}:{change.line}:"
     match change.kind:
         case "insert":
-            body = result.source.threads[change.number].body
+            body = source.threads[change.number].body
             side = "after" if change.after else "before"
             place = f"{side} {written(body[change.index])}" if change.index < len(body) else "at the end"
             return f"{where} add {change.new} {place}"
         case "remove":
             return f"{where} take away: {change.old}"
     return f"{where} {change.old} -> {change.new}"
-
-
-def _state(outcome: Outcome) -> str:
-    return " ".join(f"{name}={value}" for name, value in {**outcome.registers, **outcome.memory}.items())
 
 
 class RepairEntry(Struct, frozen=True):
@@ -109,30 +105,18 @@ class RepairEntry(Struct, frozen=True):
     diff: tuple[str, ...] | None
 
 
-class FencesEntry(Struct, frozen=True, tag_field="analysis", tag="fences"):
+class FencesEntry(FencesResult, frozen=True):
     """Whether the property ``required`` ``holds``, what each instruction that orders is for it, and the ``repairs``:
     the smallest programs that have the property. ``listed``: there are no others; ``bad``: a final state that must not
     be."""
 
-    file: str
-    test: str
-    model: str
-    required: str
-    holds: bool | None
-    status: Status
-    bad: Outcome | None
-    items: tuple[Item, ...]
-    repairs: tuple[RepairEntry, ...]
-    listed: bool
-    more: bool
-    notes: tuple[Note, ...]
-    seconds: float
+    repairs: tuple[RepairEntry, ...]  # type: ignore[assignment]
 
 
 def _record(result: FencesResult) -> FencesEntry:
     repairs = []
     for repair in result.repairs:
-        shown = _diff(result, repair)
+        shown = _diff(result.file, repair)
         changes = tuple(taken(ChangeEntry, change) for change in repair.changes)
         repairs.append(taken(RepairEntry, repair, changes=changes, diff=None if shown is None else tuple(shown)))
     return taken(FencesEntry, result, repairs=tuple(repairs))

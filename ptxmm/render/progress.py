@@ -16,7 +16,7 @@ def text(result: ProgressResult, style: Style) -> list[str]:
     lines = [*head(result), style.paint(f"Progress {result.verdict}", _COLOURS[result.verdict])]
     for thread in result.threads:
         lines.append(f"  {clean(thread.thread)} {clean(_state(thread))}")
-        lines += execution_lines(Execution((ThreadSteps(thread.thread, thread.steps),)), "    ")
+        lines += execution_lines(Execution((ThreadSteps(thread.thread, thread.steps),), (), ()), "    ")
         for seen in thread.seen:
             lines.append(f"    for ever: {clean(_seen(seen))}")
             lines += [f"      {clean(reason)}" for reason in seen.reasons]

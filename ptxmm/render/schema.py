@@ -19,6 +19,7 @@ from ptxmm.render.compare import SeparateEntry
 from ptxmm.render.document import Schema
 from ptxmm.render.explain import ExplainEntry
 from ptxmm.render.fences import FencesEntry
+from ptxmm.render.listing import Listing
 
 
 class Document(Struct, frozen=True):
@@ -36,6 +37,7 @@ class Document(Struct, frozen=True):
         | CompareResult
         | SeparateEntry
         | LintResult
+        | Listing
         | Failure
         | Expired,
         ...,

@@ -19,17 +19,14 @@ def text(result: ScopesResult, style: Style) -> list[str]:
         for found in result.narrowings:
             known = "?" if found.alone is None else f".{found.alone}"
             word = known if found.alone != found.given else f"{known}, as written"
-            lines.append(f"  {clean(str(found.instruction))}  {style.paint(word, _colour(found.alone == found.given))}")
+            colour = "plain" if found.alone == found.given else "yellow"
+            lines.append(f"  {clean(str(found.instruction))}  {style.paint(word, colour)}")
     for number, scopes in enumerate(result.joint, 1):
         which = f" {number}" if len(result.joint) > 1 else ""
         lines.append(f"Narrowest scopes together{which}")
         changed = [(n, s) for n, s in zip(result.narrowings, scopes, strict=True) if n.given != s]
         lines += [f"  {n.instruction.place}: .{n.given} becomes .{s}" for n, s in changed] or ["  all as written"]
     return lines + tail(result)
-
-
-def _colour(written: bool) -> str:
-    return "plain" if written else "yellow"
 
 
 def _verdict(row: Row, style: Style) -> str:

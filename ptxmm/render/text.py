@@ -5,29 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ptxmm.analysis.claims import RACES, ROBUST
-from ptxmm.analysis.result import Expired, Failure, Note, Outcome, Report, Result, Status, Value
+from ptxmm.analysis.result import Analysed, Expired, Failure, Outcome, Report, Result, Value
 from ptxmm.analysis.words import Conclusion
 from ptxmm.render import Entry, Page, Renderer
 from ptxmm.render.style import Style, clean
-
-
-class Analysed(Protocol):
-    """What the results of all analyses have."""
-
-    @property
-    def test(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def status(self) -> Status: ...
-    @property
-    def notes(self) -> tuple[Note, ...]: ...
-    @property
-    def seconds(self) -> float: ...
-
 
 _COLOURS = {
     Conclusion.expected: "green",
@@ -38,7 +22,7 @@ _COLOURS = {
 
 _PHRASES = {Conclusion.expected: "as expected", Conclusion.unchecked: "without an expectation"}
 
-R = TypeVar("R", bound=Analysed)
+R = TypeVar("R")
 
 
 def separated(text: Callable[[R, Style], Iterable[str]]) -> Renderer:
@@ -89,9 +73,9 @@ def verdict_line(report: Report, style: Style, width: int, show_test: bool) -> s
         what = " ".join(clean(part) for part in (report.model, report.test if show_test else None) if part)
         return f"{mark} {place}  {what}".rstrip()
     colour = _COLOURS[report.conclusion]
-    parts = [f"{clean(report.file):{width}}", f"{report.model:8}", f"{_word(report):9}"]
+    parts = [f"{clean(report.file):{width}}", f"{report.model:8}", f"{observed(report):9}"]
     if report.quantifier is not None:
-        parts.append(f"{report.quantifier}: {_answer(report.holds)}")
+        parts.append(f"{report.quantifier}: {answer(report.holds)}")
     if show_test:
         parts.append(f"[{clean(report.test)}]")
     if report.status != "complete":
@@ -138,8 +122,8 @@ def table(report: Result, style: Style) -> list[str]:
         lines.append(style.paint(line, "bold") if item.satisfies else line)
     if report.quantifier is not None:
         positive = sum(1 for o in report.outcomes if o.satisfies)
-        lines.append(f"Observation {name} {_word(report).capitalize()} {positive} {len(report.outcomes) - positive}")
-        lines.append(f"Condition {report.quantifier} ({clean(report.condition or '')}): {_answer(report.holds)}")
+        lines.append(f"Observation {name} {observed(report).capitalize()} {positive} {len(report.outcomes) - positive}")
+        lines.append(f"Condition {report.quantifier} ({clean(report.condition or '')}): {answer(report.holds)}")
     lines.append(f"Status {report.status}")
     if report.flags:
         lines.append(f"Flags {' '.join(report.flags)}")
@@ -175,7 +159,8 @@ def _cells(item: Outcome) -> list[str]:
     return [f"{clean(name)}={value}" for part in pairs for name, value in part.items()]
 
 
-def _word(report: Result) -> str:
+def observed(report: Result) -> str:
+    """What is observed, or whether what is claimed of a kernel holds."""
     if report.quantifier in (RACES, ROBUST):
         return "unknown" if report.holds is None else "holds" if report.holds else "fails"
     if report.observation is not None:
@@ -187,5 +172,6 @@ def _word(report: Result) -> str:
     return "unknown" if report.quantifier is not None else "listed"
 
 
-def _answer(holds: bool | None) -> str:
+def answer(holds: bool | None) -> str:
+    """Whether a statement holds, in a word."""
     return {True: "yes", False: "no", None: "unknown"}[holds]

@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible, check_covered
 from ptxmm.analysis.execution import execution
 from ptxmm.analysis.explain.chains import Reason, reason
 from ptxmm.analysis.explain.events import Views
+from ptxmm.analysis.explain.graph import drawn
 from ptxmm.analysis.explain.miss import Miss, Question, closest, nearest
 from ptxmm.analysis.explain.reasons import Found, NamedFact, background, check_axioms, fewest, reasons
 from ptxmm.analysis.explain.reasons import Search as Executions
@@ -90,6 +92,7 @@ class _Answer(Struct):
     model: Model
     question: Question
     limits: Limits
+    graphs: bool
     status: Status = "complete"
     verdict: Verdict = "unknown"
     notes: list[Note] = field(default_factory=list)
@@ -159,8 +162,8 @@ class _Answer(Struct):
             self.verdict = "allowed"
             self.status = "complete"  # one execution is enough
             # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
-            self.execution = execution(test, item.witness, rebuilt)
-            self.synchronization = synchronization(model, Views(test, item.witness, rebuilt))
+            self.execution = (drawn if self.graphs else execution)(test, item.witness, rebuilt)
+            self.synchronization = synchronization(Views(test, item.witness, rebuilt))
             return True
         if found.timeout:
             raise Timeout
@@ -188,11 +191,16 @@ class _Answer(Struct):
                     chosen = fewest(Executions(*asked), self.limits, found)
             finally:
                 # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
-                views = ((f, Views(self.test, f.witness, f.execution)) for f in chosen or found)
-                self.reasons += [reason(self.model, view, f) for f, view in views]
+                self.reasons += map(self._reason, chosen or found)
             known += [item.named for item in chosen]
             sites.append(_sites(assigned.test, executions.excluded))
         return sites
+
+    def _reason(self, found: Found) -> Reason:
+        made = reason(self.model, Views(self.test, found.witness, found.execution), found)
+        if not self.graphs:
+            return made
+        return replace(made, execution=drawn(self.test, found.witness, found.execution))
 
     def _orders_alone(self, programs: Sequence[Assignment], orders: Sequence[Axiom]) -> list[set[Site]]:
         """Where no execution that ends so keeps ``orders``: reasons why those that keep all but one of them violate
@@ -214,11 +222,13 @@ def explain(
     limits: Limits | None = None,
     state: Proposition | None = None,
     misses: bool = True,
+    graphs: bool = False,
 ) -> ExplainResult:
     """Explain why ``test`` may end in a state with ``state`` under ``model``, or why it may not.
 
     ``state`` None takes the condition of the test; of ``forall`` its negation, that is, why it may fail.
-    ``misses``: look for the nearest misses of what is forbidden.
+    ``misses``: look for the nearest misses of what is forbidden. ``graphs``: give the execution that is shown, or one
+    for each reason, as a graph.
 
     Raises ``PtxmmError``: kind ``usage`` where there is neither a state nor a condition, ``unsupported`` where the
     model does not cover the test or has negated checks, ``internal`` where an execution is not confirmed or a reason
@@ -235,14 +245,14 @@ def explain(
             state = Negation(state)
     check_compatible(test, model)
     check_axioms(model)
-    answer = _Answer(test, model, Question(state, observing(terms(state))), limits)
+    answer = _Answer(test, model, Question(state, observing(terms(state))), limits, graphs)
     try:
         answer.search(misses)
     except Timeout:
         answer.status = "timeout"
         answer.notes.append(TIMEOUT)
     groups: dict[tuple[object, ...], list[Reason]] = {}
-    for item in dict.fromkeys(answer.reasons):
+    for item in _distinct(answer.reasons):
         groups.setdefault(item.shape, []).append(item)
     return ExplainResult(
         test.file,
@@ -261,6 +271,14 @@ def explain(
         answer.misses,
         answer.impossible,
     )
+
+
+def _distinct(found: Iterable[Reason]) -> Iterable[Reason]:
+    """The first of reasons that say the same, of whatever executions."""
+    known: dict[Reason, Reason] = {}
+    for item in found:
+        known.setdefault(replace(item, execution=None), item)
+    return known.values()
 
 
 def _assumption(model: Model, axiom: Axiom) -> Assumption:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ptxmm.analysis.explain.events import EventView, Views
+from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.reasons import Found
 from ptxmm.analysis.explain.words import COMPOSITE, EDGES, MORALLY_STRONG, PATTERNS, STATIC, Words, axiom_words
+from ptxmm.analysis.result import EventView, Execution
 from ptxmm.cat.derivation import EDGES as ORDERS
-from ptxmm.cat.derivation import Proof
+from ptxmm.cat.derivation import Derivations, Proof
 from ptxmm.cat.ir import Graph, Model, Node
 
 
@@ -41,12 +42,12 @@ class Absence(Struct, frozen=True):
     second: EventView | None
 
 
-class Reason(Struct, frozen=True):
+class Reason(Struct, frozen=True, omit_defaults=True):
     """Why the model forbids an execution: ``axiom`` with what it says and its section (of PTX ISA 8.5).
 
     ``edges`` is a chain, which ``closed`` makes a cycle; ``beside`` are edges that hold as well, ``absent`` what
     the axiom demands and the execution does not have. ``member``: the event, where the axiom is about a set.
-    ``length``: how many base edges and absences that are.
+    ``length``: how many base edges and absences that are. ``execution``: one that it forbids, where that is asked for.
     """
 
     axiom: str
@@ -57,7 +58,8 @@ class Reason(Struct, frozen=True):
     edges: tuple[Edge, ...]
     beside: tuple[Edge, ...]
     absent: tuple[Absence, ...]
-    member: EventView | None = None
+    member: EventView | None
+    execution: Execution | None = None
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -94,6 +96,31 @@ def reason(model: Model, views: Views, found: Found) -> Reason:
         tuple(dict.fromkeys(chains.absent)),
         member,
     )
+
+
+class Chain(Struct, frozen=True):
+    """A chain of ``edges``, with what is ``beside`` it and what is ``absent`` (see ``Reason``). ``cost``: how many base
+    edges and absences that are."""
+
+    edges: tuple[Edge, ...]
+    beside: tuple[Edge, ...]
+    absent: tuple[Absence, ...]
+    cost: int
+
+
+def derived(model: Model, views: Views, relation: str, first: int, second: int) -> Chain:
+    """Why ``relation`` of ``model`` (or a base relation) has this pair of events, by a shortest derivation."""
+    evaluator = views.execution.evaluator
+    chains = _Chains(views, _named(model), model.definitions.get("ms"))
+    node = model.definitions.get(relation)
+    if node is None:
+        words = EDGES.get(relation) or STATIC.get(relation) or Words(relation, None)
+        edge = Edge(relation, words.text, words.section, views.event(first), views.event(second))
+        return Chain((edge,), (), (), 1)
+    proof = Derivations(views.execution.layout.algebra, evaluator.value).pair(node, first, second)
+    assert proof is not None
+    edges = chains.of(proof)
+    return Chain(tuple(edges), tuple(dict.fromkeys(chains.beside)), tuple(dict.fromkeys(chains.absent)), proof.cost)
 
 
 def _named(model: Model) -> dict[int, str]:

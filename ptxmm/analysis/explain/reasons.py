@@ -10,7 +10,7 @@ from ptxmm.analysis.search import bug
 from ptxmm.cat.derivation import BaseFact, Derivations, Violation, base_facts
 from ptxmm.cat.derivation_bounds import Recheck, reduce
 from ptxmm.cat.ir import Axiom, Model, Node
-from ptxmm.cat.polarity import lower_bounds
+from ptxmm.cat.polarity import acyclic_orders, lower_bounds
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.executions import Executions, Fact
@@ -51,10 +51,7 @@ def background(model: Model) -> tuple[Axiom, ...]:
     """The axioms that only say what an order is, which a proof takes for granted: that it is acyclic, and that it
     relates every two events of some kind one way or the other."""
     found = [axiom for axiom, _, symmetric in _bounds(model) if symmetric]
-    for axiom in model.axioms:
-        if not axiom.flag and axiom.kind == "acyclic" and axiom.body.operator == "base":
-            found.append(axiom)
-    return tuple(found)
+    return (*found, *acyclic_orders(model))
 
 
 def _bounds(model: Model) -> Iterator[tuple[Axiom, object, bool]]:

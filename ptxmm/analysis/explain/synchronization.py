@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
-from ptxmm.analysis.explain.events import EventView, Views
-from ptxmm.analysis.explain.words import COMPOSITE, EDGES
-from ptxmm.cat.ir import Model
+from ptxmm.analysis.explain.events import Views
+from ptxmm.analysis.explain.words import COMPOSITE, EDGES, Words
+from ptxmm.analysis.result import EventView
+from ptxmm.engines.explicit.witness import Rebuilt
 
 _RELATIONS = (*COMPOSITE, "fsc", "barphase", "warpphase", "cluphase", "mbphase", "acomp", "api")
 """Definitions, and base relations where the model uses them, that order threads or asynchronous operations."""
@@ -24,18 +27,23 @@ class Synchronization(Struct, frozen=True):
     second: EventView
 
 
-def synchronization(model: Model, views: Views) -> tuple[Synchronization, ...]:
-    """What synchronizes in the execution of ``views``: different instructions, each pair once, by the first relation
-    that has it."""
-    algebra, known = views.execution.layout.algebra, model.names()
-    found: dict[tuple[object, object], Synchronization] = {}
+def relations(execution: Rebuilt) -> Iterator[tuple[str, Words, int]]:
+    """The relations that order threads or asynchronous operations in ``execution``: names, words and values."""
+    model = execution.evaluator.model
+    known = model.names()
     for name in _RELATIONS:
         if name in COMPOSITE and name in model.definitions:
-            value, words = views.execution.evaluator.value(name), COMPOSITE[name]
+            yield name, COMPOSITE[name], execution.evaluator.value(name)
         elif name in EDGES and name in known and _SAID.get(name) not in model.definitions:
-            value, words = views.execution.base(name) or 0, EDGES[name]
-        else:
-            continue
+            yield name, EDGES[name], execution.base(name) or 0
+
+
+def synchronization(views: Views) -> tuple[Synchronization, ...]:
+    """What synchronizes in the execution of ``views``: different instructions, each pair once, by the first relation
+    that has it."""
+    algebra = views.execution.layout.algebra
+    found: dict[tuple[object, object], Synchronization] = {}
+    for name, words, value in relations(views.execution):
         for a, b in algebra.pairs(value):
             first, second = views.event(a), views.event(b)
             if first.same != second.same:

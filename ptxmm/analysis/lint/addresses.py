@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from ptxmm.analysis.lint.finding import Finding, Rule, Site
-from ptxmm.cuda import Use
 
 RULES = (
     Rule("PTX801", "generic-pointer-as-shared", "error",
@@ -35,7 +34,7 @@ def check(site: Site) -> Iterator[Finding]:
                 message += "in .shared, so that the access is undefined"
                 hint = f'pass (uint32_t)__cvta_generic_to_shared({_plain(operand.expression)}) as "r"'
                 yield site.at("PTX801", use, message, hint)
-            elif use.space in ("generic", "global") and _converted(use, operand.expression):
+            elif use.space in ("generic", "global") and _converted(operand.expression):
                 message = f"`{_call(operand.expression)}` gives an address in .shared, and `{instruction.mnemonic}` "
                 message += f"takes one in {use.space} memory"
                 yield site.at("PTX802", use, message, "say .shared in the instruction")
@@ -61,7 +60,7 @@ def _pointer(site: Site, expression: str) -> bool:
     return declared and expression not in site.facts.assigned
 
 
-def _converted(use: Use, expression: str) -> bool:
+def _converted(expression: str) -> bool:
     return expression.replace("( uint64_t ) ", "").replace("( size_t ) ", "").startswith("__cvta_generic_to_shared (")
 
 

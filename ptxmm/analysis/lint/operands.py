@@ -88,7 +88,7 @@ def _types(site: Site, number: int, operand: AsmOperand, uses: list[tuple[Instru
             if (bits < 64 and use.space in _WIDE_SPACES) or bits < 32:
                 message = f"`%{number}` is an address of {use.space} memory, which has 64 bits; "
                 message += f'"{operand.constraint}" has {bits}'
-                yield site.at("PTX309", use, message, _address_hint(operand, use))
+                yield site.at("PTX309", use, message, _address_hint(operand))
                 return
             continue
         type_ = use.type
@@ -135,7 +135,7 @@ def _letter_hint(operand: AsmOperand, kind: str, bits: int) -> str | None:
     return f'a constraint for .{kind}{bits} is "{operand.constraint[:-1]}{letter}"'
 
 
-def _address_hint(operand: AsmOperand, use: Use) -> str:
+def _address_hint(operand: AsmOperand) -> str:
     if "smem" in operand.expression or "shared" in operand.expression:
         return "for an address of shared memory, say .shared in the instruction"
     return f'write "l" for a pointer, not "{operand.constraint}"'

@@ -88,16 +88,13 @@ def _cache(site: Site, instruction: Instruction) -> Iterator[Finding]:
         if re.search(rf"(?:ld|st|load|store)_?(?:\w*_)?{operator}$", site.name.lower()):
             return  # a wrapper that says so
         polling = site.statement.loop and not site.statement.macro and instruction.opcode == "ld"
-        if operator in ("cv", "wt") or named & _ORDER_WORDS or (polling and named & _FLAG_WORDS) or _fenced(site):
+        telling = named & (_ORDER_WORDS | _FLAG_WORDS if polling else _ORDER_WORDS)
+        if operator in ("cv", "wt") or telling or any(fences(other) for other in site.body.instructions):
             message = f"`.{operator}` is a hint to the caches: `{instruction.mnemonic}` is a weak access, which orders "
             message += "nothing and may race"
             other = "acquire" if instruction.opcode == "ld" else "release"
             hint = f"{instruction.opcode}.relaxed.SCOPE for a value that other threads change, .{other} to synchronize"
             yield site.at("PTX405", site.qualifier(instruction, operator), message, hint)
-
-
-def _fenced(site: Site) -> bool:
-    return any(fences(instruction) for instruction in site.body.instructions)
 
 
 def _weak(site: Site) -> Iterator[Finding]:

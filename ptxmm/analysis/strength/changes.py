@@ -22,28 +22,31 @@ _OPCODE = re.compile(r"(@\S+ )?(\S+)(.*?)(?: \(called .*)?")
 """An instruction on one line: its guard, its opcode and its operands, and where it was inlined."""
 
 
-class Change(Struct, frozen=True):
-    """One instruction is put in the place of another (``replace``), ``insert``-ed before it (in a kernel also
-    ``after`` it), or taken away (``remove``).
-
-    ``number`` (of the thread) and ``index`` (in the body; its length is the end of the thread) say where; ``thread``,
-    ``line`` and ``column`` the same for a reader. In a kernel the other instructions of its unit change with it, and
-    ``thread`` names all their threads; in a litmus test each has a change of its own.
-    ``old`` is the instruction as written, None for ``insert``; ``new``
-    the text of ``op``, which there is afterwards; None for ``remove``. Of several insertions in one place the first in
-    a list comes first.
-    """
+class ChangeEntry(Struct, frozen=True):
+    """One instruction is put in the place of another (``replace``), inserted before or ``after`` it (``insert``), or
+    taken away (``remove``). ``old`` and ``new``: the instruction before and afterwards."""
 
     kind: Literal["replace", "insert", "remove"]
-    number: int
-    index: int
     thread: str
     line: int
     column: int
     old: str | None
     new: str | None
+    after: bool
+
+
+class Change(ChangeEntry, frozen=True):
+    """A change that can be made; only in a kernel is an instruction inserted ``after`` another.
+
+    ``number`` (of the thread) and ``index`` (in the body; its length is the end of the thread) say where. In a kernel
+    the other instructions of its unit change with it, and ``thread`` names all their threads; in a litmus test each has
+    a change of its own. ``op`` is what ``new`` is the text of. Of several insertions in one place the first in a list
+    comes first.
+    """
+
+    number: int
+    index: int
     op: Op | None
-    after: bool = False
 
 
 class Costs(Struct, frozen=True):
@@ -121,7 +124,7 @@ def _change(
     after = None if new is None else canonical(test, new) if old is None else stated(test, old, new)
     alone = test.claims is None or index == len(body)
     name = names(test, (thread,) if alone else units(test).threads(site))
-    return Change(kind, thread, index, name, span.line, span.column, before, after, new)
+    return Change(kind, name, span.line, span.column, before, after, False, thread, index, new)
 
 
 def stated(test: Test, old: Op, new: Op) -> str:

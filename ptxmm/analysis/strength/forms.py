@@ -113,7 +113,7 @@ def forms_of(test: Test, threads: Collection[int], op: ops.Op, coverage: Coverag
             forms = (replace(op, sem="relaxed"), frozenset[int]()), (replace(op, sem="release"), frozenset((0,)))
             released = op.sem == "release"
             return Forms(("release",), forms, frozenset((0,) if released else ())) if stronger or released else None
-    orders = _orders(test, op)
+    orders = orders_of(test, op)
     if not orders:
         return None
     match op:
@@ -126,7 +126,7 @@ def forms_of(test: Test, threads: Collection[int], op: ops.Op, coverage: Coverag
     return _product(op, orders, scopes, stronger)
 
 
-def _orders(test: Test, op: ops.Op) -> tuple[Order, ...]:
+def orders_of(test: Test, op: ops.Op) -> tuple[Order, ...]:
     """The orders that ``op`` may have; none if it stays as it is."""
     match op:
         case ops.Load() | ops.Store() if op.mmio or op.proxy != "generic" or op.space in ("const", "param", "local"):
@@ -220,12 +220,13 @@ def _combined(
     common = set.intersection(*(set(steps) for _, steps in orders))
     for sem, steps in orders:
         for level, scope in enumerate((None,) if sem in (None, "weak") else scopes):
-            form = None if sem is None else _with(op, sem, scope)
+            form = None if sem is None else with_order(op, sem, scope)
             if form is not None and getattr(op, "sem", sem) == sem and getattr(op, "scope", None) == scope:
                 form = op
             yield form, frozenset((*steps, *wider[:level])) - common
 
 
-def _with(op: ops.Op, sem: str, scope: ops.Scope | None) -> ops.Op:
+def with_order(op: ops.Op, sem: str, scope: ops.Scope | None) -> ops.Op:
+    """``op`` with this ``.sem`` and this scope, as far as it has them."""
     changes = {"sem": sem, "scope": scope, "volatile": False}
     return replace(op, **{name: value for name, value in changes.items() if name in op.__struct_fields__})

@@ -1,0 +1,113 @@
+"""An execution as a graph: its events, and the relations between them that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from ptxmm.analysis.execution import execution, location, shown
+from ptxmm.analysis.explain.events import MOST_BYTES, Views
+from ptxmm.analysis.explain.synchronization import relations
+from ptxmm.analysis.explain.words import EDGES, Words
+from ptxmm.analysis.result import Execution, ExecutionGraph, GraphEvent, PlacedThread, Related
+from ptxmm.engines.explicit.witness import Rebuilt
+from ptxmm.engines.result import Witness
+from ptxmm.program.test import Placement, Test
+
+_OBSERVATION = Words("observation", "8.9.2")
+_CAUSALITY = Words("base causality order", "8.9.5")
+
+
+def drawn(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
+    """``witness``, which was ``rebuilt``, in plain values and as a graph."""
+    return replace(execution(test, witness, rebuilt), graph=graph(test, witness, rebuilt))
+
+
+def graph(test: Test, witness: Witness, rebuilt: Rebuilt) -> ExecutionGraph:
+    """The graph of ``witness``, which was ``rebuilt``; values are shown as those of ``test``."""
+    views = Views(test, witness, rebuilt)
+    events = tuple(_event(views, number) for number in range(len(rebuilt.layout.events)))
+    return ExecutionGraph(_placed(test), events, tuple(_related(rebuilt)))
+
+
+def _event(views: Views, number: int) -> GraphEvent:
+    rebuilt = views.execution
+    event = rebuilt.layout.events[number]
+    thread = event.id.thread if number < rebuilt.layout.initial_first else None
+    view = views.event(number)
+    if event.cell is None or event.kind not in ("R", "W"):
+        return GraphEvent(view, thread, event.kind, event.asynchronous)
+    value = views.witness.values[event.id] if event.kind == "R" else rebuilt.written[number]
+    where, what = location(views.test, *event.cell), shown(views.test, value, event.cell)
+    return GraphEvent(
+        view, thread, event.kind, event.asynchronous, where, what if event.cell[2] <= MOST_BYTES else None
+    )
+
+
+def _placed(test: Test) -> tuple[PlacedThread, ...]:
+    places = [thread.placement for thread in test.threads]
+    return tuple(PlacedThread(t.name, tuple(_path(t.name, t.placement, places))) for t in test.threads)
+
+
+def _path(name: str, place: Placement, others: list[Placement]) -> Iterator[str]:
+    """What a thread is in, where that tells it from ``others``; its CTA in any case."""
+    if place.host:
+        yield "host"
+        return
+    device = [other for other in others if not other.host]
+    if len({other.gpu for other in device}) > 1 or len(device) < len(others):
+        yield f"GPU {place.gpu}"
+    if len({other.grid for other in device if other.gpu == place.gpu}) > 1:
+        yield f"grid {place.grid}"
+    if place.cluster is not None:
+        yield f"cluster {place.cluster}"
+    yield f"CTA of {name}" if place.cta is None else f"CTA {place.cta}"
+    if place.warp is not None:
+        yield f"warp {place.warp}"
+
+
+def _related(rebuilt: Rebuilt) -> Iterator[Related]:
+    """Every relation that relates anything, base causality order last."""
+    algebra = rebuilt.layout.algebra
+    shown = 0
+    for name, words, value in _values(rebuilt):
+        if value:
+            shown |= value
+            yield _relation(rebuilt, name, words, value)
+    if shown and "bc" in rebuilt.evaluator.model.definitions:
+        causality = algebra.intersection(rebuilt.evaluator.value("bc"), shown)
+        yield _relation(rebuilt, "bc", _CAUSALITY, causality)
+
+
+def _values(rebuilt: Rebuilt) -> Iterator[tuple[str, Words, int]]:
+    algebra, evaluator = rebuilt.layout.algebra, rebuilt.evaluator
+    base = {name: rebuilt.base(name) or 0 for name in ("po", "rf", "co", "fr", "fsc", "ctrl")}
+
+    def but(value: int, *through: int) -> int:
+        """``value`` without the pairs that two steps lead to."""
+        return algebra.difference(value, algebra.sequence(*through))
+
+    neighbours = {
+        "po": but(base["po"], base["po"], base["po"]),
+        "rf": base["rf"],
+        "co": but(base["co"], base["co"], base["co"]),
+        "fr": but(base["fr"], base["fr"], base["co"]),
+        "addr": rebuilt.base("addr") or 0,
+        "data": rebuilt.base("data") or 0,
+        "ctrl": but(base["ctrl"], base["ctrl"], base["po"]),
+        "exitphase": rebuilt.base("exitphase") or 0,
+        "issue-all": rebuilt.base("issue-all") or 0,
+    }
+    for name, value in neighbours.items():
+        yield name, EDGES[name], value
+    if "obs" in evaluator.model.definitions:
+        yield "obs", _OBSERVATION, algebra.intersection(evaluator.value("obs"), base["rf"])
+    for name, words, value in relations(rebuilt):
+        yield name, words, but(value, value, value) if name == "fsc" else value
+
+
+def _relation(rebuilt: Rebuilt, name: str, words: Words, value: int) -> Related:
+    algebra = rebuilt.layout.algebra
+    pairs = tuple((a, b) for a, row in enumerate(algebra.rows(value)) for b in algebra.members(row))
+    return Related(name, words.text, words.section, pairs)

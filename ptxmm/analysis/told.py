@@ -1,0 +1,181 @@
+"""What users are told of one test under one model: the answer of an analysis, and what it rests on.
+
+The command line and the methods of tests answer through these functions, so that they say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from ptxmm.analysis.result import Analysed, Note, Result
+from ptxmm.cat import Model, load
+from ptxmm.errors import PtxmmError, Timeout
+
+if TYPE_CHECKING:
+    from ptxmm.analysis.expectation import Expectation
+    from ptxmm.analysis.explain import ExplainResult
+    from ptxmm.engines.result import Limits
+    from ptxmm.program.test import Test
+
+R = TypeVar("R", bound=Analysed)
+
+Listing = int | Literal["none", "all"]
+
+
+class Asked(Struct, frozen=True):
+    """How a verdict is asked for.
+
+    ``listing``: ``none`` (the verdict and its witnesses), ``all`` final states, or the verdict and then at most so
+    many. ``all_readings``: say which readings of the model the verdict rests on. ``graphs``: give executions as graphs.
+    """
+
+    engine: str = "auto"
+    all_state: bool = False
+    listing: Listing = "all"
+    all_readings: bool = False
+    graphs: bool = False
+
+
+def verdict(
+    test: Test,
+    name: str,
+    model: Model,
+    limits: Limits,
+    asked: Asked,
+    *,
+    expectation: Expectation | None = None,
+    claim: str | None = None,
+) -> Result:
+    """The verdict on ``test`` under ``model``, which the user calls ``name``; ``claim``: of a kernel, what is to be
+    decided in place of its condition. Raises as ``outcomes.check``."""
+    from ptxmm.analysis import kernel
+    from ptxmm.analysis.outcomes import check, check_listed
+    from ptxmm.analysis.readings import basis, decided_by, may_decide, rests_on, vary
+
+    engine, all_state = asked.engine, asked.all_state
+
+    def changed(key: str, value: str) -> Result:
+        """The verdict with one reading of ``model`` changed."""
+        other = _other(name, model, key, value)
+        if claim is not None:
+            return kernel.decide(test, other, claim, limits, engine)
+        return check(test, other, engine=engine, limits=limits, enumerate_all=False)
+
+    if claim is not None:
+        found = kernel.decide(test, model, claim, limits, engine, asked.graphs)
+        notes = (*basis(model), *found.notes)
+        if found.holds is False and may_decide(test, found):
+            notes += decided_by(found, vary(model, changed, told=True))
+        return replace(found, model=name, notes=notes)
+    if isinstance(asked.listing, int):
+        result = check_listed(
+            test,
+            model,
+            asked.listing,
+            engine=engine,
+            limits=limits,
+            expectation=expectation,
+            all_state=all_state,
+            graphs=asked.graphs,
+        )
+    else:
+        result = check(
+            test,
+            model,
+            engine=engine,
+            limits=limits,
+            expectation=expectation,
+            all_state=all_state,
+            enumerate_all=asked.listing == "all",
+            graphs=asked.graphs,
+        )
+    if test.claims is not None:
+        result = kernel.explained(test, result)
+    if result.status == "undefined":
+        from ptxmm.analysis.undefined import with_reasons  # with Z3, which takes time to load
+
+        result = with_reasons(test, model, result, limits)
+    rest: tuple[Note, ...] = ()
+    if asked.all_readings:
+        rest = rests_on(result, vary(model, changed))
+    elif may_decide(test, result):
+        rest = decided_by(result, vary(model, changed, told=True))
+    # A model of the user's own is called by its path: its stem may be the name of a shipped one.
+    return replace(result, model=name, notes=(*result.notes, *rest))
+
+
+class Reported(Result, frozen=True):
+    """A verdict with what a report shows besides: the ``text`` of the test and, where no final state is one that the
+    condition asks for, the ``explanation`` of that."""
+
+    text: str = ""
+    explanation: ExplainResult | None = None
+
+
+def reported(
+    test: Test,
+    name: str,
+    model: Model,
+    limits: Limits,
+    asked: Asked,
+    *,
+    expectation: Expectation | None = None,
+    claim: str | None = None,
+) -> Reported:
+    """As ``verdict``, with what a report shows besides."""
+    from ptxmm.analysis.explain import explain
+
+    found = verdict(test, name, model, limits, asked, expectation=expectation, claim=claim)
+    explanation = None
+    if claim is None and found.status == "complete" and found.observation == _settled(found):
+        try:
+            explanation = explain(test, model, limits=limits, misses=False, graphs=asked.graphs)
+        except PtxmmError as error:
+            if error.kind == "internal":
+                raise
+    return Reported(**asdict(found), text=test.text, explanation=explanation)
+
+
+def _settled(result: Result) -> str:
+    """What is observed of a condition where no execution ends in the states to be explained."""
+    return "always" if result.quantifier == "forall" else "never"
+
+
+def analysed(
+    test: Test,
+    name: str,
+    model: Model,
+    limits: Limits,
+    function: Callable[[Test, Model, Limits], R],
+    brief: Callable[[Test, Model, Limits], R] | None = None,
+) -> R:
+    """What the analysis ``function`` says of ``test`` under ``model``, which the user calls ``name``.
+
+    Of a result with several ``answers``, by what they are about, it is told on which readings each rests; ``brief``: an
+    analysis that gives as many, and may list less. Raises as ``function`` does.
+    """
+    from ptxmm.analysis.readings import asynchronous, basis, decided_answers
+
+    found = function(test, model, limits)
+    answers: Mapping[str, str] | None = getattr(found, "answers", None)
+    rest: tuple[Note, ...] = ()
+    if answers is not None and found.status in ("complete", "undefined") and asynchronous(test):
+
+        def changed(key: str, value: str) -> Mapping[str, str]:
+            try:
+                other = (brief or function)(test, _other(name, model, key, value), limits)
+            except Timeout:
+                return {}
+            return getattr(other, "answers", {}) if other.status != "timeout" else {}
+
+        rest = decided_answers(model, answers, changed)
+    return replace(found, model=name, notes=(*basis(model), *found.notes, *rest))  # type: ignore[type-var]
+
+
+def _other(name: str, model: Model, key: str, value: str) -> Model:
+    """``model`` with one reading changed."""
+    return load(name, dict(model.readings) | {key: value})

@@ -1,0 +1,232 @@
+"""The answer to a request: from bytes to bytes, in whichever process asks.
+
+Nothing of a request names a file: models are those that come with ptxmm, tests are litmus texts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ptxmm.analysis import told
+from ptxmm.analysis.expectation import expectation_for, expectations
+from ptxmm.analysis.placements import LEVELS, WORDS, placed
+from ptxmm.analysis.result import Outcome
+from ptxmm.analysis.strength.dials import dials, turned
+from ptxmm.cat import Model, index, left_out_of, load
+from ptxmm.engines.result import Limits
+from ptxmm.errors import PtxmmError
+from ptxmm.formats import parse, questions
+from ptxmm.formats.litmus import write
+from ptxmm.formats.patch import Rewrite, moved, patched
+from ptxmm.program.test import Test
+from ptxmm.render import Entry, Page, renderer
+from ptxmm.web.requests import (
+    MOST_BYTES,
+    Analysed,
+    Answer,
+    Check,
+    Checked,
+    Explain,
+    Fences,
+    Placing,
+    Program,
+    Request,
+    Row,
+    refused,
+)
+
+if TYPE_CHECKING:
+    from ptxmm.analysis.fences import Repair
+
+FILE = "playground.litmus"
+MOST = 500
+"""So many final states are listed."""
+
+
+def answer(data: bytes, seconds: float) -> bytes:
+    """The JSON of the answer to the JSON of a request, after ``seconds`` at most where the engines look at the clock.
+
+    What is wrong with the request or its test is an answer of kind ``error``.
+    """
+    return encoded(_answer(data, time.monotonic() + seconds))
+
+
+def encoded(found: Answer) -> bytes:
+    """The JSON of ``found``, which holds no markup whoever takes it for a page."""
+    return msgspec.json.encode(found).replace(b"<", b"\\u003c")
+
+
+def prepare() -> None:
+    """Load and build what every answer needs, so that a process that is forked off has it already."""
+    from ptxmm.analysis import explain, fences, kernel, outcomes, undefined  # noqa: F401
+    from ptxmm.engines.symbolic.library import library
+
+    library()
+    for name in index().models:
+        load(name)
+    for text in _SAMPLES:
+        parse(text, FILE, "litmus")
+
+
+_SAMPLES = (
+    "PTX a\n{ .global .u32 x = 0; }\n P0 ;\n st.global.u32 [x], 1 ;\nexists (x == 1)",
+    "PTX b\n{ x = 0; P0:r1 = 1; }\n P0 ;\n st.relaxed.gpu x, 1 ;\nexists (x == 1)",
+)
+"""Texts of both dialects: the grammars are built when they are first needed."""
+
+
+def _answer(data: bytes, deadline: float) -> Answer:
+    if len(data) > MOST_BYTES:
+        return refused(PtxmmError(f"the request has more than {MOST_BYTES} bytes", kind="request"))
+    try:
+        request = msgspec.json.decode(data, type=Request)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        return refused(PtxmmError(f"this is no request: {error}", kind="request"))
+    text = None
+    try:
+        model = _model(request)
+        given = _test(request.text)
+        test = _turned(given, request, model)
+        text = test.text
+        limits = Limits(unroll=request.unroll, deadline=deadline)
+        match request:
+            case Check():
+                return _checked(given, test, model, limits, request)
+            case Explain():
+                return _explained(test, model, limits, request)
+            case _:
+                return _fences(test, model, limits, request)
+    except PtxmmError as error:
+        return refused(error, text)
+    except RecursionError:
+        return refused(PtxmmError("the test is nested too deeply"), text)
+
+
+def _model(program: Program) -> Model:
+    """The model that the program is run under; only those that come with ptxmm can be named."""
+    known = index().models
+    if program.model not in known:
+        close = get_close_matches(program.model, known, 1)
+        raise PtxmmError("there is no such model", kind="usage", hint=f"did you mean {close[0]}?" if close else None)
+    name = left_out_of(program.model, program.without) if program.without else program.model
+    return load(name, program.readings)
+
+
+def _test(text: str) -> Test:
+    (test,) = parse(text, FILE, "litmus")
+    return test
+
+
+def _turned(test: Test, program: Program, model: Model) -> Test:
+    """``test`` with its dials as the program has them, read back from its text."""
+    if program.turns:
+        wanted, changed = turned(test, program.turns, model.coverage)
+        rewrites = [Rewrite(*site, False, op) for site, op in changed.items()]
+        test = _test(patched(test, rewrites, wanted) or write(wanted))
+    if program.level is not None:
+        if program.level not in LEVELS:
+            raise PtxmmError("there is no such placement", kind="usage", hint=f"placements: {', '.join(LEVELS)}")
+        place = placed(test, program.level, model.coverage)
+        if place.test is None:
+            raise PtxmmError(f"{WORDS[program.level]}: not here: {place.reason}", kind="unsupported")
+        test = _test(moved(test, place.test) or write(place.test))
+    return test
+
+
+def _checked(given: Test, test: Test, model: Model, limits: Limits, request: Check) -> Checked:
+    stated = expectations(test, index().models.keys())
+    expectation = None
+    if not (request.without or request.turns or request.level):
+        expectation = expectation_for(test, request.model, stated, request.readings)
+    asked = told.Asked(all_state=request.all_state, listing=MOST)
+    result = told.verdict(test, request.model, model, limits, asked, expectation=expectation)
+    columns, rows = _table(result.outcomes)
+    own = {name: getattr(result, name) for name in Checked.__struct_fields__ if hasattr(result, name)}
+    own |= {"conclusion": result.conclusion.value}
+    return Checked(
+        **own,
+        text=test.text,
+        description=test.description,
+        info=test.info,
+        columns=columns,
+        rows=rows,
+        dials=tuple(dials(given, model.coverage)),
+        placings=tuple(_placings(given, model)),
+    )
+
+
+def _table(outcomes: Sequence[Outcome]) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+    """Final states as rows of the text of their values, as conditions take it."""
+    columns: tuple[str, ...] = ()
+    rows = []
+    for outcome in outcomes:
+        values = {**outcome.registers, **outcome.memory}
+        columns = tuple(values)
+        rows.append(Row(tuple(map(str, values.values())), outcome.satisfies))
+    return columns, tuple(rows)
+
+
+def _placings(test: Test, model: Model) -> list[Placing]:
+    if sum(not thread.placement.host for thread in test.threads) < 2:
+        return []
+    found = [placed(test, level, model.coverage) for level in LEVELS]
+    return [Placing(place.level, WORDS[place.level], place.reason) for place in found]
+
+
+def _explained(test: Test, model: Model, limits: Limits, request: Explain) -> Analysed:
+    from ptxmm.analysis.explain import ExplainResult, explain
+    from ptxmm.render.pictures import svg
+
+    wanted = None if request.state is None else questions.states(test, request.state, "the state")
+
+    def function(test: Test, model: Model, limits: Limits) -> ExplainResult:
+        return explain(test, model, limits=limits, state=wanted, misses=request.misses, graphs=True)
+
+    result = told.analysed(test, request.model, model, limits, function)
+    picture = svg(result) if result.verdict in ("allowed", "forbidden") else None
+    return Analysed(test.text, _document("explain", result), picture)
+
+
+def _fences(test: Test, model: Model, limits: Limits, request: Fences) -> Analysed:
+    from ptxmm.analysis.fences import FencesResult, fences
+
+    def function(test: Test, model: Model, limits: Limits) -> FencesResult:
+        return fences(test, model, limits=limits)
+
+    def brief(test: Test, model: Model, limits: Limits) -> FencesResult:
+        return fences(test, model, limits=limits, most=1)
+
+    result = told.analysed(test, request.model, model, limits, function, brief)
+    texts = tuple(_repaired(repair) for repair in result.repairs)
+    return Analysed(test.text, _document("fences", result), changed=texts)
+
+
+def _repaired(repair: Repair) -> str | None:
+    """The text of the repaired program; None where it can't be changed like that."""
+    rewrites = [Rewrite(c.number, c.index + c.after, c.kind == "insert", c.op) for c in repair.changes]
+    return patched(repair.source, rewrites, repair.program)
+
+
+def _document(kind: str, result: object) -> dict[str, object]:
+    """The entry of ``result`` in its JSON document."""
+    entry: Entry[object] = Entry(result)
+    text = "".join(renderer(kind, "json")([entry], Page()))
+    (found,) = msgspec.json.decode(text.encode())["results"]
+    return {name: _exact(value) for name, value in found.items()}
+
+
+def _exact(value: object) -> object:
+    """``value`` with integers that JavaScript would round as text, and without the graphs that pictures are made of."""
+    match value:
+        case int() if abs(value) > 1 << 53:
+            return str(value)
+        case dict():
+            return {name: _exact(item) for name, item in value.items() if name != "graph"}
+        case list():
+            return [_exact(item) for item in value]
+    return value

@@ -1,0 +1,120 @@
+// Why a state is allowed (an execution) or not (the reasons), from the JSON of an explanation.
+import { fill, h } from "./dom.js";
+import { picture } from "./picture.js";
+
+/** Show an explanation; `goto(line, column)` leads to an instruction in the editor. */
+export function showWhy(place, answer, goto) {
+  if (answer.answer === "error") {
+    fill(place, answer.problems.map((problem) => h("p", { class: "hint" }, problem.message, hinted(problem))));
+    return;
+  }
+  const { result } = answer;
+  const parts = [h("p", { class: "lead" }, h("strong", { class: `is-${result.verdict}` }, leads[result.verdict]), " ",
+    h("code", {}, result.state))];
+  if (answer.picture) parts.push(...picture(answer.picture));
+  if (result.execution) parts.push(execution(result.execution, goto, Boolean(answer.picture)));
+  for (const item of result.synchronization) {
+    parts.push(h("p", { class: "sync" }, event(item.first, goto), ` ${item.text}${section(item.section)} with `,
+      event(item.second, goto)));
+  }
+  const reasons = result.groups.flatMap((group) => group.reasons);
+  reasons.forEach((reason, number) => parts.push(told(reason, number, reasons.length, goto)));
+  parts.push(...result.impossible.map(impossible));
+  if (result.searched) parts.push(misses(result.misses));
+  parts.push(...result.notes.map((note) => h("p", { class: "hint" }, note.text)));
+  fill(place, parts);
+}
+
+/** Show the execution in which a program without a meaning loses it, if one is known. */
+export function showMisuse(place, found, goto) {
+  const told = found ? "The program has no meaning: this execution takes it away." : "The program has no meaning; the notes beside the verdict say why.";
+  fill(place, h("p", { class: "hint" }, told), found ? execution(found, goto, false) : null);
+}
+
+const leads = {
+  allowed: "Allowed: this execution ends with", forbidden: "Forbidden: no execution ends with",
+  impossible: "Impossible: whatever the axioms say, no execution ends with", unknown: "Not known:",
+};
+
+const section = (number) => (number ? ` (§${number})` : "");
+const hinted = (problem) => (problem.hint ? ` (${problem.hint})` : "");
+
+/** One reason: the axiom, and the chain of edges that contradicts it. */
+function told(reason, number, count, goto) {
+  const body = [];
+  if (reason.member) body.push(h("p", {}, event(reason.member, goto)));
+  if (reason.edges.length) body.push(chain(reason.edges, goto, true));
+  if (reason.beside.length) body.push(h("p", { class: "hint" }, "where also"), ...reason.beside.map((e) => chain([e], goto, true)));
+  for (const gap of reason.absent) {
+    const second = gap.second ? [gap.unrelated ? " and " : " does not come before ", event(gap.second, goto)] : [];
+    const what = gap.text === null ? " not as the axiom demands" : `${gap.unrelated ? " unrelated" : ""} in ${gap.text}${section(gap.section)}`;
+    body.push(h("p", {}, "but ", event(gap.first, goto), ...second, what));
+  }
+  return h("details", { class: "reason", open: number === 0 },
+    h("summary", {}, count > 1 ? `Reason ${number + 1} of ${count}: ` : "", h("b", {}, reason.axiom), `${section(reason.section)}: ${reason.text}`),
+    body);
+}
+
+/** Events with the edges between them; what an edge stands for can be unfolded. */
+function chain(edges, goto, whole) {
+  const items = [];
+  edges.forEach((edge, number) => {
+    if (number || whole) items.push(h("li", { class: "at" }, event(edge.first, goto)));
+    const strong = edge.strong ? ", morally strong" : "";
+    const text = `${edge.backwards ? "↑" : "↓"} ${edge.text}${strong}${section(edge.section)}${edge.detail ? `: ${edge.detail}` : ""}`;
+    items.push(h("li", { class: "edge" },
+      edge.inner.length ? h("details", {}, h("summary", {}, text), chain(edge.inner, goto, false)) : text));
+  });
+  if (edges.length && whole) items.push(h("li", { class: "at" }, event(edges.at(-1).second, goto)));
+  return h("ol", { class: "chain" }, items);
+}
+
+function event(found, goto) {
+  const action = found.action ? h("span", { class: "action" }, ` ${found.action}`) : null;
+  if (!found.instruction) return h("span", { class: "event" }, found.text, action);
+  const { thread, line, column, text } = found.instruction;
+  const round = found.round ? ` (round ${found.round + 1})` : "";
+  return h("span", { class: "event" },
+    h("button", { type: "button", class: "place", title: "Show it in the test", onclick: () => goto(line, column) }, `${thread}:${line}`),
+    round, " ", h("code", {}, text), action);
+}
+
+/** An execution: for each thread what it does, in order. */
+function execution(found, goto, folded) {
+  const threads = found.threads.map((thread) =>
+    h("section", { class: "thread" },
+      h("h3", {}, thread.thread),
+      h("ol", {}, thread.steps.map((step) =>
+        h("li", {}, event({ ...step, action: "" }, goto),
+          step.accesses.map((access) => h("span", { class: "action" }, ` ${accessed(access)}`)))))));
+  const orders = [
+    ...found.coherence.map((pair) => h("li", {}, `${pair.location}: ${pair.first} before ${pair.second} in coherence order`)),
+    ...found.fence_sc.map((pair) => h("li", {}, `${pair.first} before ${pair.second} in Fence-SC order`)),
+  ];
+  const body = [h("div", { class: "threads" }, threads), orders.length ? h("ul", { class: "orders" }, orders) : null];
+  return folded ? h("details", {}, h("summary", {}, "The execution as text"), body) : h("div", {}, body);
+}
+
+function accessed({ kind, location, value, sources }) {
+  const from = sources?.length ? ` from ${sources.join(" and ")}` : "";
+  return `${kind === "W" ? "writes" : "reads"} ${location} = ${typeof value === "object" ? `?${value.unknown}` : value}${from}`;
+}
+
+function impossible(item) {
+  const values = Object.entries(item.values ?? {}).map(([name, found]) =>
+    h("li", {}, `${name} may be ${found.map(shown).join(", ") || "nothing"}`));
+  if (item.state === "true") return h("p", {}, "No execution reaches its end.");
+  return h("div", {}, h("p", {}, h("code", {}, item.state), values.length ? " holds at the end of none:" : ": its parts may hold one by one, but not together"), h("ul", {}, values));
+}
+
+const shown = (value) => (typeof value === "object" && value ? `?${value.unknown}` : String(value));
+
+/** The nearest misses: what would make it allowed. */
+function misses(found) {
+  if (!found.length) return h("p", { class: "hint" }, "No single order, scope, fence, barrier or placement is what forbids it.");
+  const items = found.map((miss) =>
+    h("li", {},
+      miss.move ? h("span", {}, `${miss.move.thread} @ ${miss.move.before || "a CTA of its own"} → ${miss.move.after || "a CTA of its own"}`) : null,
+      miss.changes.map((change) => h("span", {}, `${change.thread}:${change.line} `, h("code", {}, change.old ?? ""), " → ", h("code", {}, change.new ?? "nothing")))));
+  return h("div", { class: "misses" }, h("p", {}, "Nearest miss: it would be allowed with ", found.length > 1 ? "any of these changes" : "this change"), h("ul", {}, items));
+}

@@ -1,0 +1,322 @@
+"""The playground: what it answers, and what its server lets in."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from ptxmm.analysis.strength.dials import Turn, dials, turned
+from ptxmm.cat import index, load
+from ptxmm.cli.asking import Answering
+from ptxmm.cli.serve import LOCAL
+from ptxmm.cli.settings import Settings
+from ptxmm.formats.litmus import parse, write
+from ptxmm.formats.patch import Rewrite, patched
+from ptxmm.web.answers import answer
+from ptxmm.web.rate import Rate
+from ptxmm.web.requests import MOST_BYTES
+from ptxmm.web.server import HEADERS, Serving, application
+from tests.commands import Run
+from tests.support import ROOT
+
+LITMUS = ROOT / "litmus"
+PAGE = ROOT / "ptxmm" / "web" / "page"
+MP = (LITMUS / "mp" / "MP+rel+acq.litmus").read_text(encoding="utf-8")
+SB = (LITMUS / "sb" / "SB+fence.sc.litmus").read_text(encoding="utf-8")
+
+
+def ask(kind: str, text: str = MP, **fields: Any) -> dict[str, Any]:
+    """The answer to a request, in this process."""
+    found: dict[str, Any] = json.loads(answer(json.dumps({"ask": kind, "text": text, **fields}).encode(), 30))
+    return found
+
+
+def rows(found: dict[str, Any]) -> set[tuple[str, ...]]:
+    return {tuple(row["values"]) for row in found["rows"]}
+
+
+# -- Answers
+
+
+def test_a_verdict_with_all_final_states() -> None:
+    found = ask("check")
+    assert (found["answer"], found["observation"], found["holds"], found["conclusion"]) == (
+        "check",
+        "never",
+        False,
+        "expected",
+    )
+    assert found["columns"] == ["P1:r0", "P1:r1"] and found["listed"]
+    assert rows(found) == {("0", "0"), ("0", "1"), ("1", "1")}
+
+
+def test_all_registers_and_memory() -> None:
+    assert ask("check", all_state=True)["columns"] == ["P1:r0", "P1:r1", "data", "flag"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "observation"),
+    [
+        ({"without": ["Causality"]}, "sometimes"),
+        ({"model": "sc"}, "never"),
+        ({"turns": [{"thread": "P0", "index": 1, "order": "relaxed", "scope": "gpu"}]}, "sometimes"),
+        ({"turns": [{"thread": "P0", "index": 1, "order": "release", "scope": "cta"}]}, "sometimes"),
+        ({"turns": [{"thread": "P0", "index": 1, "order": "release", "scope": "cta"}], "level": "warp"}, "never"),
+        ({"level": "sys"}, "sometimes"),
+        ({"level": "cta"}, "never"),
+    ],
+)
+def test_what_the_switches_and_sliders_change(fields: dict[str, Any], observation: str) -> None:
+    assert ask("check", **fields)["observation"] == observation
+
+
+def test_a_reading_is_chosen() -> None:
+    assert ask("check", readings={"dep": "syn"})["notes"][0]["text"] == "reading dep=syn"
+
+
+def test_the_text_follows_the_sliders_and_keeps_its_layout() -> None:
+    turns = [{"thread": "P1", "index": 0, "order": "relaxed", "scope": "cta"}]
+    found = ask("check", turns=turns, level="cta")
+    expected = MP.replace("ld.acquire.gpu.global.u32 r0, [flag] ", "ld.relaxed.cta.global.u32 r0, [flag] ")
+    expected = expected.replace("P0 @ cta 0                          ", "P0 @ cta 0, gpu 0                   ")
+    assert found["text"] == expected.replace(
+        "P1 @ cta 1                           ", "P1 @ cta 0, gpu 0                    "
+    )
+
+
+def test_a_fence_is_taken_away_and_its_slider_stays() -> None:
+    turns = [{"thread": "P0", "index": 1, "order": "none"}]
+    found = ask("check", SB, turns=turns)
+    assert found["observation"] == "sometimes" and found["text"].count("fence.sc") == SB.count("fence.sc") - 1
+    assert found["dials"] == ask("check", SB)["dials"]
+
+
+@pytest.mark.parametrize("path", ["mp/MP+rel+acq", "sb/SB+fence.sc", "proxies/*", "cluster/*", "mbarrier/*", "rmw/*"])
+def test_every_position_of_every_slider_is_a_program(path: str) -> None:
+    """The text that a slider makes is read back, and the dial of the instruction stands where the slider was put."""
+    coverage = load("ptx-8.5").coverage
+    positions = 0
+    for file in sorted(LITMUS.glob(f"{path}.litmus"))[:5]:
+        test = parse(file.read_text(encoding="utf-8"))[0]
+        for dial in dials(test, coverage):
+            for order, scope in product(dial.orders, dial.scopes or (None,)):
+                wanted, changed = turned(test, (Turn(dial.thread, dial.index, order, scope),), coverage)
+                text = patched(test, [Rewrite(*site, False, op) for site, op in changed.items()], wanted) or write(
+                    wanted
+                )
+                again = [d for d in dials(parse(text)[0], coverage) if (d.thread, d.index) == (dial.thread, dial.index)]
+                positions += 1
+                if order != "none":
+                    assert again[0].orders[again[0].order] == order
+                    assert order == "weak" or scope is None or again[0].scopes[again[0].scope] == scope
+    assert positions > 8
+
+
+def test_errors_have_their_places() -> None:
+    text = "PTX x\n{ .global .u32 x = 0; }\n P0 ;\n st.globl.u32 [x], 1 ;\nexists (x == 1)\n"
+    (problem,) = ask("check", text)["problems"]
+    assert (problem["line"], problem["column"], problem["width"]) == (4, 4, 6)
+    assert problem["hint"] == "did you mean `.global`?"
+
+
+def test_why_and_why_not() -> None:
+    found = ask("explain", state="P1:r0=1, P1:r1=0")
+    assert found["result"]["verdict"] == "forbidden" and found["result"]["misses"]
+    assert found["result"]["groups"][0]["reasons"][0]["axiom"] == "Causality"
+    allowed = ask("explain", state="P1:r0=1, P1:r1=1")["result"]
+    assert found["picture"].startswith("<svg ") and "graph" not in json.dumps(found["result"])
+    assert allowed["verdict"] == "allowed" and [t["thread"] for t in allowed["execution"]["threads"]] == ["P0", "P1"]
+
+
+def test_fences_with_the_repaired_programs() -> None:
+    text = (LITMUS / "mp" / "MP.litmus").read_text(encoding="utf-8")
+    found = ask("fences", text)
+    assert found["result"]["holds"] is False and len(found["changed"]) == len(found["result"]["repairs"]) > 0
+    assert all(ask("check", changed)["observation"] == "never" for changed in found["changed"])
+
+
+def test_integers_that_javascript_would_round_are_text() -> None:
+    text = "PTX big\n{ .global .u64 x = 0; }\n P0 ;\n st.global.u64 [x], 9007199254740993 ;\nexists (x == 0)\n"
+    assert ask("fences", text)["answer"] == "analysis"
+    result = ask("explain", text, state="x=9007199254740993")["result"]
+    assert "9007199254740993" in json.dumps(result) and result["verdict"] == "allowed"
+    assert not [number for number in re.findall(r": (\d{17,})", json.dumps(result)) if int(number) > 1 << 53]
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (b"", "no request"),
+        (b"[1]", "no request"),
+        (b'{"ask": "run", "text": ""}', "no request"),
+        (b'{"ask": "check", "text": "x", "file": "/etc/passwd"}', "unknown field"),
+        (b'{"ask": "check", "text": ""}', "empty"),
+        (b'{"ask": "check", "text": "x", "model": "/etc/passwd"}', "no such model"),
+        (b'{"ask": "check", "text": "x", "model": "ptx-8.5[without=x]"}', "no such model"),
+        (b'{"ask": "check", "text": "x", "readings": {"dep": "no"}}', "dep"),
+        (b'{"ask": "check", "text": "x", "unroll": 1000000}', "no request"),
+        (b" " * MOST_BYTES + b"{}", "bytes"),
+    ],
+)
+def test_what_is_no_request(request_: bytes, message: str) -> None:
+    found = json.loads(answer(request_, 5))
+    assert found["answer"] == "error" and message in found["problems"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"thread": "P9", "index": 0, "order": "weak"},
+        {"thread": "P0", "index": -1, "order": "weak"},
+        {"thread": "P0", "index": 99, "order": "weak"},
+        {"thread": "P0", "index": 0, "order": "acquire"},
+        {"thread": "P0", "index": 0, "order": "release", "scope": "galaxy"},
+    ],
+)
+def test_a_turn_that_no_slider_has(turn: dict[str, Any]) -> None:
+    assert "has the order" in ask("check", turns=[turn])["problems"][0]["message"]
+
+
+def test_nothing_of_a_test_comes_back_as_markup() -> None:
+    text = MP.replace("MP+rel+acq", "<script>alert(1)</script>")
+    found = answer(json.dumps({"ask": "check", "text": text}).encode(), 30)
+    assert b"<" not in found and json.loads(found)["test"] == "<script>alert(1)</script>"
+
+
+# -- The server
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with Answering(1, Settings(timeout=20, memory=1024)) as answering:
+        app = application(answering.ask, LITMUS, Serving(1, ("localhost",)))
+        with TestClient(app, base_url="http://localhost") as client:
+            yield client
+
+
+def test_the_page_and_all_that_it_loads(client: TestClient) -> None:
+    page = client.get("/").text
+    assert "<script type=" in page and not re.search(r"<script(?![^>]* src=)|\son\w+=|style=|<style", page)
+    loaded = re.findall(r'(?:src|href)="(page/[^"]+)"', page)
+    files = {f"page/{path.relative_to(PAGE)}" for path in PAGE.rglob("*") if path.suffix in (".js", ".css")}
+    assert set(loaded) >= files
+    for name in loaded:
+        assert client.get(f"/{name}").status_code == 200
+    scripts = "".join(path.read_text(encoding="utf-8") for path in PAGE.glob("*.js"))
+    assert not re.search(
+        r"https?://(?!www\.w3\.org/2000/svg)|innerHTML|insertAdjacentHTML|document\.write|eval\(", scripts
+    )
+
+
+@pytest.mark.parametrize("path", ["/", "/page/style.css", "/catalog.json", "/litmus/mp/MP", "/nowhere", "/api"])
+def test_every_response_is_guarded(client: TestClient, path: str) -> None:
+    response = client.get(path)
+    assert HEADERS.items() <= dict(response.headers).items()
+    policy = response.headers["content-security-policy"]
+    assert "unsafe" not in policy and policy.startswith("default-src 'none'")
+
+
+def test_the_catalogue(client: TestClient) -> None:
+    found = client.get("/catalog.json").json()
+    assert [model["name"] for model in found["models"]] == list(index().models)
+    assert {test["family"] for test in found["tests"]} == {path.name for path in LITMUS.iterdir() if path.is_dir()}
+    assert len(found["tests"]) == len(list(LITMUS.glob("*/*.litmus")))
+    bugs = [test for test in found["tests"] if test["family"] == "bugs"]
+    assert all(test["bug"] and test["variant"] in ("buggy", "fixed", "variant") for test in bugs)
+    axioms = next(model for model in found["models"] if model["name"] == "ptx-8.5")["axioms"]
+    assert {
+        "name": "Causality",
+        "text": "communication order cannot contradict causality order",
+        "section": "8.10.6",
+    } in axioms
+    assert client.get("/litmus/mp/MP+rel+acq").text == MP
+
+
+def test_a_request_is_answered_in_another_process(client: TestClient) -> None:
+    response = client.post("/api", json={"ask": "check", "text": MP})
+    assert response.status_code == 200 and response.json()["observation"] == "never"
+    assert response.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("status", "fields"),
+    [
+        (413, {"content": b"x" * (MOST_BYTES + 1), "headers": {"content-type": "application/json"}}),
+        (415, {"content": b"{}", "headers": {"content-type": "text/plain"}}),
+        (415, {"content": b"{}"}),
+        (400, {"json": {}, "headers": {"host": "evil.example"}}),
+    ],
+)
+def test_what_is_refused_before_it_is_read(client: TestClient, status: int, fields: dict[str, Any]) -> None:
+    assert client.post("/api", **fields).status_code == status
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8585", "127.0.0.1:8585", "[::1]:8585", "[::1]"])
+def test_the_names_of_this_machine(host: str) -> None:
+    app = application(lambda data: b"{}", LITMUS, Serving(1, LOCAL))
+    with TestClient(app) as client:
+        assert client.get("/", headers={"host": host}).status_code == 200
+
+
+def test_an_endless_answer_ends_with_its_time() -> None:
+    loop = "PTX l\n{ .global .u32 x = 0; }\n" + " | ".join(f"P{i}" for i in range(8)) + " ;\n"
+    loop += "".join(
+        " | ".join(f"atom.relaxed.gpu.global.add.u32 r{n}, [x], 1" for _ in range(8)) + " ;\n" for n in range(9)
+    )
+    with Answering(1, Settings(timeout=0.2, memory=512)) as answering:
+        found = json.loads(answering.ask(json.dumps({"ask": "check", "text": loop, "all_state": True}).encode()))
+        assert (found["status"] if found["answer"] == "check" else found["problems"][0]["kind"]) == "timeout"
+
+
+def test_a_broken_watcher_is_replaced() -> None:
+    with Answering(1, Settings(timeout=20, memory=1024)) as answering:
+        (watcher,) = answering._all
+        watcher.process.kill()
+        watcher.process.join()
+        assert "internal error" in answering.ask(b"{}").decode()
+        assert json.loads(answering.ask(json.dumps({"ask": "check", "text": MP}).encode()))["observation"] == "never"
+
+
+def test_an_address_asks_so_often_and_no_more() -> None:
+    now = [0.0]
+    rate = Rate(3, lambda: now[0])
+    assert [rate.allows("127.0.0.2") for _ in range(4)] == [True, True, True, False]
+    assert rate.allows("127.0.0.3")
+    now[0] = 20.0
+    assert [rate.allows("127.0.0.2") for _ in range(2)] == [True, False]
+    assert [rate.allows(f"2001:db8::{n}") for n in range(4)] == [True, True, True, False]
+
+
+def test_the_server_answers_an_address_so_often() -> None:
+    app = application(lambda data: b'{"answer": "test"}', LITMUS, Serving(1, ("*",), rate=2))
+    with TestClient(app) as client:
+        codes = [client.post("/api", json={}).status_code for _ in range(3)]
+    assert codes == [200, 200, 429]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--public"], "--public needs --rate and --workers"),
+        (["--public", "--rate", "60"], "--public needs --workers"),
+        (["--host", "0.0.0.0"], "lets other machines in"),
+        (["--host", "example.org"], "lets other machines in"),
+        (["--name", "example.org"], "--name is for --public"),
+    ],
+)
+def test_it_does_not_start_open(run_command: Run, arguments: list[str], message: str) -> None:
+    result = run_command("serve", *arguments)
+    assert result.code == 2 and message in result.err and not result.out
+
+
+def test_a_port_that_is_taken(run_command: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run_command("serve", "--port", str(taken.getsockname()[1]))
+    assert result.code == 2 and "can't listen at 127.0.0.1" in result.err and "--port 0" in result.err

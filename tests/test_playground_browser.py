@@ -1,0 +1,354 @@
+"""The playground as its users meet it: in headless Chromium, against a real server.
+
+The browser is that of the machine (``/usr/bin/chromium``, or ``PTXMM_CHROMIUM``): none is ever downloaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.playground_server import server
+
+CHROMIUM = os.environ.get("PTXMM_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(not Path(CHROMIUM).is_file(), reason=f"there is no Chromium at {CHROMIUM}")
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+PATIENCE = 60_000
+"""Milliseconds until a test gives up: a busy machine is slow."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with server("--timeout", "30") as (port, _):
+        yield f"http://127.0.0.1:{port}/"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as tool:
+        browser = tool.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Page:
+    """A page of the playground, and what it complained of."""
+
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+        self.context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
+        self.tab = self.context.new_page()
+        self.tab.set_default_timeout(PATIENCE)
+        playwright.expect.set_options(timeout=PATIENCE)
+        self.complaints: list[str] = []
+        self.tab.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.tab.on("request", lambda request: self._known(request.url, address))
+        self.tab.goto(address)
+        self.tab.locator("#model option").first.wait_for(state="attached")
+
+    def _known(self, url: str, address: str) -> None:
+        if not url.startswith((address, "blob:", "data:")):
+            self.complaints.append(f"asks {url}")
+
+    def verdict(self, word: str) -> None:
+        """Wait until this is the verdict."""
+        playwright.expect(self.tab.locator("#verdict-text .word")).to_contain_text(word)
+
+    def why(self, text: str) -> None:
+        """Wait until this is said of the chosen state."""
+        playwright.expect(self.tab.locator("#why")).to_contain_text(text)
+
+    def slide(self, label: str, value: int) -> None:
+        """Move a slider."""
+        self.tab.get_by_label(label, exact=True).fill(str(value))
+
+    def open(self, name: str) -> None:
+        """Choose the first test of the gallery whose name has this in it."""
+        self.tab.get_by_role("button", name="Gallery").click()
+        self.tab.get_by_label("Search all tests").fill(name)
+        self.tab.locator("#gallery .tests button").first.click()
+        playwright.expect(self.tab.locator("#editor")).to_contain_text(name)
+
+    def editor(self) -> str:
+        """The text in the editor."""
+        lines: list[str] = self.tab.locator("#editor .cm-line").all_inner_texts()
+        return "\n".join(lines)
+
+    def accessible(self) -> None:
+        """Let axe-core look at the page as it is."""
+        self.tab.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.tab.evaluate("rules => axe.run({runOnly: rules})", RULES)
+        told = [(v["id"], v["help"], [n["html"][:120] for n in v["nodes"][:3]]) for v in found["violations"]]
+        assert found["passes"] and not told, json.dumps(told, indent=1)
+
+
+@pytest.fixture
+def page(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The playground; a test may give ``options`` of its own. Nothing may be on its console."""
+    page = Page(browser, address, **getattr(request, "param", {}))
+    yield page
+    page.context.close()
+    assert not page.complaints
+
+
+def test_the_first_verdict_with_its_states_and_its_reason(page: Page) -> None:
+    page.verdict("Forbidden")
+    assert page.tab.locator("table.states tbody tr").count() == 3
+    page.why("Causality")
+    page.why("Nearest miss")
+    page.accessible()
+
+
+def test_an_edit_changes_the_verdict_and_an_error_is_underlined(page: Page) -> None:
+    page.verdict("Forbidden")
+    line = page.tab.locator("#editor .cm-line", has_text="st.release")
+    line.click(position={"x": 5, "y": 8})
+    page.tab.keyboard.press("End")
+    for _ in range(len(" | ld.global.u32 r1, [data]             ;")):
+        page.tab.keyboard.press("Shift+ArrowLeft")
+    page.tab.keyboard.press("ArrowLeft")
+    page.tab.keyboard.type("x")
+    page.verdict("Not a test yet")
+    assert page.tab.locator("#editor .cm-lintRange-error").count() == 1
+    page.tab.locator("#problems button").click()
+    page.accessible()
+    page.tab.keyboard.press("Control+z")
+    page.verdict("Forbidden")
+    assert page.tab.locator("#editor .cm-lintRange-error").count() == 0
+
+
+def test_what_is_typed_stays_while_answers_come(page: Page) -> None:
+    page.verdict("Forbidden")
+    page.tab.locator("#editor .cm-line").first.click()
+    page.tab.keyboard.press("End")
+    with page.tab.expect_response(lambda response: "-slow-hand" in (response.request.post_data or "")):
+        page.tab.keyboard.type("-typed-in-a-slow-hand", delay=70)
+    page.verdict("Forbidden")
+    playwright.expect(page.tab.locator("#editor .cm-line").first).to_have_text("PTX MP+rel+acq-typed-in-a-slow-hand")
+
+
+def test_sliders_change_the_verdict_and_the_text(page: Page) -> None:
+    page.verdict("Forbidden")
+    page.slide("Order of P0 line 9", 1)
+    page.verdict("Allowed")
+    assert "st.relaxed.gpu.global.u32 [flag], 1" in page.editor()
+    page.slide("Order of P0 line 9", 2)
+    page.verdict("Forbidden")
+    page.slide("Scope of P1 line 8", 0)
+    page.verdict("Allowed")
+    page.slide("Placement of the threads", 2)
+    page.verdict("Forbidden")
+    assert "P1 @ cta 0" in page.editor()
+    page.tab.get_by_role("button", name="Undo the sliders").click()
+    page.verdict("Forbidden")
+    assert "P1 @ cta 1" in page.editor() and "ld.acquire.gpu" in page.editor()
+
+
+def test_an_axiom_is_off_and_a_reading_is_chosen(page: Page) -> None:
+    page.tab.get_by_text("Axioms (all on)").click()
+    page.tab.locator("[data-key='axiom-Causality']").uncheck()
+    page.verdict("Allowed")
+    playwright.expect(page.tab.locator("#verdict-text")).to_contain_text("without Causality")
+    page.tab.get_by_text("Readings (the default)").click()
+    page.tab.locator("[data-key='reading-dep']").select_option("syn")
+    playwright.expect(page.tab.locator("#verdict-text")).to_contain_text("reading dep=syn")
+    page.accessible()
+    page.tab.locator("#model").select_option("sc")
+    page.verdict("Forbidden")
+    page.why("Sequential-Consistency")
+
+
+def test_the_states_one_after_the_other_and_one_that_is_not_there(page: Page) -> None:
+    page.why("Causality")
+    page.tab.get_by_role("button", name="Next").click()
+    page.why("Allowed: this execution ends with")
+    page.tab.get_by_role("button", name="Previous").click()
+    assert page.tab.locator("table.states tr.chosen input").get_attribute("aria-label") == "State 3: P1:r0=1, P1:r1=1"
+    page.why("P1:r0 == 1")
+    form = page.tab.get_by_role("form", name="Ask for a state")
+    form.get_by_label("P1:r1 =").fill("7")
+    form.get_by_role("button").click()
+    page.why("Impossible")
+    page.why("P1:r1 may be 0, 1")
+
+
+def test_a_link_says_it_all(page: Page, browser: Any, address: str) -> None:
+    page.tab.get_by_role("button", name="Gallery").click()
+    page.accessible()
+    page.tab.get_by_role("button", name="Close the gallery").click()
+    page.open("ISA2")
+    page.tab.locator("#model").select_option("ptx-6.0")
+    page.tab.locator("input[aria-label^='Order of']").first.press("ArrowRight")
+    page.tab.get_by_role("button", name="Next").click()
+    page.why("Allowed")
+    playwright.expect(page.tab.locator("#verdict-text .chip").first).to_have_text("ptx-6.0")
+    told, text, url = page.tab.locator("#verdict-text .word").inner_text(), page.editor(), page.tab.url
+    chosen = page.tab.locator("tr.chosen input").get_attribute("aria-label")
+    other = Page(browser, url)
+    other.verdict(told.split()[-1])
+    assert other.editor() == text and other.tab.locator("#model").input_value() == "ptx-6.0"
+    assert other.tab.locator("tr.chosen input").get_attribute("aria-label") == chosen
+    assert other.tab.get_by_role("button", name="Undo the sliders").is_visible()
+    other.context.close()
+    page.tab.goto(f"{address}#nothing-that-was-packed")
+    page.verdict("")
+
+
+def test_the_fences_and_a_repair(page: Page) -> None:
+    page.slide("Order of P0 line 9", 1)
+    page.verdict("Allowed")
+    page.tab.get_by_role("button", name="Which fences are needed?").click()
+    page.why("fails")
+    page.accessible()
+    page.tab.get_by_role("button", name="Take it").first.click()
+    page.verdict("Forbidden")
+
+
+def test_a_real_bug_and_its_mend(page: Page) -> None:
+    page.open("cccl-remove-if")
+    page.verdict("Allowed")
+    page.tab.get_by_role("radiogroup", name="Version of the bug").get_by_label("fixed").check()
+    page.verdict("Forbidden")
+
+
+def test_a_program_without_a_meaning(page: Page) -> None:
+    page.open("mixed-size-race-strong")
+    page.verdict("Undefined")
+    page.why("this execution takes it away")
+    assert page.tab.locator("#why .thread").count() == 2
+
+
+def test_the_quiz(page: Page) -> None:
+    page.tab.get_by_role("button", name="Quiz").click()
+    playwright.expect(page.tab.locator("#quiz")).to_contain_text("Can it happen?")
+    assert not page.tab.locator("#verdict-text").is_visible() and not page.tab.locator("#why").is_visible()
+    assert "Expect" not in page.editor()
+    page.accessible()
+    page.tab.locator("#quiz").get_by_role("button", name="Forbidden").click()
+    word = page.tab.locator("#verdict-text .word").inner_text()
+    right = page.tab.locator("#quiz .word").inner_text().startswith("✓")
+    assert right == ("Forbidden" in word)
+    playwright.expect(page.tab.locator("#quiz")).to_contain_text("1 right" if right else "0 of 1 right")
+    page.tab.get_by_role("button", name="End the quiz").click()
+    assert not page.tab.locator("#quiz").is_visible()
+
+
+def test_the_picture_step_by_step(page: Page) -> None:
+    page.why("Causality")
+    lines = page.tab.locator(".picture svg .link title")
+    assert lines.count() > 3
+    seen = page.tab.locator(".picture svg g.link:visible")
+    whole = seen.count()
+    slider = page.tab.get_by_label("Step by step")
+    counts = []
+    for step in range(4):
+        slider.fill(str(step))
+        counts.append(seen.count())
+    assert counts[0] == 0 and counts == sorted(counts) and counts[1] < counts[-1] <= whole
+    playwright.expect(page.tab.locator(".steps li").first).to_contain_text("(8.")
+
+
+HOSTILE = """<svg xmlns="http://www.w3.org/2000/svg" width="9" onload="alert(1)"><script>alert(1)</script>
+<style>@import url(http://evil.example/);rect{fill:url(http://evil.example/)}</style>
+<foreignObject><b>x</b></foreignObject><image href="http://evil.example/"/>
+<a href="javascript:alert(1)"><text>x</text></a>
+<use href="http://evil.example/#a"/><rect onclick="alert(1)" fill="url(http://evil.example/)" width="3"/></svg>"""
+DRAW = """async (text) => {
+    const [place] = (await import("/page/picture.js")).picture(text);
+    document.body.append(place);
+    return place.shadowRoot.innerHTML;
+}"""
+
+
+def test_of_a_picture_only_what_draws_is_taken(page: Page) -> None:
+    """No script, no style, no address: nothing is asked for (the page would complain), and nothing runs."""
+    drawn = page.tab.evaluate(DRAW, HOSTILE)
+    assert "".join(drawn.split()) == '<svgwidth="9"><use></use><rectwidth="3"></rect></svg>'
+    assert all("event handler violates" in complaint for complaint in page.complaints)
+    page.complaints.clear()
+
+
+def test_what_is_taken_away(page: Page, tmp_path: Path) -> None:
+    page.why("Causality")
+    found = {}
+    for kind in (".litmus", ".json", ".svg", ".png"):
+        page.tab.locator("#export summary").click()
+        with page.tab.expect_download() as coming:
+            page.tab.get_by_role("button", name=f"({kind})").click()
+        coming.value.save_as(tmp_path / "saved")
+        assert coming.value.suggested_filename == f"MP+rel+acq{kind}"
+        found[kind] = (tmp_path / "saved").read_bytes()
+    assert (
+        found[".litmus"].startswith(b"PTX MP+rel+acq")
+        and json.loads(found[".json"])["verdict"]["observation"] == "never"
+    )
+    assert found[".svg"].startswith(b"<svg ") and found[".png"].startswith(b"\x89PNG")
+
+
+def test_by_keyboard_alone(page: Page) -> None:
+    page.verdict("Forbidden")
+    tab = page.tab
+
+    def until(selector: str) -> None:
+        for _ in range(60):
+            tab.keyboard.press("Tab")
+            if tab.evaluate("s => document.activeElement.matches(s)", selector):
+                return
+        raise AssertionError(f"the focus never comes to {selector}")
+
+    until(".skip")
+    until("#editor")
+    until("input[aria-label='Order of P0 line 9']")
+    tab.keyboard.press("ArrowLeft")
+    page.verdict("Allowed")
+    assert tab.evaluate("document.activeElement.ariaLabel") == "Order of P0 line 9"
+    until("#model")
+    until("summary")
+    tab.keyboard.press("Enter")
+    until("input[data-key='axiom-Causality']")
+    until("input[name='state']")
+    tab.keyboard.press("Space")
+    page.why("Allowed")
+    tab.keyboard.press("ArrowDown")
+    playwright.expect(tab.locator("tr.chosen input")).to_have_attribute("aria-label", "State 2: P1:r0=0, P1:r1=1")
+    assert tab.evaluate("document.activeElement.getAttribute('aria-label')").startswith("State 2")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"viewport": PHONE, "color_scheme": "light", "has_touch": True},
+        {"viewport": PHONE, "color_scheme": "dark"},
+        {"viewport": WIDE, "color_scheme": "dark"},
+    ],
+    indirect=True,
+)
+def test_on_a_phone_and_in_the_dark(page: Page) -> None:
+    page.why("Nearest miss")
+    assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.accessible()
+    page.slide("Order of P0 line 9", 0)
+    page.verdict("Allowed")
+
+
+def test_colours_can_be_chosen(page: Page) -> None:
+    def background() -> Any:
+        return page.tab.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    before = background()
+    page.tab.locator("#theme").click()
+    page.tab.locator("#theme").click()
+    assert background() != before
+    page.tab.reload()
+    page.verdict("Forbidden")
+    assert background() != before
