@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+import networkx
 import pytest
 
 from ptxmm import Limits, Test, check, explain, fences, parse, races, read
@@ -318,6 +319,33 @@ def test_formats_of_the_command_line(run_command: Run, tmp_path: Path) -> None:
     assert each.count("ends with") > run_command("outcomes", "mp.litmus", "--format", "svg").out.count("ends with") / 4
     failed = run_command("outcomes", "bad.litmus", "mp.litmus", "--format", "svg", "--model", "ptx-8.5")
     assert failed.code == 2 and "bad.litmus:1" in failed.err and drawing(failed.out).boxes
+
+
+def test_graphml_has_the_relations_of_the_picture(run_command: Run) -> None:
+    files = [str(LITMUS / f"{name}.litmus") for name in ("mp/ISA-MP", "async/TMA-load", "barriers/BAR-cumulative")]
+    text = run_command("explain", *files, "--no-misses", "--model", "ptx-8.5", "--format", "graphml").out
+    names = [graph.attrib["id"] for graph in ElementTree.fromstring(text).findall("{*}graph")]
+    assert names == ["g0", "g1", "g2"]
+    graph = networkx.parse_graphml(text)
+    assert graph.graph["title"] == "ISA-MP under ptx-8.5" and "Causality (8.10.6)" in graph.graph["about"]
+    boxes = {node: (told["thread"], told["line"]) for node, told in graph.nodes(data=True) if told["line"]}
+    assert set(boxes.values()) == {(f"CTA {n}/P{n}", str(line)) for n in range(2) for line in (10, 11, 12)}
+    broken = {(boxes[a], told["relation"], boxes[b]) for a, b, told in graph.edges(data=True) if told["weight"] == 2}
+    left, right = "CTA 0/P0", "CTA 1/P1"
+    assert broken == {
+        ((left, "10"), "po", (left, "11")),
+        ((left, "11"), "sync", (right, "11")),
+        ((right, "11"), "po", (right, "12")),
+        ((right, "12"), "fr", (left, "10")),
+    }
+
+
+def test_graphml_tells_threads_by_their_place(run_command: Run, tmp_path: Path) -> None:
+    text = (LITMUS / "mp/ISA-MP.litmus").read_text().replace("P0 @ cta 0", "P0 @ cta 5")
+    (tmp_path / "mp.litmus").write_text(text, encoding="utf-8")
+    graph = networkx.parse_graphml(run_command("outcomes", "mp.litmus", "--format", "graphml").out)
+    writes = {told["thread"] for _, told in graph.nodes(data=True) if told["text"].startswith("st.")}
+    assert writes == {"CTA 5/P0"}
 
 
 def test_the_pictures_of_the_documentation_are_those_of_its_commands(run_command: Run, golden: Golden) -> None:

@@ -117,6 +117,29 @@ def test_outcomes_give_the_same_page_with_all_states(run_command: Run) -> None:
     assert ran.code == 0 and "1 verdict on 1 test" in ran.out and "3 final states" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("command", "marks", "words"),
+    [
+        ("explain", {"forbidden": 1, "allowed": 1, "error": 1}, "Reason 1: Causality (8.10.6)"),
+        ("races", {"race": 2, "error": 1}, "Data race 1"),
+        ("fences", {"holds": 1, "fails": 1, "error": 1}, "can be weaker: fence.acq_rel.gpu"),
+    ],
+)
+def test_an_analysis_has_a_page(
+    command: str, marks: dict[str, int], words: str, run_command: Run, tmp_path: Path
+) -> None:
+    for name in ("ISA-MP", "MP+rel+relaxed"):
+        shutil.copy(LITMUS / f"mp/{name}.litmus", tmp_path)
+    (tmp_path / "bad.litmus").write_text("PTX bad\n", encoding="utf-8")
+    ran = run_command(command, ".", "--format", "html", "--model", "ptx-8.5", "--jobs", "1")
+    found = Page(ran.out)
+    assert ran.code == 2 and "bad.litmus:1" in ran.err
+    assert Counter(row["data-verdict"] for row in found.named("tr") if "data-test" in row) == marks
+    assert words in ran.out and "10   st.global.u32 [data], 1" in ran.out
+    pictures = re.findall(r"<svg.*?</svg>", ran.out, re.DOTALL)
+    assert pictures and not [fault for picture in pictures for fault in faults(picture)]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")
 def test_the_script_runs_under_the_policy_of_the_page(page: str, tmp_path: Path) -> None:

@@ -109,10 +109,9 @@ def verdict(
 
 
 class Reported(Result, frozen=True):
-    """A verdict with what a report shows besides: the ``text`` of the test and, where no final state is one that the
-    condition asks for, the ``explanation`` of that."""
+    """A verdict with what a report shows besides: where no final state is one that the condition asks for, the
+    ``explanation`` of that."""
 
-    text: str = ""
     explanation: ExplainResult | None = None
 
 
@@ -137,7 +136,7 @@ def reported(
         except PtxmmError as error:
             if error.kind == "internal":
                 raise
-    return Reported(**asdict(found), text=test.text, explanation=explanation)
+    return Reported(**asdict(found), explanation=explanation)
 
 
 def _settled(result: Result) -> str:

@@ -46,10 +46,12 @@ class Work(Protocol[T_co]):
 
 
 class Planned(Struct, Generic[T], frozen=True):
-    """A test under a model to come. ``expired``: its report if its time is over before it has given one."""
+    """A test under a model to come, with its ``text``. ``expired``: its report if its time is over before it has given
+    one."""
 
     file: str
     test: str
+    text: str
     model: str
     several: bool
     expired: T
@@ -149,7 +151,7 @@ def _file(
             plan.append(item)
         else:
             stand_in = work.expired(item, settings.timeout)
-            plan.append(Planned(item.test.file, item.test.name, item.model, item.several, stand_in))
+            plan.append(Planned(item.test.file, item.test.name, item.test.text, item.model, item.several, stand_in))
     yield plan
     for item in found[done:]:
         report = item if isinstance(item, Failure) else run(work, item, settings)
@@ -173,11 +175,11 @@ def _entry(planned: Planned[T] | Failure, message: object, settings: Settings, p
     if isinstance(planned, Failure):
         return Entry(planned, False)
     if not isinstance(message, Lost):
-        return Entry(cast("T | Failure", message), planned.several)
+        return Entry(cast("T | Failure", message), planned.several, planned.text)
     if message.reason == "time":
-        return Entry(planned.expired, planned.several)
+        return Entry(planned.expired, planned.several, planned.text)
     error = lost(message, "this test", settings, processes, planned.file)
-    return Entry(failure(error, planned.file, planned.test, planned.model), planned.several)
+    return Entry(failure(error, planned.file, planned.test, planned.model), planned.several, planned.text)
 
 
 def lost(found: Lost, what: str, settings: Settings, processes: int, file: str) -> PtxmmError:

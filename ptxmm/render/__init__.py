@@ -21,10 +21,11 @@ T = TypeVar("T")
 
 
 class Entry(Struct, Generic[T], frozen=True):
-    """A result or an error; ``several``: its file holds more tests than this one."""
+    """A result or an error; ``several``: its file holds more tests than this one; ``text``: of the test."""
 
     report: T | Failure
     several: bool = False
+    text: str = ""
 
 
 class Page(Struct, frozen=True):
@@ -47,7 +48,7 @@ _ANALYSES = ("explain", "races", "fences", "robust", "scopes", "progress", "comp
 
 PICTURED = ("outcomes", "explain", "races", "fences")
 """Kinds of results with pictures of executions."""
-DRAWN = ("svg", "dot", "html")
+DRAWN = ("svg", "dot", "graphml", "html")
 """The formats with pictures, which need executions as graphs."""
 
 RENDERERS: Mapping[str, Mapping[str, str]] = {
@@ -68,7 +69,8 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
     },
     "svg": dict.fromkeys(PICTURED, "pictures.drawn"),
     "dot": dict.fromkeys(PICTURED, "pictures.graphs"),
-    "html": dict.fromkeys(("check", "outcomes"), "report.page"),
+    "graphml": dict.fromkeys(PICTURED, "pictures.network"),
+    "html": dict.fromkeys(("check", *PICTURED), "report.page"),
     "sarif": {"lint": "sarif.log"},
     "github": {
         "check": "github.verdicts",

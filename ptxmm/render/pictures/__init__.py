@@ -1,5 +1,5 @@
 """Pictures of executions: which there are of a result (``subject``), what one shows (``scene``), where that is
-(``layout``), and how it is written (``svg``, ``dot``)."""
+(``layout``), and how it is written (``svg``, ``dot``, ``graphml``)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from ptxmm.analysis.result import Failure
 from ptxmm.render import Entry, Page
 from ptxmm.render.pictures.dot import digraph
+from ptxmm.render.pictures.graphml import graphml
 from ptxmm.render.pictures.subject import Picture, pictures
 from ptxmm.render.pictures.svg import document
 
@@ -34,3 +35,8 @@ def graphs(entries: Iterable[Entry[Any]], page: Page) -> Iterator[str]:
     """A graph of the DOT language for each picture."""
     for picture in _shown(entries, page):
         yield from digraph(picture)
+
+
+def network(entries: Iterable[Entry[Any]], page: Page) -> Iterator[str]:
+    """One GraphML document with a graph for each picture."""
+    yield from graphml(_shown(entries, page))

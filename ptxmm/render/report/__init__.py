@@ -13,17 +13,13 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
-from ptxmm.analysis.result import Expired, Failure, Outcome, Result
-from ptxmm.analysis.told import Reported
+from ptxmm.analysis.result import Failure
 from ptxmm.render import Entry, Page
-from ptxmm.render.explain import text as explanation
 from ptxmm.render.pictures.looks import STYLE
 from ptxmm.render.pictures.subject import Picture, pictures
 from ptxmm.render.pictures.svg import document
-from ptxmm.render.style import Style, clean
-from ptxmm.render.text import answer, note_lines, observed
-
-Report = Result | Failure | Expired
+from ptxmm.render.report.answers import Answer, Report, answer, body, preformatted
+from ptxmm.render.style import clean
 
 DRAWN = "ptx-8.5"
 """The model whose execution is drawn, if it was asked for, else the first."""
@@ -31,11 +27,11 @@ DRAWN = "ptx-8.5"
 
 def page(entries: Iterable[Entry[Report]], page: Page) -> Iterator[str]:
     """The lines of the page."""
-    tests: dict[tuple[str, str | None], list[Report]] = {}
+    tests: dict[tuple[str, str | None], list[Entry[Report]]] = {}
     for entry in entries:
-        tests.setdefault((entry.report.file, entry.report.test), []).append(entry.report)
+        tests.setdefault((entry.report.file, entry.report.test), []).append(entry)
     style, script = _asset("page.css") + STYLE, _asset("page.js")
-    found = [report for reports in tests.values() for report in reports]
+    found = [entry.report for several in tests.values() for entry in several]
     title = f"{len(found)} verdict{'s' if len(found) != 1 else ''} on {len(tests)} test{'s' if len(tests) != 1 else ''}"
     yield "<!doctype html>"
     yield '<html lang="en"><head><meta charset="utf-8">'
@@ -45,12 +41,12 @@ def page(entries: Iterable[Entry[Report]], page: Page) -> Iterator[str]:
     yield f"<title>ptxmm: {title}</title>"
     yield f"<style>{style}</style></head><body><main>"
     yield f"<h1>{title}</h1>"
-    counts = Counter(_mark(report) for report in found)
+    counts = Counter(answer(report).mark for report in found)
     yield f"<p>{', '.join(f'{count} {escape(mark)}' for mark, count in counts.items()) or 'nothing to do'}</p>"
     yield from _filters(found)
     yield from _table(tests)
-    for number, reports in enumerate(tests.values()):
-        yield from _test(number, reports)
+    for number, several in enumerate(tests.values()):
+        yield from _test(number, several, page.each)
     yield f"</main><script>{script}</script></body></html>"
 
 
@@ -66,7 +62,7 @@ def _filters(found: Sequence[Report]) -> Iterator[str]:
     """Hidden until the script runs."""
     yield '<form id="filters" hidden>'
     yield '<label>Name <input name="name" type="search" autocomplete="off"></label>'
-    yield from _choice("Verdict", "verdict", (_mark(report) for report in found))
+    yield from _choice("Verdict", "verdict", (answer(report).mark for report in found))
     yield from _choice("Model", "model", (report.model or "" for report in found))
     yield '<output name="count" aria-live="polite"></output></form>'
 
@@ -76,49 +72,52 @@ def _choice(title: str, name: str, values: Iterable[str]) -> Iterator[str]:
     yield f'<label>{title} <select name="{name}"><option value="">all</option>{options}</select></label>'
 
 
-def _table(tests: dict[tuple[str, str | None], list[Report]]) -> Iterator[str]:
+def _table(tests: dict[tuple[str, str | None], list[Entry[Report]]]) -> Iterator[str]:
+    rows = [
+        (f"t{number}", entry.report, answer(entry.report))
+        for number, entries in enumerate(tests.values())
+        for entry in entries
+    ]
+    own = list(dict.fromkeys(head for *_, told in rows for head in told.cells))
     yield '<div class="scroll" tabindex="0"><table><caption>Verdicts</caption><thead><tr>'
-    heads = ("Verdict", "Test", "Model", "Observation", "Condition", "Holds", "Expected", "Status")
-    yield "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr></thead><tbody>"
-    for number, ((file, _), reports) in enumerate(tests.items()):
-        for report in reports:
-            mark, name = _mark(report), _name(report)
-            data = {"test": f"t{number}", "verdict": mark, "model": report.model or "", "name": f"{name} {clean(file)}"}
-            told = " ".join(f'data-{key}="{escape(value)}"' for key, value in data.items())
-            yield f'<tr {told}><td class="{_class(mark)}">{escape(mark)}</td>'
-            cells = [f'<a href="#t{number}">{escape(name)}</a>', escape(clean(report.model or ""))]
-            if isinstance(report, Result):
-                condition = clean(" ".join(filter(None, (report.quantifier, report.condition))))
-                cells += map(escape, (observed(report), condition, answer(report.holds)))
-                cells += map(escape, (clean(report.expected or ""), report.status))
-            yield "".join(f"<td>{cell}</td>" for cell in cells) + "<td></td>" * (len(heads) - 1 - len(cells)) + "</tr>"
+    yield (
+        "".join(f'<th scope="col">{head}</th>' for head in ("Verdict", "Test", "Model", *own)) + "</tr></thead><tbody>"
+    )
+    for place, report, told in rows:
+        name, model = _name(report), clean(report.model or "")
+        data = {
+            "test": place,
+            "verdict": told.mark,
+            "model": report.model or "",
+            "name": f"{name} {clean(report.file)}",
+        }
+        attributes = " ".join(f'data-{key}="{escape(value)}"' for key, value in data.items())
+        cells = [f'<a href="#{place}">{escape(name)}</a>', escape(model)]
+        cells += [escape(clean(told.cells.get(head, ""))) for head in own]
+        yield f'<tr {attributes}><td class="{_class(told)}">{escape(told.mark)}</td>'
+        yield "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
     yield "</tbody></table></div>"
 
 
-def _mark(report: Report) -> str:
-    """The verdict in a word, as in text."""
-    if isinstance(report, Failure):
-        return "error"
-    return report.conclusion.mark if isinstance(report, Result) else report.status
-
-
-def _class(mark: str) -> str:
-    return mark if mark in ("ok", "FAIL", "error") else "unsure"
+def _class(told: Answer) -> str:
+    return {True: "good", False: "bad", None: "unsure"}[told.good]
 
 
 def _name(report: Report) -> str:
     return clean(report.test or report.file)
 
 
-def _test(number: int, reports: Sequence[Report]) -> Iterator[str]:
-    first = reports[0]
+def _test(number: int, entries: Sequence[Entry[Report]], each: bool) -> Iterator[str]:
+    first = entries[0].report
     yield f'<section class="test" id="t{number}"><h2>{escape(_name(first))}</h2><p>{escape(clean(first.file))}</p>'
-    text = next((report.text for report in reports if isinstance(report, Reported)), "")
+    text = entries[0].text
     if text:
-        yield f"<details><summary>Text</summary>{_lines(_numbered(text))}</details>"
-    drawn = next((r for r in reports if r.model == DRAWN and isinstance(r, Result)), first)
-    for report in reports:
-        yield from _report(report, report is drawn, f"t{number}-picture-")
+        yield f"<details><summary>Text</summary>{preformatted(_numbered(text))}</details>"
+    drawn = next((entry.report for entry in entries if entry.report.model == DRAWN), first)
+    for entry in entries:
+        report = entry.report
+        shown = list(pictures(report, each)) if report is drawn and not isinstance(report, Failure) else []
+        yield from _report(report, report is drawn, shown, f"t{number}-picture-")
     yield "</section>"
 
 
@@ -128,45 +127,17 @@ def _numbered(text: str) -> list[str]:
     return [f"{number:{width}}  {line}" for number, line in enumerate(lines, 1)]
 
 
-def _lines(lines: Iterable[str]) -> str:
-    """Lines as they are, but for control characters."""
-    text = "\n".join(clean(line).rstrip() for line in lines)
-    return f'<div class="scroll" tabindex="0"><pre>{escape(text)}</pre></div>'
-
-
-def _report(report: Report, drawn: bool, name: str) -> Iterator[str]:
+def _report(report: Report, drawn: bool, shown: Sequence[Picture], name: str) -> Iterator[str]:
     """A verdict on a test, and what it rests on; open where it is the one whose execution is ``drawn``."""
+    told = answer(report)
     if isinstance(report, Failure):
-        yield f'<h3 class="error">error</h3>{_lines(report.text.splitlines())}'
+        yield f'<h3 class="{_class(told)}">{escape(told.mark)}</h3>'
+        yield from body(report)
         return
-    mark = _mark(report)
-    under = f"under {clean(report.model)}"
-    told = f"{under}: {observed(report)}" if isinstance(report, Result) else under
-    head = f'<h3><span class="{_class(mark)}">{escape(mark)}</span> {escape(told)}</h3>'
+    heading = clean(": ".join(filter(None, (f"under {report.model}", told.told))))
+    head = f'<h3><span class="{_class(told)}">{escape(told.mark)}</span> {escape(heading)}</h3>'
     yield f"<details{' open' if drawn else ''}><summary>{head}</summary>"
-    if isinstance(report, Result):
-        shown: list[Picture] = list(pictures(report)) if drawn else []
-        if any(picture.scene is not None for picture in shown):
-            yield f'<figure class="scroll" tabindex="0">{document(shown, "", name)}</figure>'
-        yield from _states(report.outcomes, report.listed)
-        lines = note_lines(report)
-        if isinstance(report, Reported) and report.explanation is not None:
-            lines += explanation(report.explanation, Style(False))[2:-2]
-        if lines:
-            yield _lines(lines)
+    if any(picture.scene is not None for picture in shown):
+        yield f'<figure class="scroll" tabindex="0">{document(list(shown), "", name)}</figure>'
+    yield from body(report)
     yield "</details>"
-
-
-def _states(outcomes: Sequence[Outcome], listed: bool) -> Iterator[str]:
-    if not outcomes:
-        return
-    rows = [{**outcome.registers, **outcome.memory} for outcome in outcomes]
-    several = f"{len(rows)}{'' if listed else ' or more'} final state{'s' if len(rows) != 1 else ''}"
-    heads = "".join(f'<th scope="col">{escape(clean(name))}</th>' for name in ("*", *rows[0]))
-    yield f'<div class="scroll" tabindex="0"><table><caption>{several}; * satisfies the condition</caption>'
-    yield f"<thead><tr>{heads}</tr></thead><tbody>"
-    for outcome, row in zip(outcomes, rows, strict=True):
-        cells = "".join(f"<td>{escape(clean(str(value)))}</td>" for value in row.values())
-        marked = ' class="satisfies"' if outcome.satisfies else ""
-        yield f"<tr{marked}><td>{'*' if outcome.satisfies else ''}</td>{cells}</tr>"
-    yield "</tbody></table></div>"
