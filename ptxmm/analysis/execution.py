@@ -65,7 +65,7 @@ def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int
     where = location(test, *event.cell)
     if event.kind == "W":
         return Access("W", where, shown(test, rebuilt.written[number], event.cell))
-    value = shown(test, witness.values[event.id], event.cell)
+    value = shown(test, rebuilt.values[event.id], event.cell)
     algebra = layout.algebra
     sources = [w for w, r in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
     return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, w) for w in sources)))

@@ -53,7 +53,8 @@ class Witness(Struct, frozen=True):
     barrier; such an execution has no final state. ``order``: the operations on mbarriers as they ran, where the
     model asks for it (``mbnext``). ``unroll``: where this is only the beginning of an execution, or one that has no
     meaning, the bound of loops; each thread ends, stops at the bound or at a read that has no value here, or waits.
-    ``misuse``: a barrier is misused.
+    ``misuse``: a barrier is misused. ``open``: reads whose values the engine did not need to know; they are what their
+    sources hold.
     """
 
     values: Mapping[EventId, int]
@@ -66,6 +67,7 @@ class Witness(Struct, frozen=True):
     order: tuple[EventId, ...] = ()
     unroll: int | None = None
     misuse: bool = False
+    open: frozenset[EventId] = frozenset()
 
 
 class Observed(Struct, frozen=True):

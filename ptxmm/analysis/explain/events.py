@@ -51,7 +51,7 @@ class Views(Struct):
         event = layout.events[number]
         action = _ACTIONS.get(event.kind, "")
         if event.kind in ("R", "W") and event.cell is not None:
-            value = self.witness.values[event.id] if event.kind == "R" else self.execution.written[number]
+            value = self.execution.values[event.id] if event.kind == "R" else self.execution.written[number]
             where, what = location(self.test, *event.cell), shown(self.test, value, event.cell)
             if number >= layout.initial_first:
                 return EventView(None, f"initial value of {where}", f"is {what}")

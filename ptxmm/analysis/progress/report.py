@@ -214,4 +214,5 @@ def _overlap(a: tuple[str, int, int], b: tuple[str, int, int]) -> bool:
 def _rebuilt(hang: Hang) -> Rebuilt:
     written = [value or 0 for value in hang.values]
     traces = [path.trace for path in hang.paths]
-    return Rebuilt(hang.layout, hang.evaluator, hang.base, written, hang.co, traces, hang.meeting)
+    values = {event.id: value for event, value in zip(hang.layout.events, written, strict=True) if event.kind == "R"}
+    return Rebuilt(hang.layout, hang.evaluator, hang.base, written, values, hang.co, traces, hang.meeting)

@@ -43,6 +43,13 @@ class _Taken(Struct, frozen=True, eq=False):
     cells: tuple[tuple[Cell, int], ...]
     union: int
 
+    def value(self, written: Sequence[int]) -> int:
+        """The value read; ``written``: the value of each write, by number."""
+        value = 0
+        for w, lowest, mask, shift in self.parts:
+            value |= (written[w] >> lowest & mask) << shift
+        return value
+
 
 class Frame:
     """A layout, and all that no witness decides.
@@ -109,17 +116,23 @@ class Frame:
         cells: dict[Cell, int] = {}
         for r in layout.reads:
             read = layout.events[r].id
-            key = r, witness.reads.get(read, ())
-            taken = self._taken.get(key) or self._taken.keep(key, self._take(*key))
-            value = 0
-            for w, lowest, mask, shift in taken.parts:
-                value |= (written[w] >> lowest & mask) << shift
-            if value != witness.values[read]:
+            taken = self._sources(r, witness)
+            if taken.value(written) != witness.values[read]:
                 raise Unconfirmed(f"the read {read} returns another value than its sources hold")
             union |= taken.union
             for cell, pairs in taken.cells:
                 cells[cell] = cells.get(cell, 0) | pairs
         return ReadsFrom(union, cells)
+
+    def settled(self, written: Sequence[int], witness: Witness) -> dict[EventId, int]:
+        """The values of the witness, with what the sources of its open reads hold."""
+        events = self.layout.events
+        open_ = (r for r in self.layout.reads if events[r].id in witness.open)
+        return {**witness.values, **{events[r].id: self._sources(r, witness).value(written) for r in open_}}
+
+    def _sources(self, r: int, witness: Witness) -> _Taken:
+        key = r, witness.reads.get(self.layout.events[r].id, ())
+        return self._taken.get(key) or self._taken.keep(key, self._take(*key))
 
     def _take(self, r: int, given: tuple[Source, ...]) -> _Taken:
         """What the read ``r`` takes from these sources, which must cover its bytes once."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.cat import Axiom, Model
 from ptxmm.cat.evaluate import Evaluator
@@ -48,12 +49,14 @@ Phases = Mapping[EventId, int | None]
 class Rebuilt(Struct, frozen=True):
     """An execution rebuilt from a witness: its events (``layout``), the values of its relations (``evaluator``; those
     that are not defined in the model by name through ``base``), what each write has written, by number (0 for other
-    events), and coherence order. ``misuse``: what it does that has no meaning beside flags of the model, or None."""
+    events), the ``values`` of a witness, all of them known, and coherence order. ``misuse``: what it does that has no
+    meaning beside flags of the model, or None."""
 
     layout: Layout
     evaluator: Evaluator[int, int]
     base: Callable[[str], int | None]
     written: Sequence[int]
+    values: Mapping[EventId, int]
     co: int
     traces: Sequence[Trace]
     meeting: Meeting
@@ -141,14 +144,14 @@ class Confirmer:
     def _rebuild(self, witness: Witness) -> tuple[Frame, Rebuilt]:
         if witness.deadlocked and witness.unroll is None:
             raise Unconfirmed("an execution in which a thread waits for ever has no final state")
-        runs = self._run(witness)
-        meeting = self._meeting(runs, witness)
+        for _ in witness.open:  # each time one more of them is what its sources hold
+            *_, frame, written = self._executed(witness)
+            values = frame.settled(written, witness)
+            if values == witness.values:
+                break
+            witness = replace(witness, values=values)
+        runs, meeting, paths, open_, frame, written = self._executed(witness)
         traces = [run.trace for run in runs]
-        paths = [executed(t, meeting) for t in traces]
-        open_ = frozenset(p.trace.thread for p in paths if not _ends(p, meeting))
-        frame = self._frame(runs, paths, self._exchanges(paths, witness), open_)
-        written = [value for run, path in zip(runs, paths, strict=True) for value in run.written[: path.length]]
-        written += frame.initial
         rf = frame.reads_from(written, witness)
         co = frame.coherence(witness.co)
         fsc = frame.fence_sc(witness.fence_sc)
@@ -157,7 +160,17 @@ class Confirmer:
         base = base_of(frame.layout, rf, co, fsc, frame.phases(meeting))
         evaluator = frame.evaluator(meeting, base)
         misuse = meeting.misuse or self._stray(paths, open_)
-        return frame, Rebuilt(frame.layout, evaluator, base, written, co, traces, meeting, misuse)
+        return frame, Rebuilt(frame.layout, evaluator, base, written, witness.values, co, traces, meeting, misuse)
+
+    def _executed(self, witness: Witness) -> tuple[list[Run], Meeting, list[Path], frozenset[int], Frame, list[int]]:
+        """What the threads do with the values of the witness, which of them come to no end, and what is written."""
+        runs = self._run(witness)
+        meeting = self._meeting(runs, witness)
+        paths = [executed(run.trace, meeting) for run in runs]
+        open_ = frozenset(p.trace.thread for p in paths if not _ends(p, meeting))
+        frame = self._frame(runs, paths, self._exchanges(paths, witness), open_)
+        written = [value for run, path in zip(runs, paths, strict=True) for value in run.written[: path.length]]
+        return runs, meeting, paths, open_, frame, [*written, *frame.initial]
 
     def _stray(self, paths: Sequence[Path], open_: frozenset[int]) -> str | None:
         """The first thing without meaning that a thread does, if any, in a beginning of an execution; no thread may

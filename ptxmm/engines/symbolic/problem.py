@@ -142,6 +142,7 @@ class Problem:
 
     def domain(self, term: Term) -> Domain:
         """The final values of ``term``, and when it has each."""
+        assert self.program.unseen.sees(term), f"{term} was not asked for"
         match term:
             case RegisterTerm():
                 return self._register(term)
@@ -239,6 +240,7 @@ class Problem:
             tuple(step for scenario in scenarios for step in scenario.order),
             None if value(program.final) else self._unroll,
             any(scenario.misuse is not None for scenario in scenarios),
+            frozenset(e.id for e in reads.values() if program.unseen.returned(e.id, [p.physical for p in e.places])),
         )
 
     def _values(self, reads: Iterable[Event], scenarios: Iterable[Scenario]) -> dict[EventId, int]:

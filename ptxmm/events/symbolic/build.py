@@ -20,7 +20,9 @@ from ptxmm.events.symbolic.machine import Assumed, Known, Machine, Reading, Sett
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.refusals import refuse_noncoherent_loads
 from ptxmm.events.symbolic.threads import Outline, outline, run
+from ptxmm.events.symbolic.values.domain import TooMany
 from ptxmm.events.symbolic.values.possible import Possible, rounds
+from ptxmm.events.symbolic.values.unseen import unseen
 from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.identity import TENSORMAP, EventId
 from ptxmm.program.latest import Latest
@@ -73,11 +75,19 @@ def build(
     shown = frozenset(asked.intersection(_states(test)))
     seen = readable(test, terms) if has_unknown(test) else None
     known = known or Known()
-    key = shown, seen, reading, untorn, known
+    key: tuple[object, ...] = shown, seen, reading, untorn, known
     kept = _latest.get(test, key)
     if kept is not None:
         return kept.copy()
-    program = _build(setting(test, reading, shown, check, known), seen, untorn)
+    around = setting(test, reading, shown, check, known)
+    try:
+        program = _build(around, seen, untorn)
+    except TooMany:
+        key = *key, frozenset(terms)
+        kept = _latest.get(test, key)
+        if kept is not None:
+            return kept.copy()
+        program = _build(replace(around, unseen=unseen(test, terms)), seen, untorn)
     if len(program.formulas.arguments) <= _FORMULAS:
         _latest.keep(test, key, program.copy())
     return program
@@ -160,6 +170,7 @@ def _program(last: _Run, torn: frozenset[str]) -> Program:
         mixed=frozenset(_borders(machine)),
         operations=machine.operations,
         torn=torn,
+        unseen=machine.setting.unseen,
     )
 
 
@@ -173,7 +184,7 @@ def _execute(
     states that mbarrier arrivals return and threads get from each other.
     """
     test, reading = around.test, around.reading
-    possible, assumed, turns = Possible(test, around.known.never), Assumed(), 0
+    possible, assumed, turns = Possible(test, around.known.never, around.unseen.objects), Assumed(), 0
     outlines = _outlines(around)
     while True:
         last, *free = _runs(around, assumed, possible, outlines)

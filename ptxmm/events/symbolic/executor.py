@@ -39,7 +39,7 @@ class Executor:
     warp execute together, as in ``convergence.sites``. The rest is of the instruction that is executed: ``op`` as
     ``here`` on the path ``state``. ``condition``: when its guard holds; ``presence``: when it is executed; ``control``:
     the reads that decide it; ``left``: those that decided that the loops before it were left; ``twin``: as in
-    ``ControlFlow.twins``.
+    ``ControlFlow.twins``; ``blind``: nothing sees what it gives registers and memory.
     """
 
     op: Op
@@ -62,6 +62,7 @@ class Executor:
         self.control: Reads = {}
         self.left: Reads = {}
         self.twin: int | None = None
+        self.blind = False
 
     # -- values --
 
@@ -70,6 +71,8 @@ class Executor:
         mask = (1 << type_.bits) - 1
         if isinstance(operand, Reg):
             value = self.state.registers[operand.name]
+            if self.blind:
+                return value
             if self.machine.expressions.values and self.width(operand.name) > type_.bits:
                 return self.cut(value, 0, type_.bits)
             if all(v <= mask for v in value.domain):
@@ -126,7 +129,7 @@ class Executor:
     def operation(self, op: str, type_: Type, values: list[Value]) -> Value:
         """``op`` of integers, with its expression."""
         expression = self.machine.expressions.operation(op, type_, [v.expression for v in values])
-        domain = apply(self.formulas, lambda *vs: compute(op, type_, list(vs)), *(v.domain for v in values))
+        domain = self.applied(lambda *vs: compute(op, type_, list(vs)), values)
         return self.value(domain, expression, values)
 
     def function(
@@ -144,7 +147,7 @@ class Executor:
         that its result has the width of ``type_``.
         """
         expressions = self.machine.expressions
-        domain = apply(self.formulas, function, *(v.domain for v in values))
+        domain = self.applied(function, values)
         known = [expressions.value_of(v.expression) for v in values]
         if None not in known:
             expression = expressions.constant(function(*known))
@@ -155,6 +158,16 @@ class Executor:
             else:
                 expression = expressions.leaf(type_.bits, *name, *operands)
         return self.value(domain, expression, values)
+
+    def look(self) -> None:
+        """From here on to the next instruction, work out values only if something sees what this one gives registers
+        and memory."""
+        unseen = self.machine.setting.unseen
+        self.blind = bool(unseen.instructions) and self.here.instruction in unseen.instructions[self.index]
+
+    def applied(self, function: Callable[..., int], values: Sequence[Value]) -> Domain:
+        """The domain of ``function`` of ``values``; any value stands for those that nothing sees."""
+        return only(0) if self.blind else apply(self.formulas, function, *(v.domain for v in values))
 
     def value(self, domain: Domain, expression: int, values: list[Value]) -> Value:
         """The value of ``expression`` over ``values``, with the reads that occur in it."""

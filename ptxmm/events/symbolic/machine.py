@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from ptxmm.events.symbolic.barriers.state import Members, members
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.values.domain import Domain, Expressions, Reads, Value, only
+from ptxmm.events.symbolic.values.unseen import NOTHING, Unseen
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import exits_matter
@@ -117,7 +118,7 @@ class Setting(Struct, frozen=True):
     ``shown``: the registers, by thread, whose final values are asked for. ``check`` may raise ``Timeout``. ``chunks``
     divides copies (``shared.chunks``). ``api``: whether starts and ends of threads matter; ``exits``: whether their
     ends do. ``aligned``: as in ``convergence.sites``. ``mbarriers``: the objects that are such. ``known``: what need
-    not be found out.
+    not be found out. ``unseen``: what has no values.
     """
 
     test: Test
@@ -131,6 +132,7 @@ class Setting(Struct, frozen=True):
     aligned: Sequence[Mapping[int, str]]
     mbarriers: frozenset[str]
     known: Known
+    unseen: Unseen = NOTHING
 
 
 def setting(

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents
 from ptxmm.events.symbolic.values.domain import Domain, apply, assemble, merge, only
+from ptxmm.events.symbolic.values.unseen import NOTHING, Unseen
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Placement, Test
 from ptxmm.relations.formula import Formula, Formulas
@@ -33,7 +34,7 @@ class Program(Struct):
     ``tear``: cells may be read from different writes wherever they meet. ``next_grid``: a grid waits for the one before
     it only (reading griddep). ``mbarriers``: the objects that are
     mbarriers. ``mixed``: the objects in which accesses may overlap partially. ``torn``: those where reads might be torn
-    if that had not been ruled out.
+    if that had not been ruled out. ``unseen``: what has no values.
     """
 
     test: Test
@@ -59,6 +60,7 @@ class Program(Struct):
     mixed: frozenset[str] = frozenset()
     operations: list[Operation] = field(default_factory=list)
     torn: frozenset[str] = frozenset()
+    unseen: Unseen = NOTHING
 
     def copy(self) -> Program:
         """The same program, to which constraints, choices and formulas can be added apart."""
@@ -190,7 +192,7 @@ class Program(Struct):
     def written(self, write: int, cell: Cell) -> Domain:
         """What a write (or the initial write) writes to ``cell``."""
         if not 0 <= write < len(self.events):
-            return only(initial_value(self.test, cell))
+            return only(initial_value(self.test, cell, self.unseen.objects))
         event = self.events[write]
         arms: list[tuple[Formula, Domain]] = []
         for place in event.places:
@@ -212,7 +214,7 @@ def _before(one: Placement, other: Placement) -> bool:
     return not one.host and not other.host and one.gpu == other.gpu and one.grid < other.grid
 
 
-def initial_value(test: Test, cell: Cell) -> int:
-    """The value of ``cell`` before the program."""
+def initial_value(test: Test, cell: Cell, hidden: frozenset[str]) -> int:
+    """The value of ``cell`` before the program; 0 stands for any in objects that are ``hidden``."""
     key, offset, size = cell
-    return test.objects[key].initial_value(offset, size)
+    return 0 if key in hidden else test.objects[key].initial_value(offset, size)

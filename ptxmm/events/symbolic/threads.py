@@ -250,7 +250,7 @@ class _Run:
         if op.guard is not None:
             condition, reads = self._is(state.registers[op.guard.register], 0 if op.guard.negated else 1)
         run.op, run.state, run.condition, run.left, run.twin = op, state, condition, state.left, self.flow.twins.get(pc)
-        run.here = EventId(self.index, pc, self._round(pc, counts))
+        run.here, run.blind = EventId(self.index, pc, self._round(pc, counts)), False
         if run.twin == pc:
             reads = {}
         if isinstance(op, Branch):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor, Located, place_at
 from ptxmm.events.symbolic.values.arithmetic import extend, update
-from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, apply, assemble, equal, merge, only
+from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, assemble, equal, merge, only
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.refusals import refused
 from ptxmm.ptx import ops
@@ -42,6 +42,7 @@ def begins(run: Executor, address: Value, size: int, alignment: int | None = Non
 def access(run: Executor, op: ops.Load | ops.Store | ops.Atomic) -> None:
     """Execute a load, a store or an atomic operation."""
     common = begins(run, run.address(op.address, op.space), access_bytes(op))
+    run.look()
     parts = elements(op, run.machine.reading.split128, run.machine.reading.whole)
     divided = len(parts) > 1 and op.scope is None and parts[0].items == 1
     if isinstance(op, ops.Store):
@@ -94,7 +95,7 @@ def _result(run: Executor, type_: Type, name: str, parts: list[tuple[Element, Va
             return run.function(
                 ("extend", type_, bits), lambda v: extend(v, type_, bits), [result], "extend", type_, type_, bits
             )
-        return result.holding(apply(run.formulas, lambda v: extend(v, type_, bits), result.domain))
+        return result.holding(run.applied(lambda v: extend(v, type_, bits), [result]))
     return result
 
 
@@ -205,7 +206,9 @@ def write(
     """One write of ``value``, unless it is never made; ``control``: what decides it, if not all of the instruction."""
     if presence != FALSE:
         event = run.event("W", presence, id_, operation)
-        event.places, event.value = places, value.domain
+        hidden = run.machine.setting.unseen.objects
+        event.places = places
+        event.value = only(0) if hidden and all(place.physical in hidden for place in places) else value.domain
         event.address, event.data = address, value.reads
         event.control = event.control if control is None else control
 
@@ -259,7 +262,7 @@ def updated(run: Executor, op: str, type_: Type, where: Located, old: Value, ope
     if op in ("inc", "dec"):
         function = partial(update, op, type_)
         expression = run.machine.expressions.made((op, type_), [v.expression for v in values], op, type_, function)
-        return run.value(apply(run.formulas, function, old.domain, operand.domain), expression, values)
+        return run.value(run.applied(function, values), expression, values)
     if op != "add" or type_ != F32:
         return run.operation(op, type_, values)
     # Single precision addition flushes subnormal numbers in global memory, but not in shared memory.
@@ -282,8 +285,8 @@ def _returned(run: Executor, event: Event, places: list[Place], outside: Formula
         return cells[cell]
 
     for place in places:
-        parts = ((8 * (cell[1] - place.offset), held(cell)) for cell in machine.cells(place))
-        arms.append((place.when, assemble(run.formulas, parts)))
+        parts = [(8 * (cell[1] - place.offset), held(cell)) for cell in machine.cells(place)]
+        arms.append((place.when, only(0) if run.blind else assemble(run.formulas, parts)))
     machine.read_cells[event.number] = cells
     if outside != FALSE or not arms:
         arms.append((outside, only(0)))

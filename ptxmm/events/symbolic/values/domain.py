@@ -46,6 +46,10 @@ Reads = dict[int, Formula]
 LIMIT = 1 << 16
 
 
+class TooMany(PtxmmError):
+    """A value has more cases than are looked at one by one."""
+
+
 class Value:
     """What a register holds: its domain, the number of its expression and the reads that it depends on.
 
@@ -194,7 +198,7 @@ def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) ->
     different = list({id(d): d for d in domains}.values())
     where = [next(i for i, d in enumerate(different) if d is domain) for domain in domains]
     if prod(len(d) for d in different) > LIMIT:
-        raise PtxmmError(
+        raise TooMany(
             f"a value depends on reads in more than {LIMIT} ways",
             kind="unsupported",
             hint="use --engine enumerate or a smaller program",

@@ -25,9 +25,16 @@ class Possible:
     Each value comes with its support: the writes, as bits, that every chain of reads and writes to it goes through.
     """
 
-    def __init__(self, test: Test, never: frozenset[tuple[EventId, EventId | None]] = frozenset()) -> None:
-        """``never``: reads, each with a write that it does not read from (None: the initial one)."""
+    def __init__(
+        self,
+        test: Test,
+        never: frozenset[tuple[EventId, EventId | None]] = frozenset(),
+        hidden: frozenset[str] = frozenset(),
+    ) -> None:
+        """``never``: reads, each with a write that it does not read from (None: the initial one); ``hidden``: objects
+        whose contents nothing sees."""
         self._test = test
+        self._hidden = hidden
         self._known = never
         self._values: dict[Cell, dict[EventId | None, dict[int, int]]] = {}
         self._never = never
@@ -39,6 +46,8 @@ class Possible:
                 if isinstance(op.values[0], Imm) and len(elements(op, True)) == 1:
                     item = test.objects[op.address.base.name]
                     offset = op.address.base.offset + op.address.offset
+                    if item.physical in hidden:
+                        continue
                     if 0 <= offset <= item.size - op.type.bytes:
                         value = op.values[0].value & ((1 << op.type.bits) - 1)
                         site = EventId(index, pc)
@@ -110,7 +119,7 @@ class Possible:
 
     def _cell(self, cell: Cell) -> dict[EventId | None, dict[int, int]]:
         if cell not in self._values:
-            self._values[cell] = {None: {initial_value(self._test, cell): 0}}
+            self._values[cell] = {None: {initial_value(self._test, cell, self._hidden): 0}}
         return self._values[cell]
 
 
