@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.explain import ExplainResult, explain
-from ptxmm.analysis.explain.chains import Edge
 from ptxmm.analysis.explain.miss import Miss
 from ptxmm.analysis.explain.reasons import Found, Search, fewest, reasons
+from ptxmm.analysis.explain.steps import Edge
 from ptxmm.analysis.outcomes import check
 from ptxmm.cat import Model, parse_model
 from ptxmm.cat.derivation import EDGES, BaseFact, Derivations
@@ -450,7 +450,7 @@ exists (P1:r0 == 1 /\\ P1:r1 == 0)
         model_named("ptx-8.5"),
         misses=False,
     )
-    details = [edge.detail for group in result.groups for r in group.reasons for edge in r.edges if edge.detail]
+    details = [edge.detail for group in result.groups for r in group.reasons for edge in r.chain if edge.detail]
     assert details == ["release pattern P0:3:36, acquire pattern P1:4:14"]
 
 

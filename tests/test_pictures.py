@@ -265,9 +265,9 @@ def test_a_picture_is_told_to_who_cannot_see_it() -> None:
     root = ElementTree.fromstring(svg(explain(_read("mp/ISA-MP"), MODEL, misses=False, graphs=True)))
     (about,) = root.findall("{http://www.w3.org/2000/svg}desc")
     assert about.text is not None
-    assert "from-reads (8.9.7) from P1:12 to P0:10" in about.text
+    assert "from-reads (8.9.7 (3)) from P1:12 to P0:10" in about.text
     assert "P1:12: ld.global.u32 r1, [data]; reads data = 0 (marked)" in about.text
-    assert "Causality (8.10.6): communication order cannot contradict causality order" in about.text
+    assert "Causality (8.10.6 (2)): communication order cannot contradict causality order" in about.text
 
 
 def test_kinds_of_links_differ_without_colour_and_look_right_in_the_dark() -> None:

@@ -82,7 +82,7 @@ def test_a_test_has_its_text_states_reason_and_picture(page: str) -> None:
     (section,) = re.findall(r"<h2>ISA-MP</h2>.*?</section>", page, re.DOTALL)
     assert "10   st.global.u32 [data], 1" in section
     assert '<th scope="col">P1:r0</th>' in section and "3 final states" in section
-    assert "Reason 1: Causality (8.10.6)" in section and "-&gt; from-reads (8.9.7)" in section
+    assert "Reason 1: Causality (8.10.6 (2))" in section and "-&gt; from-reads (8.9.7 (3))" in section
     (picture,) = re.findall(r"<svg.*?</svg>", section, re.DOTALL)
     assert "Forbidden: P1:r0 == 1" in picture and not list(faults(picture))
     assert section.index("under ptx-8.5: never") < section.index("<svg") < section.index("under sc: never")

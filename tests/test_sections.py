@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ptxmm.analysis.explain import words
+from ptxmm.analysis.explain.sentences import SENTENCES
 from ptxmm.analysis.lint import RULES
 from ptxmm.cat import index
 from tests.support import ROOT
@@ -116,8 +117,9 @@ def test_listed_sections_are_cited() -> None:
 def structured() -> list[tuple[str, str]]:
     """The numbers that data name, of one component too: those of readings, explanations and rules of lint."""
     texts = [(f"reading {key}", reading.section) for key, reading in index().readings.items()]
-    for name in ("EDGES", "STATIC", "COMPOSITE", "PATTERNS", "AXIOMS"):
+    for name in ("EDGES", "STATIC", "ORDERS", "CONDITIONS", "COMPOSITE", "PATTERNS", "AXIOMS"):
         texts += [(f"{name} {key}", item.section) for key, item in getattr(words, name).items() if item.section]
+    texts += [(f"sentence {clause}", clause) for clause in SENTENCES]
     texts += [
         (rule.id, number)
         for rule in RULES

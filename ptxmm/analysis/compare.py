@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import execution
-from ptxmm.analysis.explain.chains import Reason, reason
+from ptxmm.analysis.explain.chains import reason
 from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.reasons import Found, Search, applies, reasons
+from ptxmm.analysis.explain.steps import Reason
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import exactly, memory_name, observed, outcome, register_name
 from ptxmm.analysis.result import Execution, Note, Observation, Outcome, Status, told

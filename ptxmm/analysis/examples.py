@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ptxmm.analysis.compatibility import check_compatible
-from ptxmm.analysis.explain.chains import Absence, Edge, derived
+from ptxmm.analysis.explain.chains import derived
 from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.graph import drawn
+from ptxmm.analysis.explain.steps import Absence, Edge
 from ptxmm.analysis.observe import observed, outcome
 from ptxmm.analysis.result import EventView, Execution, Outcome, Status
 from ptxmm.analysis.search import Question, final_states, rebuild, values

@@ -12,7 +12,7 @@ class ExplainResult(Pictured, analysis.ExplainResult, frozen=True):
     _KIND = "explain"
 
     def rows(self) -> list[dict[str, object]]:
-        """A row for each edge of each reason; of an allowed state, for each access of the execution."""
+        """A row for each step of each reason (on the first level), or for each access of the execution."""
         if self.execution is not None:
             return accesses(self.execution)
         reasons = [reason for group in self.groups for reason in group.reasons]
@@ -27,7 +27,7 @@ class ExplainResult(Pictured, analysis.ExplainResult, frozen=True):
                 "section": edge.section,
             }
             for number, reason in enumerate(reasons, 1)
-            for edge in reason.edges
+            for edge in reason.chain
         ]
 
     def _executions(self) -> list[Execution | None]:

@@ -77,6 +77,14 @@ class Coverage(Struct, frozen=True):
     instructions: tuple[str, ...] | None = None
 
 
+class Written(Struct, frozen=True):
+    """A statement of a model as it is written, on one line, without comments: ``line`` of ``file``."""
+
+    file: str
+    line: int
+    text: str
+
+
 class Model(Struct, frozen=True, eq=False):
     """A loaded model.
 
@@ -84,7 +92,8 @@ class Model(Struct, frozen=True, eq=False):
     ``readings`` gives every reading key its value; ``reading_keys`` are those that the text itself asks about.
     ``defaults``: the value of each where none is chosen.
     ``left_out``: the checks and disjuncts that its text has and the model has not. ``warnings``: what a text of the
-    user's own defines in vain, each a message with its place.
+    user's own defines in vain, each a message with its place. ``written``: the statements that define its names and
+    make its named checks.
     """
 
     name: str
@@ -99,6 +108,7 @@ class Model(Struct, frozen=True, eq=False):
     defaults: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    written: Mapping[str, Written] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r})"  # its graph has far more paths than nodes

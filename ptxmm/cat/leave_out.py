@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -41,23 +42,24 @@ def parts(text: str) -> Parts:
     found = tokens(clean) or []
     checks: dict[str, tuple[int, int]] = {}
     definitions: dict[str, list[_Disjunct]] = {}
-    for first, last in _statements(found):
+    for first, last in statements_of(found):
         kinds = [token.type for token in found[first:last]]
         if kinds[0] in ("FLAG", "CHECK") and kinds[-2] == "as":
             checks[found[last - 1]] = found[first].start_pos, found[last - 1].end_pos
         elif kinds[0] in ("let", "LETREC"):
-            for name, begin, stop in _definitions(found, first + 1, last):
+            for name, begin, stop in definitions_of(found, first + 1, last):
                 definitions[name] = list(_disjuncts(clean, found, begin, stop))
     return Parts(checks, definitions)
 
 
-def _statements(found: Sequence[Token]) -> Iterator[tuple[int, int]]:
+def statements_of(found: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """The first token of each statement, and the one after its last."""
     starts = [i for i, t in enumerate(found) if t.type in _STARTS and (i == 0 or found[i - 1].type != "FLAG")]
     starts = [i for i in starts if i == 0 or found[i - 1].type != "override"]
-    yield from zip(starts, [*starts[1:], len(found)], strict=True)
+    yield from pairwise([*starts, len(found)])
 
 
-def _definitions(found: Sequence[Token], first: int, last: int) -> Iterator[tuple[str, int, int]]:
+def definitions_of(found: Sequence[Token], first: int, last: int) -> Iterator[tuple[str, int, int]]:
     """The names of a ``let``, each with the first token of its body and the one after the last."""
     joints = [i for i in range(first, last) if found[i].type == "and"]
     for begin, stop in zip([first, *(i + 1 for i in joints)], [*joints, last], strict=True):

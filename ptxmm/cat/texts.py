@@ -13,6 +13,7 @@ from ptxmm.cat.ir import Coverage, Model
 from ptxmm.cat.parser import MAX_CHARACTERS, parse
 from ptxmm.cat.shipped import SHIPPED, WITHOUT, index
 from ptxmm.cat.syntax import Include
+from ptxmm.cat.written import written
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
 
@@ -67,7 +68,9 @@ def _build(
     readings = {key: values[0] for key, values in legal.items()} | dict(own) | chosen
     resolved = check.resolve(source, readings, legal, _include)
     left_out, texts = _leave_out(source, chosen.get(WITHOUT), resolved)
-    if left_out:
+    if not left_out:
+        texts = texts_of(source)
+    else:
         changed = texts[source.path]
         resolved = check.resolve(changed, readings, legal, lambda name, path: _of(texts, _include(name, path)))
     for key in chosen:
@@ -88,6 +91,8 @@ def _build(
         coverage=coverage,
         defaults={key: values[0] for key, values in legal.items()} | dict(own),
         left_out=left_out,
+        # An included text comes before what includes it.
+        written=written(reversed(texts.values())),
         warnings=tuple(_warning(w) for w in resolved.warnings if Path(w.file or "").parent != SHIPPED),
     )
 

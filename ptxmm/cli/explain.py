@@ -30,6 +30,10 @@ def explain(
     misses: Annotated[
         bool, typer.Option("--misses/--no-misses", help="Look for the weakest change that makes the state allowed.")
     ] = True,
+    definitions: Annotated[
+        bool,
+        typer.Option("--definitions", help="In text: each step with its definition and the sentence of the PTX ISA."),
+    ] = False,
     each: Each = False,
     run: Run,
 ) -> None:
@@ -38,7 +42,7 @@ def explain(
     Exit code: 0 explained, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
     work = Analysis(partial(_explain, state=state, misses=misses, graphs=graphs_of(run)))
-    answer(work, "explain", tests, run, each=each)
+    answer(work, "explain", tests, run, each=each, definitions=definitions)
 
 
 def _explain(

@@ -39,12 +39,14 @@ def answer(
     verbose: bool = False,
     most: int | None = None,
     each: bool = False,
+    definitions: bool = False,
 ) -> NoReturn:
     """Do ``work`` for every test that the command line names, in as many processes as wanted but no more than there are
     files, and show the results, which are of this ``kind`` of ``render.RENDERERS``.
 
     ``chosen``: the settings if they are not those of the options; ``verbose``: with all remarks; ``most``: a list of
-    fewer final states that is cut is inconclusive; ``each``: as in ``Page``. Raises ``typer.Exit`` with the exit code,
+    fewer final states that is cut is inconclusive; ``each``,
+    ``definitions``: as in ``Page``. Raises ``typer.Exit`` with the exit code,
     and ``PtxmmError`` for what is wrong with the command line.
     """
     start = time.perf_counter()
@@ -56,7 +58,7 @@ def answer(
         files = [failure(error, stdin.NAME) if file == stdin.DASH else file for file in files]
     width = max(len(f.file if isinstance(f, Failure) else str(f)) for f in files)
     done = run_all(work, files, chosen, min(processes(run.jobs), len(files)))
-    page = Page(style(sys.stdout), min(width, 72), start, verbose, each=each)
+    page = Page(style(sys.stdout), min(width, 72), start, verbose, each=each, definitions=definitions)
     show(progress(done, len(files)), kind, format_of(run), page, most)
 
 

@@ -31,7 +31,8 @@ class Entry(Struct, Generic[T], frozen=True):
 class Page(Struct, frozen=True):
     """How output looks. ``width``: of the names of files; ``start``: when the work began, on the clock
     ``time.perf_counter``; ``verbose``: with every remark; ``fixed``: how many findings were mended;
-    ``texts``: of the sources, by file; ``each``: a picture of everything that has one."""
+    ``texts``: of the sources, by file; ``each``: a picture of everything that has one;
+    ``definitions``: with what each step of a reason means."""
 
     style: Style = Style(False)
     width: int = 0
@@ -40,6 +41,7 @@ class Page(Struct, frozen=True):
     fixed: int = 0
     texts: Mapping[str, str] = {}
     each: bool = False
+    definitions: bool = False
 
 
 Renderer = Callable[[Iterable[Entry[Any]], Page], Iterator[str]]

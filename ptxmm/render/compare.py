@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ptxmm.analysis.compare import CompareResult, Difference, Side
-from ptxmm.analysis.explain.chains import Edge, Reason
+from ptxmm.analysis.explain.steps import Edge, Reason
 from ptxmm.analysis.result import Expired, Failure
 from ptxmm.analysis.separate import SeparateResult
 from ptxmm.formats.writer import write
@@ -77,7 +77,7 @@ def _difference(difference: Difference, other: Side, versions: bool) -> Iterator
 
 def _reason(reason: Reason, who: str, count: int) -> Iterator[str]:
     yield f"  forbidden by {who}: {clean(reason.axiom)}{section(reason.section)}: {clean(reason.text)}"
-    for edge in reason.edges:
+    for edge in reason.chain:
         yield f"    {_edge(edge)}"
     for edge in reason.beside:
         yield f"    where also {_edge(edge)}"

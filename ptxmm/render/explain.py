@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ptxmm.analysis.examples import Derivation
 from ptxmm.analysis.explain import ExplainResult
-from ptxmm.analysis.explain.chains import Absence, Edge, Reason
+from ptxmm.analysis.explain.clauses import Definition
 from ptxmm.analysis.explain.miss import Miss, Move
+from ptxmm.analysis.explain.steps import Absence, Edge, Reason, chain
 from ptxmm.analysis.explain.synchronization import Synchronization
-from ptxmm.analysis.result import EventView
+from ptxmm.analysis.result import EventView, Expired
 from ptxmm.analysis.strength.changes import ChangeEntry
+from ptxmm.render import Entry, Page
 from ptxmm.render.document import recorded, taken
 from ptxmm.render.execution import execution_lines
 from ptxmm.render.style import Style, clean, section
@@ -22,8 +25,9 @@ MOST = 4
 """Of more reasons than this only one of each group is shown."""
 
 
-def text(result: ExplainResult, style: Style) -> list[str]:
-    """The verdict on the state, then the execution or the reasons, and the nearest misses."""
+def text(result: ExplainResult, style: Style, definitions: bool = False) -> list[str]:
+    """The verdict on the state, then the execution or the reasons, and the nearest misses. ``definitions``: every step
+    of a reason with those that it stands for, and, where it is first met, what it means."""
     lines = [*head(result), f"State {clean(result.state)}"]
     match result.verdict:
         case "allowed":
@@ -32,7 +36,7 @@ def text(result: ExplainResult, style: Style) -> list[str]:
                 lines += execution_lines(result.execution)
             lines += _synchronization(result.synchronization)
         case "forbidden":
-            lines += _forbidden(result, style)
+            lines += _forbidden(result, style, definitions)
         case "impossible":
             lines += _impossible(result, style)
         case "unknown":
@@ -50,7 +54,8 @@ def _synchronization(found: Iterable[Synchronization]) -> Iterator[str]:
         yield f"    {clean(item.text)}{section(item.section)} with {clean(item.second.name)}"
 
 
-def _forbidden(result: ExplainResult, style: Style) -> list[str]:
+def _forbidden(result: ExplainResult, style: Style, definitions: bool) -> list[str]:
+    meanings = _Meanings({(d.relation, d.section): d for d in result.definitions}) if definitions else None
     count = sum(len(group.reasons) for group in result.groups)
     plural = "s" if count != 1 else ""
     told = f"{'at least ' if result.status == 'timeout' else ''}{count} reason{plural}"
@@ -60,7 +65,7 @@ def _forbidden(result: ExplainResult, style: Style) -> list[str]:
         shown = group.reasons if count <= MOST else group.reasons[:1]
         for reason in shown:
             number += 1
-            lines += _reason(reason, number, style)
+            lines += _reason(reason, number, style, meanings)
         if len(group.reasons) > len(shown):
             lines.append(f"  and {len(group.reasons) - len(shown)} more of this kind, between other instructions")
     for item in result.assumed:
@@ -68,12 +73,46 @@ def _forbidden(result: ExplainResult, style: Style) -> list[str]:
     return lines + _misses(result, style)
 
 
-def _reason(reason: Reason, number: int, style: Style) -> list[str]:
+def _reason(reason: Reason, number: int, style: Style, meanings: _Meanings | None) -> list[str]:
     title = style.paint(f"Reason {number}", "bold")
     lines = [f"{title}: {clean(reason.axiom)}{section(reason.section)}: {clean(reason.text)}"]
+    lines.append(f"  {clean(reason.sentence)}.")
     if reason.member is not None:
         lines.append(f"  {_event(reason.member)}")
-    return [*lines, *_grounds(reason)]
+    return [*lines, *(_grounds(reason) if meanings is None else meanings.grounds(reason))]
+
+
+class _Meanings(Struct):
+    """Tells what the steps of reasons mean, each meaning once."""
+
+    known: dict[tuple[str, str | None], Definition]
+    told: set[tuple[str, str | None]] = field(default_factory=set)
+
+    def grounds(self, found: Reason) -> Iterator[str]:
+        """The steps as a tree, and what is absent."""
+        yield from self._meaning(found.axiom, found.section, "  ")
+        yield from self._tree(found.edges, "  ")
+        if found.beside:
+            yield "  where also"
+            yield from self._tree(found.beside, "    ")
+        for absence in found.absent:
+            yield from _absence(absence)
+
+    def _tree(self, edges: Iterable[Edge], indent: str) -> Iterator[str]:
+        for edge in edges:
+            yield f"{indent}{_pair(edge)}: {_words(edge)}"
+            yield from self._meaning(edge.relation, edge.section, indent + "    ")
+            yield from self._tree((*edge.inner, *edge.also), indent + "  ")
+
+    def _meaning(self, relation: str, clause: str | None, indent: str) -> Iterator[str]:
+        found = self.known.get((relation, clause))
+        if found is None or (relation, clause) in self.told:
+            return
+        self.told.add((relation, clause))
+        if found.written is not None:
+            yield f"{indent}{clean(found.written)}  ({clean(found.place or '')})"
+        if found.sentence is not None:
+            yield f'{indent}"{found.sentence}"'
 
 
 def _grounds(found: Reason | Derivation) -> Iterator[str]:
@@ -109,19 +148,31 @@ def _absence(absence: Absence) -> Iterator[str]:
 
 def _chain(edges: tuple[Edge, ...], indent: str, closing: bool) -> Iterator[str]:
     """The events of a chain, with the edges between them; ``closing``: the first and the last event too."""
-    for number, edge in enumerate(edges):
+    steps = list(chain(edges))
+    for number, edge in enumerate(steps):
         if number or closing:
             yield f"{indent}{_event(edge.first)}"
-        detail = f": {edge.detail}" if edge.detail else ""
-        words = clean(edge.text) + (", morally strong" if edge.strong else "")
-        yield f"{indent}  {'<-' if edge.backwards else '->'} {words}{section(edge.section)}{clean(detail)}"
+        yield f"{indent}  {'<-' if edge.backwards else '->'} {_words(edge)}"
         yield from _inner(edge, indent)
-    if edges and closing:
-        yield f"{indent}{_event(edges[-1].second)}"
+    if steps and closing:
+        yield f"{indent}{_event(steps[-1].second)}"
+
+
+def _words(edge: Edge) -> str:
+    words = clean(edge.text) + (", morally strong" if edge.strong else "")
+    return words + section(edge.section) + clean(f": {edge.detail}" if edge.detail else "")
+
+
+def _pair(edge: Edge) -> str:
+    """The instructions of a step, in its direction."""
+    first, second = (edge.second, edge.first) if edge.backwards else (edge.first, edge.second)
+    one, two = clean(first.label), clean(second.label)
+    return one if one == two else f"{one} -> {two}"
 
 
 def _inner(edge: Edge, indent: str) -> Iterator[str]:
-    yield from _chain(edge.inner, indent + "    ", closing=False)
+    if edge.relation != "obs":
+        yield from _chain(edge.inner, indent + "    ", closing=False)
 
 
 def _event(event: EventView) -> str:
@@ -190,4 +241,8 @@ def _record(result: ExplainResult) -> ExplainEntry:
 
 
 entries = recorded(_record)
-pages = separated(text)
+
+
+def pages(entries: Iterable[Entry[ExplainResult | Expired]], page: Page) -> Iterator[str]:
+    """Explanations as text."""
+    return separated(partial(text, definitions=page.definitions))(entries, page)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -11,12 +11,14 @@ from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible, check_covered
 from ptxmm.analysis.execution import execution
-from ptxmm.analysis.explain.chains import Reason, reason
+from ptxmm.analysis.explain.chains import reason
+from ptxmm.analysis.explain.clauses import Definition, definition, unique
 from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.graph import drawn
 from ptxmm.analysis.explain.miss import Miss, Question, closest, nearest
 from ptxmm.analysis.explain.reasons import Found, NamedFact, background, check_axioms, fewest, reasons
 from ptxmm.analysis.explain.reasons import Search as Executions
+from ptxmm.analysis.explain.steps import Reason
 from ptxmm.analysis.explain.synchronization import Synchronization, synchronization
 from ptxmm.analysis.explain.values import Impossible, impossible, wording
 from ptxmm.analysis.explain.words import axiom_words
@@ -59,8 +61,9 @@ class ExplainResult(Struct, frozen=True, tag_field="analysis", tag="explain"):
     ``verdict``: ``allowed``, by ``execution`` with its ``synchronization``; ``forbidden``: every execution that ends so
     has one of the reasons in ``groups`` (unless the time limit cut the list), each checked from its facts alone;
     ``impossible``: no execution ends so whatever the axioms say, for the parts of the state in ``impossible``;
-    ``unknown``: the search was not complete, or the program has no meaning in ``execution``. ``assumed``: axioms that
-    the reasons take for granted. ``misses``: the nearest misses, looked for only if ``searched``.
+    ``unknown``: the search was not complete, or the program has no meaning in ``execution``. ``definitions``: what the
+    axioms and steps of the reasons mean. ``assumed``: axioms that the reasons take for granted. ``misses``: the nearest
+    misses, looked for only if ``searched``.
     """
 
     file: str
@@ -74,6 +77,7 @@ class ExplainResult(Struct, frozen=True, tag_field="analysis", tag="explain"):
     execution: Execution | None = None
     synchronization: tuple[Synchronization, ...] = ()
     groups: tuple[Group, ...] = ()
+    definitions: tuple[Definition, ...] = ()
     assumed: tuple[Assumption, ...] = ()
     searched: bool = False
     misses: tuple[Miss, ...] = ()
@@ -266,6 +270,7 @@ def explain(
         answer.execution,
         answer.synchronization,
         tuple(Group(tuple(g)) for g in sorted(groups.values(), key=lambda g: min(r.length for r in g))),
+        tuple(unique(_definitions(model, answer.reasons))),
         tuple(_assumption(model, axiom) for axiom in model.axioms if axiom.name in answer.assumed),
         answer.searched,
         answer.misses,
@@ -279,6 +284,13 @@ def _distinct(found: Iterable[Reason]) -> Iterable[Reason]:
     for item in found:
         known.setdefault(replace(item, execution=None), item)
     return known.values()
+
+
+def _definitions(model: Model, found: Iterable[Reason]) -> Iterator[Definition]:
+    for item in found:
+        yield definition(model, item.axiom, item.section)
+        for step in item.steps:
+            yield definition(model, step.relation, step.section)
 
 
 def _assumption(model: Model, axiom: Axiom) -> Assumption:

@@ -23,21 +23,21 @@ EDGES: Mapping[str, Words] = MappingProxyType(
     {
         "po": Words("program order", "8.9.1"),
         "po-loc": Words("program order, same location", "8.9.1"),
-        "rf": Words("reads-from", "8.9.7"),
+        "rf": Words("reads-from", "8.9.7 (1)"),
         "co": Words("coherence order", "8.9.6"),
-        "fr": Words("from-reads", "8.9.7"),
+        "fr": Words("from-reads", "8.9.7 (3)"),
         "fsc": Words("Fence-SC order", "8.9.3"),
         "sync_fence": Words("Fence-SC order", "8.9.3"),
         "rmw": Words("the two halves of one atomic operation", "8.4"),
         "addr": Words("address dependency", "8.10.4"),
         "data": Words("data dependency", "8.10.4"),
         "ctrl": Words("control dependency", "8.10.4"),
-        "barphase": Words("barrier phase", "8.9.4"),
-        "syncbar": Words("barrier phase", "8.9.4"),
-        "sync_barrier": Words("barrier phase", "8.9.4"),
+        "barphase": Words("barrier phase", "8.9.4 (2)"),
+        "syncbar": Words("barrier phase", "8.9.4 (2)"),
+        "sync_barrier": Words("barrier phase", "8.9.4 (2)"),
         "warpphase": Words("phase of bar.warp.sync", "9.7.14.2"),
-        "cluphase": Words("phase of the cluster barrier", "8.9.4"),
-        "mbphase": Words("phase of the mbarrier", "9.7.14.15"),
+        "cluphase": Words("phase of the cluster barrier", "8.9.4 (3)"),
+        "mbphase": Words("phase of the mbarrier", "9.7.14.15.16"),
         "exitphase": Words("exit, which lets the barrier pass", "9.7.14.1"),
         "mbnext": Words("next operation on the mbarrier", "9.7.14.15"),
         "mbcount": Words("state of the mbarrier that the later arrival returns", "9.7.14.15.13"),
@@ -47,7 +47,7 @@ EDGES: Mapping[str, Words] = MappingProxyType(
         "issue-all": Words("start of an asynchronous operation", "8.9.1.1"),
         "aord": Words("order inside an asynchronous operation", "8.9.1.1"),
         "acomp": Words("completion of an asynchronous operation", "8.9.1.1"),
-        "api": Words("API synchronization between grids", "8.9.4"),
+        "api": Words("API synchronization between grids", "8.9.4 API"),
         "api-indirect": Words("API synchronization with a grid further back", "9.7.14.13"),
         "trigger": Words("the dependent grid starts after it", "9.7.14.13"),
     }
@@ -74,14 +74,34 @@ STATIC: Mapping[str, Words] = MappingProxyType(
 )
 """Base relations between what two instructions are by themselves, where a model makes a path of them."""
 
-MORALLY_STRONG = Words("morally strong", "8.7")
-"""Two operations of different threads that nothing else relates."""
+ORDERS: Mapping[str, Words] = MappingProxyType(
+    {
+        "obs": Words("observation order", "8.9.2"),
+        "bc": Words("base causality order", "8.9.5 base"),
+        "ppbc": Words("proxy-preserved base causality order", "8.9.5 ppbc"),
+        "cause": Words("causality order", "8.9.5 causality"),
+        "precedes": Words("causality order of the whole atomic operation", "8.2"),
+        "ms": Words("morally strong", "8.7"),
+    }
+)
+"""Definitions of the models that chapter 8 has a name for, apart from patterns and synchronization; those that have
+numbered clauses end in what these belong to."""
+
+CONDITIONS: Mapping[str, Words] = MappingProxyType(
+    {
+        "po": Words("program order relates them", "8.7 (1)"),
+        "mutual": Words("both are strong, and the scope of each includes the other", "8.7 (1)"),
+        "same-proxy": Words("the same proxy", "8.7 (2)"),
+        "complete": Words("complete overlap", "8.7 (3)"),
+    }
+)
+"""The conditions of morally strong operations, as the models define them."""
 
 COMPOSITE: Mapping[str, Words] = MappingProxyType(
     {
-        "sync-pattern": Words("synchronizes by release and acquire patterns", "8.9.4"),
-        "sync-cluster": Words("synchronizes by the cluster barrier", "8.9.4"),
-        "sync-mbarrier": Words("synchronizes by the mbarrier", "9.7.14.15"),
+        "sync-pattern": Words("synchronizes by release and acquire patterns", "8.9.4 (4)"),
+        "sync-cluster": Words("synchronizes by the cluster barrier", "8.9.4 (3)"),
+        "sync-mbarrier": Words("synchronizes by the mbarrier", "9.7.14.15.16"),
         "sync-tensormap": Words("synchronizes by tensormap fences", "9.7.14.4"),
         "sync-init": Words("publishes initialised mbarriers", "9.7.14.4"),
         "sync-releasing": Words("synchronizes by a release fence for shared memory", "9.7.13.4 of PTX ISA 9.0"),
@@ -93,11 +113,13 @@ COMPOSITE: Mapping[str, Words] = MappingProxyType(
 
 PATTERNS: Mapping[str, Words] = MappingProxyType(
     {
-        "release-pattern": Words("release pattern", "8.8"),
-        "acquire-pattern": Words("acquire pattern", "8.8"),
+        "release-pattern": Words("release pattern", "8.8 release"),
+        "acquire-pattern": Words("acquire pattern", "8.8 acquire"),
     }
 )
 """Definitions inside of those whose first and last instruction are told."""
+
+_WHOLE = "no morally strong write falls between the two halves of an atomic operation"
 
 AXIOMS: Mapping[str, Words] = MappingProxyType(
     {
@@ -106,9 +128,9 @@ AXIOMS: Mapping[str, Words] = MappingProxyType(
         "Fence-SC": Words("Fence-SC order cannot contradict causality order", "8.10.2"),
         "Coherence": Words("coherence order of overlapping writes cannot contradict causality order", "8.10.1"),
         "CoTotalMS": Words("morally strong writes are related in coherence order", "8.9.6"),
-        "SingleCopyAtomicity": Words("a read takes no bytes from a write and from one before it", "8.10.3"),
-        "Atomicity-RMW": Words("no morally strong write falls between the two halves of an atomic operation", "8.10.3"),
-        "Atomicity": Words("no morally strong write falls between the two halves of an atomic operation", "8.10.3"),
+        "SingleCopyAtomicity": Words("a read takes no bytes from a write and from one before it", "8.10.3 single-copy"),
+        "Atomicity-RMW": Words(_WHOLE, "8.10.3 RMW"),
+        "Atomicity": Words(_WHOLE, "8.10.3 RMW"),
         "MixedSizeRMW": Words("atomic operations of any sizes are performed one after the other", "8.7.2"),
         "MixedSizeRMW-order": Words("atomic operations of any sizes are performed one after the other", "8.7.2"),
         "No-Thin-Air": Words("no value comes out of thin air", "8.10.4"),

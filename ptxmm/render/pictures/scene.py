@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from msgspec import Struct, field
 
-from ptxmm.analysis.explain.chains import Edge, Reason
+from ptxmm.analysis.explain.steps import Edge, Reason
 from ptxmm.analysis.result import EventView, ExecutionGraph, Instruction
 from ptxmm.render.pictures.boxes import Box, Column, Link, Relation, Scene
 from ptxmm.render.pictures.words import AMISS, KINDS, absent, effects, short, wrapped
@@ -150,6 +150,10 @@ class _Maker:
             self.groups[self.views[reason.member]].marked = True
 
     def _edge(self, edge: Edge, weight: int) -> None:
+        if edge.inner and not edge.relation.startswith("sync-"):
+            for inner in edge.inner:
+                self._edge(inner, weight)
+            return
         first, second = (edge.second, edge.first) if edge.backwards else (edge.first, edge.second)
         a, b = self.views.get(first), self.views.get(second)
         if a is None or b is None:

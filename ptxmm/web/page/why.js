@@ -18,7 +18,8 @@ export function showWhy(place, answer, goto) {
       event(item.second, goto)));
   }
   const reasons = result.groups.flatMap((group) => group.reasons);
-  reasons.forEach((reason, number) => parts.push(told(reason, number, reasons.length, goto)));
+  const means = new Map(result.definitions.map((found) => [`${found.relation} ${found.section}`, found]));
+  reasons.forEach((reason, number) => parts.push(told(reason, number, reasons.length, means, goto)));
   parts.push(...result.impossible.map(impossible));
   if (result.searched) parts.push(misses(result.misses));
   parts.push(...result.notes.map((note) => h("p", { class: "hint" }, note.text)));
@@ -39,12 +40,12 @@ const leads = {
 const section = (number) => (number ? ` (§${number})` : "");
 const hinted = (problem) => (problem.hint ? ` (${problem.hint})` : "");
 
-/** One reason: the axiom, and the chain of edges that contradicts it. */
-function told(reason, number, count, goto) {
-  const body = [];
+/** One reason: the axiom, the contradiction in a sentence, and the chain of steps that it is. */
+function told(reason, number, count, means, goto) {
+  const body = [h("p", {}, `${reason.sentence}.`), meaning(reason.axiom, reason.section, means)];
   if (reason.member) body.push(h("p", {}, event(reason.member, goto)));
-  if (reason.edges.length) body.push(chain(reason.edges, goto, true));
-  if (reason.beside.length) body.push(h("p", { class: "hint" }, "where also"), ...reason.beside.map((e) => chain([e], goto, true)));
+  if (reason.edges.length) body.push(...chain(reason.edges, means, goto));
+  if (reason.beside.length) body.push(h("p", { class: "hint" }, "where also"), ...reason.beside.flatMap((e) => chain([e], means, goto)));
   for (const gap of reason.absent) {
     const second = gap.second ? [gap.unrelated ? " and " : " does not come before ", event(gap.second, goto)] : [];
     const what = gap.text === null ? " not as the axiom demands" : `${gap.unrelated ? " unrelated" : ""} in ${gap.text}${section(gap.section)}`;
@@ -55,18 +56,47 @@ function told(reason, number, count, goto) {
     body);
 }
 
-/** Events with the edges between them; what an edge stands for can be unfolded. */
-function chain(edges, goto, whole) {
+/** Events with the steps between them. Each can be unfolded: what it means, and the steps that it stands for. */
+function chain(edges, means, goto) {
   const items = [];
-  edges.forEach((edge, number) => {
-    if (number || whole) items.push(h("li", { class: "at" }, event(edge.first, goto)));
-    const strong = edge.strong ? ", morally strong" : "";
-    const text = `${edge.backwards ? "↑" : "↓"} ${edge.text}${strong}${section(edge.section)}${edge.detail ? `: ${edge.detail}` : ""}`;
-    items.push(h("li", { class: "edge" },
-      edge.inner.length ? h("details", {}, h("summary", {}, text), chain(edge.inner, goto, false)) : text));
-  });
-  if (edges.length && whole) items.push(h("li", { class: "at" }, event(edges.at(-1).second, goto)));
-  return h("ol", { class: "chain" }, items);
+  const steps = firstLevel(edges);
+  for (const edge of steps) {
+    items.push(h("li", { class: "at" }, event(edge.first, goto)), h("li", { class: "edge" }, step(edge, means, edge.backwards ? "↑ " : "↓ ")));
+  }
+  if (steps.length) items.push(h("li", { class: "at" }, event(steps.at(-1).second, goto)));
+  const orders = edges.filter((edge) => !edge.whole);
+  const whole = orders.length ? h("ul", { class: "orders" }, orders.map((edge) => h("li", {}, step(edge, means, ends(edge))))) : null;
+  return [h("ol", { class: "chain" }, items), whole];
+}
+
+/** Steps that are one on the first level: an order of causality is not, what it is made of stands for it. */
+const firstLevel = (edges) => edges.flatMap((edge) => (edge.whole ? [edge] : firstLevel(edge.inner)));
+
+/** One step, to be unfolded; `lead` stands before what it is called. */
+function step(edge, means, lead) {
+  const strong = edge.strong ? ", morally strong" : "";
+  const text = `${lead}${edge.text}${strong}${section(edge.section)}${edge.detail ? `: ${edge.detail}` : ""}`;
+  const parts = [...edge.inner, ...edge.also];
+  const found = meaning(edge.relation, edge.section, means);
+  if (!parts.length && !found) return text;
+  return h("details", {}, h("summary", {}, text), found,
+    parts.length ? h("ul", { class: "orders" }, parts.map((part) => h("li", {}, step(part, means, ends(part))))) : null);
+}
+
+/** The instructions of a step, in its direction. */
+function ends(edge) {
+  const [a, b] = (edge.backwards ? [edge.second, edge.first] : [edge.first, edge.second]).map(place);
+  return a === b ? `${a}: ` : `${a} → ${b}: `;
+}
+
+const place = (found) => (found.instruction ? `${found.instruction.thread}:${found.instruction.line}` : found.text);
+
+/** What a step means: how the model writes it, and the sentence of the ISA. */
+function meaning(relation, clause, means) {
+  const found = means.get(`${relation} ${clause}`);
+  if (!found || !(found.written || found.sentence)) return null;
+  return h("div", { class: "meaning" }, found.written ? h("code", {}, found.written) : null,
+    found.sentence ? h("blockquote", {}, found.sentence) : null);
 }
 
 function event(found, goto) {
