@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from ptxmm.analysis.examples import Derivation
 from ptxmm.analysis.explain import ExplainResult
+from ptxmm.analysis.explain.cases import Case
 from ptxmm.analysis.explain.clauses import Definition
 from ptxmm.analysis.explain.miss import Miss, Move
 from ptxmm.analysis.explain.steps import Absence, Edge, Reason, chain
@@ -60,17 +61,55 @@ def _forbidden(result: ExplainResult, style: Style, definitions: bool) -> list[s
     plural = "s" if count != 1 else ""
     told = f"{'at least ' if result.status == 'timeout' else ''}{count} reason{plural}"
     lines = [f"{style.paint('Forbidden', 'red')}: every execution that ends so violates an axiom ({told})"]
+    if result.cases:
+        lines += _Tree(result, style, meanings).lines(result.cases, "")
+    else:
+        lines += _listed(result, count, style, meanings)
+    for item in result.assumed:
+        lines.append(f"Taken for granted: {clean(item.axiom)}{section(item.section)}: {clean(item.text)}")
+    return lines + _misses(result, style)
+
+
+def _listed(result: ExplainResult, count: int, style: Style, meanings: _Meanings | None) -> Iterator[str]:
+    """The reasons one after the other: if they are many, one of each kind."""
     number = 0
     for group in result.groups:
         shown = group.reasons if count <= MOST else group.reasons[:1]
         for reason in shown:
             number += 1
-            lines += _reason(reason, number, style, meanings)
+            yield from _reason(reason, number, style, meanings)
         if len(group.reasons) > len(shown):
-            lines.append(f"  and {len(group.reasons) - len(shown)} more of this kind, between other instructions")
-    for item in result.assumed:
-        lines.append(f"Taken for granted: {clean(item.axiom)}{section(item.section)}: {clean(item.text)}")
-    return lines + _misses(result, style)
+            yield f"  and {len(group.reasons) - len(shown)} more of this kind, between other instructions"
+
+
+class _Tree:
+    """Cases with their reasons: each reason once, and if they are many, in full only the first of each kind."""
+
+    def __init__(self, result: ExplainResult, style: Style, meanings: _Meanings | None) -> None:
+        self.reasons = [reason for group in result.groups for reason in group.reasons]
+        self.style, self.meanings = style, meanings
+        self.numbers: dict[int, int] = {}
+        self.shapes: set[object] = set()
+
+    def lines(self, cases: Iterable[Case], indent: str) -> Iterator[str]:
+        for number, case in enumerate(cases):
+            lead = self.style.paint("Or" if number else "Either", "bold")
+            yield f"{indent}{lead} {clean(case.text)}{', and' if case.cases else ':'}"
+            if case.reason is not None:
+                yield from (f"{indent}  {line}" for line in self._reason(case.reason))
+            yield from self.lines(case.cases, indent + "  ")
+
+    def _reason(self, which: int) -> Iterator[str]:
+        reason = self.reasons[which - 1]
+        if which in self.numbers:
+            yield f"Reason {self.numbers[which]}, as above"
+            return
+        number = self.numbers[which] = len(self.numbers) + 1
+        if len(self.reasons) > MOST and reason.shape in self.shapes:
+            yield f"{self.style.paint(f'Reason {number}', 'bold')}: {clean(reason.sentence)}"
+        else:
+            self.shapes.add(reason.shape)
+            yield from _reason(reason, number, self.style, self.meanings)
 
 
 def _reason(reason: Reason, number: int, style: Style, meanings: _Meanings | None) -> list[str]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible, check_covered
 from ptxmm.analysis.execution import execution
+from ptxmm.analysis.explain.cases import Case, Split, cases, split, used
 from ptxmm.analysis.explain.chains import reason
 from ptxmm.analysis.explain.clauses import Definition, definition, unique
 from ptxmm.analysis.explain.events import Views
@@ -59,11 +60,12 @@ class ExplainResult(Struct, frozen=True, tag_field="analysis", tag="explain"):
     """Why ``test`` may or may not end in a state with ``state``.
 
     ``verdict``: ``allowed``, by ``execution`` with its ``synchronization``; ``forbidden``: every execution that ends so
-    has one of the reasons in ``groups`` (unless the time limit cut the list), each checked from its facts alone;
-    ``impossible``: no execution ends so whatever the axioms say, for the parts of the state in ``impossible``;
-    ``unknown``: the search was not complete, or the program has no meaning in ``execution``. ``definitions``: what the
-    axioms and steps of the reasons mean. ``assumed``: axioms that the reasons take for granted. ``misses``: the nearest
-    misses, looked for only if ``searched``.
+    has one of the reasons in ``groups`` (unless the time limit cut the list), each checked from its facts alone, and
+    ``cases`` tell which has which, where orders or what is read tell them apart; ``impossible``: no execution ends so
+    whatever the axioms say, for the parts of the state in ``impossible``; ``unknown``: the search was not complete, or
+    the program has no meaning in ``execution``. ``definitions``: what the axioms and steps of the reasons mean.
+    ``assumed``: axioms that the reasons take for granted. ``misses``: the nearest misses, looked for only if
+    ``searched``.
     """
 
     file: str
@@ -77,6 +79,7 @@ class ExplainResult(Struct, frozen=True, tag_field="analysis", tag="explain"):
     execution: Execution | None = None
     synchronization: tuple[Synchronization, ...] = ()
     groups: tuple[Group, ...] = ()
+    cases: tuple[Case, ...] = ()
     definitions: tuple[Definition, ...] = ()
     assumed: tuple[Assumption, ...] = ()
     searched: bool = False
@@ -103,6 +106,8 @@ class _Answer(Struct):
     execution: Execution | None = None
     synchronization: tuple[Synchronization, ...] = ()
     reasons: list[Reason] = field(default_factory=list)
+    splits: tuple[Split, ...] = ()
+    split: tuple[Found, ...] = ()
     assumed: set[str] = field(default_factory=set)
     searched: bool = False
     misses: tuple[Miss, ...] = ()
@@ -193,12 +198,30 @@ class _Answer(Struct):
                 self.assumed |= executions.assumed
                 if found:
                     chosen = fewest(Executions(*asked), self.limits, found)
+                if len(programs) == 1:
+                    self.splits = split(Executions(*asked), self.limits, chosen)
+                    chosen = tuple(item for item in chosen if not self.splits or used(self.splits, item))
             finally:
                 # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
+                self.split = chosen
                 self.reasons += map(self._reason, chosen or found)
             known += [item.named for item in chosen]
             sites.append(_sites(assigned.test, executions.excluded))
         return sites
+
+    def groups(self) -> tuple[Group, ...]:
+        """The reasons by their kinds, the shortest first."""
+        kinds: dict[tuple[object, ...], list[Reason]] = {}
+        for item in _distinct(self.reasons):
+            kinds.setdefault(item.shape, []).append(item)
+        return tuple(Group(tuple(g)) for g in sorted(kinds.values(), key=lambda g: min(r.length for r in g)))
+
+    def cases(self, groups: Iterable[Group]) -> tuple[Case, ...]:
+        """Which executions have which of the reasons in ``groups``."""
+        numbers = {_bare(item): n for n, item in enumerate((r for g in groups for r in g.reasons), 1)}
+        made = {id(found): numbers[_bare(item)] for found, item in zip(self.split, self.reasons, strict=False)}
+        views = [Views(self.test, found.witness, found.execution) for found in self.split]
+        return cases(self.splits, views, lambda found: made[id(found)])
 
     def _reason(self, found: Found) -> Reason:
         made = reason(self.model, Views(self.test, found.witness, found.execution), found)
@@ -255,9 +278,7 @@ def explain(
     except Timeout:
         answer.status = "timeout"
         answer.notes.append(TIMEOUT)
-    groups: dict[tuple[object, ...], list[Reason]] = {}
-    for item in _distinct(answer.reasons):
-        groups.setdefault(item.shape, []).append(item)
+    groups = answer.groups()
     return ExplainResult(
         test.file,
         test.name,
@@ -269,7 +290,8 @@ def explain(
         answer.verdict,
         answer.execution,
         answer.synchronization,
-        tuple(Group(tuple(g)) for g in sorted(groups.values(), key=lambda g: min(r.length for r in g))),
+        groups,
+        answer.cases(groups),
         tuple(unique(_definitions(model, answer.reasons))),
         tuple(_assumption(model, axiom) for axiom in model.axioms if axiom.name in answer.assumed),
         answer.searched,
@@ -282,8 +304,12 @@ def _distinct(found: Iterable[Reason]) -> Iterable[Reason]:
     """The first of reasons that say the same, of whatever executions."""
     known: dict[Reason, Reason] = {}
     for item in found:
-        known.setdefault(replace(item, execution=None), item)
+        known.setdefault(_bare(item), item)
     return known.values()
+
+
+def _bare(item: Reason) -> Reason:
+    return replace(item, execution=None)
 
 
 def _definitions(model: Model, found: Iterable[Reason]) -> Iterator[Definition]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from ptxmm.analysis.explain.steps import Absence, Edge, chain
@@ -62,13 +62,33 @@ def contradiction(
     first = edges[0].relation if edges else ""
     if axiom == "Causality" and first in ("rf", "fr"):
         head = f"{'From-reads' if first == 'fr' else 'Reads-from'} contradicts causality order"
-        return f"{head}: {_joined(map(_phrase, parts[1:]))}, but {_phrase(parts[0])}"
-    told = [_phrase(edge) for edge in parts]
+        return f"{head}: {_joined(map(phrase, parts[1:]))}, but {phrase(parts[0])}"
+    told = [phrase(edge) for edge in parts]
     if member is not None:
-        told.insert(0, f"{_noun(member)} is as it must not be")
+        told.insert(0, f"{noun(member)} is as it must not be")
     head = _HEADS.get(axiom, f"{axiom} is violated")
     text = f"{head}: {_joined(told)}" if told else head
     return text + "".join(f", but {_missing(item)}" for item in absent)
+
+
+def placed(path: Sequence[Edge]) -> str:
+    """The last step of ``path`` in words: where those of its relation make a total order, the order as one chain."""
+    last = path[-1]
+    before: dict[EventView, set[EventView]] = {}
+    for step in path:
+        if step.relation == last.relation:
+            before.setdefault(step.first, set())
+            before.setdefault(step.second, set()).add(step.first)
+    if last.relation == "rf" or len(before) < 3:
+        return phrase(last)
+    for _ in before:
+        for found in before.values():
+            found |= {early for event in found for early in before[event]}
+    order = sorted(before, key=lambda event: len(before[event]))
+    if [len(before[event]) for event in order] != list(range(len(order))):
+        return phrase(last)
+    first, *rest = map(noun, order)
+    return f"in {last.text}, {first} comes first, {', '.join(f'then {event}' for event in rest)}"
 
 
 def _parts(edges: Iterable[Edge]) -> Iterator[Edge]:
@@ -85,9 +105,10 @@ def _joined(parts: Iterable[str]) -> str:
     return f"{', '.join(most)}, and {last}" if most else last
 
 
-def _phrase(edge: Edge) -> str:
+def phrase(edge: Edge) -> str:
+    """A step in words."""
     first, second = (edge.second, edge.first) if edge.backwards else (edge.first, edge.second)
-    a, b = _noun(first), _noun(second)
+    a, b = noun(first), noun(second)
     if edge.relation.startswith("sync-"):
         return f"{a} synchronizes with {b}"
     if edge.relation == "ppbc" and any("fence" in step.first.action for step in chain(edge.inner)):
@@ -96,16 +117,16 @@ def _phrase(edge: Edge) -> str:
 
 
 def _missing(absence: Absence) -> str:
-    first = _noun(absence.first)
+    first = noun(absence.first)
     order = absence.text or "what the axiom demands"
     if absence.second is None:
         return f"{first} has no place in {order}"
     if absence.unrelated:
-        return f"{first} and {_noun(absence.second)} are unrelated in {order}"
-    return f"{first} does not come before {_noun(absence.second)} in {order}"
+        return f"{first} and {noun(absence.second)} are unrelated in {order}"
+    return f"{first} does not come before {noun(absence.second)} in {order}"
 
 
-def _noun(event: EventView) -> str:
+def noun(event: EventView) -> str:
     """``the store P0:10``."""
     if event.instruction is None:
         return f"the {event.text}" if event.text.startswith("initial") else event.text

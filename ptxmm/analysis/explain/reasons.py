@@ -92,10 +92,14 @@ class Search:
         """All facts excluded so far: when there is no further execution, each has one of these sets of facts."""
         return self._excluded
 
-    def next(self) -> tuple[Witness, Rebuilt] | None:
-        """One more execution, or None. Raises ``Timeout``."""
+    def next(
+        self, having: Iterable[NamedFact] = (), lacking: Iterable[frozenset[NamedFact]] = ()
+    ) -> tuple[Witness, Rebuilt] | None:
+        """One more execution, or None: one with all the facts ``having``, and without one at least of each of
+        ``lacking``. Raises ``Timeout``."""
+        with_, without = list(self._facts(having)), [list(self._facts(facts)) for facts in lacking]
         while True:
-            witness = self._executions.next()
+            witness = self._executions.next(with_, without)
             if witness is None:
                 return None
             try:
@@ -130,10 +134,13 @@ class Search:
         if facts in self._excluded:
             raise bug(self.test, "an execution was found that has been excluded")
         self._excluded.add(facts)
-        self._executions.exclude(
-            Fact(relation, _symbolic(self.test, first), None if second is None else _symbolic(self.test, second), holds)
-            for relation, first, second, holds in facts
-        )
+        self._executions.exclude(self._facts(facts))
+
+    def _facts(self, facts: Iterable[NamedFact]) -> Iterator[Fact]:
+        """``facts`` as the symbolic side names their events."""
+        for relation, first, second, holds in facts:
+            other = None if second is None else _symbolic(self.test, second)
+            yield Fact(relation, _symbolic(self.test, first), other, holds)
 
 
 def reasons(search: Search, limits: Limits) -> Iterator[Found]:
@@ -179,8 +186,8 @@ def applies(facts: frozenset[NamedFact], execution: Rebuilt) -> bool:
     """Whether ``execution`` has all of ``facts``."""
     layout = execution.layout
     for relation, first, second, holds in facts:
-        x = _number(execution, first)
-        y = None if second is None else _number(execution, second)
+        x = numbered(execution, first)
+        y = None if second is None else numbered(execution, second)
         if x is None or (second is not None and y is None):
             return False
         value = execution.base(relation) if isinstance(relation, str) else execution.evaluator.value(relation)
@@ -229,7 +236,8 @@ def named_facts(execution: Rebuilt, facts: Iterable[BaseFact]) -> frozenset[Name
     return frozenset((f.relation, name(f.first), None if f.second is None else name(f.second), f.holds) for f in facts)
 
 
-def _number(execution: Rebuilt, name: EventName) -> int | None:
+def numbered(execution: Rebuilt, name: EventName) -> int | None:
+    """The number of an event in an execution; None if it is not in it."""
     if len(name) == 2:
         return execution.layout.numbers.get(name)
     return execution.layout.cells.get(name)

@@ -12,7 +12,7 @@ from ptxmm.engines.symbolic.problem import Problem
 from ptxmm.program.condition import Proposition, terms
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
-from ptxmm.relations.formula import FALSE, Formula
+from ptxmm.relations.formula import FALSE, Formula, Formulas
 from ptxmm.relations.symbolic import Relation
 
 ThreadEvent = tuple[EventId, str]
@@ -51,15 +51,22 @@ class Executions:
         if proposition is not None:
             problem.solver.require(problem.formula(proposition))
 
-    def next(self) -> Witness | None:
-        """An execution that none of the exclusions so far is about, or None. Raises ``Timeout``."""
-        if self._problem.solver.satisfiable(self._problem.program.final):
+    def next(self, having: Iterable[Fact] = (), lacking: Iterable[Iterable[Fact]] = ()) -> Witness | None:
+        """An execution that none of the exclusions so far is about, or None: one with all the facts ``having``, and
+        without one at least of each of ``lacking``. Raises ``Timeout``."""
+        assumed = [self._formula(fact) for fact in having]
+        assumed += [-self._formulas.all([self._formula(fact) for fact in facts]) for facts in lacking]
+        if self._problem.solver.satisfiable(self._problem.program.final, assumed):
             return self._problem.witness()
         return None
 
     def exclude(self, facts: Iterable[Fact]) -> None:
         """From now on, find no execution in which all of ``facts`` are true."""
-        self._problem.solver.require(-self._problem.formulas.all([self._formula(fact) for fact in facts]))
+        self._problem.solver.require(-self._formulas.all([self._formula(fact) for fact in facts]))
+
+    @property
+    def _formulas(self) -> Formulas:
+        return self._problem.formulas
 
     def _formula(self, fact: Fact) -> Formula:
         """When ``fact`` is true. Events are known by the same ids on both sides; the initial write of a range stands

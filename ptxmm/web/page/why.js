@@ -19,7 +19,8 @@ export function showWhy(place, answer, goto) {
   }
   const reasons = result.groups.flatMap((group) => group.reasons);
   const means = new Map(result.definitions.map((found) => [`${found.relation} ${found.section}`, found]));
-  reasons.forEach((reason, number) => parts.push(told(reason, number, reasons.length, means, goto)));
+  const shown = reasons.map((reason, number) => told(reason, number, reasons.length, means, goto));
+  parts.push(...(result.cases.length ? [tree(result.cases, shown)] : shown));
   parts.push(...result.impossible.map(impossible));
   if (result.searched) parts.push(misses(result.misses));
   parts.push(...result.notes.map((note) => h("p", { class: "hint" }, note.text)));
@@ -39,6 +40,16 @@ const leads = {
 
 const section = (number) => (number ? ` (§${number})` : "");
 const hinted = (problem) => (problem.hint ? ` (${problem.hint})` : "");
+
+/** The cases of a split, each with its reason (if that is not in a case before it) or with its own cases. */
+function tree(cases, reasons, met = new Set()) {
+  return h("ul", { class: "cases" }, cases.map((item, number) => {
+    const known = met.has(item.reason);
+    met.add(item.reason);
+    const then = item.reason === null ? tree(item.cases, reasons, met) : known ? `Reason ${item.reason}, as above` : reasons[item.reason - 1];
+    return h("li", {}, h("p", {}, h("b", {}, number ? "Or " : "Either "), `${item.text}${item.cases.length ? ", and" : ":"}`), then);
+  }));
+}
 
 /** One reason: the axiom, the contradiction in a sentence, and the chain of steps that it is. */
 function told(reason, number, count, means, goto) {
