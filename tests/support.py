@@ -6,11 +6,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -28,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CORPORA = Path(os.environ.get("PTXMM_CORPORA", ROOT.parent / "shared" / "corpora"))
 ENGINES = ("solve", "enumerate")
 
+T = TypeVar("T")
+
 
 @cache
 def model_named(name: str) -> Model:
@@ -43,6 +46,16 @@ def run(
 ) -> Search:
     """``search`` of the engine module with this name."""
     return SEARCHES[engine](test, model, observed, limits, proposition)
+
+
+def finished(parts: Generator[object, None, T]) -> T:
+    """What a generator returns in the end."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            value: T = end.value
+            return value
 
 
 def parse_one(text: str) -> Test:

@@ -22,6 +22,7 @@ from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.test import Test
 from tests.commands import Ran, Run, steady
+from tests.support import finished
 
 Golden = Callable[[str, str], None]
 
@@ -216,13 +217,13 @@ def test_what_a_report_asks_for() -> None:
 
 
 def test_an_analysis_runs_under_its_model() -> None:
-    found = tasks.run(Analysis(_answer), _job(), Settings())
+    found = finished(tasks.run(Analysis(_answer), _job(), Settings()))
     assert isinstance(found, Plain)
     assert (found.test, found.model) == ("racy", "ptx-8.5")
 
 
 def test_a_timeout_is_a_result() -> None:
-    found = tasks.run(Analysis(_tired), _job(), Settings(timeout=7.0))
+    found = finished(tasks.run(Analysis(_tired), _job(), Settings(timeout=7.0)))
     assert found == expired("<text>", "racy", "ptx-8.5", 7.0)
     assert found.notes[0].text.startswith("the time limit of 7 s")
 
@@ -236,6 +237,6 @@ def test_an_analysis_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_bug_is_told() -> None:
-    found = tasks.run(Analysis(_broken), _job(), Settings())
+    found = finished(tasks.run(Analysis(_broken), _job(), Settings()))
     assert isinstance(found, Failure)
     assert (found.error.kind, found.test) == ("internal", "racy")

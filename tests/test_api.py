@@ -128,7 +128,7 @@ def test_the_text_of_a_test_is_the_same_test(part: int) -> None:
 @pytest.mark.parametrize("path", ["mp_release_acquire_gpu.ptx", "cluster_histogram.ptx"])
 def test_a_kernel(path: str) -> None:
     (test,) = mm.read(ROOT / "tests" / "cuda" / path)
-    assert mm.test(str(test)).states() == test.states() != ()
+    assert list(mm.test(str(test)).states()) == list(test.states()) != []
     assert str(test) == test.extract()
 
 
@@ -213,7 +213,7 @@ def test_another_condition() -> None:
 @pytest.mark.parametrize("name", [MP, "sb/ISA-SB", "rmw/atom.add+st", "barriers/BAR-MP"])
 def test_every_state_is_explained_by_its_text(name: str) -> None:
     test = mm.library[name]
-    states = test.states()
+    states = list(test.states())
     assert states
     for state in states:
         assert test.explain(state=str(state)).verdict == "allowed"
@@ -244,7 +244,7 @@ def test_a_limit_of_time_and_of_rounds() -> None:
             ask(mm.library[MP], timeout=0.0)
         assert caught.value.kind == "timeout"
         with pytest.warns(UserWarning, match="there may be others") as warned:
-            assert ask(loop) == ()
+            assert tuple(ask(loop)) == ()
         assert warned[0].filename == __file__
 
 
@@ -252,7 +252,7 @@ def test_a_program_without_meaning() -> None:
     """Its states are no states of anything: that is told."""
     test = mm.library["aligned/tcgen05-other-order"]
     with pytest.warns(UserWarning, match="the program has no meaning"):
-        assert test.states() == ()
+        assert tuple(test.states()) == ()
     with pytest.warns(UserWarning, match="the program has no meaning"):
         test.executions()
 
@@ -539,7 +539,7 @@ def test_a_model_without_some_of_its_checks() -> None:
     model, test = mm.model("ptx-8.5"), mm.library[MP]
     weaker = model.without("Causality")
     assert (weaker.specification, weaker.left_out) == ("ptx-8.5[without=Causality]", ("Causality",))
-    assert [str(s) for s in test.states(weaker)][2] == STATE
+    assert sorted(str(s) for s in test.states(weaker))[2] == STATE
     assert test.check(weaker).model == weaker.specification
     both = weaker.without("Atomicity-RMW")
     assert set(model.checks) - set(both.checks) == {"Causality", "Atomicity-RMW"}

@@ -26,7 +26,7 @@ from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.relations.formula import TRUE, Formulas
 from tests.benchmarks.programs import counter, readers, ring
 from tests.moments import ENVIRONMENT, Moment, at
-from tests.support import watched
+from tests.support import finished, watched
 
 MP = Path(__file__).parents[1] / "litmus" / "mp" / "MP.litmus"
 
@@ -71,7 +71,7 @@ def test_the_solver_gives_up_at_an_interrupt(monkeypatch: pytest.MonkeyPatch) ->
 def test_engines_notice_their_deadline(engine: Engine) -> None:
     (test,) = parse(readers(12).ptx())
     with watched():
-        report = tasks.run(Checking(engine, False, "all"), Job(test, "ptx-8.5", None, False), settings(1.0))
+        report = finished(tasks.run(Checking(engine, False, "all"), Job(test, "ptx-8.5", None, False), settings(1.0)))
     assert isinstance(report, Result)
     assert report.status == "timeout"
 

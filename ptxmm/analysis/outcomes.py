@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -13,13 +14,13 @@ from ptxmm.analysis.expectation import Expectation, conclude
 from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.observe import observed, outcomes
 from ptxmm.analysis.readings import basis
-from ptxmm.analysis.result import TIMEOUT, Execution, Note, Outcome, Result, told
+from ptxmm.analysis.result import TIMEOUT, Execution, Listed, Note, Outcome, Result, told
 from ptxmm.analysis.search import FinalStates, Question, bug, engine_named, rebuild, stages, values
-from ptxmm.analysis.verdict import Verdict, decide
+from ptxmm.analysis.verdict import Verdict, decide, status_of
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Search
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.program.condition import evaluate
+from ptxmm.program.condition import Conjunction, State, evaluate
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import assignments, described
 
@@ -83,6 +84,62 @@ def check_listed(
         deciding = {found.satisfies: found for found in first.outcomes}.values()
         outcomes = (*deciding, *(found for found in outcomes if found not in deciding))[:most]
     return replace(first, outcomes=outcomes, listed=listed, seconds=second.seconds)
+
+
+def check_streamed(
+    test: Test,
+    model: Model,
+    most: int | None = None,
+    *,
+    engine: str = "auto",
+    limits: Limits | None = None,
+    expectation: Expectation | None = None,
+    all_state: bool = False,
+) -> tuple[Result, Iterator[Outcome | Listed]]:
+    """As ``check_listed``: the verdict, with the final states that decide it, and all of them, each as soon as it is
+    found and confirmed, in that order; at last how many there are.
+
+    Nothing is kept of a state; but where the program has unknown values, or several engines search, the states come
+    when they all are known, in the order of their values.
+    """
+    few = limits if engine == "both" else replace(limits or Limits(), states=most)
+    question = replace(_question(test, model, engine, few, all_state, False), each=True)
+    if question.proposition is None and engine != "both":
+        question = replace(question, proposition=Conjunction(()))
+    start = time.perf_counter()
+    coming = stages(question)
+    states = first = next(coming)
+    verdict = _result(question, expectation, first)
+    known = {values(question.what, state) for state in first.rows}
+
+    def found() -> Iterator[State]:
+        nonlocal states
+        yield from first.rows
+        for states in coming:
+            yield from (state for state in states.rows if values(question.what, state) not in known)
+
+    def listed() -> Iterator[Outcome | Listed]:
+        count = satisfying = 0
+        for outcome in outcomes(test, question.what, islice(found(), most)):
+            count += 1
+            satisfying += outcome.satisfies is True
+            yield outcome
+        if (satisfying and verdict.observation == "never") or (satisfying < count and verdict.observation == "always"):
+            raise bug(test, f"a state under {model.name} is against what was decided: {verdict.observation}")
+        whole = states.search.exhausted and status_of(states.search) not in ("bounded", "timeout")
+        whole = whole and (most is None or len(first.rows) <= most)
+        yield Listed(
+            test.file,
+            test.name,
+            model.name,
+            count,
+            None if test.condition is None else satisfying,
+            whole,
+            not whole and count != most,
+            time.perf_counter() - start,
+        )
+
+    return replace(verdict, seconds=time.perf_counter() - start), listed()
 
 
 def _question(

@@ -253,6 +253,41 @@ class Result(Struct, frozen=True, tag_field="analysis", tag="check"):
         return self.conclusion.finding
 
 
+class FinalState(Struct, frozen=True, tag_field="analysis", tag="state"):
+    """One confirmed final state of a list that is told one by one; see ``Outcome``."""
+
+    file: str
+    test: str
+    model: str
+    registers: Mapping[str, Value]
+    memory: Mapping[str, Value]
+    satisfies: bool | None
+
+    @property
+    def finding(self) -> bool:
+        """There is nothing to warn of."""
+        return False
+
+
+class Listed(Struct, frozen=True, tag_field="analysis", tag="states"):
+    """The end of a list of final states: how many there are, how many satisfy the proposition of the condition (None:
+    there is none), and whether these are all. ``cut``: not because no more were asked for."""
+
+    file: str
+    test: str
+    model: str
+    states: int
+    satisfying: int | None
+    listed: bool
+    cut: bool
+    seconds: float
+
+    @property
+    def finding(self) -> bool | None:
+        """There is nothing to warn of; None where others may exist that were asked for."""
+        return None if self.cut else False
+
+
 TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
 
 

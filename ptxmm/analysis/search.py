@@ -23,14 +23,15 @@ from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
 from ptxmm.program.unspecified.unknown import Assignment, assignments, computed_with, unknown_bytes
 
-_Stages = Callable[[Test, Model, Observed, Limits, "Proposition | None"], Iterator[Search]]
+_Stages = Callable[..., Iterator[Search]]
 _LAST_STATES = 1.0
 """Seconds after the deadline in which states that were found before it are confirmed."""
 
 
 class Question(Struct, frozen=True):
     """The final states of ``test`` under ``model``, told apart by ``what``, from ``engines``, which must agree; with
-    ``proposition`` only as many as decide it."""
+    ``proposition`` only as many as decide it. ``each``: of several stages, each has states that those before have not,
+    as soon as they are found."""
 
     test: Test
     model: Model
@@ -38,6 +39,7 @@ class Question(Struct, frozen=True):
     limits: Limits
     engines: tuple[str, ...] = ("z3",)
     proposition: Proposition | None = None
+    each: bool = False
 
 
 class FinalStates(Struct):
@@ -106,7 +108,11 @@ def final_states(question: Question) -> FinalStates:
 
 
 def stages(question: Question) -> Iterator[FinalStates]:
-    """As ``final_states``; with a proposition all final states after those that decide it."""
+    """As ``final_states``; with a proposition all final states after those that decide it.
+
+    What several engines find, or one with several choices of the unknown values, is put together, so that it comes all
+    at once.
+    """
     test, what = question.test, question.what
     try:
         test = settle_uninitialised(test, question.model, question.limits, what)
@@ -114,22 +120,28 @@ def stages(question: Question) -> Iterator[FinalStates]:
         yield FinalStates(Search(timeout=True), test)
         return
     begun: list[tuple[Assignment, list[Iterator[Search]]]] = []
+    shown = {term.thread for term in what.registers}
+    each = question.each and len(question.engines) == len([*islice(assignments(test, shown), 2)]) == 1
+    question = replace(question, test=test, each=each)
 
     def searched(wanted: Proposition | None) -> Iterator[tuple[Assignment, list[Search]]]:
         """What the engines find next with each choice of the unknown values."""
         for assigned, engines in begun:
             yield assigned, [next(engine) for engine in engines]
-        for assigned in islice(assignments(test, {term.thread for term in what.registers}), len(begun), None):
+        for assigned in islice(assignments(test, shown), len(begun), None):
             asked = replace(question, test=assigned.test, proposition=wanted)
             engines = [_confirmed(name, asked) for name in question.engines]
             begun.append((assigned, engines))
             yield assigned, [next(engine) for engine in engines]
 
     for wanted in dict.fromkeys((question.proposition, None)):
-        result = _together(replace(question, test=test, proposition=wanted), searched(wanted))
+        asked = replace(question, proposition=wanted)
+        result = _together(asked, searched(wanted))
         yield result
         if result.search.timeout:
             return
+    for assigned, engines in begun if question.each else ():
+        yield from (_together(asked, iter([(assigned, [search])])) for search in engines[0])
 
 
 def _together(question: Question, searched: Iterator[tuple[Assignment, list[Search]]]) -> FinalStates:
@@ -236,7 +248,7 @@ def _confirmed(engine: str, question: Question) -> Iterator[Search]:
     test, model, what, limits = question.test, question.model, question.what, question.limits
     confirmer = Confirmer(test, model)
     confirmed: dict[int, Found] = {}
-    searches = engine_named(engine)(test, model, what, limits, question.proposition)
+    searches = engine_named(engine)(test, model, what, limits, question.proposition, each=question.each)
     while True:
         try:
             search = next(searches)
@@ -257,7 +269,8 @@ def _confirmed(engine: str, question: Question) -> Iterator[Search]:
                 raise bug(test, f"a witness under {model.name} is not confirmed: {error}") from error
             if state != found.state and values(what, state) != values(what, found.state):
                 raise bug(test, f"a witness under {model.name} ends in another final state than the engine found")
-            confirmed[id(found)] = found
+            if not question.each:
+                confirmed[id(found)] = found
         yield search
 
 

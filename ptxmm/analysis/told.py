@@ -5,13 +5,13 @@ The command line and the methods of tests answer through these functions, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ptxmm.analysis.result import Analysed, Note, Result
+from ptxmm.analysis.result import Analysed, Listed, Note, Outcome, Result
 from ptxmm.cat import Model, load
 from ptxmm.errors import PtxmmError, Timeout
 
@@ -54,18 +54,15 @@ def verdict(
     decided in place of its condition. Raises as ``outcomes.check``."""
     from ptxmm.analysis import kernel
     from ptxmm.analysis.outcomes import check, check_listed
-    from ptxmm.analysis.readings import basis, decided_by, may_decide, rests_on, vary
+    from ptxmm.analysis.readings import basis, decided_by, may_decide, vary
 
     engine, all_state = asked.engine, asked.all_state
-
-    def changed(key: str, value: str) -> Result:
-        """The verdict with one reading of ``model`` changed."""
-        other = _other(name, model, key, value)
-        if claim is not None:
-            return kernel.decide(test, other, claim, limits, engine)
-        return check(test, other, engine=engine, limits=limits, enumerate_all=False)
-
     if claim is not None:
+
+        def changed(key: str, value: str) -> Result:
+            """The verdict with one reading of ``model`` changed."""
+            return kernel.decide(test, _other(name, model, key, value), claim, limits, engine)
+
         found = kernel.decide(test, model, claim, limits, engine, asked.graphs)
         notes = (*basis(model), *found.notes)
         if found.holds is False and may_decide(test, found):
@@ -93,6 +90,36 @@ def verdict(
             enumerate_all=asked.listing == "all",
             graphs=asked.graphs,
         )
+    return _remarked(test, name, model, limits, asked, result)
+
+
+def streamed(
+    test: Test, name: str, model: Model, limits: Limits, asked: Asked, *, expectation: Expectation | None = None
+) -> tuple[Result, Iterator[Outcome | Listed]]:
+    """As ``verdict``: the verdict, with a final state that satisfies the condition and one that does not; all of them,
+    each as soon as it is known, and how many there are. See ``outcomes.check_streamed``, also for what is raised."""
+    from ptxmm.analysis.outcomes import check_streamed
+
+    most = asked.listing if isinstance(asked.listing, int) else None
+    result, states = check_streamed(
+        test, model, most, engine=asked.engine, limits=limits, expectation=expectation, all_state=asked.all_state
+    )
+    deciding = {found.satisfies: found for found in result.outcomes}
+    result = replace(result, outcomes=tuple(deciding.values()), listed=False)
+    result = _remarked(test, name, model, limits, asked, result)
+    return result, (replace(item, model=name) if isinstance(item, Listed) else item for item in states)
+
+
+def _remarked(test: Test, name: str, model: Model, limits: Limits, asked: Asked, result: Result) -> Result:
+    """``result``, which is about the condition of ``test``, with what it rests on."""
+    from ptxmm.analysis import kernel
+    from ptxmm.analysis.outcomes import check
+    from ptxmm.analysis.readings import decided_by, may_decide, rests_on, vary
+
+    def changed(key: str, value: str) -> Result:
+        """The verdict with one reading of ``model`` changed."""
+        return check(test, _other(name, model, key, value), engine=asked.engine, limits=limits, enumerate_all=False)
+
     if test.claims is not None:
         result = kernel.explained(test, result)
     if result.status == "undefined":

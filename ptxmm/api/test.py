@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.analysis.told import Asked, analysed, verdict
+from ptxmm.analysis.result import Listed, Outcome
+from ptxmm.analysis.told import Asked, analysed, streamed, verdict
 from ptxmm.api.asking import expected, limits_of, placed, property_named, tell_if_cut
 from ptxmm.api.model import ModelName, named
 from ptxmm.engines.result import Limits
@@ -19,7 +20,7 @@ from ptxmm.render.document import taken
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ptxmm.analysis.result import Analysed, Outcome
+    from ptxmm.analysis.result import Analysed, Status
     from ptxmm.analysis.words import Property
     from ptxmm.api.check import Result
     from ptxmm.api.compare import CompareResult
@@ -91,12 +92,25 @@ class Test(program.Test, frozen=True):
         all_state: bool = False,
         unroll: int = UNROLL,
         timeout: float | None = SECONDS,
-    ) -> tuple[Outcome, ...]:
-        """The final states that ``check`` lists; ``str`` of one is what ``explain`` takes. Warns where there may be
-        others; raises ``Timeout`` where the time was over before all were found."""
-        found = self.check(model, engine=engine, all_state=all_state, unroll=unroll, timeout=timeout)
-        tell_if_cut(found.status)
-        return found.outcomes
+    ) -> Iterator[Outcome]:
+        """The final states that ``check`` lists, each as soon as it is found, in that order; none is kept. ``str`` of
+        one is what ``explain`` takes. Warns where there may be others; raises ``Timeout`` where the time, which runs
+        from the call on, is over before all are found."""
+        name, found = named(self.default_model if model is None else model)
+        with placed(self):
+            limits = limits_of(self, unroll, timeout)
+            verdict, coming = streamed(self, name, found, limits, Asked(engine, all_state))
+        tell_if_cut(verdict.status)
+        return self._coming(coming, verdict.status)
+
+    def _coming(self, coming: Iterator[Outcome | Listed], status: Status) -> Iterator[Outcome]:
+        """The final states among ``coming``, which ``told.streamed`` gives with a verdict of this ``status``."""
+        with placed(self):
+            for item in coming:
+                if isinstance(item, Outcome):
+                    yield item
+                elif not item.listed and status != "bounded":
+                    tell_if_cut("timeout")
 
     def executions(
         self,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from msgspec import Struct
 
-from ptxmm.analysis.result import Result
-from ptxmm.analysis.told import Asked, Listing, reported, verdict
+from ptxmm.analysis.result import FinalState, Listed, Result
+from ptxmm.analysis.told import Asked, Listing, reported, streamed, verdict
 from ptxmm.cat import Model
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine
+from ptxmm.cli.workers import Part
 from ptxmm.engines.result import Limits
 
 
@@ -31,10 +34,47 @@ class Checking(Struct, frozen=True):
 
     def expired(self, job: Job, seconds: float) -> Result:
         """The result of a check that was ended from outside after ``seconds``."""
-        from ptxmm.analysis import kernel
-        from ptxmm.analysis.outcomes import timed_out
+        return _expired(self.engine, job, seconds)
 
+
+Streamed = Result | FinalState | Listed
+
+
+class Streaming(Struct, frozen=True):
+    """The same as ``Checking``, with each final state as soon as it is known."""
+
+    engine: Engine
+    all_state: bool
+    listing: Listing
+    stated_models: bool = True
+
+    def run(self, job: Job, model: Model, limits: Limits) -> Generator[Part[Streamed], None, Streamed]:
+        """The verdict on ``job``, its final states and how many there are, as ``analysis.told.streamed`` gives them; of
+        what a kernel claims there is the verdict alone."""
+        asked = Asked(self.engine.value, self.all_state, self.listing)
         if job.claim is not None:
-            return kernel.expired(job.test, job.model, job.claim, seconds)
-        engine = "z3" if self.engine is Engine.auto else self.engine.value
-        return timed_out(job.test, job.model, engine, job.expectation, seconds)
+            return verdict(job.test, job.model, model, limits, asked, claim=job.claim)
+        found, states = streamed(job.test, job.model, model, limits, asked, expectation=job.expectation)
+        yield Part(found)
+        end: Streamed = found
+        for item in states:
+            if isinstance(item, Listed):
+                end = item
+            else:
+                values = item.registers, item.memory, item.satisfies
+                yield Part(FinalState(found.file, found.test, found.model, *values))
+        return end
+
+    def expired(self, job: Job, seconds: float) -> Result:
+        """As that of ``Checking``."""
+        return _expired(self.engine, job, seconds)
+
+
+def _expired(engine: Engine, job: Job, seconds: float) -> Result:
+    from ptxmm.analysis import kernel
+    from ptxmm.analysis.outcomes import timed_out
+
+    if job.claim is not None:
+        return kernel.expired(job.test, job.model, job.claim, seconds)
+    named = "z3" if engine is Engine.auto else engine.value
+    return timed_out(job.test, job.model, named, job.expectation, seconds)

@@ -59,6 +59,8 @@ def answer(
     width = max(len(f.file if isinstance(f, Failure) else str(f)) for f in files)
     done = run_all(work, files, chosen, min(processes(run.jobs), len(files)))
     page = Page(style(sys.stdout), min(width, 72), start, verbose, each=each, definitions=definitions)
+    if kind == "stream":  # a line for each state, and no bar between
+        show((entry for entry in done if entry is not None), kind, format_of(run), page, most)
     show(progress(done, len(files)), kind, format_of(run), page, most)
 
 
@@ -77,5 +79,5 @@ def show(entries: Iterable[Entry[R]], kind: str, format: str, page: Page, most: 
                 complain(entry.report.text)
 
     for lines in renderer(kind, format)(told(), page):
-        print(lines)
+        print(lines, flush=kind == "stream")
     raise typer.Exit(worst(codes))

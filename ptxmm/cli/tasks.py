@@ -15,7 +15,7 @@ from ptxmm.analysis.result import Failure
 from ptxmm.cli.inputs import Job, bug, failure, jobs, model_named
 from ptxmm.cli.memory import MEGABYTE, is_shortage, share
 from ptxmm.cli.settings import Settings
-from ptxmm.cli.workers import Bounds, Lost, events
+from ptxmm.cli.workers import Bounds, Lost, Part, events
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.render import Entry
 
@@ -36,8 +36,8 @@ class Work(Protocol[T_co]):
     @property
     def stated_models(self) -> bool: ...
 
-    def run(self, job: Job, model: Model, limits: Limits) -> T_co:
-        """The result for ``job``. May raise ``PtxmmError``, ``Timeout`` among them."""
+    def run(self, job: Job, model: Model, limits: Limits) -> T_co | Generator[Part[T_co], None, T_co]:
+        """The result for ``job``, which may come in parts. May raise ``PtxmmError``, ``Timeout`` among them."""
         ...
 
     def expired(self, job: Job, seconds: float) -> T_co:
@@ -57,14 +57,15 @@ class Planned(Struct, Generic[T], frozen=True):
     expired: T
 
 
-def run(work: Work[T], job: Job, settings: Settings) -> T | Failure:
+def run(work: Work[T], job: Job, settings: Settings) -> Generator[Part[T], None, T | Failure]:
     """The result of ``work`` for ``job``, or the error that it ended in; in this process, as long as it takes."""
     from ptxmm.analysis.claims import limits_of
     from ptxmm.engines.result import Limits
 
     limits = limits_of(job.test, Limits(unroll=settings.unroll, deadline=time.monotonic() + settings.timeout))
     try:
-        return work.run(job, model_named(job.model, settings.readings), limits)
+        found = work.run(job, model_named(job.model, settings.readings), limits)
+        return (yield from found) if isinstance(found, Generator) else found
     except Timeout:
         return work.expired(job, settings.timeout)
     except PtxmmError as error:
@@ -78,7 +79,7 @@ def run(work: Work[T], job: Job, settings: Settings) -> T | Failure:
 def run_all(
     work: Work[T], files: Sequence[Path | Failure], settings: Settings, processes: int
 ) -> Iterator[Entry[T] | None]:
-    """What ``work`` gives for every test of ``files``, in order, and None after each file.
+    """What ``work`` gives for every test of ``files``, part by part, in order, and None after each file.
 
     Each file is read and worked on in one of ``processes`` others; the time limit holds for the reading, and for each
     test under each model. A process that passes it, or its share of the memory, costs one report at most.
@@ -139,7 +140,7 @@ def is_timeout(report: object) -> bool:
 
 def _file(
     work: Work[T], settings: Settings, file: Path, done: int
-) -> Generator[T | Failure | Sequence[Any], bool, None]:
+) -> Generator[T | Failure | Part[T] | Sequence[Any], bool, None]:
     """Read a file and work on its tests. See ``workers.Step``."""
     found = list(jobs(file, settings, work.stated_models))
     if any(isinstance(item, Job) for item in found):
@@ -154,10 +155,10 @@ def _file(
             plan.append(Planned(item.test.file, item.test.name, item.test.text, item.model, item.several, stand_in))
     yield plan
     for item in found[done:]:
-        report = item if isinstance(item, Failure) else run(work, item, settings)
+        report = item if isinstance(item, Failure) else (yield from run(work, item, settings))
         while (yield report):
             assert isinstance(item, Job)
-            report = run(work, item, settings)
+            report = yield from run(work, item, settings)
 
 
 def _call(function: Callable[[], T], done: int) -> Generator[object, bool, None]:
@@ -175,7 +176,8 @@ def _entry(planned: Planned[T] | Failure, message: object, settings: Settings, p
     if isinstance(planned, Failure):
         return Entry(planned, False)
     if not isinstance(message, Lost):
-        return Entry(cast("T | Failure", message), planned.several, planned.text)
+        found = message.value if isinstance(message, Part) else message
+        return Entry(cast("T | Failure", found), planned.several, planned.text)
     if message.reason == "time":
         return Entry(planned.expired, planned.several, planned.text)
     error = lost(message, "this test", settings, processes, planned.file)

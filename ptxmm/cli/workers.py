@@ -30,13 +30,22 @@ GRACE = 2.0
 """Seconds that a process has to notice a deadline by itself before it is ended."""
 
 _TICK = 0.25
+_PARTS = 256
+"""So many parts are taken before they are handed on."""
 _PAUSE = 1.0
 """Seconds beyond a tick after which this process must have been stopped."""
 
 Reason = Literal["time", "memory", "killed", "crashed"]
 Step = Callable[[T, int], Generator[M | Sequence[Any], bool, None]]
-"""What a process does with a task: yield a sequence as long as there are messages to come, then them. The second
-argument: so many of them to leave out. ``True`` sent back for a message asks for it once more."""
+"""What a process does with a task: yield a sequence as long as there are messages to come, then them, each after any
+number of ``Part``. The second argument: so many of them to leave out. ``True`` sent back for a message asks for it once
+more."""
+
+
+class Part(Struct, Generic[T], frozen=True):
+    """What a process tells ahead of a message, which is not counted."""
+
+    value: T
 
 
 class Lost(Struct, frozen=True):
@@ -82,7 +91,8 @@ def events(
     expired: Callable[[M], bool],
 ) -> Iterator[tuple[int, int, M | Sequence[Any] | Lost]]:
     """What ``step`` yields for each of ``tasks`` in up to ``workers`` processes, in order: (task, number of the message
-    from 0, the message or why there is none). The message of number 0 is the sequence as long as there are others.
+    from 0, the message or why there is none). The message of number 0 is the sequence as long as there are others; a
+    part has the number of the message to come.
 
     After a ``Lost`` one that is not the first, a new process goes on with the next. Where ``expired`` holds of a
     message and this process was stopped meanwhile (``SIGSTOP``, the terminal), the clock of the other ran on: it is
@@ -120,7 +130,9 @@ class _Team(Generic[T, M]):
                             member.paused, member.since = True, now
                     seen = now
                     for member in [m for m in self.members if m.connection in ready]:
-                        self._receive(member)
+                        for _ in range(_PARTS):
+                            if not (self._receive(member) and member.connection.poll()):
+                                break
                     self._look(time.monotonic())
                 del self.records[number]
         finally:
@@ -171,13 +183,13 @@ class _Team(Generic[T, M]):
         with suppress(OSError):  # it may have ended: that is seen when it is read from
             member.connection.send((self.tasks[number], done))
 
-    def _receive(self, member: _Worker) -> None:
-        """Take what ``member`` has sent, or see that it has ended."""
+    def _receive(self, member: _Worker) -> bool:
+        """Take what ``member`` has sent, or see that it has ended; whether it is a part."""
         try:
             kind, message = member.connection.recv()
         except (EOFError, OSError):
             self._dismiss(member, None)
-            return
+            return False
         number = member.task
         assert number is not None
         record = self.records[number]
@@ -192,6 +204,9 @@ class _Team(Generic[T, M]):
             if record.total is None:
                 record.total = len(message)
                 record.events.append((0, message))
+        elif kind == "part":
+            record.events.append((member.received + 1, message))
+            return True  # the time is that of the whole message
         else:
             again = False
             if self.expired(message):
@@ -203,6 +218,7 @@ class _Team(Generic[T, M]):
                 record.events.append((member.received, message))
         member.since = time.monotonic()
         member.paused = member.paused and member.connection.poll()  # what is there already began before the pause
+        return False
 
     def _look(self, now: float) -> None:
         """End the processes that have had their time, unless a message is there; see what memory they have."""
@@ -281,12 +297,12 @@ def _one(step: Step[T, M], expired: Callable[[M], bool], connection: Connection,
     try:
         messages = step(task, done)
         connection.send(("first", next(messages)))
-        for message in messages:
-            while True:
-                connection.send(("item", message))
-                if not (expired(message) and connection.recv()):  # type: ignore[arg-type]
-                    break
-                message = messages.send(True)
+        message = next(messages, None)
+        while message is not None:
+            part = isinstance(message, Part)
+            connection.send(("part" if part else "item", message))
+            again = not part and expired(message) and connection.recv()  # type: ignore[arg-type]
+            message = messages.send(True) if again else next(messages, None)
     except Exception as error:
         reason: Reason = "memory" if is_shortage(error) else "crashed"
         unbound_memory()

@@ -57,6 +57,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
     "text": {
         "check": "text.verdicts",
         "outcomes": "text.tables",
+        "stream": "stream.text",
         **{name: f"{name}.pages" for name in _ANALYSES},
         "comparisons": "compare.listing",
         "separation": "compare.separations",
@@ -68,6 +69,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "explain": "explain.entries",
         "fences": "fences.entries",
         "separation": "compare.separation_entries",
+        "stream": "stream.lines",
     },
     "svg": dict.fromkeys(PICTURED, "pictures.drawn"),
     "dot": dict.fromkeys(PICTURED, "pictures.graphs"),

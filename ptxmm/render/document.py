@@ -44,8 +44,16 @@ def taken(kind: type[T], result: object, **own: object) -> T:
 
 def document(reports: Iterable[Struct]) -> str:
     """The whole document. It is ASCII, as names of files need not be text and standard output need not be UTF-8."""
-    found = [to_builtins(report) for report in reports]
-    for entry in found:
-        if "seconds" in entry:
-            entry["seconds"] = round(entry["seconds"], 6)
-    return json.dumps({"schema": SCHEMA, "results": found}, indent=2)
+    return json.dumps({"schema": SCHEMA, "results": [_plain(report) for report in reports]}, indent=2)
+
+
+def line(report: Struct) -> str:
+    """A result on a line of its own."""
+    return json.dumps(_plain(report))
+
+
+def _plain(report: Struct) -> Any:
+    entry = to_builtins(report)
+    if "seconds" in entry:
+        entry["seconds"] = round(entry["seconds"], 6)
+    return entry

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ptxmm.analysis.claims import RACES, ROBUST
-from ptxmm.analysis.result import Analysed, Expired, Failure, Outcome, Report, Result, Value
+from ptxmm.analysis.result import Analysed, Expired, Failure, FinalState, Outcome, Report, Result, Value
 from ptxmm.analysis.words import Conclusion
 from ptxmm.render import Entry, Page, Renderer
 from ptxmm.render.style import Style, clean
@@ -123,6 +123,13 @@ def table(report: Result, style: Style) -> list[str]:
     if report.quantifier is not None:
         positive = sum(1 for o in report.outcomes if o.satisfies)
         lines.append(f"Observation {name} {observed(report).capitalize()} {positive} {len(report.outcomes) - positive}")
+    return [*lines, *decided(report, style), f"Time {name} {report.seconds:.2f}"]
+
+
+def decided(report: Result, style: Style) -> list[str]:
+    """The statement and the expectation, how far the search got, remarks."""
+    lines = []
+    if report.quantifier is not None:
         lines.append(f"Condition {report.quantifier} ({clean(report.condition or '')}): {answer(report.holds)}")
     lines.append(f"Status {report.status}")
     if report.flags:
@@ -130,9 +137,7 @@ def table(report: Result, style: Style) -> list[str]:
     if report.expected is not None:
         word = _PHRASES.get(report.conclusion, report.conclusion)
         lines.append(f"Expected {report.expected}: {style.paint(word, _COLOURS[report.conclusion])}")
-    lines += [f"Note {clean(note.text)}" for note in report.notes]
-    lines.append(f"Time {name} {report.seconds:.2f}")
-    return lines
+    return lines + [f"Note {clean(note.text)}" for note in report.notes]
 
 
 tables = separated(table)
@@ -149,12 +154,12 @@ def tail(report: Analysed) -> list[str]:
     return [f"Status {report.status}", *notes, f"Time {clean(report.test)} {report.seconds:.2f}"]
 
 
-def outcome_line(item: Outcome) -> str:
+def outcome_line(item: Outcome | FinalState) -> str:
     """A final state on one line."""
     return "  ".join(_cells(item))
 
 
-def _cells(item: Outcome) -> list[str]:
+def _cells(item: Outcome | FinalState) -> list[str]:
     pairs: list[Mapping[str, Value]] = [item.registers, item.memory]
     return [f"{clean(name)}={value}" for part in pairs for name, value in part.items()]
 

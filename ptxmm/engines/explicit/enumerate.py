@@ -10,6 +10,7 @@ from itertools import product
 from math import prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
@@ -48,26 +49,41 @@ def search(
     ``PtxmmError`` (kind ``unsupported``) for instructions that are not supported and for addresses that may take too
     many values.
     """
-    task = _Task(test, model, observed, limits, proposition)
-    try:
-        for part in held(test, task.readings.next_grid):
-            other = _Task(part, model, Observed((), ()), limits, None)
-            other.run()
-            task.result.undefined = task.result.undefined or other.result.undefined
-            task.result.flags |= other.result.flags
-        task.run()
-        task.result.exhausted = not task.full()
-    except Timeout:
-        task.result.timeout = True
-    return task.result
+    return next(stages(test, model, observed, limits, proposition))
 
 
 def stages(
-    test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
+    test: Test,
+    model: Model,
+    observed: Observed,
+    limits: Limits,
+    proposition: Proposition | None = None,
+    *,
+    each: bool = False,
 ) -> Iterator[Search]:
-    """As ``search``; with ``proposition`` all final states after that."""
+    """As ``search``; with ``proposition`` all final states after that; ``each``: those one at a time, without the ones
+    that decide it, and at last none."""
+    known: set[tuple[int, ...]] = set()
     for wanted in dict.fromkeys((proposition, None)):
-        yield search(test, model, observed, limits, wanted)
+        task = _Task(test, model, observed, limits, wanted, known)
+        one_by_one = each and wanted is None
+        result = task.result
+        try:
+            for part in held(test, task.readings.next_grid):
+                other = _Task(part, model, Observed((), ()), limits, None, set())
+                for _ in other.run():
+                    pass
+                result.undefined = result.undefined or other.result.undefined
+                result.flags |= other.result.flags
+            for _ in task.run():
+                if one_by_one:
+                    yield replace(result, found=[result.found.pop()])
+            result.exhausted = not task.full()
+        except Timeout:
+            result.timeout = True
+        if not each:
+            known = set()
+        yield result
 
 
 class _Place(Struct, frozen=True):
@@ -127,8 +143,15 @@ class _Task:
     """One search: what it is given, and what it has found."""
 
     def __init__(
-        self, test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None
+        self,
+        test: Test,
+        model: Model,
+        observed: Observed,
+        limits: Limits,
+        proposition: Proposition | None,
+        known: set[tuple[int, ...]],
     ) -> None:
+        """``known``: the values of the states that are known, to which those are added that are found."""
         self.test = test
         self.model = model
         self.limits = limits
@@ -139,15 +162,15 @@ class _Task:
         self.flags = {f.name for f in self.rules.flags}
         self.readings = readings(model.readings)
         self.known_filter = known_filter(test)
-        self.known: set[tuple[int, ...]] = set()
+        self.known = known
         self.verdicts: set[bool] = set()
         self.wanted = list(dict.fromkeys((*observed.memory, *memory_terms(test.filter))))
         filtered = [] if test.filter is None else [t for t in terms(test.filter) if isinstance(t, RegisterTerm)]
         self.registers = list(dict.fromkeys((t.thread, t.register) for t in (*observed.registers, *filtered)))
         self.shown = [(t.thread, t.register) for t in observed.registers], [(t.key, t.index) for t in observed.memory]
 
-    def run(self) -> None:
-        """Go through every case."""
+    def run(self) -> Iterator[None]:
+        """Go through every case, with a stop at every final state that is found."""
         cases = Cases(self.scene, self.model, self.readings, self.registers, self.limits.check)
         paths, domains = cases.paths(self.limits.unroll)
         done: set[tuple[object, ...]] = set()
@@ -164,11 +187,11 @@ class _Task:
                     layout = Layout(self.scene, events, case.links, case.open)
                     known = layout, precomputed_evaluator(self.model, layout)
                     layouts = {case.shape: known}  # only meetings of the same paths come again
-                self._search(case, *known, domains)
+                yield from self._search(case, *known, domains)
 
     def full(self) -> bool:
         """Whether the final states found are all that is asked for."""
-        return len(self.verdicts) == 2 or (self.proposition is None and len(self.result.found) == self.limits.states)
+        return len(self.verdicts) == 2 or (self.proposition is None and len(self.known) == self.limits.states)
 
     def _settled(self, case: Case) -> bool:
         """Whether nothing that ``case`` could show is still unknown."""
@@ -188,7 +211,9 @@ class _Task:
     def _flags_known(self) -> bool:
         return self.flags <= self.result.flags
 
-    def _search(self, case: Case, layout: Layout, precomputed: Evaluator[int, int], domains: Domains | None) -> None:
+    def _search(
+        self, case: Case, layout: Layout, precomputed: Evaluator[int, int], domains: Domains | None
+    ) -> Iterator[None]:
         phases = phase_relations(layout, case.meeting.phases, case.meeting.order)
         judge = Judge(self.rules, layout, precomputed, phases, self.readings.transitive, self.limits.check)
         finals = Finals(self.test, layout, self.wanted, self.readings.tear)
@@ -215,7 +240,7 @@ class _Task:
         found = independent_candidates(candidates, start, self.result.flags)
         for candidate in candidates.search(start, self.result.flags) if found is None else found:
             if case.complete:
-                self._finish(place, candidate)
+                yield from self._finish(place, candidate)
             else:
                 self._go_on(place, candidate)
             if self._settled(case):
@@ -244,7 +269,7 @@ class _Task:
             if out or not candidate.flagging or self._settled(case):
                 return
 
-    def _finish(self, place: _Place, candidate: Candidate) -> None:
+    def _finish(self, place: _Place, candidate: Candidate) -> Iterator[None]:
         """All final states of a reads-from in which every thread ends."""
         case, finals = place.case, place.finals
         if case.undefined is None and not candidate.flagging and not self._news(place, candidate):
@@ -259,7 +284,8 @@ class _Task:
                 if case.undefined is not None:
                     self._note(case)
                     continue
-                self._reached(end, state)
+                if self._reached(end, state):
+                    yield
                 if self.flags:
                     self.result.flags |= place.judge.flags(candidate.rf, co, fsc)
             if case.undefined is not None and self.result.undefined is not None:
@@ -293,16 +319,17 @@ class _Task:
         registers, memory = self.shown
         return *(state.registers[r] for r in registers), *(state.memory[m] for m in memory)
 
-    def _reached(self, end: _End, state: State) -> None:
-        """Record the end of a consistent execution."""
+    def _reached(self, end: _End, state: State) -> bool:
+        """Record the end of a consistent execution, if its state is a new one."""
         key = self._key(state)
         if key in self.known or self.full():
-            return
+            return False
         self.known.add(key)
         shown = restrict(state, *self.shown)
         self.result.found.append(Found(shown, end.witness()))
         if self.proposition is not None:
             self.verdicts.add(evaluate(self.proposition, shown))
+        return True
 
 
 def _values(case: Case, candidate: Candidate, registers: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:

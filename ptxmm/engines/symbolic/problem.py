@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import cast
 
@@ -50,6 +50,9 @@ from ptxmm.ptx.ops import MbarrierArrive, MbarrierWait
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
 from ptxmm.relations.formula import TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
+
+_GROUPS = 1 << 14
+"""So many tuples of sources are there once."""
 
 
 class Problem:
@@ -110,7 +113,7 @@ class Problem:
         if "sync_fence" in model.names():
             self._total_fence_order()
         # What witnesses have in common is there once.
-        self._sources: dict[tuple[Cell, int], Source] = {}
+        self._sources: dict[tuple[Cell, int], tuple[Source]] = {}
         self._groups: dict[tuple[Source, ...], tuple[Source, ...]] = {}
         self._unroll = limits.unroll
         self._passing = TRUE
@@ -227,7 +230,7 @@ class Problem:
         sources: dict[EventId, list[Source]] = {e.id: [] for e in reads.values()}
         for cell, readers in program.rf.items():
             for number in readers.keys() & reads.keys():
-                sources[events[number].id] += self._taken(cell, readers[number])
+                sources[events[number].id] += self._taken(cell, readers[number], value)
         scenarios = [scenario for scenario, selector in program.scenarios if value(selector)]
         return Witness(
             self._values(reads.values(), scenarios),
@@ -235,7 +238,7 @@ class Problem:
             pairs(program.co),
             pairs(program.fsc),
             dict(step for scenario in scenarios for step in scenario.phases),
-            self._shared(source for cell, writers in program.last.items() for source in self._taken(cell, writers)),
+            self._shared(s for cell, writers in program.last.items() for s in self._taken(cell, writers, value)),
             frozenset(i.thread for scenario in scenarios for i in scenario.waiting),
             tuple(step for scenario in scenarios for step in scenario.order),
             None if value(program.final) else self._unroll,
@@ -256,18 +259,23 @@ class Problem:
     def _shared(self, sources: Iterable[Source]) -> tuple[Source, ...]:
         """``sources``, as one tuple for all witnesses."""
         found = tuple(sources)
+        if len(self._groups) > _GROUPS:  # of a long list, of which none may be kept
+            self._groups.clear()
         return self._groups.setdefault(found, found)
 
-    def _taken(self, cell: Cell, writers: Mapping[int, Formula]) -> Iterator[Source]:
-        """The writes of a cell that the solver has chosen; an initial one has no identity."""
-        events = self.program.events
+    def _taken(
+        self, cell: Cell, writers: Mapping[int, Formula], value: Callable[[Formula], bool]
+    ) -> tuple[Source, ...]:
+        """The write of a cell that the solver has chosen, if any; an initial one has no identity."""
         for write, taken in writers.items():
-            if self.solver.value(taken):
-                source = self._sources.get((cell, write))
-                if source is None:
+            if value(taken):
+                found = self._sources.get((cell, write))
+                if found is None:
+                    events = self.program.events
                     made = Source(*cell, events[write].id if 0 <= write < len(events) else None)
-                    source = self._sources[cell, write] = made
-                yield source
+                    found = self._sources[cell, write] = (made,)
+                return found
+        return ()
 
 
 def read_as(given: Mapping[str, str], unroll: int, ordered: bool = False) -> Reading:

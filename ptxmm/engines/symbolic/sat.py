@@ -15,6 +15,9 @@ from ptxmm.relations.formula import FALSE, TRUE, Clauses, Formula, Formulas
 
 _FEW = 4
 """So many clauses are built term by term after all: a text costs as much as ten."""
+_QUICK: tuple[tuple[str, int], ...] = (("rlimit", 100_000), ("timeout", 2**32 - 1))
+"""Of a first try, some tenth of a second: a limit that Z3 counts. Its limit of time has a clock, a thread, which costs
+more than most searches."""
 
 
 class Solver:
@@ -36,7 +39,7 @@ class Solver:
         self._acyclic = acyclic
         self._kept: list[int] = []
         self._terms: dict[int, int] = {}
-        self._parameters: dict[tuple[str, bool | int | str], int] = {}
+        self._parameters: dict[tuple[tuple[str, bool | int | str], ...], int] = {}
         self._declarations: list[tuple[Formula, int]] = []
         self._numbered = 0
         self._values: dict[Formula, bool] = {}
@@ -44,7 +47,7 @@ class Solver:
         self._solver = z3.mk_solver_for_logic(z3.mk_string_symbol(b"QF_FD"))
         z3.solver_inc_ref(self._solver)
         self._true = self._keep(z3.mk_true())
-        self._set("ctrl_c", False)  # else Z3 would take interrupts for itself, and lose some
+        self._set(("ctrl_c", False), *_QUICK)  # else Z3 would take interrupts for itself, and lose some
 
     def __del__(self) -> None:
         if hasattr(self, "_solver"):
@@ -56,7 +59,7 @@ class Solver:
 
     def prefer_true(self) -> None:
         """Try first that variables are true, where an assignment is looked for."""
-        self._set("phase", "always_true")
+        self._set(("phase", "always_true"))
 
     def require(self, formula: Formula) -> None:
         """Add ``formula`` for good."""
@@ -93,25 +96,28 @@ class Solver:
 
     def _check(self, assumptions: list[int]) -> int:
         """Z3's answer. It gets ever longer turns, so that Python sees an interrupt from the keyboard between them."""
-        turn = 500
+        self._limits.check()
         terms = (c_void_p * len(assumptions))(*assumptions)
-        while True:
+        answer: int = self._z3.solver_check_assumptions(self._solver, len(terms), terms)
+        turn = 500
+        while answer == UNKNOWN:
+            time.sleep(0.02)  # outside Z3, where an interrupt that came meanwhile is taken
             self._limits.check()
             left = turn
             if self._limits.deadline is not None:
                 left = min(turn, max(1, int(1000 * (self._limits.deadline - time.monotonic()))))
-            self._set("timeout", left)
-            answer: int = self._z3.solver_check_assumptions(self._solver, len(terms), terms)
-            if answer != UNKNOWN:
-                return answer
-            if b"timeout" not in self._z3.solver_get_reason_unknown(self._solver):
+            self._set(("rlimit", 0), ("timeout", left))
+            answer = self._z3.solver_check_assumptions(self._solver, len(terms), terms)
+            if answer == UNKNOWN and b"timeout" not in self._z3.solver_get_reason_unknown(self._solver):
                 raise Timeout  # stopped from outside
-            time.sleep(0.02)  # outside Z3, where an interrupt that came meanwhile is taken
+            self._set(*_QUICK)
             turn = min(2 * turn, 2**30)
+        return answer
 
     def value(self, formula: Formula) -> bool:
         """The value of ``formula`` in the assignment found last."""
-        return self._formulas.evaluate(formula, self._values)
+        found = self._values.get(abs(formula))
+        return self._formulas.evaluate(formula, self._values) if found is None else found == (formula > 0)
 
     def _send(self) -> None:
         clauses = self._clauses.take()
@@ -129,23 +135,22 @@ class Solver:
         lines += [" ".join(map(str, clause)) + " 0" for clause in clauses]
         self._z3.solver_from_string(self._solver, ("\n".join(lines) + "\n").encode())
 
-    def _set(self, name: str, value: bool | int | str) -> None:
-        """Set a parameter of the solver."""
+    def _set(self, *values: tuple[str, bool | int | str]) -> None:
+        """Set parameters of the solver."""
         z3 = self._z3
-        parameters = self._parameters.get((name, value))
-        if parameters is not None:
-            z3.solver_set_params(self._solver, parameters)
-            return
-        parameters = self._parameters[name, value] = z3.mk_params()
-        z3.params_inc_ref(parameters)
-        key = z3.mk_string_symbol(name.encode())
-        match value:
-            case bool():
-                z3.params_set_bool(parameters, key, value)
-            case int():
-                z3.params_set_uint(parameters, key, value)
-            case str():
-                z3.params_set_symbol(parameters, key, z3.mk_string_symbol(value.encode()))
+        parameters = self._parameters.get(values)
+        if parameters is None:
+            parameters = self._parameters[values] = z3.mk_params()
+            z3.params_inc_ref(parameters)
+            for name, value in values:
+                key = z3.mk_string_symbol(name.encode())
+                match value:
+                    case bool():
+                        z3.params_set_bool(parameters, key, value)
+                    case int():
+                        z3.params_set_uint(parameters, key, value)
+                    case str():
+                        z3.params_set_symbol(parameters, key, z3.mk_string_symbol(value.encode()))
         z3.solver_set_params(self._solver, parameters)
 
     def _term(self, literal: int) -> int:

@@ -31,10 +31,17 @@ def search(
 
 
 def stages(
-    test: Test, model: Model, observed: Observed, limits: Limits, proposition: Proposition | None = None
+    test: Test,
+    model: Model,
+    observed: Observed,
+    limits: Limits,
+    proposition: Proposition | None = None,
+    *,
+    each: bool = False,
 ) -> Iterator[Search]:
     """As ``search``; with ``proposition`` all final states after that, the first ones among them, from the same
-    problem. A search that the deadline ends is the last."""
+    problem; ``each``: one at a time, without the first ones, and at last none. A search that the deadline ends is the
+    last."""
     result = Search()
     try:
         problem = Problem(test, model, observed, limits, terms(proposition) if proposition is not None else ())
@@ -48,14 +55,11 @@ def stages(
             for goal in (holds, -holds):
                 listing.next(goal)
             yield replace(result, found=result.found.copy())
-        while len(result.found) != limits.states:
-            limits.check()
-            if len(result.found) >= FEW:
-                listing.go_through(limits)
-                break
-            if not listing.next(TRUE):
-                result.exhausted = True
-                break
+        if each:
+            result.found.clear()
+        for _ in listing.rest(limits):
+            if each:
+                yield replace(result, found=[result.found.pop()])
     except Timeout:
         result.timeout = True
     yield result
@@ -89,6 +93,7 @@ class _Listing:
     def __init__(self, problem: Problem, result: Search) -> None:
         self._problem = problem
         self._result = result
+        self._count = 0
         observed = problem.observed
         self._registers = [((term.thread, term.register), problem.domain(term)) for term in observed.registers]
         self._memory = [((term.key, term.index), problem.domain(term)) for term in observed.memory]
@@ -101,20 +106,33 @@ class _Listing:
         solver.require(-self._problem.formulas.all(self._take()))
         return True
 
-    def go_through(self, limits: Limits) -> None:
-        """Add all others, or as many as ``limits`` has it.
+    def rest(self, limits: Limits) -> Iterator[None]:
+        """Add all others, one after the other, or as many as ``limits`` has it."""
+        while self._count != limits.states:
+            limits.check()
+            if self._count >= FEW:
+                yield from self._go_through(limits)
+                return
+            if not self.next(TRUE):
+                self._result.exhausted = True
+                return
+            yield
+
+    def _go_through(self, limits: Limits) -> Iterator[None]:
+        """As ``rest``.
 
         None is excluded by a clause: what is observed is fixed one after the other, and of each the values that have
         been tried are assumed not to be taken.
         """
-        satisfiable, result = self._problem.solver.satisfiable, self._result
+        satisfiable = self._problem.solver.satisfiable
         domains = [domain for _, domain in (*self._registers, *self._memory)]
         path: list[Formula] = []
         tried: list[list[Formula]] = [[] for _ in domains]
         more = satisfiable(TRUE)
         while more:
             path += self._take()[len(path) :]
-            if len(result.found) == limits.states:
+            yield
+            if self._count == limits.states:
                 return
             limits.check()
             more = False
@@ -125,7 +143,7 @@ class _Listing:
                     more = satisfiable(TRUE, [*path, *(-value for value in tried[level])])
                 if not more:
                     tried[level].clear()
-        result.exhausted = True
+        self._result.exhausted = True
 
     def _take(self) -> list[Formula]:
         """Add the one that the solver has found; when each term that is observed has its value."""
@@ -133,6 +151,7 @@ class _Listing:
         registers = {key: chosen(domain, value) for key, domain in self._registers}
         memory = {key: chosen(domain, value) for key, domain in self._memory}
         self._result.found.append(Found(State(registers, memory), self._problem.witness()))
+        self._count += 1
         return [
             *(domain[registers[key]] for key, domain in self._registers),
             *(domain[memory[key]] for key, domain in self._memory),
