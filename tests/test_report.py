@@ -120,7 +120,7 @@ def test_outcomes_give_the_same_page_with_all_states(run_command: Run) -> None:
 @pytest.mark.parametrize(
     ("command", "marks", "words"),
     [
-        ("explain", {"forbidden": 1, "allowed": 1, "error": 1}, "Reason 1: Causality (8.10.6)"),
+        ("explain", {"forbidden": 1, "allowed": 1, "error": 1}, "Reason 1: Causality (8.10.6 (2))"),
         ("races", {"race": 2, "error": 1}, "Data race 1"),
         ("fences", {"holds": 1, "fails": 1, "error": 1}, "can be weaker: fence.acq_rel.gpu"),
     ],

@@ -146,7 +146,7 @@ class Test(program.Test, frozen=True):
         timeout: float | None = SECONDS,
     ) -> ExplainResult:
         """Why the test may end in ``state`` (``P1:r0=1 x=2``; None: as its condition says), or why not; ``misses``:
-        look for the nearest misses; ``graphs``: with a picture."""
+        look for the nearest misses, or for repairs; ``graphs``: with a picture."""
         from ptxmm.analysis.explain import explain
         from ptxmm.api.explain import ExplainResult
         from ptxmm.formats.questions import states

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TextIO, TypeVar
@@ -13,9 +14,11 @@ T = TypeVar("T")
 
 
 def style(stream: TextIO) -> Style:
-    """Colours for a terminal, unless the environment has ``NO_COLOR`` (https://no-color.org) or a dumb terminal."""
+    """Lines that fit into a terminal, and colours, unless it is a dumb one or the environment has ``NO_COLOR``
+    (https://no-color.org)."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-    return Style(stream.isatty() and not plain)
+    terminal = stream.isatty()
+    return Style(terminal and not plain, shutil.get_terminal_size().columns if terminal else 0)
 
 
 def progress(items: Iterable[T | None], total: int) -> Iterator[T]:

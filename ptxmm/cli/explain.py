@@ -28,7 +28,10 @@ def explain(
         ),
     ] = None,
     misses: Annotated[
-        bool, typer.Option("--misses/--no-misses", help="Look for the weakest change that makes the state allowed.")
+        bool,
+        typer.Option(
+            "--misses/--no-misses", help="Look for the smallest changes that make the state allowed, or forbidden."
+        ),
     ] = True,
     definitions: Annotated[
         bool,

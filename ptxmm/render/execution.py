@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptxmm.analysis.result import Access, Execution, Step
 from ptxmm.render.style import clean
 
@@ -12,14 +14,27 @@ def execution_lines(execution: Execution, indent: str = "  ") -> list[str]:
     rows = [(_label(step), "; ".join(map(_effect, step.accesses))) for step in steps]
     width = min(64, max((len(label) for label, _ in rows), default=0))
     lines = [f"{indent}{label:{width}}  {effects}".rstrip() for label, effects in rows]
-    chains: dict[str, list[str]] = {}
+    orders: dict[str, list[tuple[str, str]]] = {}
     for pair in execution.coherence:
-        chains.setdefault(pair.location, []).append(f"{pair.first} before {pair.second}")
-    lines += [f"{indent}coherence order of {clean(where)}: {', '.join(pairs)}" for where, pairs in chains.items()]
+        orders.setdefault(pair.location, []).append((pair.first, pair.second))
+    lines += [f"{indent}coherence order of {clean(where)}: {chained(pairs)}" for where, pairs in orders.items()]
     if execution.fence_sc:
-        found = ", ".join(f"{pair.first} before {pair.second}" for pair in execution.fence_sc)
-        lines.append(f"{indent}Fence-SC order: {found}")
+        lines.append(f"{indent}Fence-SC order: {chained([(pair.first, pair.second) for pair in execution.fence_sc])}")
     return lines
+
+
+def chained(pairs: Sequence[tuple[str, str]]) -> str:
+    """An order, of which ``pairs`` are the neighbours, in as few chains as it takes."""
+    left = list(dict.fromkeys(pairs))
+    chains = []
+    while left:
+        chain = list(next((p for p in left if p[0] not in {b for _, b in left}), left[0]))
+        left.remove((chain[0], chain[1]))
+        while (step := next((pair for pair in left if pair[0] == chain[-1]), None)) is not None:
+            left.remove(step)
+            chain.append(step[1])
+        chains.append(" before ".join(chain))
+    return ", ".join(chains)
 
 
 def _label(step: Step) -> str:

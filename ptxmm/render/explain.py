@@ -11,6 +11,7 @@ from ptxmm.analysis.examples import Derivation
 from ptxmm.analysis.explain import ExplainResult
 from ptxmm.analysis.explain.cases import Case
 from ptxmm.analysis.explain.clauses import Definition
+from ptxmm.analysis.explain.expected import Expected
 from ptxmm.analysis.explain.miss import Miss, Move
 from ptxmm.analysis.explain.steps import Absence, Edge, Reason, chain
 from ptxmm.analysis.explain.synchronization import Synchronization
@@ -36,6 +37,9 @@ def text(result: ExplainResult, style: Style, definitions: bool = False) -> list
             if result.execution is not None:
                 lines += execution_lines(result.execution)
             lines += _synchronization(result.synchronization)
+            if result.expected is not None:
+                lines += _expected(result.expected, style)
+            lines += _repairs(result, style)
         case "forbidden":
             lines += _forbidden(result, style, definitions)
         case "impossible":
@@ -44,7 +48,7 @@ def text(result: ExplainResult, style: Style, definitions: bool = False) -> list
             lines.append(style.paint("Unknown", "yellow"))
             if result.execution is not None:
                 lines += ["The program has no meaning in this execution:", *execution_lines(result.execution)]
-    if result.groups or result.synchronization:
+    if result.groups or result.synchronization or (result.expected is not None and result.expected.links):
         lines.append("Sections of PTX ISA 8.5")
     return lines + tail(result)
 
@@ -53,6 +57,30 @@ def _synchronization(found: Iterable[Synchronization]) -> Iterator[str]:
     for item in found:
         yield f"  {clean(item.first.name)}"
         yield f"    {clean(item.text)}{section(item.section)} with {clean(item.second.name)}"
+
+
+def _expected(found: Expected, style: Style) -> Iterator[str]:
+    """The circle, and under each step that is no order what it lacks."""
+    yield f"{style.paint('Why not forbidden', 'bold')}: {clean(found.sentence)}"
+    for link in found.links:
+        yield f"  {_event(link.edge.first)}"
+        yield f"    {'->' if link.gap is None else '-?'} {_words(link.edge)}"
+        if link.gap is not None:
+            ends = f"{clean(link.gap.first)} and {clean(link.gap.second)}"
+            missing = f"{clean(link.gap.text)}{section(link.gap.section)}"
+            yield f"      {style.paint('missing', 'red')} between {ends}: {missing}"
+            yield from (f"        {fail.name}{section(fail.section)}: {clean(fail.text)}" for fail in link.gap.fails)
+    if found.links:
+        yield f"  {_event(found.links[-1].edge.second)}"
+
+
+def _repairs(result: ExplainResult, style: Style) -> Iterator[str]:
+    if not result.searched or not result.repairs:
+        return
+    many = "any of these changes" if len(result.repairs) > 1 else "this change"
+    yield f"{style.paint('Forbidden', 'bold')} with {many} (ptxmm fences has more)"
+    for repair in result.repairs:
+        yield from _miss(repair)
 
 
 def _forbidden(result: ExplainResult, style: Style, definitions: bool) -> list[str]:
@@ -256,7 +284,9 @@ def _miss(miss: Miss) -> Iterator[str]:
     for number, change in enumerate(miss.changes):
         lead = "  " if not number else "  and "
         new = "nothing" if change.new is None else clean(change.new)
-        yield f"{lead}{clean(change.thread)}:{change.line}: {clean(change.old or '')} -> {new}"
+        where = f"{clean(change.thread)}:{change.line}"
+        place = f"{'after' if change.after else 'before'} {where}"
+        yield f"{lead}{where}: {clean(change.old)} -> {new}" if change.old else f"{lead}{place}: {new}"
 
 
 class MissEntry(Struct, frozen=True):
@@ -269,14 +299,19 @@ class MissEntry(Struct, frozen=True):
 
 
 class ExplainEntry(ExplainResult, frozen=True, tag_field="analysis", tag="explain"):
-    """An explanation whose nearest misses are data."""
+    """An explanation whose nearest misses and repairs are data."""
 
     misses: tuple[MissEntry, ...] = ()  # type: ignore[assignment]
+    repairs: tuple[MissEntry, ...] = ()  # type: ignore[assignment]
 
 
 def _record(result: ExplainResult) -> ExplainEntry:
-    changes = ((miss, tuple(taken(ChangeEntry, change) for change in miss.changes)) for miss in result.misses)
-    return taken(ExplainEntry, result, misses=tuple(taken(MissEntry, miss, changes=own) for miss, own in changes))
+    misses, repairs = (tuple(map(_entry, found)) for found in (result.misses, result.repairs))
+    return taken(ExplainEntry, result, misses=misses, repairs=repairs)
+
+
+def _entry(miss: Miss) -> MissEntry:
+    return taken(MissEntry, miss, changes=tuple(taken(ChangeEntry, change) for change in miss.changes))
 
 
 entries = recorded(_record)

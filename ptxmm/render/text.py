@@ -37,7 +37,9 @@ def separated(text: Callable[[R, Style], Iterable[str]]) -> Renderer:
             if not first:
                 yield ""
             first = False
-            yield from [*head(report), *tail(report)] if isinstance(report, Expired) else text(report, page.style)
+            lines = [*head(report), *tail(report)] if isinstance(report, Expired) else text(report, page.style)
+            for line in lines:
+                yield from page.style.fit(line)
 
     return pages
 

@@ -185,7 +185,7 @@ def _explained(test: Test, model: Model, limits: Limits, request: Explain) -> An
     wanted = None if request.state is None else questions.states(test, request.state, "the state")
 
     def function(test: Test, model: Model, limits: Limits) -> ExplainResult:
-        return explain(test, model, limits=limits, state=wanted, misses=request.misses, graphs=True)
+        return explain(test, model, limits=limits, state=wanted, misses=request.misses, repaired=False, graphs=True)
 
     result = told.analysed(test, request.model, model, limits, function)
     picture = svg(result) if result.verdict in ("allowed", "forbidden") else None

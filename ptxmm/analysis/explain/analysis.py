@@ -15,8 +15,9 @@ from ptxmm.analysis.explain.cases import Case, Split, cases, split, used
 from ptxmm.analysis.explain.chains import reason
 from ptxmm.analysis.explain.clauses import Definition, definition, unique
 from ptxmm.analysis.explain.events import Views
+from ptxmm.analysis.explain.expected import Expected, expected
 from ptxmm.analysis.explain.graph import drawn
-from ptxmm.analysis.explain.miss import Miss, Question, closest, nearest
+from ptxmm.analysis.explain.miss import Miss, Question, closest, nearest, repairs
 from ptxmm.analysis.explain.reasons import Found, NamedFact, background, check_axioms, fewest, reasons
 from ptxmm.analysis.explain.reasons import Search as Executions
 from ptxmm.analysis.explain.steps import Reason
@@ -59,13 +60,14 @@ class Assumption(Struct, frozen=True):
 class ExplainResult(Struct, frozen=True, tag_field="analysis", tag="explain"):
     """Why ``test`` may or may not end in a state with ``state``.
 
-    ``verdict``: ``allowed``, by ``execution`` with its ``synchronization``; ``forbidden``: every execution that ends so
-    has one of the reasons in ``groups`` (unless the time limit cut the list), each checked from its facts alone, and
-    ``cases`` tell which has which, where orders or what is read tell them apart; ``impossible``: no execution ends so
-    whatever the axioms say, for the parts of the state in ``impossible``; ``unknown``: the search was not complete, or
-    the program has no meaning in ``execution``. ``definitions``: what the axioms and steps of the reasons mean.
-    ``assumed``: axioms that the reasons take for granted. ``misses``: the nearest misses, looked for only if
-    ``searched``.
+    ``verdict``: ``allowed``, by ``execution`` with its ``synchronization``, and ``expected`` says what would forbid it,
+    were it an order (None in models without causality order); ``forbidden``: every execution that ends so has one of
+    the reasons in ``groups`` (unless the time limit cut the list), each checked from its facts alone, and ``cases``
+    tell which has which, where orders or what is read tell them apart; ``impossible``: no execution ends so whatever
+    the axioms say, for the parts of the state in ``impossible``; ``unknown``: the search was not complete, or the
+    program has no meaning in ``execution``. ``definitions``: what the axioms and steps of the reasons mean.
+    ``assumed``: axioms that the reasons take for granted. ``misses``: the nearest misses of what is forbidden, and
+    ``repairs``: changes that forbid what is allowed, looked for only if ``searched``.
     """
 
     file: str
@@ -78,6 +80,8 @@ class ExplainResult(Struct, frozen=True, tag_field="analysis", tag="explain"):
     verdict: Verdict
     execution: Execution | None = None
     synchronization: tuple[Synchronization, ...] = ()
+    expected: Expected | None = None
+    repairs: tuple[Miss, ...] = ()
     groups: tuple[Group, ...] = ()
     cases: tuple[Case, ...] = ()
     definitions: tuple[Definition, ...] = ()
@@ -105,6 +109,8 @@ class _Answer(Struct):
     notes: list[Note] = field(default_factory=list)
     execution: Execution | None = None
     synchronization: tuple[Synchronization, ...] = ()
+    expected: Expected | None = None
+    repairs: tuple[Miss, ...] = ()
     reasons: list[Reason] = field(default_factory=list)
     splits: tuple[Split, ...] = ()
     split: tuple[Found, ...] = ()
@@ -113,13 +119,15 @@ class _Answer(Struct):
     misses: tuple[Miss, ...] = ()
     impossible: tuple[Impossible, ...] = ()
 
-    def search(self, misses: bool) -> None:
-        """Find what there is to say. Raises ``Timeout``."""
+    def search(self, misses: bool, repaired: bool) -> None:
+        """Find what there is to say, with the nearest misses or the repairs. Raises ``Timeout``."""
         asked = {term.thread for term in self.question.observed.registers}
         programs = list(assignments(self.test, asked))
         for assigned in programs:
             found = search(assigned.test, self.model, self.question.observed, self.limits, self.question.proposition)
             if self._settled(assigned, found):
+                if repaired and self.verdict == "allowed":
+                    self.repairs, self.searched = repairs(self.test, self.model, self.question, self.limits)
                 return
         if self.status == "bounded":
             text = f"executions that take a branch back more than {self.limits.unroll} times are left out"
@@ -172,7 +180,8 @@ class _Answer(Struct):
             self.status = "complete"  # one execution is enough
             # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
             self.execution = (drawn if self.graphs else execution)(test, item.witness, rebuilt)
-            self.synchronization = synchronization(Views(test, item.witness, rebuilt))
+            views = Views(test, item.witness, rebuilt)
+            self.synchronization, self.expected = synchronization(views), expected(views)
             return True
         if found.timeout:
             raise Timeout
@@ -249,12 +258,14 @@ def explain(
     limits: Limits | None = None,
     state: Proposition | None = None,
     misses: bool = True,
+    repaired: bool | None = None,
     graphs: bool = False,
 ) -> ExplainResult:
     """Explain why ``test`` may end in a state with ``state`` under ``model``, or why it may not.
 
     ``state`` None takes the condition of the test; of ``forall`` its negation, that is, why it may fail.
-    ``misses``: look for the nearest misses of what is forbidden. ``graphs``: give the execution that is shown, or one
+    ``misses``: look for the nearest misses of what is forbidden; ``repaired``: for changes that forbid what is
+    allowed (None: as ``misses``). ``graphs``: give the execution that is shown, or one
     for each reason, as a graph.
 
     Raises ``PtxmmError``: kind ``usage`` where there is neither a state nor a condition, ``unsupported`` where the
@@ -274,7 +285,7 @@ def explain(
     check_axioms(model)
     answer = _Answer(test, model, Question(state, observing(terms(state))), limits, graphs)
     try:
-        answer.search(misses)
+        answer.search(misses, misses if repaired is None else repaired)
     except Timeout:
         answer.status = "timeout"
         answer.notes.append(TIMEOUT)
@@ -290,6 +301,8 @@ def explain(
         answer.verdict,
         answer.execution,
         answer.synchronization,
+        answer.expected,
+        answer.repairs,
         groups,
         answer.cases(groups),
         tuple(unique(_definitions(model, answer.reasons))),

@@ -2,9 +2,9 @@
 
 Changes are tried in this order, and all of the first distance at which one succeeds are reported:
 
-1. one instruction in a weaker order or a narrower scope, the fewest steps first (``forms``);
-2. one fence or proxy fence left out, one barrier (in all its threads), or one wait for asynchronous operations;
-3. one thread in another CTA, then in another cluster, then on another GPU.
+1. one instruction in a weaker order or a narrower scope, the fewest steps first (``forms``), then one fence or proxy
+   fence left out; and beside these one barrier (in all its threads), or one wait for asynchronous operations or grids;
+2. one thread in another CTA, then in another cluster, then on another GPU.
 
 Instructions that are named neither by a reason nor where an execution breaks an order can't matter: the executions
 would stay forbidden. Every change found is confirmed by an ordinary search in the changed test.
@@ -23,18 +23,22 @@ from ptxmm.analysis.explain.forms import Weaker, weaker
 from ptxmm.analysis.strength.changes import Change, removal, replacement, restated
 from ptxmm.analysis.strength.structure import removals
 from ptxmm.analysis.strength.units import Units, units
+from ptxmm.analysis.words import Property
 from ptxmm.cat import Model, index
 from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
 from ptxmm.engines.result import Found, Limits, Observed
 from ptxmm.engines.symbolic.solve import search
 from ptxmm.engines.symbolic.strengths import Strengths, Unwanted
 from ptxmm.errors import PtxmmError
-from ptxmm.program.condition import Proposition, evaluate
+from ptxmm.program.condition import Condition, Proposition, evaluate
 from ptxmm.program.edit import edited
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Placement, Test
 from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import Op
+
+MOST = 3
+"""So many repairs are told."""
 
 
 class Move(Struct, frozen=True):
@@ -47,7 +51,7 @@ class Move(Struct, frozen=True):
 
 class Miss(Struct, frozen=True):
     """Changes of instructions, or the move of a thread, that make the states allowed. ``kind``: order, scope, removal
-    or placement; ``distance`` counts its steps."""
+    or placement; ``distance`` counts its steps. Of kind ``repair``: changes that make them forbidden."""
 
     kind: str
     distance: int
@@ -68,22 +72,44 @@ def nearest(test: Test, model: Model, question: Question, sites: Collection[Site
     ``sites``: the instructions that may matter. Raises ``Timeout``.
     """
     search = _Search(test, model, question, sites, limits, units(test))
-    misses = search.weakened()
-    if misses and misses[0].kind != "removal":
-        return misses
-    return misses + search.removed() or search.moved()
+    return search.weakened() + search.removed() or search.moved()
 
 
 def closest(found: Iterable[tuple[Miss, ...]]) -> tuple[Miss, ...]:
     """The nearest of the nearest misses of several programs, each once."""
-    every = [misses for misses in found if misses]
-    steps = ("order", "scope"), ("removal",), ("placement",)
+    every = list(dict.fromkeys(miss for misses in found for miss in misses))
+    weaker = [miss for miss in every if miss.kind in ("order", "scope")]
+    removed = [miss for miss in every if miss.kind == "removal"]
+    chosen = (weaker or removed) and [*_least(weaker), *removed]
+    return tuple(chosen or _least(every))
 
-    def rank(misses: tuple[Miss, ...]) -> tuple[int, int]:
-        return next(n for n, kinds in enumerate(steps) if misses[0].kind in kinds), misses[0].distance
 
-    least = min(map(rank, every), default=None)
-    return tuple(dict.fromkeys(miss for misses in every if rank(misses) == least for miss in misses))
+def _least(misses: list[Miss]) -> list[Miss]:
+    least = min((miss.distance for miss in misses), default=0)
+    return [miss for miss in misses if miss.distance == least]
+
+
+def repairs(test: Test, model: Model, question: Question, limits: Limits) -> tuple[tuple[Miss, ...], bool]:
+    """The smallest changes of ``test`` that forbid the states, each confirmed; and whether they were looked for to the
+    end. Their ``distance`` is their cost."""
+    from ptxmm.analysis.fences import fences  # which takes time to load
+
+    asked = replace(test, condition=Condition("~exists", question.proposition, ""))
+    try:
+        found = fences(asked, model, wanted=Property.never, most=MOST, limits=limits)
+    except PtxmmError as error:
+        if error.kind == "internal":
+            raise
+        return (), False
+    made = (
+        Miss("repair", item.cost, tuple(_placed(test, change) for change in item.changes)) for item in found.repairs
+    )
+    return tuple(made), found.status == "complete"
+
+
+def _placed(test: Test, change: Change) -> Change:
+    """``change``; what is inserted at the end of a thread comes after its last instruction."""
+    return replace(change, after=change.after or change.index == len(test.threads[change.number].body))
 
 
 def allows(test: Test, model: Model, question: Question, limits: Limits) -> Found | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ptxmm.analysis.execution import INITIAL, location, shown
 from ptxmm.analysis.instruction import instruction
+from ptxmm.analysis.morally_strong import conditions
 from ptxmm.analysis.progress.result import Seen, ThreadReport
-from ptxmm.analysis.races import conditions
 from ptxmm.analysis.result import Access, Instruction, Step
 from ptxmm.engines.explicit.hangs import Hang
 from ptxmm.engines.explicit.witness import Rebuilt

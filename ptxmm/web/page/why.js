@@ -12,6 +12,7 @@ export function showWhy(place, answer, goto) {
   const parts = [h("p", { class: "lead" }, h("strong", { class: `is-${result.verdict}` }, leads[result.verdict]), " ",
     h("code", {}, result.state))];
   if (answer.picture) parts.push(...picture(answer.picture));
+  if (result.expected) parts.push(...expected(result.expected, goto));
   if (result.execution) parts.push(execution(result.execution, goto, Boolean(answer.picture)));
   for (const item of result.synchronization) {
     parts.push(h("p", { class: "sync" }, event(item.first, goto), ` ${item.text}${section(item.section)} with `,
@@ -22,7 +23,7 @@ export function showWhy(place, answer, goto) {
   const shown = reasons.map((reason, number) => told(reason, number, reasons.length, means, goto));
   parts.push(...(result.cases.length ? [tree(result.cases, shown)] : shown));
   parts.push(...result.impossible.map(impossible));
-  if (result.searched) parts.push(misses(result.misses));
+  if (result.searched && result.verdict !== "allowed") parts.push(misses(result.misses));
   parts.push(...result.notes.map((note) => h("p", { class: "hint" }, note.text)));
   fill(place, parts);
 }
@@ -40,6 +41,19 @@ const leads = {
 
 const section = (number) => (number ? ` (§${number})` : "");
 const hinted = (problem) => (problem.hint ? ` (${problem.hint})` : "");
+
+/** Why an allowed state is not forbidden: a circle, and what the steps lack that are no orders. */
+function expected(found, goto) {
+  const lead = h("p", {}, h("b", {}, "Why not forbidden: "), `${found.sentence}.`);
+  if (!found.links.length) return [lead];
+  const items = found.links.flatMap(({ edge, gap }) => [
+    h("li", { class: "at" }, event(edge.first, goto)),
+    h("li", { class: "edge" }, `${gap ? "✗" : "↓"} ${edge.text}${section(edge.section)}`,
+      gap ? h("div", { class: "gap" }, `missing between ${gap.first} and ${gap.second}: ${gap.text}${section(gap.section)}`,
+        h("ul", {}, gap.fails.map((fail) => h("li", {}, h("b", {}, fail.name), `${section(fail.section)}: ${fail.text}`)))) : null),
+  ]);
+  return [lead, h("ol", { class: "chain" }, items, h("li", { class: "at" }, event(found.links.at(-1).edge.second, goto)))];
+}
 
 /** The cases of a split, each with its reason (if that is not in a case before it) or with its own cases. */
 function tree(cases, reasons, met = new Set()) {
