@@ -327,7 +327,7 @@ def test_graphml_has_the_relations_of_the_picture(run_command: Run) -> None:
     names = [graph.attrib["id"] for graph in ElementTree.fromstring(text).findall("{*}graph")]
     assert names == ["g0", "g1", "g2"]
     graph = networkx.parse_graphml(text)
-    assert graph.graph["title"] == "ISA-MP under ptx-8.5" and "Causality (8.10.6)" in graph.graph["about"]
+    assert graph.graph["title"] == "ISA-MP under ptx-8.5" and "Causality (8.10.6 (2))" in graph.graph["about"]
     boxes = {node: (told["thread"], told["line"]) for node, told in graph.nodes(data=True) if told["line"]}
     assert set(boxes.values()) == {(f"CTA {n}/P{n}", str(line)) for n in range(2) for line in (10, 11, 12)}
     broken = {(boxes[a], told["relation"], boxes[b]) for a, b, told in graph.edges(data=True) if told["weight"] == 2}

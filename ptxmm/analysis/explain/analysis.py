@@ -206,7 +206,7 @@ class _Answer(Struct):
                     found.append(item)
                 self.assumed |= executions.assumed
                 if found:
-                    chosen = fewest(Executions(*asked), self.limits, found)
+                    chosen = tuple(sorted(fewest(Executions(*asked), self.limits, found), key=lambda item: item.rank))
                 if len(programs) == 1:
                     self.splits = split(Executions(*asked), self.limits, chosen)
                     chosen = tuple(item for item in chosen if not self.splits or used(self.splits, item))

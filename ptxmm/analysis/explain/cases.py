@@ -68,7 +68,8 @@ def split(search: Search, limits: Limits, found: Sequence[Found]) -> tuple[Split
     be told apart by an order or by what reads read. Raises ``Timeout``."""
     if not 1 < len(found) <= MOST:
         return ()
-    cases = _Cases(search, limits, found, [item.execution for item in found])
+    ranked = sorted(found, key=lambda item: item.rank)
+    cases = _Cases(search, limits, ranked, [item.execution for item in found])
     return cases.of(_Part()) or ()
 
 
@@ -114,8 +115,8 @@ class _Cases(Struct):
         return None if cases is None else Split(fact, None, cases)
 
     def _reason(self, part: _Part) -> Found | None:
-        """The shortest reason that all executions of ``part`` have."""
-        for item in sorted(self.found, key=lambda item: item.violation.cost):
+        """The first reason that all executions of ``part`` have."""
+        for item in self.found:
             if not self._some(part, (item.named,)):
                 return item
         return None

@@ -36,6 +36,11 @@ class Found(Struct, frozen=True, eq=False):
     facts: tuple[BaseFact, ...]
     named: frozenset[NamedFact]
 
+    @property
+    def rank(self) -> tuple[int, str, list[str]]:
+        """Where it stands among others, whichever of them is found first."""
+        return self.violation.cost, self.violation.axiom.name, sorted(map(repr, self.named))
+
 
 def check_axioms(model: Model) -> None:
     """Raise ``PtxmmError`` (kind ``unsupported``) if ``model`` has a check that says what an execution must have."""
