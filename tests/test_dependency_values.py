@@ -21,9 +21,9 @@ from ptxmm.events.explicit.values.diagrams import Diagrams, number
 from ptxmm.events.explicit.values.expressions import Expressions
 from ptxmm.events.explicit.values.node import Node, Undecidable
 from ptxmm.events.explicit.values.node import evaluate as value_of
-from ptxmm.events.symbolic.values.bitvectors import _vector
-from ptxmm.events.symbolic.values.domain import Expressions as Numbers
-from ptxmm.events.symbolic.values.operation import Operation
+from ptxmm.events.symbolic.values.bitvectors import vector as in_z3
+from ptxmm.events.symbolic.values.computation import Computation
+from ptxmm.events.symbolic.values.expressions import Expressions as Numbers
 from ptxmm.program.condition import evaluate
 from ptxmm.program.shared.control import control_flow
 from ptxmm.ptx.ops import Type
@@ -330,8 +330,8 @@ def test_operations_bit_by_bit(op: str, type_: Type) -> None:
         expected = compute(op, type_, *given)
         vector = circuits.of(_operation(op, type_, len(given)), [number(v, 128) for v in given])
         assert sum(bit << i for i, bit in enumerate(vector)) == expected
-        made = Operation(op, type_, (), lambda: 0)
-        assert z3.simplify(_vector(made, [z3.BitVecVal(v, 128) for v in given])).as_long() == expected
+        made = Computation(op, type_, (), lambda: 0)
+        assert z3.simplify(in_z3(made, [z3.BitVecVal(v, 128) for v in given])).as_long() == expected
 
 
 def _operation(op: str, type_: Type, count: int) -> Node:

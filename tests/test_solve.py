@@ -640,16 +640,17 @@ def test_a_value_in_too_many_ways_has_a_place(monkeypatch: pytest.MonkeyPatch) -
 { .global .u32 x = 0; .global .u32 y = 0; }
 P0 @ cta 0 { st.u32 [x], 1; st.u32 [x], 2; st.u32 [y], 4; st.u32 [y], 8; }
 P1 @ cta 1 {
+  .reg .b32 r0, r1, r2;
   ld.u32 r0, [x];
   ld.u32 r1, [y];
-  add.u32 r2, r0, r1;
+  add.f32 r2, r0, r1;
 }
-exists (P1:r2 == 6)
+exists (P1:r2 == 1)
 """
     with pytest.raises(PtxmmError) as caught:
         check(parse(text, "t.litmus")[0], cat.load("ptx-8.5"), engine="z3")
-    assert (caught.value.kind, caught.value.line, caught.value.column) == ("unsupported", 7, 3)
-    assert caught.value.source == "  add.u32 r2, r0, r1;"
+    assert (caught.value.kind, caught.value.line, caught.value.column) == ("unsupported", 8, 3)
+    assert caught.value.source == "  add.f32 r2, r0, r1;"
 
 
 @pytest.mark.parametrize("few", [0, 3, 10**9])

@@ -26,9 +26,10 @@ from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.relations.base import Base
 from ptxmm.events.symbolic.relations.finals import final_writes
 from ptxmm.events.symbolic.symmetry import interchangeable
-from ptxmm.events.symbolic.values.domain import Domain, only
+from ptxmm.events.symbolic.values.domain import Bits, Domain, chosen, compared, only
 from ptxmm.events.symbolic.variants import NONE, alternatives
 from ptxmm.program.condition import (
+    AddressTerm,
     Comparison,
     Conjunction,
     Disjunction,
@@ -48,7 +49,7 @@ from ptxmm.program.test import Test
 from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import MbarrierArrive, MbarrierWait
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
-from ptxmm.relations.formula import TRUE, Formula
+from ptxmm.relations.formula import FALSE, TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
 
 _GROUPS = 1 << 14
@@ -161,11 +162,14 @@ class Problem:
         match item:
             case Comparison(_, left, right):
                 type_ = comparison_type(item)
+                domains = self.domain(left), self.domain(right)
+                if any(isinstance(domain, Bits) for domain in domains):
+                    return self._compared(item, *domains)
                 return formulas.any(
                     [
                         formulas.both(a, b)
-                        for x, a in self.domain(left).items()
-                        for y, b in self.domain(right).items()
+                        for x, a in domains[0].items()
+                        for y, b in domains[1].items()
                         if holds(item, x, y, type_)
                     ]
                 )
@@ -175,6 +179,18 @@ class Problem:
                 return formulas.any([self.formula(i) for i in items])
             case Negation(inner):
                 return -self.formula(inner)
+
+    def _compared(self, item: Comparison[Term], left: Domain, right: Domain) -> Formula:
+        """When ``item`` holds of values that are given by their bits."""
+        type_ = comparison_type(item)
+        assert type_ is not None
+        addresses = [term for term in (item.left, item.right) if isinstance(term, AddressTerm)]
+        if addresses:
+            (term,), other = addresses, right if item.left in addresses else left
+            same = self.formulas.any(other.get(address, FALSE) for address in (term.address, *term.others))
+            if item.op in ("==", "!="):
+                return same if item.op == "==" else -same
+        return compared(self.formulas, item.op, left, right, type_)
 
     def _holds(self, axiom: Axiom, value: EventSet | Relation) -> list[Formula]:
         """Formulas that all hold iff the check of ``axiom`` does."""
@@ -248,13 +264,20 @@ class Problem:
 
     def _values(self, reads: Iterable[Event], scenarios: Iterable[Scenario]) -> dict[EventId, int]:
         """What reads, arrivals and waits return."""
-        values = {e.id: chosen(e.value, self.solver.value) for e in reads}
+        values = {e.id: self.chosen(e.value) for e in reads}
         for scenario in scenarios:
             values.update(scenario.tokens)
             values.update((s.id, int(s.outcome)) for s in scenario.steps if s.outcome is not None)
             if scenario.misuse is not None:  # whatever a misused operation returns
                 values.update((i, 0) for i in scenario.waiting if self._returns(i) and i not in values)
         return values
+
+    def chosen(self, domain: Domain) -> int:
+        """The value of ``domain`` in the execution that the solver found last."""
+        found = chosen(domain, self.solver.value)
+        if found is None:
+            raise PtxmmError("no value is chosen for a register or location", kind="internal")
+        return found
 
     def _shared(self, sources: Iterable[Source]) -> tuple[Source, ...]:
         """``sources``, as one tuple for all witnesses."""
@@ -342,11 +365,3 @@ def _ordered(
         )
 
     return ordered
-
-
-def chosen(domain: Domain, value: Callable[[Formula], bool]) -> int:
-    """The one value of ``domain`` whose formula holds."""
-    for number, when in domain.items():
-        if value(when):
-            return number
-    raise PtxmmError("no value is chosen for a register or location", kind="internal")

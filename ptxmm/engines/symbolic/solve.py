@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ptxmm.cat.ir import Model
 from ptxmm.engines.result import Found, Limits, Observed, Search
-from ptxmm.engines.symbolic.problem import Problem, chosen, next_grid
+from ptxmm.engines.symbolic.problem import Problem, next_grid
 from ptxmm.errors import Timeout
 from ptxmm.program.condition import Proposition, State, terms
 from ptxmm.program.shared.launches import held
@@ -147,9 +147,9 @@ class _Listing:
 
     def _take(self) -> list[Formula]:
         """Add the one that the solver has found; when each term that is observed has its value."""
-        value = self._problem.solver.value
-        registers = {key: chosen(domain, value) for key, domain in self._registers}
-        memory = {key: chosen(domain, value) for key, domain in self._memory}
+        chosen = self._problem.chosen
+        registers = {key: chosen(domain) for key, domain in self._registers}
+        memory = {key: chosen(domain) for key, domain in self._memory}
         self._result.found.append(Found(State(registers, memory), self._problem.witness()))
         self._count += 1
         return [

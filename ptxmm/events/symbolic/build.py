@@ -110,6 +110,7 @@ def _build(around: Setting, seen: set[Place] | None, untorn: frozenset[str] | No
         wrong = program.formulas.both(when, program.begun(index))
         if wrong != FALSE:
             program.undefined.append((wrong, text))
+    program.constraints += machine.definitions
     choose(program, machine, found, around.check)
     return program
 
@@ -237,8 +238,12 @@ def _runs(around: Setting, assumed: Assumed, possible: Possible, outlines: list[
         around.check()
         last = _run(Machine(around, possible.of, guarded, assumed), outlines, possible, apart)
         executions += 1
-        if not last.news or executions > rounds(last.machine):
+        if not last.news:
             break
+        if executions > rounds(last.machine):
+            if not around.wide:
+                break
+            possible.widen()
         apart = _apart(last.machine)
     return [_run(Machine(around, possible.of, False, assumed), outlines, None), last] if guarded else [last]
 

@@ -6,7 +6,7 @@ Each choice is a set of variables with the constraints that hold in any candidat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise, permutations
 
 from ptxmm.events.symbolic.barriers.exchanges import Exchanges, Returned, depends, resolved
@@ -17,9 +17,10 @@ from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.relations.coherence import coherence, exactly_one
 from ptxmm.events.symbolic.relations.scopes import in_scope
+from ptxmm.events.symbolic.values.domain import Bits, Domain, bits_of
 from ptxmm.program.identity import EventId
 from ptxmm.ptx.ops import Fence
-from ptxmm.relations.formula import FALSE, TRUE, Formula
+from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
 
 def choose(
@@ -142,7 +143,8 @@ def _reads_from(program: Program, machine: Machine, check: Callable[[], None]) -
         for cell, values in program.read_cells[event.number].items():
             presence = formulas.both(event.presence, program.covers(event.number, cell))
             _read_cell(program, machine, event, cell, presence, writes[cell])
-            program.at_most_one(list(values.values()))
+            if not isinstance(values, Bits):
+                program.at_most_one(list(values.values()))
         if not program.tear:
             _whole(program, event, borders)
 
@@ -179,7 +181,7 @@ def _read_cell(
 ) -> None:
     formulas, never = program.formulas, machine.setting.known.never
     values = program.read_cells[read.number][cell]
-    candidates: list[tuple[int, Formula, dict[int, Formula]]] = []
+    candidates: list[tuple[int, Formula, Domain]] = []
     for write in writes:
         if write < len(program.events):
             event = program.events[write]
@@ -192,12 +194,12 @@ def _read_cell(
             candidates.append((write, when, program.written(write, cell)))
     makers: dict[int, int] = {}
     for _, _, domain in candidates:
-        for value in domain:
+        for value in () if isinstance(domain, Bits) else domain:
             makers[value] = makers.get(value, 0) + 1
     choice = machine.new_choice()
     chosen: dict[int, Formula] = {}
     for write, when, domain in candidates:
-        only = next(iter(domain)) if len(domain) == 1 else None
+        only = next(iter(domain)) if len(domain) == 1 and not isinstance(values, Bits) else None
         if len(candidates) == 1 and when == presence:
             selector = presence
         elif only is not None and makers[only] == 1 and len(values) > 1 and only in values:
@@ -206,10 +208,20 @@ def _read_cell(
             selector = formulas.variable(choice)
         chosen[write] = selector
         program.constraints.append(formulas.either(-selector, when))
-        for value, taken in domain.items():
-            program.constraints.append(formulas.any([-selector, -taken, values.get(value, FALSE)]))
+        program.constraints += _holds(formulas, selector, values, domain, 8 * cell[2])
     exactly_one(program, presence, list(chosen.values()))
     program.rf.setdefault(cell, {})[read.number] = chosen
+
+
+def _holds(formulas: Formulas, selector: Formula, values: Domain, domain: Domain, width: int) -> Iterator[Formula]:
+    """What holds where a read of ``values`` takes the value ``domain`` of a write that is chosen by ``selector``."""
+    if isinstance(values, Bits) or isinstance(domain, Bits):
+        for read, written in zip(bits_of(formulas, values, width), bits_of(formulas, domain, width), strict=True):
+            yield formulas.any([-selector, -read, written])
+            yield formulas.any([-selector, read, -written])
+        return
+    for value, taken in domain.items():
+        yield formulas.any([-selector, -taken, values.get(value, FALSE)])
 
 
 def _needs(write: Event, read: int) -> bool:

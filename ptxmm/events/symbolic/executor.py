@@ -9,7 +9,21 @@ from typing import Any
 from ptxmm.events.symbolic.event import Event, Operation, Place, SyncEvent
 from ptxmm.events.symbolic.machine import Machine, State
 from ptxmm.events.symbolic.values.arithmetic import compute
-from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, above, apply, merge, only
+from ptxmm.events.symbolic.values.computation import Computation
+from ptxmm.events.symbolic.values.domain import (
+    Bits,
+    Domain,
+    Reads,
+    Value,
+    above,
+    apply,
+    field,
+    is_many,
+    merge,
+    only,
+    supported,
+    width_of,
+)
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.legality import refusal, rule
 from ptxmm.program.shared.windows import described, entered, named, outside
@@ -75,8 +89,10 @@ class Executor:
                 return value
             if self.machine.expressions.values and self.width(operand.name) > type_.bits:
                 return self.cut(value, 0, type_.bits)
-            if all(v <= mask for v in value.domain):
+            if width_of(value.domain) <= type_.bits:
                 return value
+            if isinstance(value.domain, Bits):
+                return value.holding(field(self.formulas, value.domain, 0, type_.bits))
             return value.holding(apply(self.formulas, lambda v: v & mask, value.domain))
         if isinstance(operand, Imm):
             number = operand.value & mask
@@ -107,7 +123,7 @@ class Executor:
 
     def field(self, value: Value, shift: int, width: int) -> Value:
         """As ``cut``, but ``value`` itself where that is the same, and dependencies are not on values."""
-        if shift == 0 and not self.machine.expressions.values and all(v < 1 << width for v in value.domain):
+        if shift == 0 and not self.machine.expressions.values and width_of(value.domain) <= width:
             return value
         return self.cut(value, shift, width)
 
@@ -129,7 +145,7 @@ class Executor:
     def operation(self, op: str, type_: Type, values: list[Value]) -> Value:
         """``op`` of integers, with its expression."""
         expression = self.machine.expressions.operation(op, type_, [v.expression for v in values])
-        domain = self.applied(lambda *vs: compute(op, type_, list(vs)), values)
+        domain = self.applied(Computation(op, type_, (), lambda *vs: compute(op, type_, list(vs))), values)
         return self.value(domain, expression, values)
 
     def function(
@@ -143,11 +159,11 @@ class Executor:
     ) -> Value:
         """``function`` of ``values``; ``name`` identifies it among expressions. Of constants it is a constant.
 
-        ``kind``: the name of an ``essential.Operation`` with these ``arguments``; without, nothing is known of it but
+        ``kind``: the name of a ``Computation`` with these ``arguments``; without, nothing is known of it but
         that its result has the width of ``type_``.
         """
         expressions = self.machine.expressions
-        domain = self.applied(function, values)
+        domain = self.applied(Computation(kind, type_, (), function, arguments), values)
         known = [expressions.value_of(v.expression) for v in values]
         if None not in known:
             expression = expressions.constant(function(*known))
@@ -165,17 +181,24 @@ class Executor:
         unseen = self.machine.setting.unseen
         self.blind = bool(unseen.instructions) and self.here.instruction in unseen.instructions[self.index]
 
-    def applied(self, function: Callable[..., int], values: Sequence[Value]) -> Domain:
-        """The domain of ``function`` of ``values``; any value stands for those that nothing sees."""
-        return only(0) if self.blind else apply(self.formulas, function, *(v.domain for v in values))
+    def applied(self, how: Computation, values: Sequence[Value]) -> Domain:
+        """The domain of what ``how`` gives for ``values``; any value stands for those that nothing sees."""
+        if self.blind:
+            return only(0)
+        domains = [value.domain for value in values]
+        if how.name and (any(isinstance(d, Bits) for d in domains) or (self.machine.setting.wide and is_many(domains))):
+            from ptxmm.events.symbolic.values.circuits import circuit  # with Z3's modules, which take time to load
+
+            return circuit(self.formulas, self.machine.definitions, how, domains)
+        return apply(self.formulas, how.function, *domains)
 
     def value(self, domain: Domain, expression: int, values: list[Value]) -> Value:
         """The value of ``expression`` over ``values``, with the reads that occur in it."""
         if self.machine.expressions.value_of(expression) is not None:
-            return Value(Domain(domain), expression, {})
+            return Value(supported(domain), expression, {})
         for value in values:
             if value.expression == expression:
-                return value.holding(Domain(domain, value.domain.support))
+                return value.holding(supported(domain, value.domain))
         if self.machine.expressions.transparent(expression):
             sources: dict[int, Reads] = {}
             for value in values:

@@ -10,7 +10,8 @@ from msgspec import Struct, field
 
 from ptxmm.events.symbolic.barriers.state import Members, members
 from ptxmm.events.symbolic.event import Event, Operation, Place
-from ptxmm.events.symbolic.values.domain import Domain, Expressions, Reads, Value, only
+from ptxmm.events.symbolic.values.domain import Bits, Domain, Reads, Value, only
+from ptxmm.events.symbolic.values.expressions import Expressions
 from ptxmm.events.symbolic.values.unseen import NOTHING, Unseen
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.chunks import Chunks
@@ -134,6 +135,11 @@ class Setting(Struct, frozen=True):
     known: Known
     unseen: Unseen = NOTHING
 
+    @property
+    def wide(self) -> bool:
+        """Whether too many values are given by their bits."""
+        return self.unseen is not NOTHING
+
 
 def setting(
     test: Test,
@@ -152,14 +158,15 @@ def setting(
 class Machine:
     """One execution of all threads along all paths; events are numbered across threads.
 
-    ``possible`` gives the values that a read may find in a cell (physical key, offset, size) with their support.
+    ``possible`` gives the values that a read may find in a cell (physical key, offset, size) with their support; None
+    for any. ``definitions`` are formulas that hold anyway, about variables that stand for others.
     ``free``: guards that depend on reads may go either way, to see what would be written if they did.
     """
 
     def __init__(
         self,
         setting: Setting,
-        possible: Callable[[tuple[str, int, int], EventId], dict[int, int]],
+        possible: Callable[[tuple[str, int, int], EventId], dict[int, int] | None],
         free: bool,
         assumed: Assumed,
     ) -> None:
@@ -178,6 +185,7 @@ class Machine:
         self.misuses: list[tuple[int, Formula, str]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}
         self.freed = False
+        self.definitions: list[Formula] = []
         self._choices = 0
         self._steps = 0
         self.zero = Value(only(0), self.expressions.constant(0), {})
@@ -205,6 +213,10 @@ class Machine:
         """A domain of these values with their support, of which it is open which one is taken."""
         choice, alone = self.new_choice(), len(support) == 1
         return Domain({value: TRUE if alone else self.formulas.variable(choice) for value in support}, support)
+
+    def any_of(self, width: int) -> Domain:
+        """Any value of ``width`` bits."""
+        return Bits(self.formulas, [self.formulas.variable() for _ in range(width)])
 
     def union(self, a: Reads, b: Reads) -> Reads:
         """The reads of ``a`` and those of ``b``."""

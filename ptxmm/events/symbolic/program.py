@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec import field as default
 from msgspec.structs import replace
 
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents
-from ptxmm.events.symbolic.values.domain import Domain, apply, assemble, merge, only
+from ptxmm.events.symbolic.values.domain import Domain, assemble, field, merge, only
 from ptxmm.events.symbolic.values.unseen import NOTHING, Unseen
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Placement, Test
@@ -46,19 +47,19 @@ class Program(Struct):
     threads: list[ThreadEvents]
     read_cells: dict[int, dict[Cell, Domain]]
     cells_of: Callable[[Place], list[Cell]]
-    rf: dict[Cell, dict[int, dict[int, Formula]]] = field(default_factory=dict)
-    co: dict[tuple[int, int], Formula] = field(default_factory=dict)
-    fsc: dict[tuple[int, int], Formula] = field(default_factory=dict)
-    last: dict[Cell, dict[int, Formula]] = field(default_factory=dict)
-    scenarios: list[tuple[Scenario, Formula]] = field(default_factory=list)
-    constraints: list[Formula] = field(default_factory=list)
-    exclusive: list[tuple[Formula, Formula]] = field(default_factory=list)
-    undefined: list[tuple[Formula, str]] = field(default_factory=list)
+    rf: dict[Cell, dict[int, dict[int, Formula]]] = default(default_factory=dict)
+    co: dict[tuple[int, int], Formula] = default(default_factory=dict)
+    fsc: dict[tuple[int, int], Formula] = default(default_factory=dict)
+    last: dict[Cell, dict[int, Formula]] = default(default_factory=dict)
+    scenarios: list[tuple[Scenario, Formula]] = default(default_factory=list)
+    constraints: list[Formula] = default(default_factory=list)
+    exclusive: list[tuple[Formula, Formula]] = default(default_factory=list)
+    undefined: list[tuple[Formula, str]] = default(default_factory=list)
     tear: bool = True
     next_grid: bool = True
     mbarriers: frozenset[str] = frozenset()
     mixed: frozenset[str] = frozenset()
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[Operation] = default(default_factory=list)
     torn: frozenset[str] = frozenset()
     unseen: Unseen = NOTHING
 
@@ -175,9 +176,9 @@ class Program(Struct):
                 cell = next(c for c in self.last if c[0] == item.physical and c[1] <= byte < c[1] + c[2])
             skip, step = 8 * (byte - cell[1]), min(cell[1] + cell[2], end) - byte
             whole = merge(self.formulas, [(when, self.written(w, cell)) for w, when in self.last[cell].items()])
-            parts.append((8 * (byte - start), _field(self.formulas, whole, skip, 8 * step)))
+            parts.append((8 * (byte - start), field(self.formulas, whole, skip, 8 * step)))
             byte += step
-        return assemble(self.formulas, parts)
+        return assemble(self.formulas, parts, True)
 
     def _completed(self, mbarrier: Mbarrier) -> Domain:
         """How many phases an mbarrier has completed in the end."""
@@ -199,14 +200,9 @@ class Program(Struct):
             if place.contains(cell):
                 part = event.value
                 if cell[1:] != (place.offset, place.size):
-                    part = _field(self.formulas, part, 8 * (cell[1] - place.offset), 8 * cell[2])
+                    part = field(self.formulas, part, 8 * (cell[1] - place.offset), 8 * cell[2])
                 arms.append((place.when, part))
         return merge(self.formulas, arms)
-
-
-def _field(formulas: Formulas, domain: Domain, shift: int, width: int) -> Domain:
-    """The ``width`` bits from bit ``shift`` on."""
-    return apply(formulas, lambda v: v >> shift & (1 << width) - 1, domain)
 
 
 def _before(one: Placement, other: Placement) -> bool:

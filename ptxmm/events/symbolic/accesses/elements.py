@@ -11,6 +11,7 @@ from msgspec import Struct
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor, Located, place_at
 from ptxmm.events.symbolic.values.arithmetic import extend, update
+from ptxmm.events.symbolic.values.computation import Computation
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, assemble, equal, merge, only
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.refusals import refused
@@ -95,7 +96,8 @@ def _result(run: Executor, type_: Type, name: str, parts: list[tuple[Element, Va
             return run.function(
                 ("extend", type_, bits), lambda v: extend(v, type_, bits), [result], "extend", type_, type_, bits
             )
-        return result.holding(run.applied(lambda v: extend(v, type_, bits), [result]))
+        how = Computation("extend", type_, (), lambda v: extend(v, type_, bits), (type_, bits))
+        return result.holding(run.applied(how, [result]))
     return result
 
 
@@ -262,7 +264,7 @@ def updated(run: Executor, op: str, type_: Type, where: Located, old: Value, ope
     if op in ("inc", "dec"):
         function = partial(update, op, type_)
         expression = run.machine.expressions.made((op, type_), [v.expression for v in values], op, type_, function)
-        return run.value(run.applied(function, values), expression, values)
+        return run.value(run.applied(Computation(op, type_, (), function), values), expression, values)
     if op != "add" or type_ != F32:
         return run.operation(op, type_, values)
     # Single precision addition flushes subnormal numbers in global memory, but not in shared memory.
@@ -281,12 +283,13 @@ def _returned(run: Executor, event: Event, places: list[Place], outside: Formula
 
     def held(cell: tuple[str, int, int]) -> Domain:
         if cell not in cells:
-            cells[cell] = machine.one_of(machine.possible(cell, event.id))
+            values = machine.possible(cell, event.id)
+            cells[cell] = machine.any_of(8 * cell[2]) if values is None else machine.one_of(values)
         return cells[cell]
 
     for place in places:
         parts = [(8 * (cell[1] - place.offset), held(cell)) for cell in machine.cells(place)]
-        arms.append((place.when, only(0) if run.blind else assemble(run.formulas, parts)))
+        arms.append((place.when, only(0) if run.blind else assemble(run.formulas, parts, machine.setting.wide)))
     machine.read_cells[event.number] = cells
     if outside != FALSE or not arms:
         arms.append((outside, only(0)))

@@ -8,6 +8,7 @@ from itertools import combinations, pairwise
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.program import Cell, Program
 from ptxmm.events.symbolic.relations.coherence import exactly_one
+from ptxmm.events.symbolic.values.domain import Bits, bits_of, differ
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.shared.undetermined import untorn_finals
 from ptxmm.relations.formula import FALSE, TRUE, Formula
@@ -58,7 +59,11 @@ def _divided(program: Program, cell: Cell, ordered: Callable[[Event, Event], boo
         if program.formulas.both(a.presence, b.presence) == FALSE or ordered(a, b):
             continue
         mine, theirs = program.written(a.number, cell), program.written(b.number, cell)
-        if len(mine) * len(theirs) > _PAIRS:
+        if isinstance(mine, Bits) or isinstance(theirs, Bits):
+            columns = zip(*(bits_of(program.formulas, values, 8 * size) for values in (mine, theirs)), strict=True)
+            unlike = [differ(program.formulas, one, other) for one, other in columns]
+            differing |= _several([sum(1 << i for i, when in enumerate(unlike) if when != FALSE)], size)
+        elif len(mine) * len(theirs) > _PAIRS:
             first = next(iter(mine))
             differing |= _several([first ^ v for v in (*mine, *theirs)], size)
         else:

@@ -8,19 +8,19 @@ from typing import Any
 import z3
 
 from ptxmm.events.symbolic.values.arithmetic import COMPARISONS, OPERATIONS
-from ptxmm.events.symbolic.values.operation import Operation
+from ptxmm.events.symbolic.values.computation import Computation
 from ptxmm.program.shared.refusals import UNDECIDABLE, refusal
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.ops.signatures import source_types
 
 _MILLISECONDS = 4000
-_WIDE = 128
+WIDE = 128
 """All vectors have this width; what an operation gives is cut to its own."""
 
 
 def proved(
     order: Sequence[int],
-    made: Mapping[int, Operation],
+    made: Mapping[int, Computation],
     constants: Mapping[int, int],
     widths: Mapping[int, int],
     asked: Sequence[int],
@@ -49,29 +49,31 @@ def proved(
 
 def _leaf(name: str, width: int) -> Any:
     vector = z3.BitVec(name, width)
-    return z3.ZeroExt(_WIDE - width, vector) if width < _WIDE else vector
+    return z3.ZeroExt(WIDE - width, vector) if width < WIDE else vector
 
 
 def _number(value: int) -> Any:
-    return z3.BitVecVal(value, _WIDE)
+    return z3.BitVecVal(value, WIDE)
 
 
 def _low(vector: Any, bits: int) -> Any:
-    return z3.ZeroExt(_WIDE - bits, z3.Extract(bits - 1, 0, vector)) if bits < _WIDE else vector
+    return z3.ZeroExt(WIDE - bits, z3.Extract(bits - 1, 0, vector)) if bits < WIDE else vector
 
 
 def _truth(condition: Any) -> Any:
     return z3.If(condition, _number(1), _number(0))
 
 
-def _translated(order: Sequence[int], made: Mapping[int, Operation], known: Mapping[int, Any]) -> Any:
+def _translated(order: Sequence[int], made: Mapping[int, Computation], known: Mapping[int, Any]) -> Any:
     vectors = dict(known)
     for n in order:
-        vectors[n] = z3.simplify(_vector(made[n], [vectors[o] for o in made[n].operands]))
+        vectors[n] = z3.simplify(vector(made[n], [vectors[o] for o in made[n].operands]))
     return vectors[order[-1]]
 
 
-def _vector(made: Operation, operands: list[Any]) -> Any:
+def vector(made: Computation, operands: list[Any]) -> Any:
+    """What an operation gives for vectors. Raises ``PtxmmError`` (kind ``unsupported``) for one that is not on
+    integers."""
     match made.name:
         case "select":
             return z3.If(operands[2] != 0, operands[0], operands[1])
@@ -108,8 +110,8 @@ def _vector(made: Operation, operands: list[Any]) -> Any:
 
 def _typed(vector: Any, type_: Type) -> Any:
     """The number that the lower bits are in ``type_``, in all bits."""
-    if type_.signed and type_.bits < _WIDE:
-        return z3.SignExt(_WIDE - type_.bits, z3.Extract(type_.bits - 1, 0, vector))
+    if type_.signed and type_.bits < WIDE:
+        return z3.SignExt(WIDE - type_.bits, z3.Extract(type_.bits - 1, 0, vector))
     return _low(vector, type_.bits)
 
 
@@ -158,7 +160,7 @@ _QUALIFIED: Mapping[str, Callable[[list[str], list[Any], list[Any]], Any]] = {
 }
 
 
-def _integer(made: Operation, given: list[Any], unsigned: list[Any]) -> Any:
+def _integer(made: Computation, given: list[Any], unsigned: list[Any]) -> Any:
     """An operation on ``given`` numbers, or the same as ``unsigned`` ones; with its width where that is not that of the
     type. None for one that is not among these."""
     if made.name in COMPARISONS:
@@ -188,7 +190,7 @@ def _leading_zeros(bits: int, vector: Any) -> Any:
 
 def _inserted(a: Any, b: Any, c: Any, d: Any) -> Any:
     first, length = c & 0xFF, d & 0xFF
-    hole = z3.If(z3.UGE(length, _WIDE), _number(-1), (_number(1) << length) - 1) << first
+    hole = z3.If(z3.UGE(length, WIDE), _number(-1), (_number(1) << length) - 1) << first
     return b & ~hole | a << first & hole
 
 
@@ -241,14 +243,14 @@ def _divided(name: str, type_: Type, a: Any, b: Any, dividend: Any) -> Any:
     else:
         result = z3.UDiv(x, y) if name == "div" else z3.URem(x, y)
     by_zero = _number(-1) if name == "div" else dividend
-    return z3.If(b == 0, by_zero, z3.ZeroExt(_WIDE - bits, result))
+    return z3.If(b == 0, by_zero, z3.ZeroExt(WIDE - bits, result))
 
 
 def _extracted(type_: Type, a: Any, unsigned: list[Any]) -> Any:
     first, length = unsigned[1] & 0xFF, unsigned[2] & 0xFF
     # Of a signed number the sign goes on above; of a field of the whole width or more nothing is cut off.
-    field = z3.If(z3.UGE(first, _WIDE), a >> _WIDE - 1, a >> first)
-    rest = z3.If(z3.UGE(length, type_.bits), _number(0), _number(_WIDE) - length)
+    field = z3.If(z3.UGE(first, WIDE), a >> WIDE - 1, a >> first)
+    rest = z3.If(z3.UGE(length, type_.bits), _number(0), _number(WIDE) - length)
     cut = (field << rest) >> rest if type_.signed else z3.LShR(field << rest, rest)
     return z3.If(length == 0, _number(0), cut)
 

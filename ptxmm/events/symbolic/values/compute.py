@@ -6,7 +6,7 @@ from typing import assert_never
 
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.values.arithmetic import convert, extend
-from ptxmm.events.symbolic.values.domain import Domain, Value
+from ptxmm.events.symbolic.values.domain import Value, supported
 from ptxmm.events.symbolic.values.mapping import cta_rank, in_space, mapped
 from ptxmm.program.shared.windows import converted
 from ptxmm.ptx import ops
@@ -78,7 +78,7 @@ def _selected(run: Executor, op: ops.Select) -> Value:
     if known is None:
         return result
     arm = arms[0] if known else arms[1]
-    return arm.holding(Domain(result.domain, arm.domain.support))
+    return arm.holding(supported(result.domain, arm.domain))
 
 
 def _of_address(run: Executor, op: ops.Mapa | ops.CtaRank | ops.ConvertAddress | ops.IsSpace) -> Value:
@@ -129,7 +129,7 @@ def _check_defined(run: Executor, op: ops.Alu, values: list[Value]) -> None:
     """Note a division by zero, whose value is unspecified (9.7.1.8), and fns beyond the mask, which is undefined
     (9.7.1.17)."""
     if op.op in ("div", "rem") and op.type.kind != "f":
-        wrong, why = [when for v, when in values[1].domain.items() if v == 0], "division by zero"
+        wrong, why = [values[1].domain.get(0, FALSE)], "division by zero"
     elif op.op == "fns":
         wrong, why = [when for v, when in values[1].domain.items() if v > _LAST_BIT], "fns with a base above 31"
     else:

@@ -1,4 +1,5 @@
-"""Values of the symbolic side: finite maps from integers to the formulas under which a register holds them.
+"""Values of the symbolic side: finite maps from integers to the formulas under which a register holds them, or, where
+these would be too many, a formula for each bit.
 
 Values out of thin air are excluded (PTX ISA 8.10.4), so every register has finitely many values, and a program
 becomes a propositional problem. An expression number stands beside each value for the dependency rewrites.
@@ -6,16 +7,13 @@ becomes a propositional problem. An expression number stands beside each value f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence
 from functools import partial
 from itertools import product
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ptxmm.errors import PtxmmError
-from ptxmm.events.symbolic.values.arithmetic import COMPARISONS, compute
-from ptxmm.events.symbolic.values.essence import essential
-from ptxmm.events.symbolic.values.operation import Operation
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
@@ -33,6 +31,116 @@ class Domain(dict[int, Formula]):
     def __init__(self, values: Mapping[int, Formula], support: Mapping[int, int] | None = None) -> None:
         super().__init__(values)
         self.support: Mapping[int, int] = support or {}
+
+
+_LISTED = 12
+"""The values of so many bits that are not known are listed."""
+
+
+class Bits(Domain):
+    """A value by its bits, each a formula, the lowest first: those beyond are 0.
+
+    As a domain it has every value of these bits, also those that they never have together. Nothing is listed before it
+    is asked for: then it raises ``TooMany`` where ``_LISTED`` says so.
+    """
+
+    __slots__ = ("_cases", "bits", "formulas")
+
+    def __init__(self, formulas: Formulas, bits: Sequence[Formula]) -> None:
+        super().__init__({})
+        self.formulas = formulas
+        self.bits = tuple(bits)
+        self._cases: dict[int, Formula] | None = None
+
+    def __getitem__(self, value: int) -> Formula:
+        if value >> len(self.bits):
+            return FALSE
+        return self.formulas.all([bit if value >> i & 1 else -bit for i, bit in enumerate(self.bits)])
+
+    def get(self, value: int, default: Any = None) -> Any:
+        """When it is ``value``."""
+        found = self[value]
+        return default if found == FALSE else found
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int) and self[value] != FALSE
+
+    def __len__(self) -> int:
+        return 1 << min(len(self._open()), 40)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._listed())
+
+    def keys(self) -> KeysView[int]:  # type: ignore[override]
+        """The values."""
+        return self._listed().keys()
+
+    def items(self) -> ItemsView[int, Formula]:  # type: ignore[override]
+        """The values, and when each is taken."""
+        return self._listed().items()
+
+    def _open(self) -> list[Formula]:
+        return list(dict.fromkeys(abs(bit) for bit in self.bits if abs(bit) != TRUE))
+
+    def _listed(self) -> dict[int, Formula]:
+        if self._cases is None:
+            open_ = self._open()
+            if len(open_) > _LISTED:
+                raise TooMany("what an instruction does depends on a value with too many cases", kind="unsupported")
+            self._cases = {}
+            for truths in product((True, False), repeat=len(open_)):
+                known = {TRUE: True} | dict(zip(open_, truths, strict=True))
+                when = self.formulas.all([node if true else -node for node, true in known.items()])
+                if when != FALSE:
+                    value = sum(1 << i for i, bit in enumerate(self.bits) if known[abs(bit)] == (bit > 0))
+                    self._cases[value] = when
+        return self._cases
+
+
+def of_bits(formulas: Formulas, bits: Sequence[Formula]) -> Domain:
+    """A value by its bits: as a finite map, where that is small."""
+    found = Bits(formulas, bits)
+    return Domain(dict(found.items())) if len(found) <= 4 else found
+
+
+def bits_of(formulas: Formulas, domain: Domain, width: int) -> tuple[Formula, ...]:
+    """The lowest ``width`` bits of a value, where it is defined."""
+    if isinstance(domain, Bits):
+        return (*domain.bits[:width], *[FALSE] * (width - len(domain.bits)))
+    bits: list[Formula] = []
+    for i in range(width):
+        having = [when for value, when in domain.items() if value >> i & 1]
+        bits.append(TRUE if len(having) == len(domain) else formulas.any(having))
+    return tuple(bits)
+
+
+def width_of(domain: Domain) -> int:
+    """How many bits the values have at most."""
+    return len(domain.bits) if isinstance(domain, Bits) else max(value.bit_length() for value in domain)
+
+
+def chosen(domain: Domain, value: Callable[[Formula], bool]) -> int | None:
+    """The one value whose formula has this ``value``, None if there is none."""
+    if isinstance(domain, Bits):
+        return sum(1 << i for i, bit in enumerate(domain.bits) if value(bit))
+    return next((number for number, when in domain.items() if value(when)), None)
+
+
+def compared(formulas: Formulas, op: str, a: Domain, b: Domain, type_: Type) -> Formula:
+    """When ``a op b`` holds of values in ``type_``; ``op``: == != < <= > >=."""
+    if op in (">", "<="):
+        a, b = b, a
+    x, y = bits_of(formulas, a, type_.bits), bits_of(formulas, b, type_.bits)
+    if type_.signed:  # the order of signed numbers is that of unsigned ones with the other sign bit
+        x, y = (*x[:-1], -x[-1]), (*y[:-1], -y[-1])
+    different = [differ(formulas, one, other) for one, other in zip(x, y, strict=True)]
+    if op in ("==", "!="):
+        found = formulas.any(different)
+        return -found if op == "==" else found
+    less = FALSE
+    for other, unlike in zip(y, different, strict=True):
+        less = formulas.either(formulas.both(unlike, other), formulas.both(-unlike, less))
+    return less if op in ("<", ">") else -less
 
 
 def only(value: int) -> Domain:
@@ -85,106 +193,6 @@ class Value:
         return Value(domain, self.expression, self._reads, self.sources)
 
 
-class Expressions:
-    """Expressions by number: equal numbers are syntactically equal expressions. ``simplify``: make the rewrites that
-    drop dependencies; ``values``: drop those on values that make no difference as well."""
-
-    def __init__(self, simplify: bool, values: bool = False) -> None:
-        self.simplify = simplify
-        self.values = values
-        self._numbers: dict[tuple[object, ...], int] = {}
-        self._constants: dict[int, int] = {}
-        self._made: dict[int, Operation] = {}
-        self._widths: dict[int, int] = {}
-        self._essential: dict[int, frozenset[int]] = {}
-
-    def number(self, *key: object) -> int:
-        """The number of the expression (or leaf) ``key``."""
-        return self._numbers.setdefault(key, len(self._numbers))
-
-    def leaf(self, bits: int, *key: object) -> int:
-        """The number of the leaf ``key`` of ``bits`` bits."""
-        number = self.number(*key)
-        self._widths[number] = bits
-        return number
-
-    def made(
-        self,
-        key: tuple[object, ...],
-        operands: list[int],
-        name: str,
-        type_: Type,
-        function: Callable[..., int],
-        *arguments: object,
-    ) -> int:
-        """The number of the expression ``key`` of ``operands``, made as ``essential.Operation`` says."""
-        number = self.number(*key, *operands)
-        if self.values:
-            self._made[number] = Operation(name, type_, tuple(operands), function, arguments)
-        return number
-
-    def transparent(self, number: int) -> bool:
-        """Whether it is known how the expression is made, and this is asked for."""
-        return number in self._made
-
-    def essential(self, number: int) -> frozenset[int]:
-        """The leaves of an expression that make a difference to it."""
-        found = self._essential.get(number)
-        if found is None:
-            found = self._essential[number] = essential(number, self._made, self._constants, self._widths)
-        return found
-
-    def constant(self, value: int) -> int:
-        """The number of the constant ``value``."""
-        number = self.number("constant", value)
-        self._constants[number] = value
-        return number
-
-    def value_of(self, number: int) -> int | None:
-        """The value of a constant expression, else None."""
-        return self._constants.get(number) if self.simplify else None
-
-    def operation(self, op: str, type_: Type, operands: list[int]) -> int:
-        """``op`` applied to expressions, after the rewrites that drop dependencies."""
-        if op in _TWO_STEPS:
-            wide = Type(type_.kind, 2 * type_.bits) if op == "mad.wide" else type_
-            factors = self.operation(op.replace("mad", "mul"), type_, operands[:2])
-            return self.operation("add", wide, [factors, operands[2]])
-        if self.simplify:
-            values = [self._constants.get(o) for o in operands]
-            if None not in values:
-                return self.constant(compute(op, type_, [v for v in values if v is not None]))
-            floats = type_.kind in ("f", "bf") and op not in ("select", "slct.s32")  # a number may differ from itself
-            if floats or (op.startswith("slct.") and op != "slct.s32"):
-                return self.leaf(_result_bits(op, type_) if floats else type_.bits, op, type_, *operands)
-            if op == "select" and operands[0] == operands[1]:
-                return operands[0]
-            known = _absorbed(op, type_, values, operands[:1] == operands[1:2])
-            if known is not None:
-                return self.constant(known)
-        return self.made((op, type_), operands, op, type_, lambda *given: compute(op, type_, list(given)))
-
-
-def _absorbed(op: str, type_: Type, values: list[int | None], same: bool) -> int | None:
-    """The result of ``op`` where some of ``values`` make it the same whatever the others are, or its two first operands
-    are the ``same``; else None."""
-    if same and op in ("xor", "sub", *COMPARISONS):
-        return int(op in ("eq", "le", "ge"))
-    if op in ("and", "mul.lo", "mul.hi", "mul.wide") and 0 in values:
-        return 0
-    if op == "or" and (1 << type_.bits) - 1 in values:
-        return (1 << type_.bits) - 1
-    if op == "shl" or (op == "shr" and not type_.signed):
-        return 0 if (values[1] or 0) >= type_.bits else None
-    return None
-
-
-def _result_bits(op: str, type_: Type) -> int:
-    """The width of what an operation on floating-point numbers gives."""
-    first = op.partition(".")[0]
-    return 1 if first not in _REAL_RESULTS else 32 if first == "set" else type_.bits
-
-
 def joined(formulas: Formulas, items: Iterable[tuple[_K, Formula]]) -> dict[_K, Formula]:
     """For each key when any of its formulas holds."""
     found: dict[_K, list[Formula]] = {}
@@ -193,11 +201,22 @@ def joined(formulas: Formulas, items: Iterable[tuple[_K, Formula]]) -> dict[_K, 
     return {key: formulas.any(whens) for key, whens in found.items()}
 
 
+def is_many(domains: Iterable[Domain]) -> bool:
+    """Whether values of ``domains`` can be combined in too many ways."""
+    different = {id(domain): domain for domain in domains}
+    return len(different) > 1 and prod(map(len, different.values())) > LIMIT
+
+
+def supported(domain: Domain, by: Domain | None = None) -> Domain:
+    """The same values with the support that they have in another domain, or none."""
+    return domain if isinstance(domain, Bits) else Domain(domain, None if by is None else by.support)
+
+
 def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) -> Domain:
     """The domain of ``function`` of values from ``domains``."""
     different = list({id(d): d for d in domains}.values())
     where = [next(i for i, d in enumerate(different) if d is domain) for domain in domains]
-    if prod(len(d) for d in different) > LIMIT:
+    if is_many(different):
         raise TooMany(
             f"a value depends on reads in more than {LIMIT} ways",
             kind="unsupported",
@@ -214,8 +233,15 @@ def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) ->
     return _domain(formulas, found)
 
 
-def assemble(formulas: Formulas, parts: Iterable[tuple[int, Domain]]) -> Domain:
-    """The domain of numbers made of ``parts``, each from its bit on."""
+def assemble(formulas: Formulas, parts: Iterable[tuple[int, Domain]], wide: bool) -> Domain:
+    """The domain of numbers made of ``parts``, in ascending order each from its bit on; ``wide``: too many values are
+    given by their bits."""
+    parts = list(parts)
+    if wide and is_many(part for _, part in parts):
+        bits: list[Formula] = []
+        for shift, part in parts:
+            bits += [*[FALSE] * (shift - len(bits)), *bits_of(formulas, part, width_of(part))]
+        return of_bits(formulas, bits)
     whole: Domain | None = None
     for shift, part in parts:
         whole = part if whole is None else apply(formulas, partial(above, shift), whole, part)
@@ -230,13 +256,36 @@ def above(shift: int, low: int, high: int) -> int:
 
 def equal(formulas: Formulas, a: Domain, b: Domain) -> Formula:
     """When two values are the same."""
+    if isinstance(a, Bits) or isinstance(b, Bits):
+        width = max(width_of(a), width_of(b))
+        pairs = zip(bits_of(formulas, a, width), bits_of(formulas, b, width), strict=True)
+        return formulas.all([-differ(formulas, x, y) for x, y in pairs])
+    if is_many((a, b)):
+        return formulas.any(formulas.both(when, b[value]) for value, when in a.items() if value in b)
     return apply(formulas, lambda x, y: int(x == y), a, b).get(1, FALSE)
+
+
+def differ(formulas: Formulas, x: Formula, y: Formula) -> Formula:
+    """When one of two formulas holds, and the other does not."""
+    return formulas.either(formulas.both(x, -y), formulas.both(-x, y))
+
+
+def field(formulas: Formulas, domain: Domain, shift: int, width: int) -> Domain:
+    """The ``width`` bits from bit ``shift`` on."""
+    if isinstance(domain, Bits):
+        return of_bits(formulas, domain.bits[shift : shift + width])
+    return apply(formulas, lambda v: v >> shift & (1 << width) - 1, domain)
 
 
 def merge(formulas: Formulas, arms: list[tuple[Formula, Domain]]) -> Domain:
     """The domain that is that of each arm where the arm's formula holds; one alone holds anyway."""
     if len(arms) == 1:
         return arms[0][1]
+    if any(isinstance(domain, Bits) for _, domain in arms):
+        width = max(width_of(domain) for _, domain in arms)
+        columns = zip(*(bits_of(formulas, domain, width) for _, domain in arms), strict=True)
+        guards = [guard for guard, _ in arms]
+        return of_bits(formulas, [formulas.any(map(formulas.both, guards, column)) for column in columns])
     return _domain(
         formulas,
         (
@@ -258,9 +307,3 @@ def _domain(formulas: Formulas, items: Iterable[tuple[int, Formula, int]]) -> Do
     if len(found) == 1:  # nothing else is possible where the register is defined
         return Domain(dict.fromkeys(found, TRUE), support)
     return Domain({v: formulas.any(when) if len(when) > 1 else when[0] for v, when in found.items()}, support)
-
-
-_REAL_RESULTS = (
-    "add", "sub", "mul", "fma", "div", "rcp", "sqrt", "neg", "abs", "min", "max", "copysign", "mov", "set", "slct",
-)  # fmt: skip
-_TWO_STEPS = ("mad.lo", "mad.hi", "mad.wide")

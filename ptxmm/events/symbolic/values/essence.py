@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from ptxmm.events.symbolic.values.operation import Operation
+from ptxmm.events.symbolic.values.computation import Computation
 
 _TRIED = 400
 
 
 def essential(
-    root: int, made: Mapping[int, Operation], constants: Mapping[int, int], widths: Mapping[int, int]
+    root: int, made: Mapping[int, Computation], constants: Mapping[int, int], widths: Mapping[int, int]
 ) -> frozenset[int]:
     """The leaves of the expression ``root`` for two values of which it differs, whatever the others are.
 
@@ -35,7 +35,7 @@ def essential(
     return frozenset(found)
 
 
-def _order(root: int, made: Mapping[int, Operation]) -> list[int]:
+def _order(root: int, made: Mapping[int, Computation]) -> list[int]:
     """The expressions that are made of others, operands first."""
     order: list[int] = []
     seen: set[int] = set()
@@ -57,7 +57,7 @@ def _order(root: int, made: Mapping[int, Operation]) -> list[int]:
 def _seen(
     order: Sequence[int],
     leaves: Sequence[int],
-    made: Mapping[int, Operation],
+    made: Mapping[int, Computation],
     constants: Mapping[int, int],
     widths: Mapping[int, int],
 ) -> set[int]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.machine import Machine
 from ptxmm.events.symbolic.program import Cell, initial_value
+from ptxmm.events.symbolic.values.domain import Bits
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Imm, Store, Sym, elements
@@ -38,6 +39,8 @@ class Possible:
         self._known = never
         self._values: dict[Cell, dict[EventId | None, dict[int, int]]] = {}
         self._never = never
+        self._any: set[Cell] = set()
+        self._widening = False
         self._bits: dict[EventId, int] = {}
         for index, thread in enumerate(test.threads):
             for pc, op in enumerate(thread.body):
@@ -53,8 +56,11 @@ class Possible:
                         site = EventId(index, pc)
                         self._cell((item.physical, offset, op.type.bytes))[site] = {value: self._bit(site)}
 
-    def of(self, cell: Cell, read: EventId) -> dict[int, int]:
-        """The values that the read ``read`` may find in ``cell``, in ascending order, each with its support."""
+    def of(self, cell: Cell, read: EventId) -> dict[int, int] | None:
+        """The values that the read ``read`` may find in ``cell``, in ascending order, each with its support; None where
+        it may find any."""
+        if cell in self._any:
+            return None
         found: dict[int, int] = {}
         for write, values in self._cell(cell).items():
             if write != read and (read, write) not in self._never:
@@ -62,10 +68,15 @@ class Possible:
                     found[value] = found.get(value, through) & through
         return dict(sorted(found.items()))
 
+    def widen(self) -> None:
+        """From now on a cell for which another value is found may hold any value: it is known by its bits."""
+        self._widening = True
+
     def forget(self, key: str) -> None:
         """Drop what is known of the object ``key``, whose cells changed."""
         for cell in [c for c in self._values if c[0] == key]:
             del self._values[cell]
+        self._any = {cell for cell in self._any if cell[0] != key}
 
     def torn(self) -> dict[str, set[int]]:
         """Where to divide the cells whose values differ from each other in more than one byte, for each object.
@@ -73,6 +84,8 @@ class Possible:
         If they differ in one byte only, it makes no difference whether accesses are torn (A11).
         """
         found: dict[str, set[int]] = {}
+        for key, offset, size in self._any:
+            found.setdefault(key, set()).update(range(offset + 1, offset + size))
         for (key, offset, size), writes in self._values.items():
             values = {v for w in writes.values() for v in w}
             first = next(iter(values))
@@ -98,13 +111,22 @@ class Possible:
             for place in event.places:
                 for cell in machine.cells(place):
                     shift, mask = 8 * (cell[1] - place.offset), (1 << 8 * cell[2]) - 1
+                    if cell in self._any:
+                        continue
+                    if isinstance(event.value, Bits):
+                        self._any.add(cell)
+                        news = True
+                        continue
                     known = self._cell(cell).setdefault(event.id, {})
                     for value in event.value:
                         through = event.value.support.get(value, 0)
                         if through & bit:
                             continue
                         part, through = value >> shift & mask, through | bit
-                        if part not in known or known[part] & through != known[part]:
+                        if self._widening and part not in known:
+                            self._any.add(cell)
+                            news = True
+                        elif part not in known or known[part] & through != known[part]:
                             known[part] = known.get(part, through) & through
                             news = True
         return news

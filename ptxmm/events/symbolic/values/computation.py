@@ -10,7 +10,7 @@ from msgspec import Struct
 from ptxmm.ptx.ops import Type
 
 
-class Operation(Struct, frozen=True):
+class Computation(Struct, frozen=True):
     """How an expression is made: ``operands`` by number; ``function`` computes it from their values.
 
     ``name`` and ``type`` say what it is: an operation of ``values.arithmetic``, or ``cut`` (``arguments``: lowest bit,
