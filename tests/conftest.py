@@ -25,6 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
+def update(request: pytest.FixtureRequest) -> bool:
+    """Whether what is compared is to be written anew."""
+    return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """``golden(name, text)``: the text is that of the file ``tests/golden/name``."""
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
+import typer
 
-from ptxmm.cli.app import run
+from ptxmm.cli.app import application, run
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
+from tests.commands import steady
 from tests.support import ROOT
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-_BLOCK = re.compile(r"^```(?:json)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+TUTORIAL = ROOT / "docs" / "learn" / "message-passing.md"
+_BLOCK = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SESSION = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r'(?<=^```)(litmus|ptx|cuda) title="([^"]+)"\n(.*?)(?=^```$)', re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^ptxmm .*$", re.MULTILINE)
 
 # A row of the table of docs/formats.md on what is refused: what it names, and an instruction of that kind.
 REFUSED = (
@@ -82,36 +91,101 @@ def _page(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _sessions() -> list[ParameterSet]:
-    found: list[ParameterSet] = []
-    for path in (ROOT / "README.md", *PAGES):
-        blocks = [block for block in _BLOCK.findall(_page(path)) if block.startswith("$ ")]
-        found += [pytest.param(block, id=f"{path.name}-{n}") for n, block in enumerate(blocks)]
-    return found
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("block", _sessions())
-def test_sessions(block: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A block that starts with ``$`` is what the shell shows, run in the root of the tree."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("PATH", "")  # CUDA is checked as the PTX beside it, whichever nvcc there is
-    commands = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)[1:]
-    for line, shown in zip(commands[::2], commands[1::2], strict=True):
+Show = Callable[[str], str]
+"""What a command line prints."""
+
+
+def _in_the_tree(capsys: pytest.CaptureFixture[str]) -> Show:
+    """In this process, in the root of the tree: ``ptxmm ...``, and ``cat FILE``."""
+
+    def show(line: str) -> str:
         program, *arguments = line.split()
         if program == "cat":
-            printed = _page(ROOT / arguments[0])
-        else:
-            assert program == "ptxmm"
-            with pytest.raises(SystemExit):
-                run(arguments)
-            printed = capsys.readouterr().out
-        assert _steady(printed) == _steady(shown), line
+            return _page(ROOT / arguments[0])
+        assert program == "ptxmm", line
+        with pytest.raises(SystemExit):
+            run(arguments)
+        return capsys.readouterr().out
+
+    return show
 
 
-def _steady(text: str) -> str:
-    text = re.sub(r"^ *nvcc was not found: .*\n", "", text, flags=re.MULTILINE)
-    text = re.sub(r"checked in [0-9.]+ s", "checked", text)
-    return re.sub(r"^(Time .*) [0-9.]+$", r"\1", text, flags=re.MULTILINE).rstrip("\n")
+def _in_a_shell(folder: Path) -> Show:
+    """In an empty folder, with an environment that has nothing but the programs."""
+    path = f"{Path(sys.executable).parent}:{os.defpath}"
+
+    def show(line: str) -> str:
+        command = ["bash", "-c", line]
+        return subprocess.run(command, cwd=folder, env={"PATH": path}, stdout=subprocess.PIPE, text=True).stdout
+
+    return show
+
+
+def _replayed(session: str, show: Show) -> str:
+    """A session as it is now. What is shown stays where only times differ."""
+    start, *parts = re.split(r"^(\$ .*\n)", session, flags=re.MULTILINE)
+    assert not start and parts
+    now = ""
+    for n in range(0, len(parts), 2):
+        command, shown = parts[n : n + 2]
+        printed = re.sub(r"^ *nvcc was not found: .*\n", "", show(command[2:].strip()), flags=re.MULTILINE).rstrip("\n")
+        if steady(printed) != steady(shown).rstrip("\n"):
+            shown = printed + "\n" * bool(printed) + "\n" * (bool(printed) and n + 2 < len(parts))
+        now += command + shown
+    return now
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if _SESSION.search(_page(path))], ids=_name)
+def test_sessions(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], update: bool
+) -> None:
+    """Every block ``console`` is what a shell shows; ``--update-golden`` writes what it shows now."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PATH", "")  # CUDA is checked as the PTX beside it, whichever nvcc there is
+    monkeypatch.delenv("COLUMNS", raising=False)
+    show = _in_a_shell(tmp_path) if path == TUTORIAL else _in_the_tree(capsys)
+    page = _page(path)
+    now = _SESSION.sub(lambda session: _replayed(session[1], show), page)
+    if update:
+        path.write_text(now, encoding="utf-8")
+    assert now == page or update
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if _FILE.search(_page(path))], ids=_name)
+def test_files(path: Path, update: bool) -> None:
+    """A block whose title is the name of a file is that file."""
+    page = _page(path)
+    now = _FILE.sub(lambda file: f'{file[1]} title="{file[2]}"\n{_page(ROOT / file[2])}', page)
+    if update:
+        path.write_text(now, encoding="utf-8")
+    assert now == page or update
+
+
+def test_no_session_is_left_out() -> None:
+    """A block that begins with a prompt says that it is a session."""
+    for path in PAGES:
+        assert not re.search(r"^```(?!console\n).*\n\$ ", _page(path), re.MULTILINE), path
+
+
+@pytest.mark.parametrize("path", PAGES, ids=_name)
+def test_commands_without_output(path: Path) -> None:
+    """Of what is shown without its output, the command and its options are there."""
+    known = typer.main.get_command(application())
+    assert isinstance(known, typer.core.TyperGroup)
+    for block in _BLOCK.findall(_SESSION.sub("", _page(path))):
+        for line in _COMMAND.findall(block):
+            words = [word.strip("[]()|") for word in line.partition(" #")[0].split()[1:]]
+            command = known.commands.get(words[0], known)
+            options = {option for item in command.params for option in (*item.opts, *item.secondary_opts)}
+            assert command is not known or words[0].startswith("-"), line
+            assert {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)} <= options | {
+                "--help",
+                "-h",
+            }, line
 
 
 def test_examples_of_the_formats() -> None:

@@ -1,0 +1,117 @@
+"""The site of the documentation: it builds without a warning, needs no network, and what it shows works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from markdown import Markdown
+from pygments.lexers import get_lexer_by_name
+
+from tests.commands import steady
+from tests.support import ROOT
+from tests.test_sections import cited
+from website.isa import DOCUMENT, sections, target
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as the page on building it says."""
+    tree = tmp_path_factory.mktemp("tree")
+    for name in ("docs", "website"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tree / "tests").mkdir()
+    for name in ("mkdocs.yml", "tests/sections.toml"):
+        shutil.copy(ROOT / name, tree / name)
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"], cwd=tree, capture_output=True, text=True, timeout=120
+    )
+    assert built.returncode == 0, built.stderr
+    return tree / "site"
+
+
+def pages(site: Path) -> Iterator[tuple[Path, str]]:
+    for path in sorted(site.rglob("*.html")):
+        yield path, path.read_text(encoding="utf-8")
+
+
+def test_every_page_is_built_and_in_the_navigation(site: Path) -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for path in (ROOT / "docs").rglob("*.md"):
+        name = path.relative_to(ROOT / "docs")
+        assert (site / name).with_suffix(".html").is_file(), name
+        assert re.search(rf"[: ]{re.escape(str(name))}$", navigation, re.MULTILINE), name
+
+
+def test_it_needs_no_network(site: Path) -> None:
+    """Other hosts are linked, and nothing is loaded from them."""
+    loads = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^>]*>|<link\b[^>]*>")
+    for path, text in pages(site):
+        found = [tag for tag in loads.findall(text) if "//" in tag and 'rel="canonical"' not in tag]
+        assert not found, (path, found)
+    for path in site.rglob("*.css"):
+        assert not re.search(r"(?:url\(|@import )[\"']?(?:https?:)?//", path.read_text(encoding="utf-8")), path
+
+
+def test_sections_are_links(site: Path) -> None:
+    text = (site / "model.html").read_text(encoding="utf-8")
+    assert f'<a href="{DOCUMENT}#causality-order" title="PTX ISA 8.5, section 8.9.5: Causality Order">8.9.5</a>' in text
+    for number, places in cited().items():
+        if any(file.startswith("docs/") for file, _, _ in places):
+            assert target(number, "", sections()), number
+
+
+@pytest.mark.parametrize(
+    "text,linked",
+    [
+        ("As 8.9.5 says (8.4); see section 8.6.", ["causality-order", "operation-types", "proxies"]),
+        ("`8.9.5`, [8.9.5](x.md), version 8.5, PTX 8.7, Python 3.11.2, 8.9.5.1.2, 4.99.1", ["x.md"]),
+        ("PTX ISA 9.0 9.7.13.4; PTX ISA 8.5 9.7.13.4", ["parallel-synchronization-and-communication-instructions-"
+         "membar-fence", "control-flow-instructions-brx-idx"]),
+        ("8.10.6, *8.9.1.1*", ["causality-axiom", "program-order-async-operations"]),
+        ("| a | b |\n|---|---|\n| 8.5 (1) | 8.6 |", ["scope"]),
+    ],
+)  # fmt: skip
+def test_what_is_a_section(text: str, linked: list[str]) -> None:
+    html = Markdown(extensions=["website.isa", "tables"]).convert(text)
+    assert [link.removeprefix(f"{DOCUMENT}#") for link in re.findall(r'href="([^"]*)"', html)] == linked
+
+
+def test_colours() -> None:
+    """Pygments finds the lexer; every character of a litmus test comes out of it, and orders and scopes stand out."""
+    lexer = get_lexer_by_name("litmus")
+    for path in (ROOT / "litmus").rglob("*.litmus"):
+        text = path.read_text(encoding="utf-8")
+        assert "".join(value for _, value in lexer.get_tokens(text)) == text.strip("\n") + "\n", path
+    tokens = {
+        (str(kind), value) for kind, value in lexer.get_tokens(" st.release.gpu.global.u32 [x], 1 ; (* .sys *)\n")
+    }
+    assert {
+        ("Token.Keyword.Reserved", ".release"),
+        ("Token.Keyword.Type", ".gpu"),
+        ("Token.Name.Builtin", "st"),
+    } <= tokens
+    assert ("Token.Comment.Multiline", "(* .sys *)") in tokens
+
+
+def test_the_tutorial_works_as_it_stands(site: Path, tmp_path: Path) -> None:
+    """Its commands, copied from the page, in an empty folder and with an environment that has only the programs."""
+    html = (site / "learn" / "message-passing.html").read_text(encoding="utf-8")
+    ran = 0
+    for block in re.findall(r'<div class="language-console[^"]*">.*?<code>(.*?)</code>', html, re.DOTALL):
+        lines = unescape(re.sub(r"<[^>]*>", "", block))
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n?)*)", lines, re.MULTILINE):
+            path = f"{Path(sys.executable).parent}:{os.defpath}"
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=tmp_path, env={"PATH": path}, stdout=subprocess.PIPE, text=True, timeout=60
+            )
+            assert steady(done.stdout).rstrip() == steady(shown).rstrip(), command
+            ran += 1
+    assert ran >= 6
