@@ -41,6 +41,7 @@ def execution(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
     layout = rebuilt.layout
     rf = rebuilt.base("rf") or 0
     threads = []
+    folded = 0
     for number, thread in enumerate(test.threads):
         steps: dict[Instance, list[Access]] = {}
         first, end = layout.spans[number]
@@ -51,11 +52,32 @@ def execution(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
             accesses = steps.setdefault(event.id.instance, [])
             if event.kind in ("R", "W") and event.cell is not None:
                 accesses.append(_access(test, witness, rebuilt, rf, i))
+        telling = {layout.events[i].id.instance for i in range(first, end) if not _dull(test, rebuilt, i)}
+        folded += len(steps.keys() - telling)
+        steps = {instance: accesses for instance, accesses in steps.items() if instance in telling}
         if number in rebuilt.meeting.waiting:  # what it waits at, or misuses
             steps.setdefault(rebuilt.traces[number].steps[rebuilt.meeting.reached[number] - 1].id.instance, [])
         made = tuple(Step(instruction(test, number, i.instruction), i.round, tuple(a)) for i, a in steps.items())
         threads.append(ThreadSteps(thread.name, made))
-    return Execution(tuple(threads), tuple(_coherence(test, rebuilt)), tuple(_fences(test, rebuilt)))
+    return Execution(tuple(threads), tuple(_coherence(test, rebuilt)), tuple(_fences(test, rebuilt)), folded)
+
+
+def _dull(test: Test, rebuilt: Rebuilt, number: int) -> bool:
+    """Whether an event of a kernel has nothing to do with other threads: it accesses ``.local`` memory, or reads what
+    nothing writes."""
+    layout = rebuilt.layout
+    event = layout.events[number]
+    if test.claims is None or event.kind not in ("R", "W") or event.cell is None:
+        return False
+    item = test.objects.get(event.cell[0])
+    if item is not None and item.space == "local":
+        return True
+    key, start, size = event.cell
+    return event.kind == "R" and not any(
+        other == key and at < start + size and start < at + length
+        for (other, at, length), writes in layout.writes.items()
+        if any(write < layout.initial_first for write in writes)
+    )
 
 
 def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int) -> Access:
@@ -97,7 +119,7 @@ def _coherence(test: Test, rebuilt: Rebuilt) -> list[CoherentWrites]:
     pairs = set(layout.algebra.pairs(co))
     found: dict[CoherentWrites, None] = {}
     for cell, writes in layout.writes.items():
-        own = [w for w in writes if w < layout.initial_first]
+        own = [w for w in writes if w < layout.initial_first and not _dull(test, rebuilt, w)]
         for a in own:
             for b in own:
                 if (a, b) in pairs and not any((a, c) in pairs and (c, b) in pairs for c in own):

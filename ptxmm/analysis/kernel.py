@@ -67,13 +67,14 @@ def explained(test: Test, result: Result) -> Result:
     its end refutes every condition; where the test leaves executions out, that a condition holds of the others is not
     known to be true of the kernel."""
     assert test.claims is not None
-    notes = (*_remarks(test), *result.notes)
     endless = "deadlock" in result.flags and not result.outcomes and result.status == "complete"
     conclusion = Conclusion.contradicted if endless or "vacuous" in result.flags else result.conclusion
     holds, observation = result.holds, result.observation
     if conclusion == "expected" and test.claims.partial:
         conclusion, holds, observation = Conclusion.inconclusive, None, None
     shown = result.execution if conclusion == "contradicted" and result.status != "undefined" else None
+    missing = [note for note in result.notes if note.kind == "missing" and shown is not None]
+    notes = (*missing, *_remarks(test), *(note for note in result.notes if note.kind != "missing"))
     status: Status = "complete" if result.status == "inconclusive" else result.status
     return replace(
         result,

@@ -183,6 +183,7 @@ def _result(question: Question, expectation: Expectation | None, states: FinalSt
         satisfied = states.agreed
         verdict = decide(search, quantifier, True in satisfied, False in satisfied, partial)
         conclusion = conclude(expectation, verdict, satisfied)
+    refuting, missing = _refuting(test, model, states)
     return Result(
         file=test.file,
         test=test.name,
@@ -198,9 +199,9 @@ def _result(question: Question, expectation: Expectation | None, states: FinalSt
         conclusion=conclusion,
         outcomes=shown,
         listed=whole and not partial and verdict.status not in ("bounded", "timeout"),
-        notes=(*_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)),
+        notes=(*missing, *_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)),
         seconds=0.0,
-        execution=None if test.claims is None else _refuting(test, model, states),
+        execution=refuting,
     )
 
 
@@ -232,16 +233,18 @@ def _waits_for_ever(states: FinalStates, model: Model, limits: Limits) -> bool:
         return False
 
 
-def _refuting(test: Test, model: Model, states: FinalStates) -> Execution | None:
-    """An execution whose final state is against the condition."""
+def _refuting(test: Test, model: Model, states: FinalStates) -> tuple[Execution | None, list[Note]]:
+    """An execution of a kernel whose final state is against the condition, and what it lacks that would forbid it."""
     condition = test.condition
-    if condition is None or condition.kind == "exists":
-        return None
+    if test.claims is None or condition is None or condition.kind == "exists":
+        return None, []
     for found in states.search.found:
         if evaluate(condition.proposition, found.state) == (condition.kind == "~exists"):
             assigned, rebuilt = rebuild(states.test, model, found.witness)
-            return execution(assigned, found.witness, rebuilt)
-    return None
+            from ptxmm.analysis.explain.missing import missing  # of verdicts, only those on kernels tell it
+
+            return execution(assigned, found.witness, rebuilt), missing(assigned, found.witness, rebuilt)
+    return None, []
 
 
 def _notes(test: Test, model: Model, states: FinalStates, verdict: Verdict, limits: Limits) -> tuple[Note, ...]:

@@ -193,12 +193,14 @@ class ExecutionGraph(Struct, frozen=True):
 
 
 class Execution(Struct, frozen=True, omit_defaults=True):
-    """The threads of an execution, and the orders among their writes and fences. ``graph``: all of it as a graph, where
+    """The threads of an execution, and the orders among their writes and fences. ``folded``: of a kernel, so many steps
+    are left out that only access ``.local`` memory or read what nothing writes. ``graph``: all of it as a graph, where
     that is asked for."""
 
     threads: tuple[ThreadSteps, ...]
     coherence: tuple[CoherentWrites, ...]
     fence_sc: tuple[OrderedFences, ...]
+    folded: int = 0
     graph: ExecutionGraph | None = None
 
 

@@ -14,6 +14,10 @@ def execution_lines(execution: Execution, indent: str = "  ") -> list[str]:
     rows = [(_label(step), "; ".join(map(_effect, step.accesses))) for step in steps]
     width = min(64, max((len(label) for label, _ in rows), default=0))
     lines = [f"{indent}{label:{width}}  {effects}".rstrip() for label, effects in rows]
+    if execution.folded:
+        what = "that only access .local memory or read what nothing writes"
+        plural = "s" if execution.folded > 1 else ""
+        lines.append(f"{indent}({execution.folded} instruction{plural} {what}: left out)")
     orders: dict[str, list[tuple[str, str]]] = {}
     for pair in execution.coherence:
         orders.setdefault(pair.location, []).append((pair.first, pair.second))

@@ -62,7 +62,8 @@ def _synchronization(found: Iterable[Synchronization]) -> Iterator[str]:
 def _expected(found: Expected, style: Style) -> Iterator[str]:
     """The circle, and under each step that is no order what it lacks."""
     yield f"{style.paint('Why not forbidden', 'bold')}: {clean(found.sentence)}"
-    for link in found.links:
+    following = [*(link.edge.first for link in found.links[1:]), None]
+    for link, after in zip(found.links, following, strict=False):
         yield f"  {_event(link.edge.first)}"
         yield f"    {'->' if link.gap is None else '-?'} {_words(link.edge)}"
         if link.gap is not None:
@@ -70,8 +71,8 @@ def _expected(found: Expected, style: Style) -> Iterator[str]:
             missing = f"{clean(link.gap.text)}{section(link.gap.section)}"
             yield f"      {style.paint('missing', 'red')} between {ends}: {missing}"
             yield from (f"        {fail.name}{section(fail.section)}: {clean(fail.text)}" for fail in link.gap.fails)
-    if found.links:
-        yield f"  {_event(found.links[-1].edge.second)}"
+        if after is None or after.same != link.edge.second.same:
+            yield f"  {_event(link.edge.second)}"
 
 
 def _repairs(result: ExplainResult, style: Style) -> Iterator[str]:

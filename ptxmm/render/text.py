@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ptxmm.analysis.claims import RACES, ROBUST
@@ -48,6 +48,7 @@ def verdicts(entries: Iterable[Entry[Result]], page: Page) -> Iterator[str]:
     """A line for each verdict with the remarks on it, and a summary of several."""
     reports: list[Report] = []
     before: tuple[str, str] | None = None
+    told: set[str] = set()
     for entry in entries:
         report = entry.report
         reports.append(report)
@@ -55,11 +56,14 @@ def verdicts(entries: Iterable[Entry[Result]], page: Page) -> Iterator[str]:
         if isinstance(report, Failure):
             before = None
             continue
-        if report.conclusion != "expected" or report.status != "complete" or page.verbose:
-            yield from note_lines(report)
-        elif (report.file, report.test) != before:
-            yield from remark_lines(report)
+        if (report.file, report.test) != before:
+            told.clear()
         before = report.file, report.test
+        whole = report.conclusion != "expected" or report.status != "complete" or page.verbose
+        if whole or not told:
+            for line in note_lines(report, told) if whole else remark_lines(report):
+                yield from page.style.fit(line)
+        told |= {note.text for note in report.notes if whole or note.kind == "kernel"}
     if len(reports) > 1:
         yield summary(reports, time.perf_counter() - page.start, page.style)
 
@@ -88,9 +92,10 @@ def verdict_line(report: Report, style: Style, width: int, show_test: bool) -> s
     return style.paint(f"{report.conclusion.mark:5}", colour) + " " + "  ".join(parts).rstrip()
 
 
-def note_lines(report: Result) -> list[str]:
-    """The remarks on a result and the execution that refutes it, indented to stand below its line."""
-    lines = [f"      {clean(note.text)}" for note in report.notes]
+def note_lines(report: Result, told: Collection[str] = ()) -> list[str]:
+    """The remarks on a result and the execution that refutes it, indented to stand below its line; but for those that
+    have been ``told``."""
+    lines = [f"      {clean(note.text)}" for note in report.notes if note.text not in told]
     if report.execution is not None:
         from ptxmm.render.execution import execution_lines
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import islice, pairwise
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -27,6 +27,9 @@ _ONE = ("po", "rmw", "aord")
 
 _COMPLETION = Words("as if it were over before the next instruction", "8.9.1.1")
 _WORDS: Mapping[str, Words] = MappingProxyType({**EDGES, "completion": _COMPLETION})
+
+MOST = 3
+"""So many races are told of where there is no circle."""
 
 _UNORDERED = {
     "exitphase": "an exit lets the barrier pass, but orders nothing",
@@ -61,7 +64,9 @@ class Link(Struct, frozen=True):
 class Expected(Struct, frozen=True):
     """A circle of program order and communication that ``axiom`` (``text``, ``section`` of PTX ISA 8.5) would forbid if
     all steps but the first were orders. ``links``: its steps; the first is what would contradict the others. Without
-    an axiom there is no circle. ``sentence``: what there is to say of either, without its full stop."""
+    an axiom there is no circle, and ``links`` are communication that is a data race. ``sentence``: what there is to say
+    of either, without its full stop.
+    """
 
     axiom: str | None
     text: str
@@ -83,8 +88,11 @@ def expected(views: Views) -> Expected | None:
     maker = _Maker(views)
     found = [maker.made(circle) for circle in maker.circles()]
     known = [item for item in found if item is not None]
-    none = "nothing goes round in a circle: program order and communication order agree, as where threads take turns"
-    return min(known, key=lambda item: len(item.gaps), default=Expected(None, none, None, none, ()))
+    if known:
+        return min(known, key=lambda item: len(item.gaps))
+    races = tuple(islice(maker.races(), MOST))
+    text = "nothing goes round in a circle: program order and communication order agree, as where threads take turns"
+    return Expected(None, text, None, f"{text}, but no order decides whose turn it is" if races else text, races)
 
 
 class _Maker:
@@ -141,6 +149,14 @@ class _Maker:
                 best, found = cost, []
             found.append(((a, b, kind), *((x, y, self.kinds[x, y]) for x, y in pairwise(path))))
         yield from found
+
+    def races(self) -> Iterator[Link]:
+        """Communication between operations that race (8.7.1)."""
+        race = self._defined("race")
+        for (a, b), kind in self.kinds.items():
+            if kind in _COMMUNICATION and (self._has(race, a, b) or self._has(race, b, a)):
+                fails = tuple(conditions(self.views.test, self.rebuilt, a, b))
+                yield self._link(a, b, kind, self._gap("causality order", "8.9.5", a, b, fails))
 
     # -- what is missing --
 

@@ -46,13 +46,18 @@ const hinted = (problem) => (problem.hint ? ` (${problem.hint})` : "");
 function expected(found, goto) {
   const lead = h("p", {}, h("b", {}, "Why not forbidden: "), `${found.sentence}.`);
   if (!found.links.length) return [lead];
-  const items = found.links.flatMap(({ edge, gap }) => [
-    h("li", { class: "at" }, event(edge.first, goto)),
-    h("li", { class: "edge" }, `${gap ? "✗" : "↓"} ${edge.text}${section(edge.section)}`,
-      gap ? h("div", { class: "gap" }, `missing between ${gap.first} and ${gap.second}: ${gap.text}${section(gap.section)}`,
-        h("ul", {}, gap.fails.map((fail) => h("li", {}, h("b", {}, fail.name), `${section(fail.section)}: ${fail.text}`)))) : null),
-  ]);
-  return [lead, h("ol", { class: "chain" }, items, h("li", { class: "at" }, event(found.links.at(-1).edge.second, goto)))];
+  const items = found.links.flatMap(({ edge, gap }, number) => {
+    const after = found.links[number + 1]?.edge.first;
+    const lone = !after || ends({ first: after, second: after }) !== ends({ first: edge.second, second: edge.second });
+    return [
+      h("li", { class: "at" }, event(edge.first, goto)),
+      h("li", { class: "edge" }, `${gap ? "✗" : "↓"} ${edge.text}${section(edge.section)}`,
+        gap ? h("div", { class: "gap" }, `missing between ${gap.first} and ${gap.second}: ${gap.text}${section(gap.section)}`,
+          h("ul", {}, gap.fails.map((fail) => h("li", {}, h("b", {}, fail.name), `${section(fail.section)}: ${fail.text}`)))) : null),
+      lone ? h("li", { class: "at" }, event(edge.second, goto)) : null,
+    ];
+  });
+  return [lead, h("ol", { class: "chain" }, items)];
 }
 
 /** The cases of a split, each with its reason (if that is not in a case before it) or with its own cases. */
