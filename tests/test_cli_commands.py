@@ -68,7 +68,7 @@ def ptxmm(tmp_path: Path, run_command: Run) -> Run:
 @pytest.mark.skipif(
     version("typer") >= "0.29", reason="typer 0.29 words its help differently, and is not what ptxmm asks for"
 )
-@pytest.mark.parametrize("command", ["", "check", "outcomes", "convert", "models", "serve"])
+@pytest.mark.parametrize("command", ["", "check", "outcomes", "convert", "models", "serve", "site"])
 def test_help(ptxmm: Run, golden: Golden, command: str) -> None:
     ran = ptxmm(*command.split(), "--help")
     assert (ran.code, ran.err) == (0, "")

@@ -1,30 +1,19 @@
-"""The playground as its users meet it: in headless Chromium, against a real server.
-
-The browser is that of the machine (``/usr/bin/chromium``, or ``PTXMM_CHROMIUM``): none is ever downloaded.
-"""
+"""The playground as its users meet it: in headless Chromium, against a real server."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.playground_page import NEEDED, WIDE, Page, chromium, playwright
 from tests.playground_server import server
 
-CHROMIUM = os.environ.get("PTXMM_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(not Path(CHROMIUM).is_file(), reason=f"there is no Chromium at {CHROMIUM}")
-AXE = Path(__file__).parent / "axe" / "axe.min.js"
-
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-PATIENCE = 60_000
-"""Milliseconds until a test gives up: a busy machine is slow."""
+pytestmark = NEEDED
+PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -35,61 +24,8 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as tool:
-        browser = tool.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         yield browser
-        browser.close()
-
-
-class Page:
-    """A page of the playground, and what it complained of."""
-
-    def __init__(self, browser: Any, address: str, **options: Any) -> None:
-        self.context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
-        self.tab = self.context.new_page()
-        self.tab.set_default_timeout(PATIENCE)
-        playwright.expect.set_options(timeout=PATIENCE)
-        self.complaints: list[str] = []
-        self.tab.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
-        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.tab.on("request", lambda request: self._known(request.url, address))
-        self.tab.goto(address)
-        self.tab.locator("#model option").first.wait_for(state="attached")
-
-    def _known(self, url: str, address: str) -> None:
-        if not url.startswith((address, "blob:", "data:")):
-            self.complaints.append(f"asks {url}")
-
-    def verdict(self, word: str) -> None:
-        """Wait until this is the verdict."""
-        playwright.expect(self.tab.locator("#verdict-text .word")).to_contain_text(word)
-
-    def why(self, text: str) -> None:
-        """Wait until this is said of the chosen state."""
-        playwright.expect(self.tab.locator("#why")).to_contain_text(text)
-
-    def slide(self, label: str, value: int) -> None:
-        """Move a slider."""
-        self.tab.get_by_label(label, exact=True).fill(str(value))
-
-    def open(self, name: str) -> None:
-        """Choose the first test of the gallery whose name has this in it."""
-        self.tab.get_by_role("button", name="Gallery").click()
-        self.tab.get_by_label("Search all tests").fill(name)
-        self.tab.locator("#gallery .tests button").first.click()
-        playwright.expect(self.tab.locator("#editor")).to_contain_text(name)
-
-    def editor(self) -> str:
-        """The text in the editor."""
-        lines: list[str] = self.tab.locator("#editor .cm-line").all_inner_texts()
-        return "\n".join(lines)
-
-    def accessible(self) -> None:
-        """Let axe-core look at the page as it is."""
-        self.tab.evaluate(AXE.read_text(encoding="utf-8"))
-        found = self.tab.evaluate("rules => axe.run({runOnly: rules})", RULES)
-        told = [(v["id"], v["help"], [n["html"][:120] for n in v["nodes"][:3]]) for v in found["violations"]]
-        assert found["passes"] and not told, json.dumps(told, indent=1)
 
 
 @pytest.fixture

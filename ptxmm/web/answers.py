@@ -48,12 +48,13 @@ MOST = 500
 """So many final states are listed."""
 
 
-def answer(data: bytes, seconds: float) -> bytes:
+def answer(data: bytes, seconds: float, engine: str = "auto") -> bytes:
     """The JSON of the answer to the JSON of a request, after ``seconds`` at most where the engines look at the clock.
+    ``engine``: the one that decides verdicts, as of ``analysis.told.Asked``; reasons and fences are always Z3's.
 
     What is wrong with the request or its test is an answer of kind ``error``.
     """
-    return encoded(_answer(data, time.monotonic() + seconds))
+    return encoded(_answer(data, time.monotonic() + seconds, engine))
 
 
 def encoded(found: Answer) -> bytes:
@@ -80,7 +81,7 @@ _SAMPLES = (
 """Texts of both dialects: the grammars are built when they are first needed."""
 
 
-def _answer(data: bytes, deadline: float) -> Answer:
+def _answer(data: bytes, deadline: float, engine: str) -> Answer:
     if len(data) > MOST_BYTES:
         return refused(PtxmmError(f"the request has more than {MOST_BYTES} bytes", kind="request"))
     try:
@@ -96,7 +97,7 @@ def _answer(data: bytes, deadline: float) -> Answer:
         limits = Limits(unroll=request.unroll, deadline=deadline)
         match request:
             case Check():
-                return _checked(given, test, model, limits, request)
+                return _checked(given, test, model, limits, request, engine)
             case Explain():
                 return _explained(test, model, limits, request)
             case _:
@@ -138,12 +139,12 @@ def _turned(test: Test, program: Program, model: Model) -> Test:
     return test
 
 
-def _checked(given: Test, test: Test, model: Model, limits: Limits, request: Check) -> Checked:
+def _checked(given: Test, test: Test, model: Model, limits: Limits, request: Check, engine: str) -> Checked:
     stated = expectations(test, index().models.keys())
     expectation = None
     if not (request.without or request.turns or request.level):
         expectation = expectation_for(test, request.model, stated, request.readings)
-    asked = told.Asked(all_state=request.all_state, listing=MOST)
+    asked = told.Asked(engine=engine, all_state=request.all_state, listing=MOST)
     result = told.verdict(test, request.model, model, limits, asked, expectation=expectation)
     columns, rows = _table(result.outcomes)
     own = {name: getattr(result, name) for name in Checked.__struct_fields__ if hasattr(result, name)}

@@ -98,6 +98,7 @@ class Checked(Struct, frozen=True, tag_field="answer", tag="check"):
     description: str
     info: tuple[tuple[str, str], ...]
     model: str
+    engine: str
     quantifier: str | None
     condition: str | None
     holds: bool | None

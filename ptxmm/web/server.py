@@ -6,7 +6,6 @@ All that it serves is in memory before the first request; a request names nothin
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path, PurePath
 
 import msgspec
@@ -22,19 +21,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import ptxmm
 from ptxmm.errors import PtxmmError
+from ptxmm.web.assets import POLICY, page_files
 from ptxmm.web.gallery import Catalog, models, tests
 from ptxmm.web.rate import Rate
 from ptxmm.web.requests import MOST_BYTES, refused
 
 HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "content-security-policy": f"{POLICY}; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""Of every response: no script, style or picture but the page's own, and nothing that a browser guesses."""
+"""Of every response: nothing but the page's own, and nothing that a browser guesses."""
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -62,7 +61,7 @@ def application(ask: Callable[[bytes], bytes], litmus: Path, serving: Serving) -
     takes; ``litmus``: the folder of the tests to choose from."""
     entries, texts = tests(litmus)
     catalog = msgspec.json.encode(Catalog(ptxmm.__version__, models(), entries))
-    page = {name: (data, _TYPES[PurePath(name).suffix]) for name, data in _page()}
+    page = {name: (data, _TYPES[PurePath(name).suffix]) for name, data in page_files().items()}
     rate = None if serving.rate is None else Rate(serving.rate)
     limiter = CapacityLimiter(serving.workers)
 
@@ -108,14 +107,6 @@ def application(ask: Callable[[bytes], bytes], litmus: Path, serving: Serving) -
         Middleware(TrustedHostMiddleware, allowed_hosts=list(serving.hosts), www_redirect=False),
     ]
     return Starlette(routes=routes, middleware=middleware)
-
-
-def _page() -> list[tuple[str, bytes]]:
-    """The files of the page by their path in its folder."""
-    folder = files("ptxmm.web") / "page"
-    top = [item for item in folder.iterdir() if item.is_file()]
-    below = [item for item in (folder / "vendor").iterdir() if item.is_file()]
-    return [(item.name, item.read_bytes()) for item in top] + [(f"vendor/{i.name}", i.read_bytes()) for i in below]
 
 
 async def _body(request: Request) -> bytes | None:

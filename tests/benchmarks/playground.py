@@ -1,21 +1,26 @@
 """How long users of the playground wait: ``python -m tests.benchmarks.playground``.
 
-By the clock of headless Chromium on this machine: until the first verdict is on the page after it was asked for, and
-from the move of a slider to the verdict that it brings, on litmus tests of several families.
+By the clock of headless Chromium on this machine, with the server and without: until the first verdict is on the page
+after it was asked for, by a browser that was never there before, and from the move of a slider to the verdict that it
+brings, on litmus tests of several families.
 """
 
 from __future__ import annotations
 
 import statistics
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from ptxmm.web.site import site
 from tests.benchmarks.speed import ROOT
+from tests.playground_page import CHROMIUM
 from tests.playground_server import server
-from tests.test_playground_browser import CHROMIUM
+from tests.playground_site import serving, written
 
-LOADS, MOVES = 9, 9
+LOADS, MOVES = 5, 9
 TESTS = (
     "mp/MP+rel+acq",
     "sb/SB+fence.sc",
@@ -46,28 +51,39 @@ MOVE = """() => new Promise((done) => {
 
 def main() -> None:
     """Print the median and the worst of each, in milliseconds."""
-    with server() as (port, _), sync_playwright() as tool:
-        browser = tool.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        address = f"http://127.0.0.1:{port}/"
-        told("first verdict", [_load(browser, address) for _ in range(LOADS)])
+    with server() as (port, _):
+        measured("server", f"http://127.0.0.1:{port}/")
+    with tempfile.TemporaryDirectory() as folder, serving(written(site(ROOT / "litmus"), Path(folder))) as address:
+        measured("site", address)
+
+
+def measured(where: str, address: str) -> None:
+    """Print how long users wait at ``address``."""
+    with sync_playwright() as tool:
+
+        def launched() -> Any:
+            return tool.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+        told(f"{where}: first verdict", [_load(launched(), address) for _ in range(LOADS)])
+        browser = launched()
+        page = browser.new_page()
+        page.goto(address)
         for name in TESTS:
             path = sorted((ROOT / "litmus").glob(f"{name}.litmus"))[0]
-            page = browser.new_page()
-            page.goto(address)
             page.locator("#why .lead").wait_for()
             page.evaluate(OPEN, path.read_text(encoding="utf-8"))
             page.locator("#verdict-text").get_by_text("state").first.wait_for()
             page.wait_for_timeout(1500)
-            told(f"slider, {path.stem}", [_move(page) for _ in range(MOVES)])
-            page.close()
+            told(f"{where}: slider, {path.stem}", [_move(page) for _ in range(MOVES)])
+        browser.close()
 
 
 def _load(browser: Any, address: str) -> float:
+    """The first verdict in a new browser, which has kept nothing."""
     page = browser.new_page()
     page.goto(address, wait_until="commit")
     found: float = page.evaluate(FIRST)
-    page.locator("#why .lead").wait_for()
-    page.close()
+    browser.close()
     return found
 
 
@@ -78,7 +94,7 @@ def _move(page: Any) -> float:
 
 
 def told(what: str, found: list[float]) -> None:
-    print(f"{what:40} median {statistics.median(found):5.0f} ms, worst {max(found):5.0f} ms", flush=True)
+    print(f"{what:44} median {statistics.median(found):5.0f} ms, worst {max(found):5.0f} ms", flush=True)
 
 
 if __name__ == "__main__":

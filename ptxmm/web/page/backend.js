@@ -1,4 +1,5 @@
 // The one way to ask anything: whatever answers is behind this function.
+import { answered } from "./engine.js";
 
 /**
  * The answer to a request: `check`, `explain` and `fences` (a test and a model to run it under), `catalog` (what can be
@@ -11,11 +12,9 @@ export async function backend(request) {
       const path = [request.family, request.name].map(encodeURIComponent).join("/");
       return { answer: "test", text: await (await fetched(`litmus/${path}`)).text() };
     }
-    const body = JSON.stringify(request);
-    const response = await fetch("api", { method: "POST", headers: { "content-type": "application/json" }, body });
-    return await response.json();
+    return await answered(request);
   } catch (error) {
-    return { answer: "error", problems: [{ kind: "request", message: `the server does not answer: ${error.message}` }] };
+    return { answer: "error", problems: [{ kind: "request", message: `there is no answer: ${error.message}` }] };
   }
 }
 

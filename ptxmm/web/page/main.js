@@ -149,6 +149,7 @@ async function explain() {
     return;
   }
   place.setAttribute("aria-busy", "true");
+  if (!place.hasChildNodes()) fill(place, h("p", { class: "hint" }, "Looking for the reason …"));
   const found = await backend({ ask: "explain", ...program(), state: asked });
   if (number !== whyNumber) return;
   place.removeAttribute("aria-busy");

@@ -39,7 +39,7 @@ export function showVerdict(place, answer) {
   place.parentElement.dataset.kind = kind;
   const chips = [];
   if (answer.answer === "check") {
-    const { model, status, flags, rows, listed, expected, conclusion, seconds } = answer;
+    const { model, engine, status, flags, rows, listed, expected, conclusion, seconds } = answer;
     chips.push(chip(model, "the model"));
     chips.push(chip(`${rows.length}${listed ? "" : "+"} state${rows.length === 1 ? "" : "s"}`, "final states found"));
     if (status !== "complete" && status !== "undefined") chips.push(chip(status, "how far the search went", "warn"));
@@ -49,7 +49,7 @@ export function showVerdict(place, answer) {
       const text = contradicted ? `the file expects ${expected}` : "as the file expects";
       chips.push(chip(text, `Expect=${expected}`, contradicted ? "warn" : null));
     }
-    chips.push(chip(`${Math.max(1, Math.round(seconds * 1000))} ms`, "time of the search"));
+    chips.push(chip(`${Math.max(1, Math.round(seconds * 1000))} ms`, `time of the search, by the engine ${engine}`));
   }
   const notes = (answer.notes ?? []).map((note) => h("li", {}, note.text));
   fill(
