@@ -227,6 +227,8 @@ def absence(operator: str, size: int, found: Found) -> bool:
         ("aliases/ISA-CoWR", {"removal"}),
         ("async/TMA-load-from-fresh-data", {"removal"}),
         ("barriers/BAR-MP", {"removal"}),
+        ("cp-async/wait-and-barrier", {"removal"}),
+        ("async/TMA-store-epilogue", {"order", "scope", "removal"}),
         ("grids/order-two-CTAs", {"placement"}),
         ("coherence/CoRW1", set()),
     ],

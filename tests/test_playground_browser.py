@@ -42,6 +42,9 @@ def test_the_first_verdict_with_its_states_and_its_reason(page: Page) -> None:
     assert page.tab.locator("table.states tbody tr").count() == 3
     page.why("Causality")
     page.why("Nearest miss")
+    page.why("From-reads contradicts causality order")
+    page.tab.locator("#why .orders details summary", has_text="causality order").first.click()
+    page.tab.locator("#why .orders blockquote", has_text="X precedes Y in proxy-preserved").first.wait_for()
     page.accessible()
 
 

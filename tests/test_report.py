@@ -136,6 +136,10 @@ def test_an_analysis_has_a_page(
     assert ran.code == 2 and "bad.litmus:1" in ran.err
     assert Counter(row["data-verdict"] for row in found.named("tr") if "data-test" in row) == marks
     assert words in ran.out and "10   st.global.u32 [data], 1" in ran.out
+    if command == "explain":
+        assert "Reason, step by step" in ran.out and ran.out.count("<blockquote>") > 10
+        assert "<code>let rec obs = (ms &amp; rf) | (obs; rmw; obs)</code>" in ran.out
+        assert ran.out.count("<details") == ran.out.count("</details>")
     pictures = re.findall(r"<svg.*?</svg>", ran.out, re.DOTALL)
     assert pictures and not [fault for picture in pictures for fault in faults(picture)]
 

@@ -65,7 +65,7 @@ def _expected(found: Expected, style: Style) -> Iterator[str]:
     following = [*(link.edge.first for link in found.links[1:]), None]
     for link, after in zip(found.links, following, strict=False):
         yield f"  {_event(link.edge.first)}"
-        yield f"    {'->' if link.gap is None else '-?'} {_words(link.edge)}"
+        yield f"    {'->' if link.gap is None else '-?'} {words(link.edge)}"
         if link.gap is not None:
             ends = f"{clean(link.gap.first)} and {clean(link.gap.second)}"
             missing = f"{clean(link.gap.text)}{section(link.gap.section)}"
@@ -168,7 +168,7 @@ class _Meanings(Struct):
 
     def _tree(self, edges: Iterable[Edge], indent: str) -> Iterator[str]:
         for edge in edges:
-            yield f"{indent}{_pair(edge)}: {_words(edge)}"
+            yield f"{indent}{ends(edge)}: {words(edge)}"
             yield from self._meaning(edge.relation, edge.section, indent + "    ")
             yield from self._tree((*edge.inner, *edge.also), indent + "  ")
 
@@ -220,18 +220,19 @@ def _chain(edges: tuple[Edge, ...], indent: str, closing: bool) -> Iterator[str]
     for number, edge in enumerate(steps):
         if number or closing:
             yield f"{indent}{_event(edge.first)}"
-        yield f"{indent}  {'<-' if edge.backwards else '->'} {_words(edge)}"
+        yield f"{indent}  {'<-' if edge.backwards else '->'} {words(edge)}"
         yield from _inner(edge, indent)
     if steps and closing:
         yield f"{indent}{_event(steps[-1].second)}"
 
 
-def _words(edge: Edge) -> str:
-    words = clean(edge.text) + (", morally strong" if edge.strong else "")
-    return words + section(edge.section) + clean(f": {edge.detail}" if edge.detail else "")
+def words(edge: Edge) -> str:
+    """What a step is, with its clause."""
+    text = clean(edge.text) + (", morally strong" if edge.strong else "")
+    return text + section(edge.section) + clean(f": {edge.detail}" if edge.detail else "")
 
 
-def _pair(edge: Edge) -> str:
+def ends(edge: Edge) -> str:
     """The instructions of a step, in its direction."""
     first, second = (edge.second, edge.first) if edge.backwards else (edge.first, edge.second)
     one, two = clean(first.label), clean(second.label)

@@ -15,6 +15,7 @@ from ptxmm.analysis.races import RacesResult
 from ptxmm.analysis.result import Expired, Failure, Outcome, Result
 from ptxmm.analysis.told import Reported
 from ptxmm.render import explain, fences, races
+from ptxmm.render.report.steps import trees
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import answer as in_a_word
 from ptxmm.render.text import note_lines, observed
@@ -109,11 +110,14 @@ def _(report: Result) -> Iterator[str]:
         lines += explain.text(report.explanation, Style(False))[2:-2]
     if lines:
         yield preformatted(lines)
+    if isinstance(report, Reported) and report.explanation is not None:
+        yield from trees(report.explanation)
 
 
 @body.register
 def _(report: ExplainResult) -> Iterator[str]:
     yield preformatted(explain.text(report, Style(False))[2:])
+    yield from trees(report)
 
 
 @body.register
