@@ -52,9 +52,15 @@ BUGS = (
 )
 MODEL = model_named("ptx-8.5")
 PAGE = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
+PAGES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md"))]
 _COMMAND = re.compile(
     r"^```sh\nptxmm (\w+) (litmus/\S+) (.*) > (docs/pictures/\S+)\n```\n\n!\[[^]]+\]\((\S+)\)$", re.MULTILINE
 )
+
+
+def title(page: str) -> str:
+    """What a page calls itself."""
+    return page.partition("\n")[0].removeprefix("# ")
 
 
 def _read(name: str) -> Test:
@@ -348,16 +354,24 @@ def test_graphml_tells_threads_by_their_place(run_command: Run, tmp_path: Path) 
     assert writes == {"CTA 5/P0"}
 
 
-def test_the_pictures_of_the_documentation_are_those_of_its_commands(run_command: Run, golden: Golden) -> None:
-    drawn = set()
-    for command, file, options, path, link in _COMMAND.findall(PAGE):
-        assert path == f"docs/{link}"
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "](pictures/" in page or "](../pictures/" in page], ids=title
+)
+def test_the_pictures_of_the_documentation_are_those_of_its_commands(
+    page: str, run_command: Run, golden: Golden
+) -> None:
+    found = _COMMAND.findall(page)
+    for command, file, options, path, link in found:
+        assert f"docs/{link.removeprefix('../')}" == path
         picture = run_command(command, str(ROOT / file), *options.split()).out
         golden(f"../../{path}", picture)
         assert not list(faults(picture))
-        drawn.add(path)
+    assert len(found) == len(re.findall(r"\]\((?:\.\./)?pictures/", page))
+
+
+def test_every_picture_is_shown() -> None:
+    drawn = {path for page in PAGES for *_, path, _ in _COMMAND.findall(page)}
     assert drawn == {f"docs/pictures/{file.name}" for file in (ROOT / "docs" / "pictures").iterdir()}
-    assert len(drawn) == PAGE.count("![") > 3
 
 
 def test_the_example_of_the_documentation_runs(monkeypatch: pytest.MonkeyPatch) -> None:
