@@ -28,6 +28,7 @@ from ptxmm.events.symbolic.values.domain import (
     only,
     width_of,
 )
+from ptxmm.events.symbolic.values.lookups import Lookup, looked_up
 from ptxmm.program.condition import compare
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
@@ -53,9 +54,12 @@ class Known:
         self.fixed += [bit if value >> i & 1 else -bit for i, bit in enumerate(bits)]
         return Bits(self.formulas, bits)
 
-    def read(self, result: Domain, definitions: Sequence[Formula] = ()) -> int | None:
+    def read(
+        self, result: Domain | None, definitions: Sequence[Formula] = (), lookups: Sequence[Lookup] = ()
+    ) -> int | None:
         """The one value that ``result`` has."""
-        solver = Solver(self.formulas, Limits())
+        assert result is not None
+        solver = Solver(self.formulas, Limits(), lookups=lookups)
         for formula in definitions:
             solver.require(formula)
         for bit in bits_of(self.formulas, result, width_of(result)):
@@ -140,7 +144,15 @@ def test_what_is_small_is_listed() -> None:
         list(many)
 
 
-def test_floating_point_has_no_circuit() -> None:
-    known = Known([1, 2], WORD)
-    with pytest.raises(TooMany):
-        circuit(known.formulas, [], Computation("add", Type("f", 32), (), lambda a, b: a), known.values)
+def test_floating_point_is_looked_up() -> None:
+    type_ = Type("f", 32)
+    one, two, three = 0x3F800000, 0x40000000, 0x40400000
+    known = Known([one, two], 32)
+    add = Computation("add", type_, (), lambda a, b: compute("add", type_, [a, b]))
+    assert circuit(known.formulas, [], add, known.values) is None
+    lookups: list[Lookup] = []
+    found = looked_up(known.formulas, lookups, add.function, known.values, 32)
+    again = looked_up(known.formulas, lookups, add.function, known.values, 32)
+    assert known.read(found, lookups=lookups) == three
+    same = equal(known.formulas, found, again)
+    assert known.read(Domain({0: -same, 1: same}), lookups=lookups) == 1

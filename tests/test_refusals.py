@@ -90,7 +90,6 @@ def test_each_refusal_is_shown() -> None:
 TOO_BIG = {
     "events/explicit/machine.py",  # an operand that may take too many values to try them
     "events/explicit/relations/execution.py",  # more events than a relation has room for
-    "events/symbolic/values/circuits.py",
     "events/symbolic/values/domain.py",  # more combinations of values than can be gone through
 }
 """What refuses a program by itself: the other engine may have room for it."""

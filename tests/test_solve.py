@@ -634,23 +634,23 @@ def test_a_bulk_copy_of_no_bytes_still_has_addresses(offset: int, why: str) -> N
     assert why in str(search_only(SIZES % (0, BEYOND % offset, 0)).undefined)
 
 
-def test_a_value_in_too_many_ways_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_barrier_in_too_many_ways_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptxmm.events.symbolic.values.domain.LIMIT", 4)
     text = """PTX t
-{ .global .u32 x = 0; .global .u32 y = 0; }
+{ .global .u32 x = 305419896; .global .u32 y = 2271560481; }
 P0 @ cta 0 { st.u32 [x], 1; st.u32 [x], 2; st.u32 [y], 4; st.u32 [y], 8; }
 P1 @ cta 1 {
-  .reg .b32 r0, r1, r2;
   ld.u32 r0, [x];
   ld.u32 r1, [y];
-  add.f32 r2, r0, r1;
+  mul.lo.u32 r2, r0, r1;
+  bar.sync r2;
 }
-exists (P1:r2 == 1)
+exists (P1:r2 == 6)
 """
     with pytest.raises(PtxmmError) as caught:
         check(parse(text, "t.litmus")[0], cat.load("ptx-8.5"), engine="z3")
     assert (caught.value.kind, caught.value.line, caught.value.column) == ("unsupported", 8, 3)
-    assert caught.value.source == "  add.f32 r2, r0, r1;"
+    assert caught.value.source == "  bar.sync r2;"
 
 
 @pytest.mark.parametrize("few", [0, 3, 10**9])

@@ -123,7 +123,7 @@ class Problem:
             early = known_filter(test)
             assert early is not None
             self._passing = self.formulas.either(program.finished, self.formula(early))
-        self.solver = Solver(self.formulas, limits, orders, [*map(Acyclic, self._left)])
+        self.solver = Solver(self.formulas, limits, orders, [*map(Acyclic, self._left)], program.lookups)
         for formula in program.constraints:
             self.solver.require(formula)
         for a, b in program.exclusive:

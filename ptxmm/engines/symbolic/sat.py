@@ -11,6 +11,7 @@ from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.library import UNKNOWN, UNSATISFIABLE, library
 from ptxmm.engines.symbolic.orders import Acyclic, TotalOrder
 from ptxmm.errors import Timeout
+from ptxmm.events.symbolic.values.lookups import Lookup
 from ptxmm.relations.formula import FALSE, TRUE, Clauses, Formula, Formulas
 
 _FEW = 4
@@ -29,14 +30,16 @@ class Solver:
         limits: Limits,
         orders: Sequence[TotalOrder] = (),
         acyclic: Sequence[Acyclic] = (),
+        lookups: Sequence[Lookup] = (),
     ) -> None:
-        """``orders``, ``acyclic``: what is not written out."""
+        """``orders``, ``acyclic``, ``lookups``: what is not written out."""
         self._z3 = z3 = library()
         self._formulas = formulas
         self._clauses = Clauses(formulas)
         self._limits = limits
         self._orders = orders
         self._acyclic = acyclic
+        self._lookups = lookups
         self._kept: list[int] = []
         self._terms: dict[int, int] = {}
         self._parameters: dict[tuple[tuple[str, bool | int | str], ...], int] = {}
@@ -89,10 +92,14 @@ class Solver:
             cycles = [cycle for order in self._orders for cycle in order.settle(self._values)]
             if not cycles:  # the values of all pairs are known
                 cycles = [cycle for relation in self._acyclic for cycle in relation.cycles(self.value)]
-            if not cycles:
+            lemmas = [-self._formulas.all(cycle) for cycle in cycles]
+            if not lemmas:
+                found = (lookup.lemma(self._formulas, self.value) for lookup in self._lookups)
+                lemmas = [lemma for lemma in found if lemma != TRUE]
+            if not lemmas:
                 return True
-            for cycle in cycles:
-                self._clauses.require(-self._formulas.all(cycle))
+            for lemma in lemmas:
+                self._clauses.require(lemma)
 
     def _check(self, assumptions: list[int]) -> int:
         """Z3's answer. It gets ever longer turns, so that Python sees an interrupt from the keyboard between them."""

@@ -172,6 +172,7 @@ def _program(last: _Run, torn: frozenset[str]) -> Program:
         operations=machine.operations,
         torn=torn,
         unseen=machine.setting.unseen,
+        lookups=machine.lookups,
     )
 
 

@@ -24,6 +24,8 @@ from ptxmm.events.symbolic.values.domain import (
     supported,
     width_of,
 )
+from ptxmm.events.symbolic.values.expressions import result_bits
+from ptxmm.events.symbolic.values.lookups import looked_up
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.legality import refusal, rule
 from ptxmm.program.shared.windows import described, entered, named, outside
@@ -186,11 +188,18 @@ class Executor:
         if self.blind:
             return only(0)
         domains = [value.domain for value in values]
-        if how.name and (any(isinstance(d, Bits) for d in domains) or (self.machine.setting.wide and is_many(domains))):
+        if any(isinstance(domain, Bits) for domain in domains) or (self.machine.setting.wide and is_many(domains)):
             from ptxmm.events.symbolic.values.circuits import circuit  # with Z3's modules, which take time to load
 
-            return circuit(self.formulas, self.machine.definitions, how, domains)
+            found = circuit(self.formulas, self.machine.definitions, how, domains)
+            if found is None:
+                found = looked_up(self.formulas, self.machine.lookups, how.function, domains, result_bits(how))
+            return found
         return apply(self.formulas, how.function, *domains)
+
+    def listed(self, value: Value) -> Domain:
+        """The cases of an operand that are looked at one by one. Raises ``TooMany``."""
+        return Domain(dict(value.domain.items())) if isinstance(value.domain, Bits) else value.domain
 
     def value(self, domain: Domain, expression: int, values: list[Value]) -> Value:
         """The value of ``expression`` over ``values``, with the reads that occur in it."""

@@ -12,6 +12,7 @@ from ptxmm.events.symbolic.barriers.state import Members, members
 from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.values.domain import Bits, Domain, Reads, Value, only
 from ptxmm.events.symbolic.values.expressions import Expressions
+from ptxmm.events.symbolic.values.lookups import Lookup
 from ptxmm.events.symbolic.values.unseen import NOTHING, Unseen
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.chunks import Chunks
@@ -159,7 +160,8 @@ class Machine:
     """One execution of all threads along all paths; events are numbered across threads.
 
     ``possible`` gives the values that a read may find in a cell (physical key, offset, size) with their support; None
-    for any. ``definitions`` are formulas that hold anyway, about variables that stand for others.
+    for any. ``definitions`` are formulas that hold anyway, about variables that stand for others, and ``lookups`` what
+    other variables are to be.
     ``free``: guards that depend on reads may go either way, to see what would be written if they did.
     """
 
@@ -186,6 +188,7 @@ class Machine:
         self.passes: dict[tuple[EventId, int], Formula] = {}
         self.freed = False
         self.definitions: list[Formula] = []
+        self.lookups: list[Lookup] = []
         self._choices = 0
         self._steps = 0
         self.zero = Value(only(0), self.expressions.constant(0), {})

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents
 from ptxmm.events.symbolic.values.domain import Domain, assemble, field, merge, only
+from ptxmm.events.symbolic.values.lookups import Lookup
 from ptxmm.events.symbolic.values.unseen import NOTHING, Unseen
 from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Placement, Test
@@ -35,7 +36,8 @@ class Program(Struct):
     ``tear``: cells may be read from different writes wherever they meet. ``next_grid``: a grid waits for the one before
     it only (reading griddep). ``mbarriers``: the objects that are
     mbarriers. ``mixed``: the objects in which accesses may overlap partially. ``torn``: those where reads might be torn
-    if that had not been ruled out. ``unseen``: what has no values.
+    if that had not been ruled out. ``unseen``: what has no values; ``lookups``: values
+    that are worked out when they are met.
     """
 
     test: Test
@@ -62,6 +64,7 @@ class Program(Struct):
     operations: list[Operation] = default(default_factory=list)
     torn: frozenset[str] = frozenset()
     unseen: Unseen = NOTHING
+    lookups: list[Lookup] = default(default_factory=list)
 
     def copy(self) -> Program:
         """The same program, to which constraints, choices and formulas can be added apart."""

@@ -32,7 +32,7 @@ def _arrives(run: Executor, op: ops.Barrier | ops.BarrierReduction, kind: str) -
     event = run.event("BA")
     event.address, event.data = identifier.reads, {} if count is None else count.reads
     step = run.step(kind)
-    step.barrier, step.count = identifier.domain, None if count is None else count.domain
+    step.barrier, step.count = run.listed(identifier), None if count is None else run.listed(count)
     step.aligned = run.aligned.get(run.here.instruction)
     return step
 
@@ -52,7 +52,7 @@ def warp_barrier(run: Executor, op: ops.WarpBarrier) -> None:
     mask = run.operand(op.mask, AMOUNT)
     run.event("BA").address = mask.reads
     step = run.step("warp.sync")
-    step.mask = mask.domain
+    step.mask = run.listed(mask)
     run.event("BW", run.passes(step))
 
 
@@ -94,7 +94,7 @@ def mbarrier_init(run: Executor, op: ops.MbarrierInit) -> None:
     data: Reads = {}
     if op.count is not None:
         count = run.operand(op.count, AMOUNT)
-        step.count, data = count.domain, count.reads
+        step.count, data = run.listed(count), count.reads
     _acts(run.event("MBV" if op.count is None else "MBI", presence), place, address, data)
     run.passes(step)
 
@@ -104,11 +104,11 @@ def mbarrier_arrive(run: Executor, op: ops.MbarrierArrive) -> None:
     place, inside, address = mbarriers(run, op.address, op.space)
     count = run.constant(1) if op.count is None else run.operand(op.count, AMOUNT)
     step = run.step("mb.drop" if op.drop else "mb.arrive", inside)
-    step.count, step.place, step.no_complete = count.domain, place, op.no_complete
+    step.count, step.place, step.no_complete = run.listed(count), place, op.no_complete
     decided = count.reads
     if op.expect is not None:
         expected = run.operand(op.expect, AMOUNT)
-        step.amount, decided = expected.domain, run.machine.union(decided, expected.reads)
+        step.amount, decided = run.listed(expected), run.machine.union(decided, expected.reads)
     run.passes(step)
     event = run.event("MBA", inside)
     _acts(event, place, address, decided)
@@ -142,7 +142,7 @@ def mbarrier_tx(run: Executor, op: ops.MbarrierTx) -> None:
     place, presence, address = mbarriers(run, op.address, op.space)
     amount = run.operand(op.amount, AMOUNT)
     step = run.step("mb.expect" if op.kind == "expect_tx" else "mb.complete", presence)
-    step.place, step.amount = place, amount.domain
+    step.place, step.amount = place, run.listed(amount)
     run.passes(step)
     _acts(run.event("MBA", presence), place, address, amount.reads)
 
@@ -170,10 +170,10 @@ def _waited(run: Executor, op: ops.MbarrierWait, step: SyncEvent) -> Reads:
     if op.state is None:
         assert op.parity is not None
         value = run.operand(op.parity, AMOUNT)
-        step.parity = value.domain
+        step.parity = run.listed(value)
         return value.reads
     value = run.operand(op.state, ADDRESS)
-    step.state = value.domain
+    step.state = run.listed(value)
     for earlier in run.barriers:
         if earlier.tokens is not None and value.expression == run.machine.expressions.number("token", earlier.id):
             step.state_of = earlier.id

@@ -26,8 +26,8 @@ def exchange(run: Executor, op: WarpExchange) -> None:
     mask = run.operand(op.operands[-1], AMOUNT)
     given = [run.operand(operand, AMOUNT) for operand in op.operands[1:-1]]
     step = run.step("warp.exchange")
-    step.mask, step.operation = mask.domain, f"{name}.{mode}.{op.type.name}"
-    step.operands = tuple(value.domain for value in given)
+    step.mask, step.operation = run.listed(mask), f"{name}.{mode}.{op.type.name}"
+    step.operands = tuple(map(run.listed, given))
     predicate: Value | None = None
     if name == "elect":
         result = run.function(("elect", op.leaders), lambda m: _leader(op, m), [mask])

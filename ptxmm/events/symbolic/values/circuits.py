@@ -11,42 +11,43 @@ import z3
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.values.bitvectors import WIDE, vector
 from ptxmm.events.symbolic.values.computation import Computation
-from ptxmm.events.symbolic.values.domain import Domain, TooMany, bits_of, differ, of_bits, width_of
+from ptxmm.events.symbolic.values.domain import Domain, bits_of, differ, of_bits, width_of
 from ptxmm.events.symbolic.values.expressions import TWO_STEPS
-from ptxmm.program.shared.refusals import UNDECIDABLE, refusal
 from ptxmm.ptx.ops import Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas
 
 
-def circuit(formulas: Formulas, definitions: list[Formula], how: Computation, operands: Sequence[Domain]) -> Domain:
-    """What ``how`` gives for values of ``operands``; ``definitions`` gets what holds of the variables of its
-    result. Raises ``TooMany`` for an operation that is not one on bit vectors."""
+def circuit(
+    formulas: Formulas, definitions: list[Formula], how: Computation, operands: Sequence[Domain]
+) -> Domain | None:
+    """What ``how`` gives for values of ``operands``, None for an operation that is not one on bit vectors;
+    ``definitions`` gets what holds of the variables of its result."""
     if how.name in TWO_STEPS:
         first = Computation(how.name.replace("mad", "mul"), how.type, (), how.function)
         wide = Type(how.type.kind, 2 * how.type.bits) if how.name == "mad.wide" else how.type
         product = circuit(formulas, definitions, first, operands[:2])
-        return circuit(formulas, definitions, Computation("add", wide, (), how.function), [product, operands[2]])
+        add = Computation("add", wide, (), how.function)
+        return None if product is None else circuit(formulas, definitions, add, [product, operands[2]])
     if how.name == "cut":
         shift, width = how.arguments
         return of_bits(formulas, bits_of(formulas, operands[0], shift + width)[shift:])
     if how.name == "join":
         return _joined(formulas, how.arguments[0], *operands)
+    integer = how.type.kind in ("u", "s", "b", "pred") or how.name in _MOVES
+    if not how.name or not integer or max(map(width_of, operands)) > WIDE:
+        return None
     made = _Circuit(formulas)
     inputs = [made.vector(bits_of(formulas, operand, width_of(operand))) for operand in operands]
     try:
-        integer = how.type.kind in ("u", "s", "b", "pred") or how.name in MOVES
-        if not integer or max(map(width_of, operands)) > WIDE:
-            raise refusal(UNDECIDABLE)
-        result = z3.simplify(vector(how, inputs))
-    except PtxmmError as error:
-        message = f"{how.name} of values with too many cases"
-        raise TooMany(message, kind="unsupported", hint="use --engine enumerate or a smaller program") from error
-    bits = made.bits(result)
+        result = vector(how, inputs)
+    except PtxmmError:  # such as one with carry
+        return None
+    bits = made.bits(z3.simplify(result))
     definitions += made.definitions()
     return of_bits(formulas, bits)
 
 
-MOVES = ("mov", "select", "extend")
+_MOVES = ("mov", "select", "extend")
 """What is the same for every type."""
 
 

@@ -86,7 +86,11 @@ class Bits(Domain):
         if self._cases is None:
             open_ = self._open()
             if len(open_) > _LISTED:
-                raise TooMany("what an instruction does depends on a value with too many cases", kind="unsupported")
+                raise TooMany(
+                    "what an instruction does depends on a value with too many cases",
+                    kind="unsupported",
+                    hint="use --engine enumerate or a smaller program",
+                )
             self._cases = {}
             for truths in product((True, False), repeat=len(open_)):
                 known = {TRUE: True} | dict(zip(open_, truths, strict=True))

@@ -81,7 +81,7 @@ class Expressions:
                 return self.constant(compute(op, type_, [v for v in values if v is not None]))
             floats = type_.kind in ("f", "bf") and op not in ("select", "slct.s32")  # a number may differ from itself
             if floats or (op.startswith("slct.") and op != "slct.s32"):
-                return self.leaf(_result_bits(op, type_) if floats else type_.bits, op, type_, *operands)
+                return self.leaf(_real_bits(op, type_) if floats else type_.bits, op, type_, *operands)
             if op == "select" and operands[0] == operands[1]:
                 return operands[0]
             known = _absorbed(op, type_, values, operands[:1] == operands[1:2])
@@ -104,7 +104,16 @@ def _absorbed(op: str, type_: Type, values: list[int | None], same: bool) -> int
     return None
 
 
-def _result_bits(op: str, type_: Type) -> int:
+def result_bits(how: Computation) -> int:
+    """The width of what an operation gives; where nothing is known of it, it is that of its type."""
+    if not how.name:
+        return how.type.bits
+    if how.type.kind in ("f", "bf"):
+        return _real_bits(how.name, how.type)
+    return how.arguments[0].bits if how.name == "cvt" else 2 * how.type.bits
+
+
+def _real_bits(op: str, type_: Type) -> int:
     """The width of what an operation on floating-point numbers gives."""
     first = op.partition(".")[0]
     return 1 if first not in _REAL_RESULTS else 32 if first == "set" else type_.bits
