@@ -32,6 +32,12 @@ _PHRASES: Mapping[str, str] = MappingProxyType(
         "bc": "base causality order leads from {a} to {b}",
         "ppbc": "base causality order leads from {a} to {b}",
         "ms": "{a} and {b} are morally strong",
+        **dict.fromkeys(("barphase", "warpphase", "cluphase", "exitphase"), "{a} lets {b} go on"),
+        "mbphase": "{b} has waited for {a}",
+        "mbcount": "what {b} returns counts {a}",
+        "api": "{b} has waited for {a}",
+        **dict.fromkeys(("issue", "issue-all"), "{a} starts {b}"),
+        "acomp": "{a} is over before {b}",
     }
 )
 
