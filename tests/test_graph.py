@@ -53,6 +53,12 @@ def test_the_graph_of_a_state() -> None:
         "obs": {("P0:5", "P1:4")},
         "sync-pattern": {("P0:5", "P1:4")},
         "bc": {("P0:4", "P0:5"), ("P1:4", "P1:5"), ("P0:5", "P1:4"), ("P0:4", "P1:5")},
+        "cause": {("P0:4", "P1:5"), ("P0:5", "P1:4")},
+    }
+    places = [event.view.place for event in graph.events]
+    assert {(places[c.first], places[c.second]): c.fails for c in graph.conflicts} == {
+        ("P0:4", "P1:5"): ("P0:4 and P1:5 are weak, and program order does not relate them (8.7 (1))",),
+        ("P0:5", "P1:4"): (),
     }
 
 

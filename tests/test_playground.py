@@ -135,6 +135,30 @@ def test_why_and_why_not() -> None:
     assert allowed["verdict"] == "allowed" and [t["thread"] for t in allowed["execution"]["threads"]] == ["P0", "P1"]
 
 
+def stages(path: str, **fields: Any) -> dict[str, dict[str, Any]]:
+    """The stages of an execution, by their names."""
+    found = ask("explain", (LITMUS / f"{path}.litmus").read_text(encoding="utf-8"), **fields)
+    return {stage["name"]: stage for stage in found["stages"]}
+
+
+def test_the_stages_are_those_of_chapter_8() -> None:
+    found = stages("sb/SB+fence.sc")
+    assert list(found) == ["events", "po", "rf", "co", "ms", "obs", "fsc", "sync", "bc", "cause", "axioms"]
+    assert found["sync"]["lines"] == ["P0:11 → P1:11: synchronizes by Fence-SC order (8.9.4 (1))"]
+    assert [clause["section"] for clause in found["sync"]["clauses"]] == ["8.9.4 (1)"]
+    assert found["cause"]["lines"] == ["P0:10 → P1:12: causality order (8.9.5 causality)"]
+    assert found["axioms"]["lines"][0].startswith("Causality (8.10.6 (2)): From-reads contradicts causality order")
+    assert found["axioms"]["clauses"][0]["text"].startswith("If a write W precedes an overlapping read R in causality")
+
+
+def test_the_stages_of_what_is_allowed() -> None:
+    found = stages("mp/MP")
+    assert found["obs"]["lines"] == found["sync"]["lines"] == found["cause"]["lines"] == []
+    assert [line.split(": ")[1] for line in found["ms"]["lines"]] == ["not morally strong"] * 2
+    assert found["axioms"]["lines"] == ["every axiom of ptx-8.5 holds: the execution is allowed"]
+    assert "ms" in stages("mp/MP", model="sc")
+
+
 def test_fences_with_the_repaired_programs() -> None:
     text = (LITMUS / "mp" / "MP.litmus").read_text(encoding="utf-8")
     found = ask("fences", text)

@@ -182,19 +182,33 @@ def test_the_quiz(page: Page) -> None:
     assert not page.tab.locator("#quiz").is_visible()
 
 
+STAGES = ("events", "po", "rf", "co", "ms", "obs", "sync", "bc", "cause", "axioms")
+
+
 def test_the_picture_step_by_step(page: Page) -> None:
+    """One kind of relation after the other, each with what the ISA says of it."""
     page.why("Causality")
-    lines = page.tab.locator(".picture svg .link title")
-    assert lines.count() > 3
     seen = page.tab.locator(".picture svg g.link:visible")
+    latest = page.tab.locator(".picture svg g.link.latest")
     whole = seen.count()
     slider = page.tab.get_by_label("Step by step")
-    counts = []
-    for step in range(4):
-        slider.fill(str(step))
-        counts.append(seen.count())
-    assert counts[0] == 0 and counts == sorted(counts) and counts[1] < counts[-1] <= whole
-    playwright.expect(page.tab.locator(".steps li").first).to_contain_text("(8.")
+    counts = {}
+    for number, stage in enumerate(STAGES):
+        slider.fill(str(number))
+        counts[stage] = seen.count(), latest.count()
+        assert page.tab.locator(".steps blockquote").count() > 0 or stage == "events"
+        if stage == "ms":
+            lines = page.tab.locator(".steps li").all_inner_texts()
+            assert lines[1] == "P0:9 and P1:8: morally strong (8.7)" and "P0:8 and P1:9 are weak" in lines[0]
+            playwright.expect(page.tab.locator(".steps .meaning")).to_contain_text("said to be morally strong")
+        if stage == "obs":
+            playwright.expect(page.tab.locator(".steps li")).to_have_text(["P0:9 → P1:8: observation (8.9.2)"])
+    shown = [count for count, _ in counts.values()]
+    assert counts["events"] == (0, 0) and shown == sorted(shown) and shown[-1] <= whole
+    assert counts["ms"][1] == counts["obs"][1] == 1 and counts["sync"][1] == 2 < counts["rf"][1]  # with the legend
+    page.accessible()
+    slider.fill(str(len(STAGES)))
+    assert seen.count() == whole and latest.count() == 0
 
 
 HOSTILE = """<svg xmlns="http://www.w3.org/2000/svg" width="9" onload="alert(1)"><script>alert(1)</script>

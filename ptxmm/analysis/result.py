@@ -183,13 +183,24 @@ class Related(Struct, frozen=True):
     pairs: tuple[tuple[int, int], ...]
 
 
+class Conflict(Struct, frozen=True):
+    """Conflicting operations of two threads (8.7.1), by their indices, and the conditions of morally strong operations
+    (8.7) that they do not meet: none, if they are morally strong."""
+
+    first: int
+    second: int
+    fails: tuple[str, ...]
+
+
 class ExecutionGraph(Struct, frozen=True):
     """All events of an execution, and relations between them. Of an order only neighbours are related; of observation,
-    what is reads-from too; of base causality order (``bc``), what another relation has as well."""
+    what is reads-from too; of base causality order (``bc``), what another relation has as well; of causality order
+    (``cause``), what is in conflict. ``conflicts``: the first of them."""
 
     threads: tuple[PlacedThread, ...]
     events: tuple[GraphEvent, ...]
     relations: tuple[Related, ...]
+    conflicts: tuple[Conflict, ...] = ()
 
 
 class Execution(Struct, frozen=True, omit_defaults=True):

@@ -37,10 +37,12 @@ from ptxmm.web.requests import (
     Program,
     Request,
     Row,
+    Stage,
     refused,
 )
 
 if TYPE_CHECKING:
+    from ptxmm.analysis.explain import ExplainResult
     from ptxmm.analysis.fences import Repair
 
 FILE = "playground.litmus"
@@ -180,7 +182,7 @@ def _placings(test: Test, model: Model) -> list[Placing]:
 
 
 def _explained(test: Test, model: Model, limits: Limits, request: Explain) -> Analysed:
-    from ptxmm.analysis.explain import ExplainResult, explain
+    from ptxmm.analysis.explain import explain
     from ptxmm.render.pictures import svg
 
     wanted = None if request.state is None else questions.states(test, request.state, "the state")
@@ -190,7 +192,18 @@ def _explained(test: Test, model: Model, limits: Limits, request: Explain) -> An
 
     result = told.analysed(test, request.model, model, limits, function)
     picture = svg(result) if result.verdict in ("allowed", "forbidden") else None
-    return Analysed(test.text, _document("explain", result), picture)
+    return Analysed(test.text, _document("explain", result), picture, _stages(result))
+
+
+def _stages(result: ExplainResult) -> tuple[Stage, ...]:
+    """The stages of the execution that the picture of ``result`` shows."""
+    from ptxmm.web.stages import stages
+
+    reason = next((reason for group in result.groups for reason in group.reasons), None)
+    shown = result.execution if reason is None else reason.execution
+    if shown is None or shown.graph is None or result.verdict not in ("allowed", "forbidden"):
+        return ()
+    return stages(shown.graph, result.model, reason)
 
 
 def _fences(test: Test, model: Model, limits: Limits, request: Fences) -> Analysed:

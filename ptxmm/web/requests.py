@@ -117,15 +117,34 @@ class Checked(Struct, frozen=True, tag_field="answer", tag="check"):
     placings: tuple[Placing, ...]
 
 
+class Clause(Struct, frozen=True):
+    """A ``text`` of the PTX ISA 8.5, which is (of) this section."""
+
+    section: str
+    text: str
+
+
+class Stage(Struct, frozen=True):
+    """A kind of relation: its ``name`` (``rf``, ``ms``, ...), what it is (``title``), what the PTX ISA says of it, and
+    in ``lines`` what it relates in the execution."""
+
+    name: str
+    title: str
+    clauses: tuple[Clause, ...]
+    lines: tuple[str, ...]
+
+
 class Analysed(Struct, frozen=True, tag_field="answer", tag="analysis"):
     """The result of another analysis, as its JSON document has it (docs/results.md).
 
-    ``picture``: an execution as SVG, or None; ``changed``: for each repair the text of the changed program.
+    ``picture``: an execution as SVG, or None, and its ``stages``; ``changed``: for each repair the text of the changed
+    program.
     """
 
     text: str
     result: Mapping[str, Any]
     picture: str | None = None
+    stages: tuple[Stage, ...] = ()
     changed: tuple[str | None, ...] = ()
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from msgspec.structs import replace
 
 from ptxmm.analysis.execution import execution, location, shown
 from ptxmm.analysis.explain.events import MOST_BYTES, Views
 from ptxmm.analysis.explain.synchronization import relations
-from ptxmm.analysis.explain.words import EDGES, Words
-from ptxmm.analysis.result import Execution, ExecutionGraph, GraphEvent, PlacedThread, Related
+from ptxmm.analysis.explain.words import EDGES, ORDERS, Words
+from ptxmm.analysis.morally_strong import conditions
+from ptxmm.analysis.result import Conflict, Execution, ExecutionGraph, GraphEvent, PlacedThread, Related
 from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
 from ptxmm.program.test import Placement, Test
 
 _OBSERVATION = Words("observation", "8.9.2")
 _CAUSALITY = Words("base causality order", "8.9.5")
+_MOST_CONFLICTS = 60
 
 
 def drawn(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
@@ -28,7 +31,8 @@ def graph(test: Test, witness: Witness, rebuilt: Rebuilt) -> ExecutionGraph:
     """The graph of ``witness``, which was ``rebuilt``; values are shown as those of ``test``."""
     views = Views(test, witness, rebuilt)
     events = tuple(_event(views, number) for number in range(len(rebuilt.layout.events)))
-    return ExecutionGraph(_placed(test), events, tuple(_related(rebuilt)))
+    conflicts = tuple(islice(_conflicts(test, rebuilt), _MOST_CONFLICTS))
+    return ExecutionGraph(_placed(test), events, tuple(_related(rebuilt)), conflicts)
 
 
 def _event(views: Views, number: int) -> GraphEvent:
@@ -78,6 +82,23 @@ def _related(rebuilt: Rebuilt) -> Iterator[Related]:
     if shown and "bc" in rebuilt.evaluator.model.definitions:
         causality = algebra.intersection(rebuilt.evaluator.value("bc"), shown)
         yield _relation(rebuilt, "bc", _CAUSALITY, causality)
+
+    if {"cause", "conflict"} <= rebuilt.evaluator.model.definitions.keys():
+        causality = algebra.intersection(rebuilt.evaluator.value("cause"), rebuilt.evaluator.value("conflict"))
+        if causality:
+            yield _relation(rebuilt, "cause", ORDERS["cause"], causality)
+
+
+def _conflicts(test: Test, rebuilt: Rebuilt) -> Iterator[Conflict]:
+    definitions = rebuilt.evaluator.model.definitions
+    if not {"conflict", "ms"} <= definitions.keys():
+        return
+    algebra, events = rebuilt.layout.algebra, rebuilt.layout.events
+    strong = rebuilt.evaluator.value("ms")
+    for a, b in algebra.pairs(rebuilt.evaluator.value("conflict")):
+        if a < b and events[a].id.thread != events[b].id.thread:
+            failing = () if algebra.has(strong, a, b) else conditions(test, rebuilt, a, b)
+            yield Conflict(a, b, tuple(f"{item.text} ({item.section})" for item in failing))
 
 
 def _values(rebuilt: Rebuilt) -> Iterator[tuple[str, Words, int]]:

@@ -39,8 +39,8 @@ class Relation(Struct, frozen=True):
 
 class Link(Struct, frozen=True):
     """The relations between two boxes, of which the first gives the link its look. ``both``: they hold each way;
-    ``causal``: so does base causality order; ``weight``: 2 for what breaks an axiom, 0 for what has no part in that,
-    else 1."""
+    ``causal``: so does base causality order; ``strong``: they are morally strong; ``weight``: 2 for what breaks an
+    axiom, 0 for what has no part in that, else 1."""
 
     first: int
     second: int
@@ -48,6 +48,7 @@ class Link(Struct, frozen=True):
     both: bool
     causal: bool
     weight: int
+    strong: bool = False
 
     @property
     def label(self) -> str:
@@ -58,6 +59,13 @@ class Link(Struct, frozen=True):
     def kind(self) -> str:
         """What it looks like."""
         return self.relations[0].kind
+
+    @property
+    def style(self) -> str:
+        """Its kind and its weight, and what else it stands for."""
+        others = {f"has-{item.kind}" for item in self.relations if item.kind != self.kind}
+        others |= {f"has-{item.label}" for item in self.relations if item.label == "obs"}
+        return " ".join((self.kind, f"weight{self.weight}", *sorted(others), *(("strong",) if self.strong else ())))
 
 
 class Scene(Struct, frozen=True):

@@ -66,6 +66,7 @@ class _Maker:
         self.pairs: dict[tuple[int, int, str], _Pair] = {}
         self.orders: dict[tuple[int, int], int] = {}
         self.causal: set[tuple[int, int]] = set()
+        self.strong: set[frozenset[int]] = set()
         self.notes: list[str] = []
         self._group()
         self._relate()
@@ -90,13 +91,17 @@ class _Maker:
             if item.relation == "bc":
                 self.causal = pairs
                 continue
-            if item.relation == "po":
+            if item.relation in ("po", "cause"):
                 continue
             if item.relation in _MUTUAL:
                 pairs = self._neighbours(pairs)
             for a, b in sorted(pairs):
                 if not self._plain(a, b, item.relation):
                     self._add(a, b, item.relation, item.text, item.section, self.usual)
+
+        for found in self.graph.conflicts:
+            if not found.fails:
+                self.strong.add(frozenset((self.of[found.first], self.of[found.second])))
 
     def _plain(self, a: int, b: int, relation: str) -> bool:
         """Whether this needs no line: initial writes come first in coherence order, and what follows in program order
@@ -312,7 +317,8 @@ class _Maker:
             weight = max(pair.weight, back.weight if both and back is not None else 0)
             relations = tuple(sorted(pair.relations.values(), key=lambda item: KINDS.index(item.kind)))
             causal = (a, b) in self.causal and any(item.kind in _STEPS for item in relations)
-            found.append(Link(shown[a], shown[b], relations, both, causal, weight))
+            strong = not amiss and {a, b} in self.strong
+            found.append(Link(shown[a], shown[b], relations, both, causal, weight, strong))
         if len(found) > MOST_LINKS:
             order = sorted(range(len(found)), key=lambda i: (-found[i].weight, KINDS.index(found[i].kind), i))
             self.notes.append(f"{len(found) - MOST_LINKS} of {len(found)} relations between instructions are left out")

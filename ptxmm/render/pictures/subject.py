@@ -61,7 +61,9 @@ def _exchanged(outcome: Outcome) -> int:
     graph = None if outcome.execution is None else outcome.execution.graph
     if graph is None:
         return 0
-    pairs = (pair for item in graph.relations if item.relation not in ("co", "fr", "bc") for pair in item.pairs)
+    pairs = (
+        pair for item in graph.relations if item.relation not in ("co", "fr", "bc", "cause") for pair in item.pairs
+    )
     threads = ((graph.events[a].thread, graph.events[b].thread) for a, b in pairs)
     return sum(a is not None and a != b for a, b in threads)
 

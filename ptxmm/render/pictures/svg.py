@@ -136,7 +136,7 @@ def _line(line: Line, scene: Scene) -> str:
         heads.append(_head(line.points[1], line.points[0], link.weight))
     title = f"<title>{escape(_told(link, scene))}</title>"
     drawn = "".join((title, f'<path class="line" d="{_path(line)}"/>', *heads))
-    return f'<g class="link {link.kind} weight{link.weight}">{drawn}</g>'
+    return f'<g class="link {link.style}">{drawn}</g>'
 
 
 def _open(link: Link) -> bool:

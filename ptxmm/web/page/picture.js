@@ -17,9 +17,9 @@ const ATTRIBUTES = new Set([
 
 /**
  * The picture that `text` draws, without anything that could run, load or lead elsewhere, and below it the way through
- * it; nothing if it is none.
+ * its `stages`; nothing if it is none.
  */
-export function picture(text) {
+export function picture(text, stages = []) {
   // A style sheet is not let in as a part of a document, only as an object.
   const sheets = [];
   const rest = text.replace(/<style>([^<]*)<\/style>/g, (_, rules) => (sheets.push(rules), ""));
@@ -35,7 +35,7 @@ export function picture(text) {
   const root = place.attachShadow({ mode: "open" });
   const sheet = new CSSStyleSheet();
   const width = parseFloat(drawn.getAttribute("width")) || 0;
-  sheets.push(`:host > svg { display: block; max-width: 100%; min-width: ${0.75 * width}px; height: auto }`);
+  sheets.push(`:host > svg { display: block; max-width: 100%; min-width: ${0.75 * width}px; height: auto } .latest .line { stroke-width: 3.5 }`);
   sheet.replaceSync(sheets.join("\n").replace(/@import|url\((?!\s*["']?#)/gi, ""));
   root.adoptedStyleSheets = [sheet];
   shades = [...sheet.cssRules]
@@ -43,7 +43,7 @@ export function picture(text) {
     .map((rule) => [rule, rule.media.mediaText.includes("dark")]);
   coloured();
   root.append(drawn);
-  return [place, steps(drawn)];
+  return [place, steps(drawn, stages)];
 }
 
 /** The rules of the picture that is shown which are for the light or the dark, and for which. */

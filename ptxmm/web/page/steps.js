@@ -1,47 +1,51 @@
-// An execution step by step: its events first, and then one kind of relation after the other, each with what it relates.
+// An execution step by step, in the order of chapter 8: its events, and then one kind of relation after the other.
 import { h } from "./dom.js";
 
-/** Kinds of lines in a picture, in the order in which the model is built from them; null: what is behind the lines. */
-const STEPS = [
-  ["what the threads do", []],
-  ["program order", ["po"]],
-  ["who reads from whom", ["rf"]],
-  ["coherence order, and from-reads which follows from it", ["co", "fr"]],
-  ["dependencies, completion of asynchronous operations, phases of barriers", ["dependency", "asynchronous", "phase"]],
-  ["Fence-SC order, and what synchronizes", ["fsc", "sync"]],
-  ["base causality order", ["band"]],
-  ["what the axioms say of it", ["absent", "race", "other"]],
-];
+/** What shows a stage in a picture: classes of its elements. */
+const SHOWN = {
+  po: ["po"], rf: ["rf"], co: ["co", "fr"], ms: ["strong"], obs: ["has-obs"], dependency: ["dependency"], asynchronous: ["asynchronous"],
+  fsc: ["fsc"], sync: ["sync", "phase"], bc: ["band"], axioms: ["absent", "race", "other"],
+};
 
-/** A slider over the lines of the picture `svg`; null if it has none. */
-export function steps(svg) {
-  const kinds = STEPS.map(([, names]) => names.flatMap((name) => [...svg.querySelectorAll(`.${name}`)]));
-  const shown = STEPS.map((step, n) => n).filter((n) => n === 0 || kinds[n].length);
-  if (shown.length < 2) return null;
-  const told = h("ul", { class: "hint" });
+/** A slider over the `stages` of the execution that the picture `svg` shows; null without. */
+export function steps(svg, stages) {
+  if (!stages.length) return null;
+  const parts = [...svg.querySelectorAll(".link, .band, text.label")].map((element) => ({ element, at: places(element, stages) }));
+  const told = h("div", { class: "told" });
   const name = h("output", { "aria-hidden": "true" });
   const input = h("input", {
-    type: "range", min: "0", max: String(shown.length), step: "1", value: String(shown.length),
+    type: "range", min: "0", max: String(stages.length), step: "1", value: String(stages.length),
     "aria-label": "Step by step", "data-key": "steps",
     oninput: () => show(Number(input.value)),
   });
 
-  /** Show the picture up to a step; after the last, all of it as it was. */
+  /** Show the picture up to a stage; after the last, all of it as it was. */
   function show(at) {
-    const whole = at === shown.length;
-    for (const [place, n] of shown.entries()) {
-      for (const element of kinds[n]) {
-        element.setAttribute("display", whole || place <= at ? "inline" : "none");
-        element.classList.toggle("latest", !whole && place === at);
-      }
+    const whole = at === stages.length;
+    for (const { element, at: places } of parts) {
+      if (!places.length) continue;
+      element.setAttribute("display", whole || Math.min(...places) <= at ? "inline" : "none");
+      element.classList.toggle("latest", !whole && places.includes(at));
     }
-    const text = whole ? "all of it" : STEPS[shown[at]][0];
+    const text = whole ? "all of it" : stages[at].title;
     name.textContent = text;
     input.setAttribute("aria-valuetext", text);
-    const lines = whole ? [] : kinds[shown[at]].map((element) => element.querySelector("title")?.textContent).filter(Boolean);
-    told.replaceChildren(...lines.map((line) => h("li", {}, line)));
+    told.replaceChildren(...(whole ? [] : tale(stages[at])));
   }
 
-  show(shown.length);
+  show(stages.length);
   return h("div", { class: "steps" }, h("label", {}, "Step by step ", input), name, told);
+}
+
+/** The numbers of the stages that a part of the picture belongs to. */
+function places(element, stages) {
+  const kinds = [...element.classList].flatMap((name) => [name, name.replace(/^has-(?!obs$)/, "")]);
+  return stages.flatMap(({ name }, number) => (SHOWN[name]?.some((kind) => kinds.includes(kind)) ? [number] : []));
+}
+
+/** What there is of a stage, and beside it what the ISA says of that. */
+function tale({ name, clauses, lines }) {
+  const none = lines.length || name === "events" || name === "po" ? [] : ["none in this execution"];
+  const quotes = clauses.map(({ section, text }) => h("blockquote", {}, text, " ", h("cite", {}, `§${section}`)));
+  return [h("ul", {}, [...lines, ...none].map((line) => h("li", {}, line))), quotes.length ? h("div", { class: "meaning" }, quotes) : null].filter(Boolean);
 }

@@ -11,7 +11,7 @@ export function showWhy(place, answer, goto) {
   const { result } = answer;
   const parts = [h("p", { class: "lead" }, h("strong", { class: `is-${result.verdict}` }, leads[result.verdict]), " ",
     h("code", {}, result.state))];
-  if (answer.picture) parts.push(...picture(answer.picture));
+  if (answer.picture) parts.push(...picture(answer.picture, answer.stages));
   if (result.expected) parts.push(...expected(result.expected, goto));
   if (result.execution) parts.push(execution(result.execution, goto, Boolean(answer.picture)));
   for (const item of result.synchronization) {
