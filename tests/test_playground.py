@@ -7,6 +7,7 @@ import re
 import socket
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from ptxmm.web.rate import Rate
 from ptxmm.web.requests import MOST_BYTES
 from ptxmm.web.server import HEADERS, Serving, application
 from tests.commands import Run
+from tests.playground_texts import KERNEL, ROWS
 from tests.support import ROOT
 
 LITMUS = ROOT / "litmus"
@@ -117,6 +119,48 @@ def test_every_position_of_every_slider_is_a_program(path: str) -> None:
                     assert again[0].orders[again[0].order] == order
                     assert order == "weak" or scope is None or again[0].scopes[again[0].scope] == scope
     assert positions > 8
+
+
+def test_a_file_of_several_tests() -> None:
+    found = ask("check", ROWS)
+    assert (found["format"], found["observation"], found["dials"]) == ("nvlitmus", "always", [])
+    assert found["parts"] == ["playground.r1.1: .gpu | assert", "playground.r1.2: .cta | permit"]
+    other = ask("check", ROWS, part=1, model="ptx-7.5")
+    assert (other["observation"], other["conclusion"]) == ("sometimes", "expected")
+    assert ask("check", other["litmus"])["observation"] == "sometimes"
+    assert ask("check", ROWS, part=9)["text"] == other["text"]
+    (problem,) = ask("check", ROWS.replace("acquire", "aquire"))["problems"]
+    assert (problem["line"], problem["column"], problem["hint"]) == (8, 5, "did you mean `.acquire`?")
+
+
+def test_a_kernel_and_what_it_claims() -> None:
+    found = ask("check", KERNEL)
+    assert (found["format"], found["holds"], found["conclusion"]) == ("ptx", False, "contradicted")
+    assert found["parts"] == ["mp: condition", "mp: no data races"] and found["claim"] is None
+    claim = ask("check", KERNEL, part=1)
+    assert (claim["claim"], claim["holds"], claim["rows"]) == ("no data races", False, []) and claim["execution"]
+    assert [d["text"] for d in ask("check", found["litmus"])["dials"]] == [
+        "st.global.u32 [data], 42",
+        "st.relaxed.gpu.global.u32 [flag], 1",
+        "ld.acquire.gpu.global.u32 r0, [flag]",
+        "ld.global.u32 r1, [data]",
+        "st.global.u32 [out], r1",
+    ]
+    assert ask("fences", KERNEL)["result"]["holds"] is False
+    assert ask("explain", KERNEL)["result"]["verdict"] == "allowed"
+
+
+def test_of_a_kernel_no_other_file_says_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither ``NAME.toml`` nor ``NAME.cu`` beside it, as they are for files."""
+    monkeypatch.chdir(tmp_path)
+    comments, module = KERNEL.split(".version", 1)
+    for name in ("playground", "<playground>"):
+        (tmp_path / f"{name}.cu").write_text(comments)
+        (tmp_path / f"{name}.toml").write_text(re.sub("^// ptxmm: ", "", comments, flags=re.MULTILINE))
+    (problem,) = ask("check", f".version{module}")["problems"]
+    assert problem["message"] == "nothing is said of a launch" and "// ptxmm: grid" in problem["hint"]
+    (problem,) = ask("check", "__global__ void f() {}\n")["problems"]
+    assert "nvcc needs its file" in problem["message"]
 
 
 def test_errors_have_their_places() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.playground_page import NEEDED, WIDE, Page, chromium, playwright
 from tests.playground_server import server
+from tests.playground_texts import KERNEL, ROWS
 
 pytestmark = NEEDED
 PHONE = {"width": 390, "height": 844}
@@ -143,6 +144,40 @@ def test_a_link_says_it_all(page: Page, browser: Any, address: str) -> None:
     page.verdict("")
 
 
+def test_a_file_of_several_tests(page: Page) -> None:
+    page.show(ROWS)
+    page.verdict("Always true")
+    part = page.tab.get_by_label("Part of the text")
+    assert part.locator("option").all_inner_texts() == [
+        "playground.r1.1: .gpu | assert",
+        "playground.r1.2: .cta | permit",
+    ]
+    page.accessible()
+    part.select_option("1")
+    page.verdict("Allowed")
+    page.show(ROWS.replace("acquire", "aquire"))
+    page.verdict("Not a test yet")
+    playwright.expect(page.tab.locator("#editor .cm-lintRange-error")).to_have_text(".aquire")
+
+
+def test_a_kernel_and_what_it_claims(page: Page) -> None:
+    page.show(KERNEL)
+    page.verdict("Not always true")
+    page.why("Allowed: this execution ends with")
+    page.tab.get_by_label("Part of the text").select_option("1")
+    page.verdict("Fails")
+    page.why("This execution refutes it.")
+    page.accessible()
+    page.show(KERNEL.replace("st.relaxed.gpu", "st.relaxed.gpx"))
+    page.verdict("Not a test yet")
+    assert "st.relaxed.gpx" in page.tab.locator("#editor .cm-lintRange-error").inner_text()
+    page.show(KERNEL)
+    page.verdict("Not always true")
+    page.tab.get_by_role("button", name="Write it as a litmus test").click()
+    page.slide("Order of P0 line 12", 2)
+    page.verdict("Always true")
+
+
 def test_the_fences_and_a_repair(page: Page) -> None:
     page.slide("Order of P0 line 9", 1)
     page.verdict("Allowed")
@@ -234,10 +269,10 @@ def test_of_a_picture_only_what_draws_is_taken(page: Page) -> None:
 def test_what_is_taken_away(page: Page, tmp_path: Path) -> None:
     page.why("Causality")
     found = {}
-    for kind in (".litmus", ".json", ".svg", ".png"):
+    for button, kind in (("Test", ".litmus"), ("Result", ".json"), ("(.svg)", ".svg"), ("(.png)", ".png")):
         page.tab.locator("#export summary").click()
         with page.tab.expect_download() as coming:
-            page.tab.get_by_role("button", name=f"({kind})").click()
+            page.tab.locator("#export button", has_text=button).click()
         coming.value.save_as(tmp_path / "saved")
         assert coming.value.suggested_filename == f"MP+rel+acq{kind}"
         found[kind] = (tmp_path / "saved").read_bytes()

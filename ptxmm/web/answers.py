@@ -1,6 +1,6 @@
 """The answer to a request: from bytes to bytes, in whichever process asks.
 
-Nothing of a request names a file: models are those that come with ptxmm, tests are litmus texts.
+Nothing of a request names a file: models are those that come with ptxmm, tests are texts.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from ptxmm.analysis import told
+from ptxmm.analysis.claims import HOLDS, claimed, limits_of
 from ptxmm.analysis.expectation import expectation_for, expectations
 from ptxmm.analysis.placements import LEVELS, WORDS, placed
 from ptxmm.analysis.result import Outcome
@@ -20,7 +22,7 @@ from ptxmm.analysis.strength.dials import dials, turned
 from ptxmm.cat import Model, index, left_out_of, load
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
-from ptxmm.formats import parse, questions
+from ptxmm.formats import SUFFIXES, format_of, parse, questions
 from ptxmm.formats.litmus import write
 from ptxmm.formats.patch import Rewrite, moved, patched
 from ptxmm.program.test import Test
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from ptxmm.analysis.explain import ExplainResult
     from ptxmm.analysis.fences import Repair
 
-FILE = "playground.litmus"
+NAME = "playground"
 MOST = 500
 """So many final states are listed."""
 
@@ -73,7 +75,7 @@ def prepare() -> None:
     for name in index().models:
         load(name)
     for text in _SAMPLES:
-        parse(text, FILE, "litmus")
+        _test(text)
 
 
 _SAMPLES = (
@@ -93,10 +95,10 @@ def _answer(data: bytes, deadline: float, engine: str) -> Answer:
     text = None
     try:
         model = _model(request)
-        given = _test(request.text)
-        test = _turned(given, request, model)
+        given = _given(request)
+        test = _turned(given.test, request, model)
         text = test.text
-        limits = Limits(unroll=request.unroll, deadline=deadline)
+        limits = limits_of(test, Limits(unroll=request.unroll, deadline=deadline))
         match request:
             case Check():
                 return _checked(given, test, model, limits, request, engine)
@@ -120,8 +122,37 @@ def _model(program: Program) -> Model:
     return load(name, program.readings)
 
 
+class _Given(Struct, frozen=True):
+    """What the text of a request holds: the ``format``, the names of its ``parts``, and the one that is asked about."""
+
+    format: str
+    parts: tuple[str, ...]
+    test: Test
+    claim: str | None
+
+
+def _given(program: Program) -> _Given:
+    """No file but the text itself says anything: what a kernel is launched with has to be in its comments."""
+    chosen = format_of(program.text, NAME)
+    if chosen == "ptx":
+        from ptxmm.formats.modules.launch import has_comments
+
+        if not has_comments(program.text):
+            hint = "say how its kernel is launched in comments of the module: `// ptxmm: grid = 2`"
+            raise PtxmmError("nothing is said of a launch", kind="format", line=1, hint=hint)
+    suffix = next(suffix for suffix, format in SUFFIXES.items() if format == chosen)
+    parts = [(test, claim) for test in parse(program.text, NAME + suffix, chosen) for claim in claimed(test)]
+    test, claim = parts[min(program.part, len(parts) - 1)]
+    return _Given(chosen, tuple(_part(*part) for part in parts), test, claim)
+
+
+def _part(test: Test, claim: str | None) -> str:
+    about = claim or (" ".join(test.description.split()) if test.claims is None else "condition")
+    return f"{test.name}: {about}" if about else test.name
+
+
 def _test(text: str) -> Test:
-    (test,) = parse(text, FILE, "litmus")
+    (test,) = parse(text, f"{NAME}.litmus", "litmus")
     return test
 
 
@@ -141,16 +172,19 @@ def _turned(test: Test, program: Program, model: Model) -> Test:
     return test
 
 
-def _checked(given: Test, test: Test, model: Model, limits: Limits, request: Check, engine: str) -> Checked:
+def _checked(given: _Given, test: Test, model: Model, limits: Limits, request: Check, engine: str) -> Checked:
     stated = expectations(test, index().models.keys())
     expectation = None
     if not (request.without or request.turns or request.level):
         expectation = expectation_for(test, request.model, stated, request.readings)
+        if expectation is not None and test.claims is not None:
+            expectation = HOLDS
     asked = told.Asked(engine=engine, all_state=request.all_state, listing=MOST)
-    result = told.verdict(test, request.model, model, limits, asked, expectation=expectation)
+    result = told.verdict(test, request.model, model, limits, asked, expectation=expectation, claim=given.claim)
     columns, rows = _table(result.outcomes)
     own = {name: getattr(result, name) for name in Checked.__struct_fields__ if hasattr(result, name)}
     own |= {"conclusion": result.conclusion.value}
+    turns = given.format == "litmus"
     return Checked(
         **own,
         text=test.text,
@@ -158,9 +192,25 @@ def _checked(given: Test, test: Test, model: Model, limits: Limits, request: Che
         info=test.info,
         columns=columns,
         rows=rows,
-        dials=tuple(dials(given, model.coverage)),
-        placings=tuple(_placings(given, model)),
+        format=given.format,
+        parts=given.parts,
+        claim=given.claim,
+        litmus=None if turns else _litmus(given.test),
+        dials=tuple(dials(given.test, model.coverage)) if turns else (),
+        placings=tuple(_placings(given.test, model)) if turns else (),
     )
+
+
+def _litmus(test: Test) -> str | None:
+    """``test``, which is written otherwise, as a litmus test."""
+    try:
+        if test.claims is None:
+            return write(test)
+        from ptxmm.formats.modules.extract import skeleton
+
+        return skeleton(test)
+    except PtxmmError:
+        return None
 
 
 def _table(outcomes: Sequence[Outcome]) -> tuple[tuple[str, ...], tuple[Row, ...]]:

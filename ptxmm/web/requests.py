@@ -20,11 +20,13 @@ Short = Annotated[str, Meta(max_length=400)]
 class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A test and the model to run it under.
 
+    ``part``: which of the tests that ``text`` holds, as ``Checked.parts`` counts them; beyond the last, the last.
     ``readings`` and ``without``: changes of the model (docs/readings.md; names of checks). ``turns``: instructions at
     another strength than written, ``level``: threads at another placement (one of ``placements.LEVELS``).
     """
 
     text: str
+    part: Annotated[int, Meta(ge=0, le=MOST_BYTES)] = 0
     model: Short = "ptx-8.5"
     readings: dict[Short, Short] = {}
     without: Annotated[tuple[Short, ...], Meta(max_length=40)] = ()
@@ -89,8 +91,10 @@ class Row(Struct, frozen=True):
 class Checked(Struct, frozen=True, tag_field="answer", tag="check"):
     """The verdict on ``text``, which is the test with its dials turned (attributes as of ``analysis.result.Result``).
 
-    ``columns`` are registers and locations, ``rows`` the final states; ``listed``: there are no others. ``dials`` and
-    ``placings`` are those of the test as it came.
+    ``format``: how it was written, as of ``formats.SUFFIXES``; ``parts``: the tests, or the claims about kernels, that
+    are in the same text; ``claim``: the one that this is about, if it is no condition; ``litmus``: what is no litmus
+    test as one, if it can be. ``columns`` are registers and locations, ``rows`` the final states; ``listed``: there are
+    no others. ``dials`` and ``placings`` are those of the test as it came; only litmus tests have any.
     """
 
     text: str
@@ -113,6 +117,10 @@ class Checked(Struct, frozen=True, tag_field="answer", tag="check"):
     notes: tuple[Note, ...]
     execution: object
     seconds: float
+    format: str
+    parts: tuple[str, ...]
+    claim: str | None
+    litmus: str | None
     dials: tuple[Dial, ...]
     placings: tuple[Placing, ...]
 

@@ -11,11 +11,12 @@ let update = [];
 
 /**
  * Show the sliders of `answer`. `turns`: by key the order and scope that differ from the text, `level`: the placement;
- * `turn(key, {order, scope} or null)` and `move(level or null)` say that one was moved. Sliders that are there already
+ * `turn(key, {order, scope} or null)` and `move(level or null)` say that one was moved,
+ * `write(text)` puts a litmus test in the place of what has no sliders. Sliders that are there already
  * stay, so that one that is being moved is not taken from under the hand.
  */
-export function showDials(place, answer, turns, level, turn, move) {
-  const shape = JSON.stringify([answer.dials, answer.placings]);
+export function showDials(place, answer, turns, level, turn, move, write) {
+  const shape = JSON.stringify([answer.dials, answer.placings, answer.litmus]);
   if (shape !== built) {
     built = shape;
     update = [];
@@ -25,7 +26,9 @@ export function showDials(place, answer, turns, level, turn, move) {
         h("fieldset", {}, h("legend", {}, thread),
           answer.dials.filter((dial) => dial.thread === thread).map((dial) => instruction(dial, turn)))),
       answer.dials.length || answer.placings.length ? null
-        : h("p", { class: "hint" }, "No instruction of this test has an order or a scope to change."));
+        : h("p", { class: "hint" }, answer.format === "litmus" ? "No instruction of this test has an order or a scope to change."
+          : "Sliders are for litmus tests. "),
+      answer.litmus ? h("button", { type: "button", onclick: () => write(answer.litmus) }, "Write it as a litmus test") : null);
   }
   for (const one of update) one(turns, level);
 }

@@ -51,7 +51,7 @@ export function editor(place, edited, submit) {
         highlightActiveLineGutter(),
         litmus,
         look,
-        EditorView.contentAttributes.of({ "aria-label": "Litmus test", autocapitalize: "off", tabindex: "0" }),
+        EditorView.contentAttributes.of({ "aria-label": "Test", autocapitalize: "off", tabindex: "0" }),
         keymap.of([{ key: "Mod-Enter", run: () => (submit(), true) }, ...defaultKeymap, ...historyKeymap, ...lintKeymap]),
         EditorView.updateListener.of((update) => {
           const own = update.transactions.some((t) => t.docChanged && t.annotation(Transaction.remote));

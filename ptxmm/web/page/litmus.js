@@ -1,11 +1,11 @@
-// Highlighting of litmus tests: what a reader looks for is the orders, the scopes and the registers.
+// Highlighting of tests, in whichever format: what a reader looks for is the orders, the scopes and the registers.
 import { HighlightStyle, StreamLanguage, syntaxHighlighting, tags } from "./vendor/codemirror.js";
 
 const ORDERS = /^\.(weak|relaxed|acquire|release|acq_rel|sc|volatile|mmio)(?![\w])/;
 const SCOPES = /^\.(cta|cluster|gpu|sys)(?![\w])/;
 const TYPES = /^\.(?:[usfb](?:8|16|32|64|128)|pred|v[248])(?![\w])/;
 const OPCODES =
-  /^(?:ld|st|atom|red|fence|membar|bar|barrier|mbarrier|cp|mov|add|sub|mul|mad|and|or|xor|not|setp|selp|bra|ret|exit|shl|shr|cvt|cvta|mapa|tensormap|tcgen05|wgmma|multimem|griddepcontrol|activemask|shfl|vote|redux|elect|discard|prefetch|min|max|xchg|fma|neg|abs)(?![\w])/;
+  /^(?:ld|st|sust|suld|tld|atom|red|fence|membar|bar|barrier|mbarrier|cp|mov|add|sub|mul|mad|and|or|xor|not|setp|selp|bra|ret|exit|shl|shr|cvt|cvta|mapa|tensormap|tcgen05|wgmma|multimem|griddepcontrol|activemask|shfl|vote|redux|elect|discard|prefetch|min|max|xchg|fma|neg|abs)(?![\w])/;
 
 const language = StreamLanguage.define({
   startState: () => ({ comment: null, title: true, head: true }),
@@ -17,6 +17,7 @@ const language = StreamLanguage.define({
       } else stream.skipToEnd();
       return "comment";
     }
+    if (state.head && state.title && stream.sol() && stream.match(/^\s*(?=\/\/|\.[a-z])/)) state.head = false; // .test, .ptx
     if (state.title && stream.sol() && stream.match(/^PTX\s.*/)) {
       state.title = false;
       return "heading";
@@ -43,8 +44,8 @@ const language = StreamLanguage.define({
     if (stream.match(SCOPES)) return "typeName";
     if (stream.match(TYPES)) return "meta";
     if (stream.match(/^\.[\w:]+/)) return "meta";
-    if (stream.match(/^(?:~?exists|forall|locations|filter)(?![\w])/)) return "controlKeyword";
-    if (stream.match(/^P\d+(?![\w])/)) return "labelName";
+    if (stream.match(/^(?:~?exists|forall|locations|filter|assert|permit|require)(?![\w])/)) return "controlKeyword";
+    if (stream.match(/^(?:P\d+|d\d+\.b\d+\.t\d+)(?![\w.])/)) return "labelName";
     if (stream.match(OPCODES)) return "operatorKeyword";
     if (stream.match(/^-?(?:0x[\da-fA-F]+|\d+)/)) return "number";
     if (stream.match(/^%?[A-Za-z_$][\w$]*/)) return "variableName";

@@ -25,9 +25,9 @@ const FIRST = `PTX MP+rel+acq
 exists (P1:r0 == 1 /\\ P1:r1 == 0)
 `;
 
-/** What is looked at. `base`: the test as written; `turns` and `level`: what the sliders make of it. */
+/** What is looked at. `base`: the test as written (`part`: which of those in it); `turns` and `level`: what the sliders make of it. */
 const state = {
-  base: FIRST, turns: new Map(), level: null, model: "ptx-8.5", readings: {}, without: [], all: false, chosen: null,
+  base: FIRST, part: 0, turns: new Map(), level: null, model: "ptx-8.5", readings: {}, without: [], all: false, chosen: null,
   bug: null, hidden: false,
 };
 let answer = null;
@@ -41,8 +41,8 @@ function program() {
     const cut = key.lastIndexOf("/");
     return { thread: key.slice(0, cut), index: Number(key.slice(cut + 1)), ...turn };
   });
-  const { base: text, level, model, readings, without } = state;
-  return { text, model, readings, without, turns, level };
+  const { base: text, part, level, model, readings, without } = state;
+  return { text, part, model, readings, without, turns, level };
 }
 
 function edited(text) {
@@ -98,7 +98,8 @@ function show() {
   if (failed) return;
   if (state.chosen?.length !== answer.columns.length) state.chosen = null;
   showStates($("states"), answer, state.chosen, pick);
-  showDials($("dials"), answer, state.turns, state.level, turn, move);
+  showDials($("dials"), answer, state.turns, state.level, turn, move, write);
+  parts();
   about();
   explainSoon();
 }
@@ -113,6 +114,13 @@ function problems(found) {
       : null;
     return h("li", {}, place, " ", text);
   }));
+}
+
+/** Which of the tests, or of the claims, in the same text. */
+function parts() {
+  const place = $("part");
+  place.hidden = answer.parts.length < 2 || state.hidden;
+  fill(place, answer.parts.map((name, number) => h("option", { value: number, selected: number === state.part }, name)));
 }
 
 function about() {
@@ -137,6 +145,10 @@ function explainSoon(delay = 350) {
 async function explain() {
   const number = (whyNumber += 1);
   const place = $("why");
+  if (answer.claim !== null) {
+    showMisuse(place, answer.execution, edit.goto, answer.holds === false ? "This execution refutes it." : "There is no execution to show.");
+    return;
+  }
   let asked = null;
   if (state.chosen) asked = stateOf(answer.columns, state.chosen);
   else if (answer.quantifier === null && answer.rows.length) asked = stateOf(answer.columns, answer.rows[0].values);
@@ -166,15 +178,17 @@ async function fences() {
   if (number !== whyNumber) return;
   place.removeAttribute("aria-busy");
   why = found;
-  showFences(place, found, edit.goto, (text) => {
-    edit.show(text);
-    edited(text);
-    refresh(0);
-  });
+  showFences(place, found, edit.goto, write);
   place.scrollIntoView({ block: "nearest" });
 }
 
 // -- What the user does
+
+function write(text) {
+  edit.show(text);
+  edited(text);
+  refresh(0);
+}
 
 function pick(values) {
   state.chosen = values;
@@ -217,7 +231,7 @@ async function open(entry, hidden = false) {
   const text = hidden ? untold(found.text) : found.text;
   if (hidden && (text.length > 1200 || !/^exists/m.test(text))) return false;
   Object.assign(state, {
-    base: text, turns: new Map(), level: null, model: modelOf(entry), readings: {}, without: [], chosen: null,
+    base: text, part: 0, turns: new Map(), level: null, model: modelOf(entry), readings: {}, without: [], chosen: null,
     bug: entry.bug, hidden,
   });
   edit.show(text);
@@ -246,8 +260,8 @@ function switches(entry) {
 
 async function remember() {
   if (state.hidden) return;
-  const { base, turns, level, model, readings, without, all, chosen } = state;
-  const said = await packed({ v: 1, base, turns: [...turns], level, model, readings, without, all, chosen });
+  const { base, part, turns, level, model, readings, without, all, chosen } = state;
+  const said = await packed({ v: 1, base, part, turns: [...turns], level, model, readings, without, all, chosen });
   history.replaceState(null, "", `#${said}`);
 }
 
@@ -259,6 +273,7 @@ async function recall() {
   const known = Object.entries(said.readings ?? {}).filter(([, value]) => typeof value === "string");
   Object.assign(state, {
     base: said.base,
+    part: Number.isInteger(said.part) && said.part > 0 ? said.part : 0,
     turns: new Map(list(said.turns).filter((pair) => Array.isArray(pair) && typeof pair[0] === "string" && typeof pair[1]?.order === "string")),
     level: typeof said.level === "string" ? said.level : null,
     model: typeof said.model === "string" ? said.model : "ptx-8.5",
@@ -275,7 +290,7 @@ async function recall() {
 // -- Taking away
 
 const EXPORTS = {
-  litmus: () => saved(`${name()}.litmus`, "text/plain", edit.text()),
+  test: () => saved(`${name()}.${{ nvlitmus: "test", ptx: "ptx" }[answer?.format] ?? "litmus"}`, "text/plain", edit.text()),
   json: () => saved(`${name()}.json`, "application/json", JSON.stringify({ program: program(), verdict: answer, why }, null, 2)),
   svg: () => (why?.picture ? saved(`${name()}.svg`, "image/svg+xml", why.picture) : toast("There is no picture: choose a state that is allowed")),
   png: async () => (why?.picture ? saved(`${name()}.png`, "image/png", await png(why.picture)) : toast("There is no picture: choose a state that is allowed")),
@@ -320,6 +335,10 @@ $("all-state").addEventListener("change", (event) => {
 $("model").addEventListener("change", (event) => {
   Object.assign(state, { model: event.target.value, readings: {}, without: [] });
   modelChanged();
+  refresh();
+});
+$("part").addEventListener("change", (event) => {
+  Object.assign(state, { part: Number(event.target.value), chosen: null });
   refresh();
 });
 $("reset").addEventListener("click", () => {

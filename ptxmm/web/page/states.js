@@ -14,7 +14,7 @@ export function stateOf(columns, values) {
 export function showStates(place, answer, chosen, pick) {
   const { columns, rows } = answer;
   if (!rows.length) {
-    fill(place, h("p", { class: "hint" }, "There are none."));
+    fill(place, h("p", { class: "hint" }, answer.claim === null ? "There are none." : "This is about all executions, not about a final state."));
     return;
   }
   const at = chosen === null ? -1 : rows.findIndex((row) => same(row.values, chosen));

@@ -15,6 +15,10 @@ export function words(answer) {
   if (status === "undefined") return ["undefined", "Undefined", "The program has no meaning: any state may come out."];
   const number = `${listed ? "" : "at least "}${rows.length} final state${rows.length === 1 ? "" : "s"}`;
   if (answer.flags.includes("vacuous")) return ["unknown", "No execution", "No execution of the program reaches its end."];
+  if (answer.claim !== null) {
+    const [kind, word] = { true: ["never", "Holds"], false: ["sometimes", "Fails"], null: ["unknown", "Not decided"] }[answer.holds];
+    return [kind, word, `What is claimed of the kernel: ${answer.claim}.`];
+  }
   if (quantifier === null) return ["states", number, "The test has no condition."];
   if (observation === null) {
     if (answer.holds === null) return ["unknown", "Not decided", "A longer search could find more executions."];

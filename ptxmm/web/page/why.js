@@ -28,9 +28,9 @@ export function showWhy(place, answer, goto) {
   fill(place, parts);
 }
 
-/** Show the execution in which a program without a meaning loses it, if one is known. */
-export function showMisuse(place, found, goto) {
-  const told = found ? "The program has no meaning: this execution takes it away." : "The program has no meaning; the notes beside the verdict say why.";
+/** Show the execution in which a program without a meaning loses it, if one is known, or that of which something else is `told`. */
+export function showMisuse(place, found, goto, told) {
+  told ??= found ? "The program has no meaning: this execution takes it away." : "The program has no meaning; the notes beside the verdict say why.";
   fill(place, h("p", { class: "hint" }, told), found ? execution(found, goto, false) : null);
 }
 
