@@ -182,7 +182,7 @@ ONE = """PTX one
 @pytest.mark.parametrize("condition", ["exists (P1:r0 == 1)", "~exists (P1:r0 == 2)", "forall (P1:r0 <= 1)"])
 def test_one_of_two_engines_runs_out_of_time(monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
     (test,) = parse(ONE.format(condition))
-    late = {"enumerate": lambda *_: iter([Search(timeout=True)])}
+    late = {"enumerate": lambda *_, **__: iter([Search(timeout=True)])}
     monkeypatch.setattr("ptxmm.analysis.search.engine_named", lambda name: late.get(name) or engine_named(name))
     result = decide(test, load("ptx-8.5"), engine="both")
     assert (result.status, result.holds, result.observation) == ("timeout", None, None)
@@ -194,7 +194,7 @@ def test_one_of_two_engines_runs_out_of_time(monkeypatch: pytest.MonkeyPatch, co
 def test_a_counterexample_of_one_engine_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was confirmed, so that it needs no other engine."""
     (test,) = parse(ONE.format("~exists (P1:r0 == 1)"))
-    late = {"enumerate": lambda *_: iter([Search(timeout=True)])}
+    late = {"enumerate": lambda *_, **__: iter([Search(timeout=True)])}
     monkeypatch.setattr("ptxmm.analysis.search.engine_named", lambda name: late.get(name) or engine_named(name))
     result = decide(test, load("ptx-8.5"), engine="both", expectation=Expectation("holds", None))
     assert (result.status, result.holds, result.conclusion) == ("timeout", False, "contradicted")

@@ -120,7 +120,7 @@ def bits_of(formulas: Formulas, domain: Domain, width: int) -> tuple[Formula, ..
 
 def width_of(domain: Domain) -> int:
     """How many bits the values have at most."""
-    return len(domain.bits) if isinstance(domain, Bits) else max(value.bit_length() for value in domain)
+    return len(domain.bits) if isinstance(domain, Bits) else max((value.bit_length() for value in domain), default=0)
 
 
 def chosen(domain: Domain, value: Callable[[Formula], bool]) -> int | None:
