@@ -11,9 +11,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from docs.website.notebook import notebook, outputs, with_outputs
 from tests.commands import Run, steady
 from tests.support import ROOT
-from website.notebook import notebook, outputs, with_outputs
 
 COURSE = ROOT / "docs" / "course"
 UNITS = sorted(COURSE.glob("[0-9]*.md"))

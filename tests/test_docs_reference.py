@@ -9,12 +9,12 @@ import tomllib
 import pytest
 from lark import Lark
 
+from docs.website.reference import GRAMMARS, PACKAGE, ebnf, errors, grammar, json_schema, wrong_tests
 from ptxmm.cat import index
 from ptxmm.cli.app import COMMANDS
 from ptxmm.render import schema
 from tests.support import ROOT
 from tests.test_bad_input import cases
-from website.reference import GRAMMARS, PACKAGE, ebnf, errors, grammar, json_schema, wrong_tests
 
 _RULE = re.compile(r"^(?:/\* between two words: \*/ )?(\w+) ::=", re.MULTILINE)
 

@@ -15,23 +15,23 @@ import pytest
 from markdown import Markdown
 from pygments.lexers import get_lexer_by_name
 
+from docs.website.isa import DOCUMENT, sections, target
+from docs.website.reference import PAGES
 from tests.commands import steady
+from tests.playground_page import NEEDED, chromium
 from tests.support import ROOT
 from tests.test_sections import cited
-from website.isa import DOCUMENT, sections, target
-from website.reference import PAGES
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as the page on building it says."""
     tree = tmp_path_factory.mktemp("tree")
-    for name in ("docs", "website"):
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "docs", tree / "docs", ignore=shutil.ignore_patterns("__pycache__"))
     (tree / "tests" / "bad_input").mkdir(parents=True)
     for name in ("mkdocs.yml", "tests/sections.toml", "tests/bad_input/cases.txt"):
         shutil.copy(ROOT / name, tree / name)
-    command = [sys.executable, "-m", "website", "build", "--strict"]
+    command = [sys.executable, "-m", "docs.website", "build", "--strict"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # for ptxmm; the folder that it runs in comes first
     built = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=120)
     assert built.returncode == 0, built.stderr
@@ -81,7 +81,7 @@ def test_sections_are_links(site: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_a_section(text: str, linked: list[str]) -> None:
-    html = Markdown(extensions=["website.isa", "tables"]).convert(text)
+    html = Markdown(extensions=["docs.website.isa", "tables"]).convert(text)
     assert [link.removeprefix(f"{DOCUMENT}#") for link in re.findall(r'href="([^"]*)"', html)] == linked
 
 
@@ -116,3 +116,18 @@ def test_the_tutorial_works_as_it_stands(site: Path, tmp_path: Path) -> None:
             assert steady(done.stdout).rstrip() == steady(shown).rstrip(), command
             ran += 1
     assert ran >= 6
+
+
+@NEEDED
+def test_the_copy_button_takes_the_commands_alone(site: Path) -> None:
+    """Neither prompts nor what was printed: in a page as the browser shows it from the disk."""
+    with chromium() as browser:
+        tab = browser.new_page()
+        tab.add_init_script("navigator.clipboard.writeText = async (text) => { window.copied = text; };")
+        tab.add_init_script("document.addEventListener('copy', () => { window.copied = getSelection().toString(); });")
+        tab.goto((site / "learn" / "message-passing.html").as_uri())
+        tab.wait_for_selector(".language-console [data-clipboard-target]", state="attached")
+        tab.evaluate("document.querySelector('.language-console [data-clipboard-target]').click()")
+        assert tab.evaluate("document.querySelector('.language-console [data-clipboard-text]').dataset.clipboardText")
+        text = tab.evaluate("document.querySelector('.language-console [data-clipboard-target]').dataset.clipboardText")
+        assert text.startswith("ptxmm ") and "$" not in text

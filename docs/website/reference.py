@@ -13,7 +13,7 @@ import ptxmm
 from ptxmm.render import schema
 
 PACKAGE = Path(ptxmm.__file__).parent
-_CASES = Path(__file__).resolve().parent.parent / "tests" / "bad_input" / "cases.txt"
+_CASES = Path(__file__).resolve().parents[2] / "tests" / "bad_input" / "cases.txt"
 
 GRAMMARS = {
     "ptx/grammar.lark": "Instructions",

@@ -44,7 +44,7 @@ _NUMBER = re.compile(
 _FIRST = re.compile(rf"\A(8\.[1-9]\d?)(?=\Z| )|{_NUMBER.pattern}")
 _LEFT = frozenset({"a", "code", "pre", "script", "style", "h1", "h2", "h3", "h4", "h5", "h6"})
 _BLOCKS = frozenset({"p", "li", "td", "th", "dd", "dt", "div", "blockquote"})
-_TABLE = Path(__file__).resolve().parent.parent / "tests" / "sections.toml"
+_TABLE = Path(__file__).resolve().parents[2] / "tests" / "sections.toml"
 _VERSION = re.compile(r"(?:PTX(?: ISA)?|[Vv]ersion) (\d\.\d)\b(?!\.)")
 
 
