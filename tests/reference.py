@@ -26,7 +26,7 @@ from tests.reference_exchanges import resolved
 from tests.reference_expressions import Expr, Impossible, Leaf, const, is_const
 from tests.reference_expressions import evaluate as value_of
 from tests.reference_frame import Byte, Frame, initial_bytes, instances
-from tests.reference_places import computes_with_states, made_up, mbarriers
+from tests.reference_places import computes_with_states
 from tests.reference_readings import Readings, read
 from tests.reference_relations import Pairs
 from tests.reference_simulation import Meeting, Simulation, Unknown
@@ -116,11 +116,10 @@ def states_of(x: Frame, values: Values, lasts: tuple[Last, ...], met: Meeting, t
     any of them, as a read after the end would find it; without tearing they come from one where no sizes mix."""
     registers = {(t, r): value_of(e, values) for t, path in enumerate(x.paths) for r, e in path.registers.items()}
     choices: list[list[dict[Byte, int]]] = []
-    undetermined = made_up(x.test.threads, x.test.objects)  # they stay whole
     for here, last in zip(x.here, lasts, strict=True):
         candidates = dict(zip(here.cells, last, strict=True))
         for cells, bytewise in here.units:
-            torn = tear and x.events[min(here.writes - x.IW or here.writes)].cell[0] not in undetermined  # type: ignore[index]
+            torn = tear and x.events[min(here.writes - x.IW or here.writes)].cell[0] not in x.made_up  # type: ignore[index]
             if bytewise or torn:
                 for cell in cells:
                     for byte in sorted(x.bytes_of(cell)):
@@ -136,7 +135,6 @@ def states_of(x: Frame, values: Values, lasts: tuple[Last, ...], met: Meeting, t
 
 def memory_of(x: Frame, written: dict[Byte, int], completed: dict[Place, int]) -> Iterator[tuple[tuple[str, int], int]]:
     """Every element of every object; that of an mbarrier is the number of phases that it has completed."""
-    counted = mbarriers(x.test.threads, x.test.objects)
     for item in x.test.objects.values():
         image = bytearray(initial_bytes(x.test, item.physical, 0, x.test.objects[item.physical].size))
         for (key, at), v in written.items():
@@ -145,7 +143,7 @@ def memory_of(x: Frame, written: dict[Byte, int], completed: dict[Place, int]) -
         for i in range(item.count):
             begin = i * item.type.bytes
             value = int.from_bytes(image[begin : begin + item.type.bytes], "little")
-            yield (item.key, i), completed.get((item.physical, begin), 0) if item.key in counted else value
+            yield (item.key, i), completed.get((item.physical, begin), 0) if item.key in x.mbarriers else value
 
 
 def restrict(state: State, observed: Observed) -> Final:

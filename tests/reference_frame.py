@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import cached_property
 
 from msgspec import Struct, field
 
@@ -15,6 +16,7 @@ from ptxmm.ptx.ops import GridControl
 from tests import reference_tensorcore
 from tests.reference_events import Event, Owner, Path
 from tests.reference_expressions import Leaf, const
+from tests.reference_places import made_up, mbarriers
 from tests.reference_readings import Readings
 from tests.reference_relations import Pairs, inv
 
@@ -106,6 +108,16 @@ class Frame(Struct, dict=True):
         self.asynchronous()
         reference_tensorcore.order(self)
         self.parts()
+
+    @cached_property
+    def mbarriers(self) -> set[str]:
+        """The variables that are mbarriers."""
+        return mbarriers(self.test.threads, self.test.objects)
+
+    @cached_property
+    def made_up(self) -> set[str]:
+        """The objects that are written with values that are left open, which stay whole."""
+        return made_up(self.test.threads, self.test.objects)
 
     def borders(self) -> None:
         """Initial writes: one for each piece of an object that no access divides."""

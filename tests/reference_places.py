@@ -264,8 +264,10 @@ class Division:
 
     def tells_elements(self, item: MemoryObject) -> bool:
         """Whether a ``wmma.store`` to ``item`` may race with another write, and copies look at what comes of it."""
+        if not self.tiles.get(item.key):
+            return False
         everything = [op for thread in self.test.threads for op in thread.body]
-        if not any(isinstance(op, ops.WmmaStore) for op in everything) or not self.tiles.get(item.key):
+        if not any(isinstance(op, ops.WmmaStore) for op in everything):
             return False
         writes = 0
         for op in everything:

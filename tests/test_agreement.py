@@ -96,17 +96,14 @@ def compare(what: str, items: Iterable[Item], tally: Tally, bounds: Bounds) -> i
         if time.monotonic() > stop or compared == bounds.enough:
             break
         test = parse_one(text)
+        engines = answers(test, model, bounds)  # first, as they know soonest what is too big
+        if not engines:
+            unfinished += 1
+            continue
         try:
             found, flags = reference.flagged(test, model, seconds=bounds.seconds)
             more = reference.unfinished(test, model, seconds=bounds.seconds)
         except TooSlow:
-            unfinished += 1
-            continue
-        if len(found) > bounds.many:
-            unfinished += 1
-            continue
-        engines = answers(test, model, bounds)
-        if not engines:
             unfinished += 1
             continue
         states = {engine: answer.states for engine, answer in engines.items()} | {"reference": frozenset(found)}

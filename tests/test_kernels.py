@@ -31,6 +31,7 @@ IDEMPOTENT = ("ptxmm.events.explicit.interpreter.idempotent_atomics", "ptxmm.eve
 """Where the engines ask which atomics may be left out."""
 USUAL, HIGH = 3, 4
 SECONDS = 5
+"""For a program; those that a share for every run decides take a tenth of it, and one that takes longer is left out."""
 
 
 def ended(first: int) -> Iterator[tuple[Kernel, Final]]:
@@ -45,13 +46,13 @@ def ended(first: int) -> Iterator[tuple[Kernel, Final]]:
 # -- one thread ----------------------------------------------------------------------------------------------------
 
 
-def _ends_there(made: Kernel, end: Final, engine: str) -> bool:
+def _ends_there(made: Kernel, end: Final, engine: str, seconds: float) -> bool:
     """Whether the checker comes to the same end; False if it takes too long, a value has too many cases, or a register
     that some path might leave unwritten is computed with: it is told as ``bounded`` then."""
     (test,) = parse_ptx(text(made, condition(end, observed(made))), f"{made.number}.ptx")
     if len(test.threads[0].body) > INSTRUCTIONS:
         return False
-    limits = Limits(unroll=UNROLL, deadline=time.monotonic() + 20)
+    limits = Limits(unroll=UNROLL, deadline=time.monotonic() + seconds)
     try:
         result = check(test, model_named("ptx-8.5"), engine=engine, limits=limits, enumerate_all=False)
     except PtxmmError as error:
@@ -66,21 +67,21 @@ def _ends_there(made: Kernel, end: Final, engine: str) -> bool:
     return True
 
 
-def _one_thread(first: int, many: int, tally: Tally) -> None:
-    found = [_ends_there(made, end, "both" if n % 4 == 0 else "z3") for n, (made, end) in
+def _one_thread(first: int, many: int, tally: Tally, seconds: float) -> None:
+    found = [_ends_there(made, end, "both" if n % 4 == 0 else "z3", seconds) for n, (made, end) in
              enumerate(islice(ended(first), many))]  # fmt: skip
     tally.notes.append(f"random kernels of one thread: {sum(found)} of {many} end as the interpreter says")
     assert sum(found) >= 0.9 * many
 
 
 def test_kernels_end_where_they_end(tally: Tally) -> None:
-    _one_thread(0, 100, tally)
+    _one_thread(0, 100, tally, SECONDS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", range(10))
 def test_many_kernels_end_where_they_end(share: int, tally: Tally) -> None:
-    _one_thread(2_000 * share, 500, tally)
+    _one_thread(2_000 * share, 500, tally, 20)
 
 
 def test_kernels_that_do_not_end_are_read() -> None:
@@ -110,7 +111,7 @@ def unspecialized() -> Iterator[None]:
         yield
 
 
-def _compare_whole(first: int, many: int, block: int, tally: Tally) -> None:
+def _compare_whole(first: int, many: int, block: int, tally: Tally, seconds: float) -> None:
     compared = 0
     for made, end in islice(ended(first), many):
         if end.loads > 8 // block or len(made.body) > 40 // block:
@@ -119,7 +120,7 @@ def _compare_whole(first: int, many: int, block: int, tally: Tally) -> None:
         (left,) = parse_ptx(module, f"{made.number}.ptx")
         with unspecialized():
             (whole,) = parse_ptx(module, f"{made.number}.ptx")
-        answers = [_memory(test) for test in (left, whole)]
+        answers = [_memory(test, seconds) for test in (left, whole)]
         if None not in answers:
             compared += 1
             assert answers[0] == answers[1], f"kernel {made.number}"
@@ -127,9 +128,9 @@ def _compare_whole(first: int, many: int, block: int, tally: Tally) -> None:
     assert compared >= many // 4
 
 
-def _memory(test: Test) -> set[tuple[tuple[str, object], ...]] | None:
+def _memory(test: Test, seconds: float) -> set[tuple[tuple[str, object], ...]] | None:
     """The final states of memory, None if the search takes too long."""
-    limits = Limits(unroll=UNROLL, deadline=time.monotonic() + 10)
+    limits = Limits(unroll=UNROLL, deadline=time.monotonic() + seconds)
     try:
         result = check(test, model_named("ptx-8.5"), limits=limits)
     except PtxmmError as error:
@@ -142,13 +143,13 @@ def _memory(test: Test) -> set[tuple[tuple[str, object], ...]] | None:
 
 @pytest.mark.parametrize("block", [1, 2])
 def test_whole_kernels_end_there_too(block: int, tally: Tally) -> None:
-    _compare_whole(1_000, 40, block, tally)
+    _compare_whole(1_000, 40, block, tally, SECONDS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 2])
 def test_many_whole_kernels_end_there_too(block: int, tally: Tally) -> None:
-    _compare_whole(40_000, 600, block, tally)
+    _compare_whole(40_000, 600, block, tally, 10)
 
 
 # -- loops that spin -----------------------------------------------------------------------------------------------

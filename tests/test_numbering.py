@@ -88,17 +88,17 @@ def compare(seeds: range, seconds: float) -> tuple[int, int]:
         whole = reference.everything(test)
         memory = Observed((), whole.memory)
         try:
-            found, _ = reference.flagged(test, model, seconds=seconds)
             answers = [
                 ask(e, test, model_named(model), seconds=seconds, observed=memory) for e in ("solve", "enumerate")
             ]
             every = ask("solve", test, model_named(model), seconds=seconds)
+            if not all(a.complete for a in (*answers, every)):
+                continue
+            found, _ = reference.flagged(test, model, seconds=seconds)
         except (TooSlow, Timeout):
             continue
         except PtxmmError as error:  # some depend on reads in more ways than can be written down
             assert error.kind == "unsupported"
-            continue
-        if not all(a.complete for a in (*answers, every)):
             continue
         expected = {state[len(whole.registers) :] for state in found}
         about = f"seed {seed}, {model}\n{text}"

@@ -143,15 +143,16 @@ def test_rounds_that_are_left_out(monkeypatch: pytest.MonkeyPatch, tally: Tally)
     compared = 0
     for seed in range(60):
         test = parse_one(random_spins.program(seed))
+        left_out = idempotent_atomics(test)
+        spins = (control_flow(t, q).spin for t, q in zip(test.threads, left_out, strict=True))
+        if not (any(left_out) and any(spins)):
+            continue
         try:
             found = reference.outcomes(test, "ptx-8.5", unroll=1, seconds=0.5)
         except TooSlow:
             continue
-        if any(idempotent_atomics(test)) and any(
-            control_flow(t, q).spin for t, q in zip(test.threads, idempotent_atomics(test), strict=True)
-        ):
-            compared += 1
-            assert ask("solve", test, model_named("ptx-8.5"), unroll=1).states == found, seed
+        compared += 1
+        assert ask("solve", test, model_named("ptx-8.5"), unroll=1).states == found, seed
     tally.notes.append(f"spin loops gone round in the reference: {compared}")
     assert compared >= 10
 

@@ -8,7 +8,7 @@ from typing import Any
 import z3
 
 from ptxmm.events.symbolic.values.arithmetic import COMPARISONS, OPERATIONS
-from ptxmm.events.symbolic.values.computation import Computation
+from ptxmm.events.symbolic.values.computation import Computation, dependents
 from ptxmm.program.shared.refusals import UNDECIDABLE, refusal
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.ops.signatures import source_types
@@ -35,10 +35,10 @@ def proved(
     first = _translated(order, made, known)
     found: set[int] = set()
     for leaf in asked:
-        other = _translated(order, made, known | {leaf: _leaf(f"w{leaf}", widths[leaf])})
+        other = _translated(dependents(leaf, order, made), made, first | {leaf: _leaf(f"w{leaf}", widths[leaf])})
         solver = z3.SolverFor("QF_BV")
         solver.set("timeout", _MILLISECONDS)
-        solver.add(first != other)
+        solver.add(first[order[-1]] != other[order[-1]])
         answer = solver.check()
         if answer == z3.unknown:
             raise refusal(UNDECIDABLE)
@@ -64,11 +64,12 @@ def _truth(condition: Any) -> Any:
     return z3.If(condition, _number(1), _number(0))
 
 
-def _translated(order: Sequence[int], made: Mapping[int, Computation], known: Mapping[int, Any]) -> Any:
+def _translated(order: Sequence[int], made: Mapping[int, Computation], known: Mapping[int, Any]) -> dict[int, Any]:
+    """``known`` with the expressions of ``order`` that are made of it."""
     vectors = dict(known)
     for n in order:
         vectors[n] = z3.simplify(vector(made[n], [vectors[o] for o in made[n].operands]))
-    return vectors[order[-1]]
+    return vectors
 
 
 def vector(made: Computation, operands: list[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -23,3 +23,12 @@ class Computation(Struct, frozen=True):
     operands: tuple[int, ...]
     function: Callable[..., int]
     arguments: tuple[Any, ...] = ()
+
+
+def dependents(leaf: int, order: Sequence[int], made: Mapping[int, Computation]) -> list[int]:
+    """The expressions of ``order`` that ``leaf`` is in."""
+    found = {leaf: None}
+    for n in order:
+        if not found.keys().isdisjoint(made[n].operands):
+            found[n] = None
+    return list(found)[1:]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from ptxmm.events.symbolic.values.computation import Computation
+from ptxmm.events.symbolic.values.computation import Computation, dependents
 
 _TRIED = 400
 
@@ -62,20 +62,20 @@ def _seen(
     widths: Mapping[int, int],
 ) -> set[int]:
     """The leaves that a few values show to make a difference."""
-    given = {constants[o] for n in order for o in made[n].operands if o in constants}
+    fixed = {o: constants[o] for n in order for o in made[n].operands if o in constants}
+    around = [c + k for c in sorted(set(fixed.values()))[:6] for k in (0, 1, -1)]
+    users = {leaf: dependents(leaf, order, made) for leaf in leaves}
 
     def values(leaf: int) -> list[int]:
         ones = (1 << widths.get(leaf, 64)) - 1
-        near = [c + k for c in sorted(given)[:6] for k in (0, 1, -1)]
-        corners = (0, 1, -1, ones >> 1, 0x5A3C_96F1_D2B4_87E6, 2, *near, 3, 0xFF, -256)
+        corners = (0, 1, -1, ones >> 1, 0x5A3C_96F1_D2B4_87E6, 2, *around, 3, 0xFF, -256)
         return list(dict.fromkeys(v & ones for v in corners))
 
-    def value(assigned: Mapping[int, int]) -> int:
-        known = dict(assigned)
+    def evaluated(known: dict[int, int]) -> dict[int, int]:
+        """What all expressions are for these values of the leaves, which are added to."""
         for n in order:
-            operands = (known[o] if o in known else constants[o] for o in made[n].operands)
-            known[n] = made[n].function(*operands)
-        return known[order[-1]]
+            known[n] = made[n].function(*[known[o] for o in made[n].operands])
+        return known
 
     options = {leaf: values(leaf) for leaf in leaves}
 
@@ -85,9 +85,20 @@ def _seen(
         for i, k in islice(product(range(8), (0, 1, 3)), _TRIED if others else 1):
             yield {o: options[o][(i + k * j) % len(options[o])] for j, o in enumerate(others)}
 
+    def changes(leaf: int, value: int, known: Mapping[int, int]) -> bool:
+        """Whether another ``value`` of ``leaf`` makes a difference; only what it makes a difference to is evaluated."""
+        other = {leaf: value}
+        for n in users[leaf]:
+            operands = made[n].operands
+            if any(o in other for o in operands):
+                result = made[n].function(*[other[o] if o in other else known[o] for o in operands])
+                if result != known[n]:
+                    other[n] = result
+        return order[-1] in other
+
     def differs(leaf: int, setting: dict[int, int]) -> bool:
-        results = (value({**setting, leaf: v}) for v in options[leaf])
-        first = next(results)
-        return any(result != first for result in results)
+        first, *rest = options[leaf]
+        known = evaluated({**fixed, **setting, leaf: first})
+        return any(changes(leaf, value, known) for value in rest)
 
     return {leaf for leaf in leaves if any(differs(leaf, setting) for setting in settings(leaf))}
