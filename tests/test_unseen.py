@@ -18,7 +18,7 @@ from ptxmm.events.symbolic.machine import Setting
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.values import domain
 from ptxmm.events.symbolic.values.domain import TooMany
-from ptxmm.events.symbolic.values.unseen import NOTHING, unseen
+from ptxmm.program.shared.unseen import NOTHING, unseen
 from ptxmm.program.condition import Term
 from ptxmm.program.shared.undetermined import Place
 from tests import random_families

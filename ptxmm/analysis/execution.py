@@ -8,12 +8,15 @@ from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
 from ptxmm.program.floats import real_text
 from ptxmm.program.identity import Instance
+from ptxmm.program.shared.unseen import opened
 from ptxmm.program.shared.windows import in_window
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import unknown_bytes
 
 INITIAL = "initial"
 """What stands for the instruction of an initial write."""
+OPEN = "?"
+"""What stands for a value that is made of results that are not worked out."""
 
 
 def place(test: Test, rebuilt: Rebuilt, number: int) -> str:
@@ -85,11 +88,13 @@ def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int
     event = layout.events[number]
     assert event.cell is not None
     where = location(test, *event.cell)
+    left_open = event.id.instruction in opened(test)[event.id.thread]
     if event.kind == "W":
-        return Access("W", where, shown(test, rebuilt.written[number], event.cell))
-    value = shown(test, rebuilt.values[event.id], event.cell)
+        return Access("W", where, OPEN if left_open else shown(test, rebuilt.written[number], event.cell))
     algebra = layout.algebra
     sources = [w for w, r in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
+    left_open = left_open and any(w < layout.initial_first for w in sources)
+    value = OPEN if left_open else shown(test, rebuilt.values[event.id], event.cell)
     return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, w) for w in sources)))
 
 

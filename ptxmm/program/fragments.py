@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from ptxmm.program.naming import error
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.ptx.ops import Wmma, WmmaLoad, WmmaStore
+from ptxmm.ptx.ops import Op, Wmma, WmmaLoad, WmmaStore
 
 
 def fragments(thread: Thread) -> frozenset[str]:
     """The registers of ``thread`` that ``wmma`` writes: their values are undetermined."""
-    ops = (op for op in thread.body if isinstance(op, WmmaLoad | Wmma))
+    ops = (op for op in thread.body if isinstance(op, WmmaLoad) or _of_fragments(op))
     return frozenset(name for op in ops for name, _ in definitions(op))
+
+
+def _of_fragments(op: Op) -> bool:
+    """Whether ``op`` is ``wmma.mma``: which elements of a matrix ``mma`` has in which registers is specified."""
+    return isinstance(op, Wmma) and op.instruction == "wmma.mma"
 
 
 def check_fragments(threads: Sequence[Thread]) -> None:
@@ -41,15 +46,15 @@ def _check_uses(thread: Thread) -> None:
     for op in thread.body:
         named = [name for name, _ in uses(op) if name in held]
         guard = op.guard is not None and op.guard.register in held
-        base = not isinstance(op, Wmma | WmmaStore) or guard or _is_place(op, held)
+        base = not (_of_fragments(op) or isinstance(op, WmmaStore)) or guard or _is_place(op, held)
         if named and base:
             message = f"`{named[0]}` holds a part of a matrix, and which one is unspecified"
             hint = "only wmma.mma and wmma.store use the results of wmma.load and wmma.mma"
             raise error(message, op.source.span, kind="unsupported", hint=hint)
 
 
-def _is_place(op: Wmma | WmmaStore, held: frozenset[str]) -> bool:
+def _is_place(op: Op, held: frozenset[str]) -> bool:
     """Whether an address or a stride is in one of the registers ``held``."""
-    if isinstance(op, Wmma):
-        return False
-    return any(getattr(item, "name", None) in held for item in (op.address.base, op.stride))
+    return isinstance(op, WmmaStore) and any(
+        getattr(item, "name", None) in held for item in (op.address.base, op.stride)
+    )

@@ -14,7 +14,18 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from ptxmm.ptx.qualified import Form
-from ptxmm.ptx.tables import arithmetic, copies, matrices, memory, others, synchronization, tensorcore, wmma
+from ptxmm.ptx.tables import (
+    arithmetic,
+    copies,
+    matrices,
+    memory,
+    mma,
+    opaque,
+    others,
+    synchronization,
+    tensorcore,
+    wmma,
+)
 from ptxmm.ptx.tables.dialect import dialect_forms
 from ptxmm.ptx.tables.form import Version
 from ptxmm.ptx.tables.later import INSTRUCTIONS
@@ -35,7 +46,7 @@ __all__ = [
 FORMS: Mapping[str, Form] = MappingProxyType(
     {
         form.opcode: form
-        for family in (memory, synchronization, copies, matrices, wmma, tensorcore, others, arithmetic)
+        for family in (memory, synchronization, copies, matrices, wmma, tensorcore, others, arithmetic, opaque, mma)
         for form in family.FORMS
     }
 )

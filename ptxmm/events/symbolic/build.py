@@ -22,7 +22,6 @@ from ptxmm.events.symbolic.refusals import refuse_noncoherent_loads
 from ptxmm.events.symbolic.threads import Outline, outline, run
 from ptxmm.events.symbolic.values.domain import TooMany
 from ptxmm.events.symbolic.values.possible import Possible, rounds
-from ptxmm.events.symbolic.values.unseen import unseen
 from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.identity import TENSORMAP, EventId
 from ptxmm.program.latest import Latest
@@ -30,6 +29,7 @@ from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.tensors import field_start
 from ptxmm.program.shared.undetermined import Place, readable
+from ptxmm.program.shared.unseen import NOTHING, left_open, unseen
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.ptx.ops import (
@@ -75,14 +75,17 @@ def build(
     shown = frozenset(asked.intersection(_states(test)))
     seen = readable(test, terms) if has_unknown(test) else None
     known = known or Known()
-    key: tuple[object, ...] = shown, seen, reading, untorn, known
+    hidden = left_open(test, terms)
+    key: tuple[object, ...] = shown, seen, reading, untorn, known, hidden
     kept = _latest.get(test, key)
     if kept is not None:
         return kept.copy()
-    around = setting(test, reading, shown, check, known)
+    around = replace(setting(test, reading, shown, check, known), unseen=hidden)
     try:
         program = _build(around, seen, untorn)
     except TooMany:
+        if hidden is not NOTHING:
+            raise
         key = *key, frozenset(terms)
         kept = _latest.get(test, key)
         if kept is not None:

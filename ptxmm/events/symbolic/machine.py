@@ -13,12 +13,12 @@ from ptxmm.events.symbolic.event import Event, Operation, Place
 from ptxmm.events.symbolic.values.domain import Bits, Domain, Reads, Value, only
 from ptxmm.events.symbolic.values.expressions import Expressions
 from ptxmm.events.symbolic.values.lookups import Lookup
-from ptxmm.events.symbolic.values.unseen import NOTHING, Unseen
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import exits_matter
 from ptxmm.program.shared.convergence import sites
 from ptxmm.program.shared.mbarriers import opaque
+from ptxmm.program.shared.unseen import NOTHING, Unseen
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import GridControl, Wgmma
 from ptxmm.relations.formula import FALSE, TRUE, Formula, Formulas

@@ -13,8 +13,8 @@ from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, ThreadEvents
 from ptxmm.events.symbolic.values.domain import Domain, assemble, field, merge, only
 from ptxmm.events.symbolic.values.lookups import Lookup
-from ptxmm.events.symbolic.values.unseen import NOTHING, Unseen
 from ptxmm.program.condition import MemoryTerm
+from ptxmm.program.shared.unseen import NOTHING, Unseen
 from ptxmm.program.test import Placement, Test
 from ptxmm.relations.formula import Formula, Formulas
 from ptxmm.relations.symbolic import SymbolicAlgebra

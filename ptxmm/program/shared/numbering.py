@@ -24,6 +24,7 @@ _RESULTS: Mapping[type, tuple[str, ...]] = {
     ops.Select: ("dst",),
     ops.Pack: ("dst",),
     ops.Unpack: ("dst",),
+    ops.Opaque: ("dst", "second"),
 }
 """The instructions that give the same results for the same operands, with the fields that name these results."""
 

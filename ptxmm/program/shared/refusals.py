@@ -16,7 +16,11 @@ SEVERAL_MATRICES = "stmatrix of more than one matrix is not supported yet"
 UNDECIDABLE = "whether this instruction depends on every value that goes into its operands is too much to decide"
 """Whether an expression has the same value for all values of what is read (PTX ISA 8.10.4)."""
 
+OPAQUE = "what this gives is not worked out, and an address, a branch or a value that is asked for depends on it"
+"""The result of an ``ops.Opaque`` is seen (see ``unseen``)."""
+
 _HINTS = {
+    OPAQUE: "races, and conditions on what does not depend on it, can be asked about",
     NONCOHERENT: "use ld without .nc, or write nothing there",
     UNDECIDABLE: "--reading dep=sem takes it to",
 }

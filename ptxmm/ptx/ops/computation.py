@@ -226,6 +226,27 @@ class Select(Struct, frozen=True):
     guard: Guard | None = None
 
 
+class Opaque(Struct, frozen=True):
+    """A function of registers whose result is not worked out (9.7.3 to .5, 9.7.8, 9.7.10.20): ``dst = name(sources)``.
+
+    It is the same for the same operands, may be anything else, and depends on all of them. ``name``: the opcode with
+    its qualifiers; ``result`` and ``given``: the types of ``dst`` and ``sources``; ``second``: the other predicate of
+    ``p|q``; ``negated``: the source predicate is ``!c``.
+    """
+
+    opcode: ClassVar = "{name}"
+    roles: ClassVar = "=dst:result|second:pred sources:given!negated"
+    name: str
+    result: Type
+    given: tuple[Type, ...]
+    dst: Reg
+    second: Reg | None
+    sources: tuple[Operand, ...]
+    source: Source
+    guard: Guard | None = None
+    negated: bool = False
+
+
 class Compare(Struct, frozen=True):
     """The comparison of the dialect's ``beq bne blt ble bgt bge``."""
 
@@ -331,5 +352,5 @@ class IsSpace(Struct, frozen=True):
     guard: Guard | None = None
 
 
-Calculation = Alu | AluPair | Convert | SetPredicate | Select | Pack | Unpack
+Calculation = Alu | AluPair | Convert | SetPredicate | Select | Pack | Unpack | Opaque
 AddressValue = Mapa | CtaRank | ConvertAddress | IsSpace

@@ -124,8 +124,11 @@ class WmmaStore(Struct, frozen=True):
 
 
 class Wmma(Struct, frozen=True):
-    """``wmma.mma`` (9.7.15.3.5): D = A*B + C. ``types``: those of the registers of D, A, B, C; what is computed is not
-    modelled, only that D depends on A, B and C. ``qualifiers``: all of them, in the order of the syntax."""
+    """``wmma.mma`` (9.7.15.3.5) and ``mma`` (9.7.15.4.14), as ``instruction`` says: D = A*B + C.
+
+    ``types``: those of the registers of D, A, B, C; what is computed is not modelled, only that D depends on A, B and
+    C. ``qualifiers``: all of them, in the order of the syntax.
+    """
 
     roles: ClassVar = "=dst:types.0* a:types.1* b:types.2* c:types.3*"
     dst: tuple[Reg, ...]
@@ -136,10 +139,11 @@ class Wmma(Struct, frozen=True):
     qualifiers: tuple[str, ...]
     source: Source
     guard: Guard | None = None
+    instruction: str = "wmma.mma"
 
     @property
     def opcode(self) -> str:
-        return ".".join(("wmma.mma", *self.qualifiers))
+        return ".".join((self.instruction, *self.qualifiers))
 
 
 WmmaAccess = WmmaLoad | WmmaStore

@@ -19,6 +19,7 @@ from ptxmm.ptx.ops import (
     IsSpace,
     Mapa,
     Nothing,
+    Opaque,
     Operand,
     Pack,
     PendingCount,
@@ -38,7 +39,7 @@ _PRODUCT_SUMS = ("mad.lo", "mad.hi", "mad.wide")
 _DIVISIONS = ("div", "rem")
 _LAST_BIT = 31
 
-Assigning = Alu | AluPair | Convert | SetPredicate | Select | Pack | Unpack | PendingCount | Nothing
+Assigning = Alu | AluPair | Convert | SetPredicate | Select | Pack | Unpack | PendingCount | Nothing | Opaque
 """Instructions that assign registers and do nothing else, so that an open guard needs no decision."""
 
 
@@ -63,6 +64,8 @@ def assign(machine: Machine, op: Assigning) -> None:
             pending_count(machine, op)
         case Nothing():
             nothing(machine, op)
+        case Opaque():
+            opaque(machine, op)
         case _:
             assert_never(op)
 
@@ -164,6 +167,17 @@ def nothing(machine: Machine, op: Nothing) -> None:
     """An instruction without effect on memory; what it gives has no meaning here."""
     if op.dst is not None:
         machine.assign(op.dst, machine.expressions.constant(0))
+
+
+def opaque(machine: Machine, op: Opaque) -> None:
+    """A function that is not worked out: 0 stands for its result, which nothing sees (``unseen.left_open``)."""
+    reads = 0
+    for source, type_ in zip(op.sources, op.given, strict=True):
+        reads |= machine.expressions.settled(machine.operand(source, type_)).reads
+    for register in (op.dst, op.second):
+        if register is not None:
+            zero = machine.expressions.constant(0)
+            machine.assign(register, machine.expressions.joined(zero, reads, machine.width(register.name)))
 
 
 # Where addresses lie.

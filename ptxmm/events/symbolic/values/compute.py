@@ -6,7 +6,7 @@ from typing import assert_never
 
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.values.arithmetic import convert, extend
-from ptxmm.events.symbolic.values.domain import Value, supported
+from ptxmm.events.symbolic.values.domain import Value, only, supported
 from ptxmm.events.symbolic.values.mapping import cta_rank, in_space, mapped
 from ptxmm.program.shared.windows import converted
 from ptxmm.ptx import ops
@@ -54,6 +54,8 @@ def computed(run: Executor, op: Eventless) -> list[tuple[str, Value]]:
             from ptxmm.events.symbolic.matrices import wmma  # few programs have one
 
             return wmma.product(run, op)
+        case ops.Opaque():
+            return _opaque(run, op)
         case ops.SetMaxRegisters():
             return []
         case ops.Nothing(dst):
@@ -68,6 +70,23 @@ def _alu(run: Executor, op: ops.Alu) -> Value:
     values = [run.operand(s, t) for s, t in zip(op.sources, source_types(op.op, op.type), strict=True)]
     _check_defined(run, op, values)
     return values[0] if op.op == "mov" else run.operation(op.op, op.type, values)
+
+
+def _opaque(run: Executor, op: ops.Opaque) -> list[tuple[str, Value]]:
+    """A function that is not worked out: any value stands for its results, which nothing sees."""
+    assert run.blind, op
+    values = [run.operand(source, type_) for source, type_ in zip(op.sources, op.given, strict=True)]
+    reads = run.machine.all_reads(value.reads for value in values)
+    found = [(register, type_) for register, type_ in ((op.dst, op.result), (op.second, PREDICATE)) if register]
+    return [
+        (
+            register.name,
+            Value(
+                only(0), run.machine.expressions.leaf(type_.bits, op.name, n, *(v.expression for v in values)), reads
+            ),
+        )
+        for n, (register, type_) in enumerate(found)
+    ]
 
 
 def _selected(run: Executor, op: ops.Select) -> Value:

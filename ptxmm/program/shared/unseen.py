@@ -1,0 +1,296 @@
+"""Values that nothing sees: what no address, branch, barrier operand, misuse or final state that is asked for depends
+on. This is slicing (Weiser 1984), over registers and whole objects, without the order of instructions.
+
+Where a value would have too many cases these need none: any value stands for all. Functions that are not worked out
+(``ops.Opaque``) give only such values, or the test is refused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from ptxmm.program.condition import MemoryTerm, RegisterTerm, Term
+from ptxmm.program.identity import EventId
+from ptxmm.program.latest import Latest
+from ptxmm.program.shared.idempotent import idempotent_atomics
+from ptxmm.program.shared.pointers import known_addresses
+from ptxmm.program.shared.refusals import OPAQUE, refused
+from ptxmm.program.shared.undetermined import locations
+from ptxmm.program.test import MemoryObject, Test
+from ptxmm.ptx import ops
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.ops import Address, Op, Reg, Sym
+
+_Node = tuple[int, Hashable]
+"""A register of a thread, or (thread -1) a part of the contents of memory."""
+
+_EXCHANGED: _Node = (-1, "exchanged between lanes")
+_MATRICES: _Node = (-1, "rows of matrices")
+_READ: _Node = (-1, "read somewhere")
+_WRITTEN: _Node = (-1, "written somewhere")
+
+
+class Unseen(Struct, frozen=True):
+    """``instructions``: by thread those whose results nothing sees; ``objects``: the physical objects whose contents
+    nothing sees; ``terms``: what may be asked for, None if that is all."""
+
+    instructions: tuple[frozenset[int], ...]
+    objects: frozenset[str] = frozenset()
+    terms: frozenset[Term] | None = None
+
+    def sees(self, term: Term) -> bool:
+        """Whether ``term`` may be asked for."""
+        return self.terms is None or term in self.terms or not isinstance(term, RegisterTerm | MemoryTerm)
+
+    def returned(self, read: EventId, objects: Iterable[str]) -> bool:
+        """Whether nothing sees what a read of ``objects`` returned."""
+        if not self.instructions:
+            return False
+        return read.instruction in self.instructions[read.thread] or not self.objects.isdisjoint(objects)
+
+
+NOTHING = Unseen(())
+
+
+def left_open(test: Test, asked: Iterable[Term]) -> Unseen:
+    """What nothing sees of ``test`` if it has functions that are not worked out, else ``NOTHING``.
+
+    Raises ``PtxmmError`` (kind ``unsupported``) where the result of one of these is seen.
+    """
+    if not any(_is_open(op) for thread in test.threads for op in thread.body):
+        return NOTHING
+    found = unseen(test, asked)
+    for thread, blind in zip(test.threads, found.instructions, strict=True):
+        for pc, op in enumerate(thread.body):
+            if _is_open(op) and pc not in blind:
+                raise refused(OPAQUE, test, op)
+    return found
+
+
+def _is_open(op: Op) -> bool:
+    return isinstance(op, ops.Opaque) or (isinstance(op, ops.Wmma) and op.instruction == "mma")
+
+
+def unseen(test: Test, asked: Iterable[Term]) -> Unseen:
+    """What nothing sees of ``test`` where the final values ``asked`` for count."""
+    terms = frozenset(asked)
+    flow = _Flow(test)
+    seen = flow.seen(terms)
+    blind = (frozenset(pc for pc, given in gives.items() if seen.isdisjoint(given)) for gives in flow.gives)
+    return Unseen(tuple(blind), frozenset(flow.hidden(seen)), terms)
+
+
+def opened(test: Test) -> tuple[frozenset[int], ...]:
+    """For each thread the accesses whose values may be made of results that are not worked out."""
+    known = _opened.get(test, None)
+    if known is None:
+        flow = _Flow(test)
+        results = [
+            (number, name)
+            for number, thread in enumerate(test.threads)
+            for op in thread.body
+            if _is_open(op)
+            for name, _ in definitions(op)
+        ]
+        made = flow.made_of(results)
+        found = (frozenset(pc for pc, of in holds.items() if not made.isdisjoint(of)) for holds in flow.holds)
+        known = _opened.keep(test, None, tuple(found) if results else (frozenset(),) * len(test.threads))
+    return known
+
+
+_opened: Latest[tuple[frozenset[int], ...]] = Latest(2)
+
+
+class _Flow:
+    """What each register and part of memory may be made of.
+
+    ``gives``: for each thread the instructions that may go unseen, with what they give values; ``holds``: what the
+    values of accesses are made of; ``sinks``: what is seen whatever is asked for; ``parts``: of each physical object,
+    as the accesses whose places are known divide it, where each begins.
+    """
+
+    def __init__(self, test: Test) -> None:
+        self.test = test
+        self.makers: dict[_Node, set[_Node]] = defaultdict(set)
+        self.sinks: set[_Node] = set()
+        self.gives: list[dict[int, list[_Node]]] = [{} for _ in test.threads]
+        self.holds: list[dict[int, set[_Node]]] = [{} for _ in test.threads]
+        self.known = [known_addresses(thread, test.objects) for thread in test.threads]
+        self.parts = self._divided()
+        everything = {(-1, (key, begin)) for key, begins in self.parts.items() for begin in begins}
+        self.makers[_READ] |= everything
+        for node in everything:
+            self.makers[node].add(_WRITTEN)
+        for number, (thread, kept) in enumerate(zip(test.threads, idempotent_atomics(test), strict=True)):
+            self._number = number
+            for pc, op in enumerate(thread.body):
+                self._add(pc, op, pc in kept)
+
+    def seen(self, terms: Iterable[Term]) -> set[_Node]:
+        """What is seen if ``terms`` are asked for."""
+        found = set(self.sinks)
+        for term in terms:
+            if isinstance(term, RegisterTerm):
+                found.add((term.thread, term.register))
+            elif isinstance(term, MemoryTerm):
+                item = self.test.objects[term.key]
+                found |= self._within(item, term.index * item.type.bytes, item.type.bytes)
+        return _closed(found, self.makers)
+
+    def made_of(self, nodes: Iterable[_Node]) -> set[_Node]:
+        """What may be made of ``nodes``."""
+        onward: dict[_Node, set[_Node]] = defaultdict(set)
+        for node, given in self.makers.items():
+            for one in given:
+                onward[one].add(node)
+        return _closed(set(nodes), onward)
+
+    def hidden(self, seen: set[_Node]) -> Iterator[str]:
+        """The physical objects no part of which is in ``seen``."""
+        for key, begins in self.parts.items():
+            if seen.isdisjoint((-1, (key, begin)) for begin in begins):
+                yield key
+
+    def _divided(self) -> dict[str, list[int]]:
+        borders: dict[str, set[int]] = {}
+        for item in self.test.objects.values():
+            for key in locations(item):
+                borders.setdefault(key, {0})
+        for number, thread in enumerate(self.test.threads):
+            for op in thread.body:
+                for touch in ops.touched(op):
+                    where = self._known(number, touch.address)
+                    if where is not None and touch.size is not None:
+                        item, begin = where
+                        for key in locations(item):
+                            borders[key].update(b for b in (begin, begin + touch.size) if b < item.size)
+        return {key: sorted(found) for key, found in borders.items()}
+
+    def _known(self, number: int, address: Address) -> tuple[MemoryObject, int] | None:
+        """The object that an access is of, and where it begins, if its address is that of one variable."""
+        base = address.base
+        if isinstance(base, Reg):
+            base = self.known[number].get(base.name, base)
+        if isinstance(base, Sym):
+            item, begin = self.test.objects[base.name], base.offset + address.offset
+            if 0 <= begin < item.size:
+                return item, begin
+        return None
+
+    def _within(self, item: MemoryObject, begin: int, size: int | None) -> set[_Node]:
+        """The parts of ``item`` that have a byte of so many (None: all) from ``begin`` on."""
+        found: set[_Node] = set()
+        for key in locations(item):
+            begins = self.parts[key]
+            for n, start in enumerate(begins):
+                end = begins[n + 1] if n + 1 < len(begins) else item.size
+                if size is None or (start < begin + size and begin < end):
+                    found.add((-1, (key, start)))
+        return found
+
+    def _add(self, pc: int, op: Op, compared: bool) -> None:
+        results: list[_Node] = [(self._number, name) for name, _ in definitions(op)]
+        read: list[_Node] = [(self._number, name) for name, _ in uses(op)]
+        match op:
+            case ops.Alu(op="div" | "rem" | "fns", type=type_) if type_.kind != "f":  # some operands have no result
+                self.sinks.update(read)
+            case (
+                ops.Alu()
+                | ops.AluPair()
+                | ops.Convert()
+                | ops.SetPredicate()
+                | ops.Select()
+                | ops.Pack()
+                | ops.Unpack()
+                | ops.Opaque()
+                | ops.Wmma()
+            ):
+                self._gives(pc, results, read)
+            case ops.Load():
+                places = self._at(op, op.address, _READ)
+                self._gives(pc, results, places)
+                self._holds(pc, places)
+                self.sinks.update(self._deciding(op))
+            case ops.LoadMatrix():  # of rows that other lanes name
+                places = self._at(op, op.address, _READ)
+                self._made([_MATRICES], places)
+                self._made(results, [_MATRICES])
+                self._holds(pc, places)
+                self.sinks.update(self._deciding(op))
+            case ops.StoreMatrix():
+                self._made([_MATRICES], read)
+                self._made(self._at(op, op.address, _WRITTEN), [_MATRICES])
+                self._holds(pc, [_MATRICES])
+                self.sinks.update(self._deciding(op))
+            case ops.Store():
+                self._made(self._at(op, op.address, _WRITTEN), read)
+                self._holds(pc, read)
+                self.sinks.update(self._deciding(op))
+            case ops.Atomic() if op.op != "cas" and not compared:
+                before, places = self._at(op, op.address, _READ), self._at(op, op.address, _WRITTEN)
+                self._gives(pc, [*results, *places], [*before, *read])
+                self._holds(pc, [*before, *read])
+                self.sinks.update(self._deciding(op))
+            case ops.Atomic():  # what it compares decides whether it writes
+                self.sinks.update(read, self._at(op, op.address, _READ))
+            case (
+                ops.CopyAsync() | ops.BulkCopy(tensormap=None, reduction=None, mask=None, dst=Address(), src=Address())
+            ) if op.dst is not None and op.src is not None:
+                places = self._at(op, op.src, _READ)
+                self._made(self._at(op, op.dst, _WRITTEN), places)
+                self._holds(pc, places)
+                self.sinks.update(read)
+            case ops.WarpExchange() if op.op.startswith("shfl."):
+                given = {(self._number, item.name) for item in op.operands[:1] if isinstance(item, Reg)}
+                self._made([_EXCHANGED], given)
+                self._made(results, [_EXCHANGED])
+                self.sinks.update(results[1:])
+                self.sinks.update((self._number, item.name) for item in op.operands[1:] if isinstance(item, Reg))
+                if op.guard is not None:
+                    self.sinks.add((self._number, op.guard.register))
+            case ops.Branch() | ops.Exit():
+                self.sinks.update(read)
+            case _ if isinstance(op, ops.Addressless | ops.MbarrierOp) and not isinstance(op, ops.Wgmma):
+                self.sinks.update(read)
+            case _:
+                self.sinks.update(read, [_READ])
+
+    def _gives(self, pc: int, results: Sequence[_Node], of: Iterable[_Node]) -> None:
+        self.gives[self._number][pc] = list(results)
+        self._made(results, of)
+
+    def _holds(self, pc: int, of: Iterable[_Node]) -> None:
+        self.holds[self._number][pc] = set(of)
+
+    def _made(self, results: Iterable[_Node], of: Iterable[_Node]) -> None:
+        given = set(of)
+        for node in results:
+            self.makers[node] |= given
+
+    def _deciding(self, op: ops.Load | ops.Store | ops.Atomic | ops.LoadMatrix | ops.StoreMatrix) -> Iterator[_Node]:
+        """The guard and the base of the address."""
+        if op.guard is not None:
+            yield self._number, op.guard.register
+        if isinstance(op.address.base, Reg):
+            yield self._number, op.address.base.name
+
+    def _at(self, op: Op, address: Address, anywhere: _Node) -> set[_Node]:
+        """The parts of memory that ``op`` may access at ``address``; ``anywhere`` if that is not of one variable."""
+        where = self._known(self._number, address)
+        if where is None:
+            return {anywhere}
+        sizes = [touch.size for touch in ops.touched(op) if touch.address is address]
+        return self._within(*where, sizes[0] if len(sizes) == 1 else None)
+
+
+def _closed(start: set[_Node], onward: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:
+    """``start``, and all that leads ``onward`` to."""
+    found, waiting = set(start), list(start)
+    while waiting:
+        more = set(onward.get(waiting.pop(), ())) - found
+        found |= more
+        waiting += more
+    return found
