@@ -227,7 +227,7 @@ class Select(Struct, frozen=True):
 
 
 class Opaque(Struct, frozen=True):
-    """A function of registers whose result is not worked out (9.7.3 to .5, 9.7.8, 9.7.10.20): ``dst = name(sources)``.
+    """A function of registers whose result is not worked out (9.7.3, 9.7.4, 9.7.8, 9.7.10.20): ``dst = name(sources)``.
 
     It is the same for the same operands, may be anything else, and depends on all of them. ``name``: the opcode with
     its qualifiers; ``result`` and ``given``: the types of ``dst`` and ``sources``; ``second``: the other predicate of

@@ -1,6 +1,5 @@
-"""Rows of the functions whose results are not worked out: approximations, half, mixed and packed floating point,
-conversions to and from packed and narrow formats, products of matrices (PTX ISA 9.7.3 to .5, 9.7.8, 9.7.10.20,
-9.7.15.5.14)."""
+"""Rows of the functions whose results are not worked out: approximations, half precision,
+conversions to and from packed and narrow formats (PTX ISA 9.7.3, 9.7.4, 9.7.8, 9.7.10.20)."""
 
 from __future__ import annotations
 
@@ -10,24 +9,22 @@ from types import MappingProxyType
 
 from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import Op, Type
-from ptxmm.ptx.ops.basic import B32, B64, PREDICATE
+from ptxmm.ptx.ops.basic import B32, PREDICATE
 from ptxmm.ptx.qualified import NOTHING, Check, Form, Maker, Names, Qualified, at
 from ptxmm.ptx.tables.common import guard, source, source_predicate
-from ptxmm.ptx.tables.form import BITS, INTEGERS, SM80, SM100, V1, Version, words
+from ptxmm.ptx.tables.form import BITS, INTEGERS, SM80, V1, Version, words
 
 _B16 = Type("b", 16)
 _NARROW = words("e4m3x2 e5m2x2")
-_NARROWER = words("e2m3x2 e3m2x2 ue8m0x2")
 _REGISTERS: Mapping[str, Type] = MappingProxyType(
     {
         **dict.fromkeys(words("f16x2 bf16x2 tf32"), B32),
-        **dict.fromkeys((*_NARROW, *_NARROWER), _B16),
+        **dict.fromkeys(_NARROW, _B16),
         "bf16": Type("bf", 16),
-        "f32x2": B64,
     }
 )
 """The types of the registers for what is no fundamental type."""
-_TYPE = re.compile(r"(?:tf|bf|[fbus])[0-9]+(?:x2)?|u?e[0-9]m[0-9]x2")
+_TYPE = re.compile(r"(?:tf|bf|[fbus])[0-9]+(?:x2)?|e[0-9]m[0-9]x2")
 
 _FTZ = {"ftz": ("ftz",)}
 _SAT = {"sat": ("sat",)}
@@ -108,12 +105,6 @@ def _approximations() -> Iterator[Form]:
     yield _form("rcp.approx.f64", "T T", {**_FTZ, "type": ("f64",)}, Version((2, 1), 20), "ftz")
     yield _form("rsqrt.approx.f64", "T T", {**_FTZ, "type": ("f64",)}, V1, newer={Version((4, 0), 20): "ftz"})
     yield _form("tanh.approx", "T T", {"type": ("f32",)}, _SM75)
-    for opcode in ("add", "sub", "mul"):
-        yield _form(f"{opcode}.f32x2", "T TT", {**_ROUND, **_FTZ, "type": ("f32x2",)}, SM100)
-    yield _form("fma.f32x2", "T TTT", {**_ROUND, **_FTZ, "type": ("f32x2",)}, SM100, "round")
-
-
-_ROUND = {"round": words("rn rz rm rp")}
 
 
 def _halves() -> Iterator[Form]:
@@ -142,11 +133,6 @@ def _halves() -> Iterator[Form]:
         both = {"type": tuple(dict.fromkeys((name, *others)))}
         yield _form(f"set.{name}", "T SS?", {**_COMPARED, **ftz, **both}, _BF16 if brain else _SM53, "cmp",
                     types="2", rule=_check_set)  # fmt: skip
-    for name in words("f16 bf16"):
-        mixed = {**_ROUND, **_SAT}
-        for opcode in ("add", "sub"):
-            yield _form(f"{opcode}.f32.{name}", "T ST", mixed, SM100)
-        yield _form(f"fma.f32.{name}", "T SST", mixed, SM100, "round")
 
 
 def _conversions() -> Iterator[Form]:
@@ -160,14 +146,10 @@ def _conversions() -> Iterator[Form]:
         yield _form(f"cvt.{name}x2.f32", "T SS", {**rounded, **_RELU, **finite}, SM80, "round", newer=newer)
     yield _form("cvt.tf32.f32", "T S", {"round": words("rna rn rz"), **_RELU, **finite}, SM80, "round",
                 newer={Version((7, 8), 90): "rn rz relu", Version((8, 1), 80): "satfinite"})  # fmt: skip
-    for name in (*_NARROW, *_NARROWER[:2]):
-        since = _SM89 if name in _NARROW else SM100
+    for name in _NARROW:
         clamped = {**_NEAREST, **finite, **_RELU}
-        yield _form(f"cvt.{name}.f32", "T SS", clamped, since, "round satfinite")
-        yield _form(f"cvt.{name}.f16x2", "T S", clamped, since, "round")
-    scales = {"round": words("rz rp"), **finite}
-    yield _form("cvt.ue8m0x2.f32", "T SS", scales, SM100, "round")
-    yield _form("cvt.ue8m0x2.bf16x2", "T S", {"round": words("rn rz rp"), **finite}, SM100, "round")
+        yield _form(f"cvt.{name}.f32", "T SS", clamped, _SM89, "round satfinite")
+        yield _form(f"cvt.{name}.f16x2", "T S", clamped, _SM89, "round")
 
 
 def _check_clamp(q: Qualified) -> None:
