@@ -76,10 +76,6 @@ NO_PATH_FROM_ISSUE = (
     "an issue event is neither a memory operation nor a fence nor an operation on an mbarrier, and every use of base "
     "causality order begins at one of these"
 )
-INIT_ALONE = (
-    "an initialization of an mbarrier synchronizes with a wait, a read or a fence. It is no memory operation, so as a "
-    "pair of base causality order this matters for `initialised` alone, which is about operations on mbarriers"
-)
 PO_GENERIC = "asynchronous accesses are in no program order, and all others are generic"
 AMO_PO = (
     "one thread: generic accesses that overlap are in causality order as they are in program order, so Coherence "
@@ -183,8 +179,7 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (ASYNC_LEAVES, "ptx-8.5", ["leaving whatever R", "leaving whatever TMP", "ppbc whatever [generic]"]),
     (NO_ENTRY, "ptx-8.5", ["enter-by-fence whatever [(M & async-op)]"]),
     (NO_ENTRY, "ptx-8.5", ["enter-by-fence whatever M", "enter-by-fence whatever async-op"]),
-    (NO_PATH_FROM_ISSUE, "ptx-8.5", ["bc without issue", "tc without issue"]),
-    (INIT_ALONE, "ptx-8.5", ["bc-init (bc-step)? once"]),
+    (NO_PATH_FROM_ISSUE, "ptx-8.5", ["tc without issue"]),
     (KERNELS, "ptx-8.5", ["seen-by without bc", "seen-by without ((rf | mbphase) ; (bc)?)", "seen-by never (bc)?"]),
     (KERNELS, "ptx-8.5", ["seen-by without rf", "seen-by without mbphase", "seen-by (bc)? once"]),
     (KERNELS, "ptx-8.5", ["flag shared-after-exit", "flag shared-after-exit with domain((lives & seen-by))"]),
