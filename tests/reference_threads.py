@@ -6,6 +6,7 @@ Nothing here knows another thread or a memory model.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -35,6 +36,7 @@ from tests.reference_expressions import (
     call,
     clamp,
     const,
+    guessed,
     is_const,
     joined_bytes,
     mask,
@@ -50,7 +52,7 @@ from tests.reference_windows import convert, name_of, starts, whole
 CALCULATES = (
     ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.PendingCount,
     ops.Nothing, ops.Mapa, ops.CtaRank, ops.IsSpace, ops.ConvertAddress, ops.Wmma,
-    ops.SetMaxRegisters,
+    ops.SetMaxRegisters, ops.Opaque,
 )  # fmt: skip
 BARRIERS = (ops.Barrier, ops.BarrierReduction, ops.WarpBarrier, ops.ClusterBarrier)
 PRED = Type("pred", 1)
@@ -326,6 +328,14 @@ class Walker:
                     piece = joined_bytes((expr, i * width // 8, width // 8))
                     run = replace(run, registers=self.assign(run, part, piece, Type("b", width), taken))
                 return replace(run, pc=run.pc + 1)
+            case ops.Opaque():
+                given = [operand(run, a, t) for a, t in zip(op.sources, op.given, strict=True)]
+                registers = run.registers
+                for n, (register, t) in enumerate(((op.dst, op.result), (op.second, PRED))):
+                    if register is not None:
+                        made = call(partial(guessed, op.name, n, t.bits), *given)
+                        registers = self.assign(replace(run, registers=registers), register, made, t, taken)
+                return replace(run, pc=run.pc + 1, registers=registers)
             case ops.Wmma():
                 return reference_undetermined.product(self, run, op, taken)
             case ops.PendingCount(dst=dst, state=state):

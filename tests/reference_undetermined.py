@@ -6,6 +6,7 @@ A part of a matrix in a register is 0 to those who look, and nobody can; it is m
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from ptxmm.ptx import ops
 from tests.reference_accesses import placed
 from tests.reference_events import Event, Run
-from tests.reference_expressions import Expr, Leaf, call, const, is_const, reads
+from tests.reference_expressions import Expr, Leaf, call, const, guessed, is_const, reads
 
 if TYPE_CHECKING:
     from tests.reference_threads import Walker
@@ -72,10 +73,12 @@ def perform(
 
 
 def product(walker: Walker, run: Run, op: ops.Wmma, taken: Expr) -> Run:
-    """``wmma.mma``: D is made of A, B and C."""
+    """``wmma.mma`` and ``mma``: D is made of A, B and C; nothing sees which part of it a register of the former has."""
     parts = zip(op.types[1:], (op.a, op.b, op.c), strict=True)
-    made = call(lambda *_: 0, *(walker.operand(run, item, kind) for kind, items in parts for item in items))
+    given = [walker.operand(run, item, kind) for kind, items in parts for item in items]
     registers = run.registers
-    for register in op.dst:
+    for n, register in enumerate(op.dst):
+        name, bits = ".".join((op.instruction, *op.qualifiers)), 0 if op.instruction == "wmma.mma" else op.types[0].bits
+        made = call(partial(guessed, name, n, bits), *given)
         registers = walker.assign(replace(run, registers=registers), register, made, op.types[0], taken)
     return replace(run, pc=run.pc + 1, registers=registers)

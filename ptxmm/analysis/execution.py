@@ -7,7 +7,7 @@ from ptxmm.analysis.result import Access, CoherentWrites, Execution, OrderedFenc
 from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
 from ptxmm.program.floats import real_text
-from ptxmm.program.identity import Instance
+from ptxmm.program.identity import EventId, Instance
 from ptxmm.program.shared.unseen import opened
 from ptxmm.program.shared.windows import in_window
 from ptxmm.program.test import Test
@@ -88,19 +88,20 @@ def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int
     event = layout.events[number]
     assert event.cell is not None
     where = location(test, *event.cell)
-    left_open = event.id.instruction in opened(test)[event.id.thread]
     if event.kind == "W":
-        return Access("W", where, OPEN if left_open else shown(test, rebuilt.written[number], event.cell))
+        return Access("W", where, shown(test, rebuilt.written[number], event.cell, event.id))
+    value = shown(test, rebuilt.values[event.id], event.cell, event.id)
     algebra = layout.algebra
     sources = [w for w, r in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
-    left_open = left_open and any(w < layout.initial_first for w in sources)
-    value = OPEN if left_open else shown(test, rebuilt.values[event.id], event.cell)
     return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, w) for w in sources)))
 
 
-def shown(test: Test, value: int, cell: tuple[str, int, int]) -> int | str:
-    """A value of the bytes ``cell`` (object, first byte, size): the address that it is where it is one, ``?x`` for the
-    unknown value of ``x``, a floating-point number where these are elements of the object, else an unsigned integer."""
+def shown(test: Test, value: int, cell: tuple[str, int, int], access: EventId) -> int | str:
+    """The value that ``access`` reads or writes in the bytes ``cell`` (object, first byte, size): the address that it is
+    where it is one, ``?x`` for the unknown value of ``x``, ``?`` for one that may be made of results that are not worked
+    out, a floating-point number where these are elements of the object, else an unsigned integer."""
+    if access.thread < len(test.threads) and access.instruction in opened(test)[access.thread]:
+        return OPEN
     key, _, size = cell
     bytes_ = unknown_bytes(test)
     unknown = {origin[0] for b in value.to_bytes(size, "little") if (origin := bytes_.get(b)) is not None}

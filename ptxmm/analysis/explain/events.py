@@ -52,7 +52,7 @@ class Views(Struct):
         action = _ACTIONS.get(event.kind, "")
         if event.kind in ("R", "W") and event.cell is not None:
             value = self.execution.values[event.id] if event.kind == "R" else self.execution.written[number]
-            where, what = location(self.test, *event.cell), shown(self.test, value, event.cell)
+            where, what = location(self.test, *event.cell), shown(self.test, value, event.cell, event.id)
             if number >= layout.initial_first:
                 return EventView(None, f"initial value of {where}", f"is {what}")
             action = f"{'reads' if event.kind == 'R' else 'writes'} {where}"

@@ -43,7 +43,7 @@ def _event(views: Views, number: int) -> GraphEvent:
     if event.cell is None or event.kind not in ("R", "W"):
         return GraphEvent(view, thread, event.kind, event.asynchronous)
     value = rebuilt.values[event.id] if event.kind == "R" else rebuilt.written[number]
-    where, what = location(views.test, *event.cell), shown(views.test, value, event.cell)
+    where, what = location(views.test, *event.cell), shown(views.test, value, event.cell, event.id)
     return GraphEvent(
         view, thread, event.kind, event.asynchronous, where, what if event.cell[2] <= MOST_BYTES else None
     )

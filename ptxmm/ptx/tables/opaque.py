@@ -98,7 +98,7 @@ def _form(
 def _approximations() -> Iterator[Form]:
     """9.7.3."""
     f32 = {**_FTZ, "type": ("f32",)}
-    for opcode in ("div.approx", "div.full"):
+    for opcode in ("div.approx.f32", "div.full.f32"):
         yield _form(opcode, "T TT", f32, V1)
     for opcode in words("rcp sqrt rsqrt sin cos lg2 ex2"):
         yield _form(f"{opcode}.approx", "T T", f32, V1)

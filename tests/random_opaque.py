@@ -1,0 +1,68 @@
+"""Random programs with functions whose results are not worked out: on data that nothing looks at, and sometimes where
+something does."""
+
+from __future__ import annotations
+
+import random
+
+_FUNCTIONS = ("ex2.approx.f32 {d}, {a}", "rsqrt.approx.f32 {d}, {a}", "div.approx.f32 {d}, {a}, {b}",
+              "fma.rn.f16x2 {d}, {a}, {b}, {a}",
+              "add.f16x2 {d}, {a}, {b}", "cvt.rn.bf16x2.f32 {d}, {a}, {b}")  # fmt: skip
+_MIXING = ("add.u32 {d}, {a}, {b}", "xor.b32 {d}, {a}, {b}", "add.rn.f32 {d}, {a}, {b}", "mov.u32 {d}, {a}")
+_FENCES = ("fence.acq_rel.gpu", "fence.sc.gpu", "fence.acq_rel.cta")
+
+
+def program(seed: int) -> str:
+    """Two or three threads that pass data, made of such functions, and flags; the condition names flags and what was
+    read of them, in some programs data as well."""
+    rng = random.Random(f"opaque/{seed}")
+    strict = rng.random() < 0.6
+    threads = [_body(rng, strict) for _ in range(rng.choice((2, 2, 3)))]
+    flags = [
+        f"P{number}:f{n}" for number, lines in enumerate(threads) for n in range(2) if f" f{n}," in " ".join(lines)
+    ]
+    asked = [rng.choice(["x == 1", "y == 1", *(f"{name} == 1" for name in flags)]) for _ in range(2)]
+    if not strict and rng.random() < 0.5:
+        asked.append(rng.choice(("d == 0", "e == 0")))
+    height = max(map(len, threads))
+    columns = [[*lines, *[""] * (height - len(lines))] for lines in threads]
+    cta = rng.random() < 0.3
+    names = [f"P{i} @ cta {0 if cta else i}" for i in range(len(threads))]
+    rows = [names, *(list(row) for row in zip(*columns, strict=True))]
+    table = "".join(f" {' | '.join(row)} ;\n" for row in rows)
+    where = "{ .global .u32 x = 0; .global .u32 y = 0; .global .u32 d = 0; .global .u32 e = 0; }"
+    condition = " /\\ ".join(dict.fromkeys(asked))
+    return f"PTX opaque\n{where}\n{table}exists ({condition})\n"
+
+
+def _body(rng: random.Random, strict: bool) -> list[str]:
+    lines: list[str] = []
+    known = ["g0"]
+    lines.append(rng.choice(("ld.relaxed.gpu.global.u32 g0, [d]", "ld.global.u32 g0, [e]", "mov.u32 g0, 7")))
+    for _ in range(rng.randint(2, 4)):
+        flag, data, n = rng.choice("xy"), rng.choice("de"), rng.randint(0, 1)
+        match rng.randint(0, 8):
+            case 0:
+                lines.append(
+                    f"{rng.choice(('ld.acquire.gpu', 'ld.relaxed.gpu', 'ld.relaxed.cta'))}.global.u32 f{n}, [{flag}]"
+                )
+            case 1:
+                lines.append(
+                    f"{rng.choice(('st.release.gpu', 'st.relaxed.gpu', 'st.release.cta'))}.global.u32 [{flag}], 1"
+                )
+            case 2:
+                lines.append(f"{rng.choice(('ld', 'ld.relaxed.gpu'))}.global.u32 g{n}, [{data}]")
+                known.append(f"g{n}")
+            case 3:
+                lines.append(f"{rng.choice(('st', 'st.relaxed.gpu'))}.global.u32 [{data}], {rng.choice(known)}")
+            case 4 | 5 | 6:
+                text = rng.choice((*_FUNCTIONS, *_FUNCTIONS, *_MIXING))
+                lines.append(text.format(d=f"g{n}", a=rng.choice(known), b=rng.choice(known)))
+                known.append(f"g{n}")
+            case 7:
+                lines.append(rng.choice((*_FENCES, f"red.relaxed.gpu.global.add.u32 [{data}], {rng.choice(known)}")))
+            case _ if strict:
+                lines.append(f"atom.relaxed.gpu.global.add.u32 f{n}, [{flag}], 1")
+            case _:
+                lines.append(f"st.relaxed.gpu.global.u32 [{flag}], {rng.choice(known)}")
+    return lines
