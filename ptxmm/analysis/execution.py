@@ -90,17 +90,20 @@ def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int
     where = location(test, *event.cell)
     if event.kind == "W":
         return Access("W", where, shown(test, rebuilt.written[number], event.cell, event.id))
-    value = shown(test, rebuilt.values[event.id], event.cell, event.id)
     algebra = layout.algebra
     sources = [w for w, r in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
+    written = any(w < layout.initial_first for w in sources)
+    value = shown(test, rebuilt.values[event.id], event.cell, event.id if written else None)
     return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, w) for w in sources)))
 
 
-def shown(test: Test, value: int, cell: tuple[str, int, int], access: EventId) -> int | str:
-    """The value that ``access`` reads or writes in the bytes ``cell`` (object, first byte, size): the address that it is
-    where it is one, ``?x`` for the unknown value of ``x``, ``?`` for one that may be made of results that are not worked
-    out, a floating-point number where these are elements of the object, else an unsigned integer."""
-    if access.thread < len(test.threads) and access.instruction in opened(test)[access.thread]:
+def shown(test: Test, value: int, cell: tuple[str, int, int], access: EventId | None) -> int | str:
+    """The value that ``access`` (None: no instruction) reads or writes in the bytes ``cell`` (object, first byte, size).
+
+    It is the address where it is one, ``?x`` for the unknown value of ``x``, ``?`` for one that may be made of results
+    that are not worked out, a floating-point number where these are elements of the object, else an unsigned integer.
+    """
+    if access is not None and access.thread < len(test.threads) and access.instruction in opened(test)[access.thread]:
         return OPEN
     key, _, size = cell
     bytes_ = unknown_bytes(test)

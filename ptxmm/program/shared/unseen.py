@@ -119,6 +119,7 @@ class _Flow:
         self.gives: list[dict[int, list[_Node]]] = [{} for _ in test.threads]
         self.holds: list[dict[int, set[_Node]]] = [{} for _ in test.threads]
         self.known = [known_addresses(thread, test.objects) for thread in test.threads]
+        self.replaces = any(isinstance(op, ops.TensormapReplace) for thread in test.threads for op in thread.body)
         self.parts = self._divided()
         everything = {(-1, (key, begin)) for key, begins in self.parts.items() for begin in begins}
         self.makers[_READ] |= everything
@@ -226,8 +227,7 @@ class _Flow:
                 self._holds(pc, [_MATRICES])
                 self.sinks.update(self._deciding(op))
             case ops.Store():
-                self._made(self._at(op, op.address, _WRITTEN), read)
-                self._holds(pc, read)
+                self._copied(pc, self._at(op, op.address, _WRITTEN), set(read))
                 self.sinks.update(self._deciding(op))
             case ops.Atomic() if op.op != "cas" and not compared:
                 before, places = self._at(op, op.address, _READ), self._at(op, op.address, _WRITTEN)
@@ -236,13 +236,19 @@ class _Flow:
                 self.sinks.update(self._deciding(op))
             case ops.Atomic():  # what it compares decides whether it writes
                 self.sinks.update(read, self._at(op, op.address, _READ))
-            case (
-                ops.CopyAsync() | ops.BulkCopy(tensormap=None, reduction=None, mask=None, dst=Address(), src=Address())
-            ) if op.dst is not None and op.src is not None:
-                places = self._at(op, op.src, _READ)
-                self._made(self._at(op, op.dst, _WRITTEN), places)
-                self._holds(pc, places)
+            case ops.CopyAsync():
+                self._copied(pc, self._at(op, op.dst, _WRITTEN), self._at(op, op.src, _READ))
                 self.sinks.update(read)
+            case ops.BulkCopy():
+                self._bulk(pc, op)
+                self.sinks.update(read)
+            case ops.AsyncStore():
+                before = set() if op.reduction is None else self._at(op, op.address, _READ)
+                values: set[_Node] = {(self._number, item.name) for item in op.values if isinstance(item, Reg)}
+                self._copied(pc, self._at(op, op.address, _WRITTEN), values | before)
+                self.sinks.update(self._deciding(op))
+                if isinstance(op.mbarrier.base, Reg):
+                    self.sinks.add((self._number, op.mbarrier.base.name))
             case ops.WarpExchange() if op.op.startswith("shfl."):
                 given = {(self._number, item.name) for item in op.operands[:1] if isinstance(item, Reg)}
                 self._made([_EXCHANGED], given)
@@ -258,6 +264,31 @@ class _Flow:
             case _:
                 self.sinks.update(read, [_READ])
 
+    def _bulk(self, pc: int, op: ops.BulkCopy) -> None:
+        """A copy from shared memory or to it; the other side may be the tensor of a map."""
+        source = self._tensor(op, _READ) if op.src is None else self._at(op, op.src, _READ)
+        target = self._tensor(op, _WRITTEN) if op.dst is None else self._at(op, op.dst, _WRITTEN)
+        if op.mask is not None:  # the same place in other CTAs
+            target = {_WRITTEN}
+        if op.reduction is not None and op.dst is not None:
+            source = source | self._at(op, op.dst, _READ)
+        elif op.reduction is not None:
+            source = source | self._tensor(op, _READ)
+        self._copied(pc, target, source)
+        if op.tensormap is not None:
+            self.sinks.update(self._at(op, op.tensormap, _READ))
+
+    def _tensor(self, op: ops.BulkCopy, anywhere: _Node) -> set[_Node]:
+        """The tensor of the map of a copy."""
+        assert op.tensormap is not None
+        where = self._known(self._number, op.tensormap)
+        tensor = None if where is None or self.replaces else where[0].tensormap
+        return {anywhere} if tensor is None else self._within(self.test.objects[tensor.target], 0, None)
+
+    def _copied(self, pc: int, to: Iterable[_Node], of: set[_Node]) -> None:
+        self._made(to, of)
+        self._holds(pc, of)
+
     def _gives(self, pc: int, results: Sequence[_Node], of: Iterable[_Node]) -> None:
         self.gives[self._number][pc] = list(results)
         self._made(results, of)
@@ -270,7 +301,9 @@ class _Flow:
         for node in results:
             self.makers[node] |= given
 
-    def _deciding(self, op: ops.Load | ops.Store | ops.Atomic | ops.LoadMatrix | ops.StoreMatrix) -> Iterator[_Node]:
+    def _deciding(
+        self, op: ops.Load | ops.Store | ops.Atomic | ops.LoadMatrix | ops.StoreMatrix | ops.AsyncStore
+    ) -> Iterator[_Node]:
         """The guard and the base of the address."""
         if op.guard is not None:
             yield self._number, op.guard.register
