@@ -98,7 +98,7 @@ def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int
 
 
 def shown(test: Test, value: int, cell: tuple[str, int, int], access: EventId | None) -> int | str:
-    """The value that ``access`` (None: no instruction) reads or writes in the bytes ``cell`` (object, first byte, size).
+    """The value that ``access`` (None: any) reads or writes in the bytes ``cell`` (object, first byte, size).
 
     It is the address where it is one, ``?x`` for the unknown value of ``x``, ``?`` for one that may be made of results
     that are not worked out, a floating-point number where these are elements of the object, else an unsigned integer.

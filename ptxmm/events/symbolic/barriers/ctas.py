@@ -81,13 +81,18 @@ def turn(shared: Members, arrival: Step) -> Turn | None:
     return pc, (arrival.aligned, arrival.barrier, arrival.count), wide(shared.test, thread, pc)
 
 
-def _mates(shared: Members, state: State, thread: int, mine: Turn) -> Iterator[tuple[int, int, tuple[Turn, ...]]]:
-    """The threads that execute ``mine`` with ``thread``, how many such steps this one has begun, and those that the
-    other has come to: of the warp all, of the rest of the warpgroup its own."""
+def _mates(
+    shared: Members, state: State, thread: int, mine: Turn, among: frozenset[int] | None = None
+) -> Iterator[tuple[int, int, tuple[Turn, ...]]]:
+    """The threads (``among`` these) that execute ``mine`` with ``thread``, how many such steps this one has begun, and
+    those that the other has come to: of the warp all, of the rest of the warpgroup its own."""
     before = state.together or ((),) * len(state.nodes)
     for t in shared.lanes(thread):
-        yield t, len(before[thread]), (*before[t], *_next_turn(shared, state, t))
+        if among is None or t in among:
+            yield t, len(before[thread]), (*before[t], *_next_turn(shared, state, t))
     for t in shared.warpgroup_mates[thread] if mine[2] else ():
+        if among is not None and t not in among:
+            continue
         theirs = (*before[t], *_next_turn(shared, state, t))
         yield t, sum(m[2] for m in before[thread]), tuple(m for m in theirs if m[2])
 
@@ -112,12 +117,16 @@ def divergent(shared: Members, state: State, thread: int, arrival: Step) -> int 
     return None
 
 
-def left_alone(shared: Members, state: State) -> Iterator[tuple[int, int, int]]:
-    """A thread, an instruction that it executes together with others, and one of these that has exited."""
-    for thread, done in enumerate(state.together):
+def left_alone(shared: Members, state: State, waiting: bool = False) -> Iterator[tuple[int, int, int]]:
+    """A thread (``waiting``: that waits), an instruction that it executes together with others, and one of these that
+    has exited."""
+    threads = [t for t in range(len(state.together)) if not waiting or state.waits[t] is not None]
+    exited = frozenset(t for t in range(len(state.together)) if state.exited(t)) if threads else frozenset[int]()
+    for thread in threads if exited else ():
+        done = state.together[thread]
         for mine in dict.fromkeys((*done[-1:], *[m for m in done if m[2]][-1:])):
-            for t, number, theirs in _mates(shared, state, thread, mine):
-                if len(theirs) < number and state.exited(t):
+            for t, number, theirs in _mates(shared, state, thread, mine, exited):
+                if len(theirs) < number:
                     alike = [m for m in done if m[2]] if t not in shared.lanes(thread) else done
                     yield thread, alike[len(theirs)][0], t
                     break
@@ -173,7 +182,7 @@ def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int,
     for key, barrier in state.ctas:
         if barrier.arrived and _full(shared, state, key, barrier):
             return _end_phase(shared, state, key, barrier, log)
-    misused = {t for t, _ in lost(shared, state)} | {t for t, *_ in left_alone(shared, state)}
+    misused = {t for t, _ in lost(shared, state)} | {t for t, *_ in left_alone(shared, state, waiting=True)}
     for key in {key for key in state.waits if key is not None} - {state.waits[t] for t in misused}:
         if key[0] == "warp" and (there := _gathered(shared, state, key)):
             warps = _with(state.warps, key, dict(state.warps).get(key, 0) + 1)

@@ -158,16 +158,20 @@ class _Runs:
 
     def _expand(self, state: State) -> tuple[RunFacts, list[tuple[State, Log]]]:
         """The runs that end at ``state``, and the moments after its next steps."""
-        moves = list(self._moves(state))
-        verdicts = [(*move, self._verdict(state, *move)) for move in moves]
-        able = [(t, step) for t, step, verdict in verdicts if verdict is None]
-        for move in able:
-            if self._alone(state, *move) and (moments := self._after(state, *move)):
+        able: list[_Move] = []
+        wrong: list[tuple[int | None, _Wrong]] = []
+        for move in self._moves(state):
+            verdict = self._verdict(state, *move)
+            if verdict is not None:
+                wrong.append((move[0], verdict))
+            elif self._alone(state, *move) and (moments := self._after(state, *move)):
                 return {}, moments
+            else:
+                able.append(move)
         following = [(step, self._after(state, t, step)) for t, step in able]
-        wrong = [(t, verdict) for t, _, verdict in verdicts if verdict is not None] + self._left(state)
+        wrong += self._left(state)
         ends = [self._stopped(state, t, v.why) for t, v in wrong if not _further(v, following)]
-        if not moves and not wrong:
+        if not able and not wrong:
             ends.append(self._over(state))
         return dict.fromkeys(ends, (0, ())), [moment for _, moments in following for moment in moments]
 
