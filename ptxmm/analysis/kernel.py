@@ -13,6 +13,7 @@ from ptxmm.analysis.result import TIMEOUT, Execution, Note, Result, Status, told
 from ptxmm.analysis.words import Conclusion
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
+from ptxmm.program.shared.unseen import not_worked_out
 from ptxmm.program.test import Test
 
 _MOST = 3
@@ -89,7 +90,9 @@ def explained(test: Test, result: Result) -> Result:
 
 def _remarks(test: Test) -> list[Note]:
     claims = test.claims
-    return [] if claims is None else [Note("kernel", text) for text in claims.remarks]
+    found = [] if claims is None else [Note("kernel", text) for text in claims.remarks]
+    what = not_worked_out(test)
+    return [*found, Note("kernel", what)] if what else found
 
 
 def _result(

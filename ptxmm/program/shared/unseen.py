@@ -23,6 +23,7 @@ from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import Address, Op, Reg, Sym
+from ptxmm.ptx.typed_text import mnemonic
 
 _Node = tuple[int, Hashable]
 """A register of a thread, or (thread -1) a part of the contents of memory."""
@@ -68,6 +69,16 @@ def left_open(test: Test, asked: Iterable[Term]) -> Unseen:
             if _is_open(op) and pc not in blind:
                 raise refused(OPAQUE, test, op)
     return found
+
+
+def not_worked_out(test: Test) -> str | None:
+    """How many results of ``test`` are not worked out, in words; None if there are none."""
+    found = [mnemonic(op).partition(".")[0] for thread in test.threads for op in thread.body if _is_open(op)]
+    if not found:
+        return None
+    names = ", ".join(f"`{name}`" for name in sorted(set(found)))
+    what = "the result of 1 instruction is" if len(found) == 1 else f"the results of {len(found)} instructions are"
+    return f"{what} not worked out ({names}): nothing that is asked depends on them"
 
 
 def _is_open(op: Op) -> bool:
