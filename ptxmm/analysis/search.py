@@ -17,7 +17,7 @@ from ptxmm.cat import Model, index
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Found, Limits, Observed, Search, Witness
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.program.condition import Proposition, State, evaluate
+from ptxmm.program.condition import Proposition, State, Term, evaluate
 from ptxmm.program.latest import Latest
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
@@ -120,7 +120,7 @@ def stages(question: Question) -> Iterator[FinalStates]:
         yield FinalStates(Search(timeout=True), test)
         return
     begun: list[tuple[Assignment, list[Iterator[Search]]]] = []
-    shown = {term.thread for term in what.registers}
+    shown: tuple[Term, ...] = (*what.registers, *what.memory)
     each = question.each and len(question.engines) == len([*islice(assignments(test, shown), 2)]) == 1
     question = replace(question, test=test, each=each)
 

@@ -122,7 +122,8 @@ class _Answer(Struct):
     def search(self, misses: bool, repaired: bool) -> None:
         """Find what there is to say, with the nearest misses or the repairs. Raises ``Timeout``."""
         asked = {term.thread for term in self.question.observed.registers}
-        programs = list(assignments(self.test, asked))
+        observed = self.question.observed
+        programs = list(assignments(self.test, (*observed.registers, *observed.memory)))
         for assigned in programs:
             found = search(assigned.test, self.model, self.question.observed, self.limits, self.question.proposition)
             if self._settled(assigned, found):

@@ -33,7 +33,7 @@ from ptxmm.program.condition import Proposition, RegisterTerm, State, evaluate, 
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.launches import held
 from ptxmm.program.shared.stopped import known_filter
-from ptxmm.program.shared.unseen import left_open
+from ptxmm.program.shared.unseen import open_results
 from ptxmm.program.test import Test
 
 _SHORTCUT = 256
@@ -163,7 +163,9 @@ class _Task:
         self.flags = {f.name for f in self.rules.flags}
         self.readings = readings(model.readings)
         self.known_filter = known_filter(test)
-        left_open(test, (*observed.registers, *observed.memory, *(() if test.filter is None else terms(test.filter))))
+        open_results(
+            test, (*observed.registers, *observed.memory, *(() if test.filter is None else terms(test.filter)))
+        )
         self.known = known
         self.verdicts: set[bool] = set()
         self.wanted = list(dict.fromkeys((*observed.memory, *memory_terms(test.filter))))

@@ -29,7 +29,7 @@ from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.tensors import field_start
 from ptxmm.program.shared.undetermined import Place, readable
-from ptxmm.program.shared.unseen import NOTHING, left_open, unseen
+from ptxmm.program.shared.unseen import NOTHING, open_results, unseen
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.ptx.ops import (
@@ -75,7 +75,7 @@ def build(
     shown = frozenset(asked.intersection(_states(test)))
     seen = readable(test, terms) if has_unknown(test) else None
     known = known or Known()
-    hidden = left_open(test, terms)
+    hidden = open_results(test, terms)
     key: tuple[object, ...] = shown, seen, reading, untorn, known, hidden
     kept = _latest.get(test, key)
     if kept is not None:

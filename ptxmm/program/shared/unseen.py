@@ -36,10 +36,12 @@ _WRITTEN: _Node = (-1, "written somewhere")
 
 class Unseen(Struct, frozen=True):
     """``instructions``: by thread those whose results nothing sees; ``objects``: the physical objects whose contents
-    nothing sees; ``terms``: what may be asked for, None if that is all."""
+    nothing sees; ``exchanges``: by thread the shuffles between lanes of which nothing sees what they give; ``terms``:
+    what may be asked for, None if that is all."""
 
     instructions: tuple[frozenset[int], ...]
     objects: frozenset[str] = frozenset()
+    exchanges: tuple[frozenset[int], ...] = ()
     terms: frozenset[Term] | None = None
 
     def sees(self, term: Term) -> bool:
@@ -56,7 +58,7 @@ class Unseen(Struct, frozen=True):
 NOTHING = Unseen(())
 
 
-def left_open(test: Test, asked: Iterable[Term]) -> Unseen:
+def open_results(test: Test, asked: Iterable[Term]) -> Unseen:
     """What nothing sees of ``test`` if it has functions that are not worked out, else ``NOTHING``.
 
     Raises ``PtxmmError`` (kind ``unsupported``) where the result of one of these is seen.
@@ -64,9 +66,9 @@ def left_open(test: Test, asked: Iterable[Term]) -> Unseen:
     if not any(_is_open(op) for thread in test.threads for op in thread.body):
         return NOTHING
     found = unseen(test, asked)
-    for thread, blind in zip(test.threads, found.instructions, strict=True):
+    for thread, blind, given in zip(test.threads, found.instructions, found.exchanges, strict=True):
         for pc, op in enumerate(thread.body):
-            if _is_open(op) and pc not in blind:
+            if _is_open(op) and pc not in (given if isinstance(op, ops.WarpExchange) else blind):
                 raise refused(OPAQUE, test, op)
     return found
 
@@ -82,7 +84,11 @@ def not_worked_out(test: Test) -> str | None:
 
 
 def _is_open(op: Op) -> bool:
-    return isinstance(op, ops.Opaque) or (isinstance(op, ops.Wmma) and op.instruction == "mma")
+    return (
+        isinstance(op, ops.Opaque)
+        or (isinstance(op, ops.Wmma) and op.instruction == "mma")
+        or (isinstance(op, ops.WarpExchange) and op.absent)
+    )
 
 
 def unseen(test: Test, asked: Iterable[Term]) -> Unseen:
@@ -90,8 +96,11 @@ def unseen(test: Test, asked: Iterable[Term]) -> Unseen:
     terms = frozenset(asked)
     flow = _Flow(test)
     seen = flow.seen(terms)
-    blind = (frozenset(pc for pc, given in gives.items() if seen.isdisjoint(given)) for gives in flow.gives)
-    return Unseen(tuple(blind), frozenset(flow.hidden(seen)), terms)
+    blind, given = (
+        tuple(frozenset(pc for pc, nodes in by_pc.items() if seen.isdisjoint(nodes)) for by_pc in by_thread)
+        for by_thread in (flow.gives, flow.shuffled)
+    )
+    return Unseen(blind, frozenset(flow.hidden(seen)), given, terms)
 
 
 def opened(test: Test) -> tuple[frozenset[int], ...]:
@@ -128,6 +137,7 @@ class _Flow:
         self.makers: dict[_Node, set[_Node]] = defaultdict(set)
         self.sinks: set[_Node] = set()
         self.gives: list[dict[int, list[_Node]]] = [{} for _ in test.threads]
+        self.shuffled: list[dict[int, list[_Node]]] = [{} for _ in test.threads]
         self.holds: list[dict[int, set[_Node]]] = [{} for _ in test.threads]
         self.known = [known_addresses(thread, test.objects) for thread in test.threads]
         self.replaces = any(isinstance(op, ops.TensormapReplace) for thread in test.threads for op in thread.body)
@@ -263,7 +273,8 @@ class _Flow:
             case ops.WarpExchange() if op.op.startswith("shfl."):
                 given = {(self._number, item.name) for item in op.operands[:1] if isinstance(item, Reg)}
                 self._made([_EXCHANGED], given)
-                self._made(results, [_EXCHANGED])
+                self._made(results[:1], [_EXCHANGED])
+                self.shuffled[self._number][pc] = results[:1]
                 self.sinks.update(results[1:])
                 self.sinks.update((self._number, item.name) for item in op.operands[1:] if isinstance(item, Reg))
                 if op.guard is not None:

@@ -16,12 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
-from ptxmm.program.condition import IntegerTerm, comparisons
+from ptxmm.program.condition import IntegerTerm, RegisterTerm, Term, comparisons
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.undetermined import WRITERS, Writer, elements, readable, refuse_loops, writers
 from ptxmm.program.symbols import constants
 from ptxmm.program.test import MemoryObject, Test, Thread
+from ptxmm.program.unspecified.absent import without_absent
 from ptxmm.program.unspecified.active import with_masks
 from ptxmm.program.unspecified.elected import with_leaders
 from ptxmm.program.unspecified.unknown_uses import UnknownUses
@@ -166,14 +167,15 @@ class Assignment(Struct, frozen=True):
     bytes: Mapping[int, int]
 
 
-def choices(test: Test, asked: Collection[int] = (), every: bool = False) -> Iterator[Test]:
-    """``test``, for each choice of the lanes that are active together (see ``active``) and of those that are elected
-    (see ``elected``, also for ``asked`` and ``every``)."""
-    for chosen in with_masks(test):
-        yield from with_leaders(chosen, asked, every)
+def choices(test: Test, asked: Collection[Term] = (), every: bool = False) -> Iterator[Test]:
+    """``test`` without shuffles from absent lanes (see ``absent``), for each choice of the lanes that are active
+    together (see ``active``) and of those that are elected (see ``elected``, also for ``asked`` and ``every``)."""
+    threads = {term.thread for term in asked if isinstance(term, RegisterTerm)}
+    for chosen in with_masks(without_absent(test, asked)):
+        yield from with_leaders(chosen, threads, every)
 
 
-def assignments(test: Test, asked: Collection[int] = (), every: bool = False) -> Iterator[Assignment]:
+def assignments(test: Test, asked: Collection[Term] = (), every: bool = False) -> Iterator[Assignment]:
     """``test``, for each of its ``choices``, with its unknown values kept
     apart from all others, then with the values that comparisons tell apart:
     all combinations, or where these are more than ``MOST_ASSIGNMENTS`` one value at a time (see ``computed_with``)."""

@@ -18,9 +18,10 @@ class WarpExchange(Struct, frozen=True):
 
     ``op``: shfl.up shfl.down shfl.bfly shfl.idx vote.all vote.any vote.uni vote.ballot match.any match.all redux.OP
     activemask elect. ``dst`` and ``predicate`` (the ``|p``) are what it writes; ``operands`` as in the text, membermask
-    last (for activemask none, or the mask that it gives: ``program.active``); ``negated``: the source predicate of a
-    vote is ``!p``. ``type`` is that in the text (of the source); pred for elect, which has none. ``leaders``: masks and
-    the lanes that ``elect`` elects of them (``program.elected``); of another mask it is the lowest lane.
+    last (for activemask none, or the mask that it gives: ``unspecified.active``); ``negated``: the source predicate of
+    a vote is ``!p``. ``type`` is that in the text (of the source); pred for elect, which has none. ``leaders``: masks
+    and the lanes that ``elect`` elects of them (``unspecified.elected``); of another mask it is the lowest lane.
+    ``absent``: the thread takes its own value in place of an undefined one (``unspecified.absent``).
     """
 
     roles: ClassVar = "=dst:result|predicate:pred operands:read!negated"
@@ -33,6 +34,7 @@ class WarpExchange(Struct, frozen=True):
     guard: Guard | None = None
     negated: bool = False
     leaders: tuple[tuple[int, int], ...] = ()
+    absent: bool = False
 
     @property
     def opcode(self) -> str:

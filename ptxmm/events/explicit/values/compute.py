@@ -170,7 +170,7 @@ def nothing(machine: Machine, op: Nothing) -> None:
 
 
 def opaque(machine: Machine, op: Opaque) -> None:
-    """A function that is not worked out: 0 stands for its result, which nothing sees (``unseen.left_open``)."""
+    """A function that is not worked out: 0 stands for its result, which nothing sees (``unseen.open_results``)."""
     reads = 0
     for source, type_ in zip(op.sources, op.given, strict=True):
         reads |= machine.expressions.settled(machine.operand(source, type_)).reads
