@@ -17,7 +17,7 @@ from ptxmm.cat import Model, index
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Found, Limits, Observed, Search, Witness
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.program.condition import Proposition, State, Term, evaluate
+from ptxmm.program.condition import Proposition, RegisterTerm, State, Term, evaluate
 from ptxmm.program.latest import Latest
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
@@ -147,7 +147,7 @@ def stages(question: Question) -> Iterator[FinalStates]:
 def _together(question: Question, searched: Iterator[tuple[Assignment, list[Search]]]) -> FinalStates:
     """What the searches ``searched`` found together."""
     test, what = question.test, question.what
-    computed, matters = _untried(test, frozenset(term.thread for term in what.registers))
+    computed, matters = _untried(test, frozenset[Term]((*what.registers, *what.memory)))
     result = FinalStates(Search(exhausted=True), test, computed=computed, left_open=matters)
     condition = None if test.condition is None else test.condition.proposition
     general: list[tuple[State, bool | None]] = []
@@ -186,10 +186,11 @@ def _together(question: Question, searched: Iterator[tuple[Assignment, list[Sear
 _latest: Latest[tuple[list[str], list[str]]] = Latest(4)
 
 
-def _untried(test: Test, asked: frozenset[int]) -> tuple[list[str], list[str]]:
+def _untried(test: Test, asked: frozenset[Term]) -> tuple[list[str], list[str]]:
     """What ``computed_with`` and ``left_open`` say of ``test``."""
+    threads = {term.thread for term in asked if isinstance(term, RegisterTerm)}
     known = _latest.get(test, asked)
-    return known or _latest.keep(test, asked, (computed_with(test), left_open(test, asked)))
+    return known or _latest.keep(test, asked, (computed_with(test, asked), left_open(test, threads)))
 
 
 def _states(what: Observed, search: Search) -> set[tuple[int, ...]]:

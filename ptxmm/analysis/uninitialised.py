@@ -44,19 +44,19 @@ _latest: Latest[Test] = Latest(8)
 
 
 def _settled(test: Test, model: Model, limits: Limits, shown: Sequence[MemoryTerm], candidates: set[str]) -> Test:
-    if not _matters(test):
+    if not _matters(test, shown):
         return test
     seen = set[str]().union(*(_seen(chosen, model, limits, shown) for chosen in choices(test)))
     unseen = candidates - seen
     return _zero(test, unseen) if unseen else test
 
 
-def _matters(test: Test) -> bool:
+def _matters(test: Test, shown: Sequence[MemoryTerm]) -> bool:
     """Whether unknown values are computed with or compared, so that it is worth a search to know that none is read."""
-    if computed_with(test):
+    if computed_with(test, shown):
         return True
     try:
-        return sum(1 for _ in zip(assignments(test), range(2), strict=False)) > 1
+        return sum(1 for _ in zip(assignments(test, shown), range(2), strict=False)) > 1
     except PtxmmError:
         return True  # too many to try them all
 

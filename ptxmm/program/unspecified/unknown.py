@@ -17,9 +17,11 @@ from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
 from ptxmm.program.condition import IntegerTerm, RegisterTerm, Term, comparisons
+from ptxmm.program.latest import Latest
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.undetermined import WRITERS, Writer, elements, readable, refuse_loops, writers
+from ptxmm.program.shared.unseen import unseen
 from ptxmm.program.symbols import constants
 from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.program.unspecified.absent import without_absent
@@ -72,10 +74,14 @@ def _mark_objects(
 ) -> tuple[dict[str, tuple[int, ...]], list[int]]:
     """The initial values of the objects ``unknown``, of bytes of ``free``, and what is left of these.
 
-    Where there are too many bytes, elements that nothing looks at have the same byte everywhere.
+    Where there are too many bytes, elements that nothing looks at have the same byte everywhere, and so have objects
+    whose contents nothing sees.
     """
     most = min(MOST_BYTES, len(free))
-    seen = None if sum(o.size for o in unknown) <= most else readable(test)
+    seen = None
+    if sum(o.size for o in unknown) > most:
+        hidden = unseen(test, test.named).objects
+        seen = {place for place in readable(test) if place[0] not in hidden}
     told: dict[str, list[bool]] = {}
     for item in unknown:
         step = item.type.bytes
@@ -180,24 +186,24 @@ def assignments(test: Test, asked: Collection[Term] = (), every: bool = False) -
     apart from all others, then with the values that comparisons tell apart:
     all combinations, or where these are more than ``MOST_ASSIGNMENTS`` one value at a time (see ``computed_with``)."""
     for chosen in choices(test, asked, every):
-        yield from _assignments(chosen)
+        yield from _assignments(chosen, asked)
 
 
-def _assignments(test: Test) -> Iterator[Assignment]:
+def _assignments(test: Test, asked: Collection[Term]) -> Iterator[Assignment]:
     yield Assignment(test, {})
     if not has_unknown(test):
         return
-    parts, choices = _choices(test)
+    parts, choices = _choices(test, asked)
     whole = b"".join(parts)
     for number, selection in enumerate(_selections(choices)):
         if number:  # the first are the unknown values themselves
             yield _assigned(test, dict(zip(whole, b"".join(selection), strict=True)))
 
 
-def _choices(test: Test) -> tuple[list[bytes], list[list[bytes]]]:
+def _choices(test: Test, asked: Collection[Term]) -> tuple[list[bytes], list[list[bytes]]]:
     """The unknown pieces, and for each its own bytes and those of the values that comparisons tell apart."""
-    widths = _uses(test).widths
-    parts, values = _unknown_pieces(test, min(widths, default=_LONGEST)), _compared(test)
+    widths = _uses(test, asked).widths
+    parts, values = _unknown_pieces(test, min(widths, default=_LONGEST), _hidden(test, asked)), _compared(test)
     longest = max(widths, default=1)
     choices: list[list[bytes]] = []
     for part in parts:
@@ -219,10 +225,21 @@ def _selections(choices: Sequence[Sequence[bytes]]) -> Iterator[tuple[bytes, ...
             yield (*first[:index], value, *first[index + 1 :])
 
 
-def _unknown_pieces(test: Test, narrowest: int) -> list[bytes]:
+def _hidden(test: Test, asked: Collection[Term]) -> frozenset[str]:
+    """The physical objects whose contents nothing sees, also if the final values ``asked`` are asked for."""
+    if not any(item.unknown for item in test.objects.values()):
+        return frozenset()
+    key = frozenset(asked)
+    return _latest.get(test, key) or _latest.keep(test, key, unseen(test, (*test.named, *key)).objects)
+
+
+_latest: Latest[frozenset[str]] = Latest(8)
+
+
+def _unknown_pieces(test: Test, narrowest: int, hidden: frozenset[str]) -> list[bytes]:
     """The bytes that stand for each unknown element that an instruction or the condition may come to see, in pieces of
-    at most ``narrowest`` bytes."""
-    seen = readable(test)
+    at most ``narrowest`` bytes; ``hidden``: the objects whose contents nothing sees."""
+    seen = {place for place in readable(test) if place[0] not in hidden}
     found: list[bytes] = []
     for item in test.objects.values():
         if item.unknown and item.physical == item.key:
@@ -269,20 +286,23 @@ def _put(op: ops.Op, chosen: Mapping[int, int]) -> ops.Op:
     return _with_content(op, ops.Undetermined(places, op.content.rest))
 
 
-def computed_with(test: Test) -> list[str]:
-    """Where the program may compute with unknown values, in words: then the values tried may not be all that matter."""
+def computed_with(test: Test, asked: Collection[Term] = ()) -> list[str]:
+    """Where the program may compute with unknown values, in words: then the values tried may not be all that matter.
+
+    ``asked``: the final values that are asked for besides those of the condition.
+    """
     if not has_unknown(test):
         return []
-    found = dict(_uses(test).found)
-    _, choices = _choices(test)
+    found = dict(_uses(test, asked).found)
+    _, choices = _choices(test, asked)
     if prod(map(len, choices)) > MOST_ASSIGNMENTS:
         most = max(map(len, choices)) - 1
         found[f"{len(choices)} values are compared with {most} others, one at a time"] = None
     return list(found)
 
 
-def _uses(test: Test) -> UnknownUses:
-    return UnknownUses(test, list(comparisons(*test.propositions)))
+def _uses(test: Test, asked: Collection[Term]) -> UnknownUses:
+    return UnknownUses(test, list(comparisons(*test.propositions)), _hidden(test, asked))
 
 
 def _compared(test: Test) -> list[int]:

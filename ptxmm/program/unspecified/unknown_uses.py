@@ -57,10 +57,11 @@ _UNSEEN = (*WRITERS, WmmaLoad, Wgmma, TensorCopy, TensorProduct)
 
 class UnknownUses(Struct):
     """``found``: where unknown values are computed with, or compared with what is computed, in words. ``widths``: the
-    bytes of the pieces in which they are moved and compared."""
+    bytes of the pieces in which they are moved and compared. ``hidden``: the objects whose contents nothing sees."""
 
     test: Test
     compared: Sequence[Comparison[Term]]
+    hidden: frozenset[str] = frozenset()
     found: dict[str, None] = field(default_factory=dict)
     widths: set[int] = field(default_factory=set)
     _unknown: set[str] = field(default_factory=set)
@@ -73,7 +74,7 @@ class UnknownUses(Struct):
 
     def __post_init__(self) -> None:
         objects = self.test.objects
-        self._unknown = {o.physical for o in objects.values() if o.unknown}
+        self._unknown = {o.physical for o in objects.values() if o.unknown} - self.hidden
         self._unknown |= {key for writer in writers(self.test.threads, objects) for key in writer.ranges}
         self._held = [set() for _ in self.test.threads]
         self._made = [set() for _ in self.test.threads]
