@@ -88,13 +88,29 @@ def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int
     event = layout.events[number]
     assert event.cell is not None
     where = location(test, *event.cell)
+    value = shown_at(test, rebuilt, number)
     if event.kind == "W":
-        return Access("W", where, shown(test, rebuilt.written[number], event.cell, event.id))
-    algebra = layout.algebra
-    sources = [w for w, r in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
-    written = any(w < layout.initial_first for w in sources)
-    value = shown(test, rebuilt.values[event.id], event.cell, event.id if written else None)
+        return Access("W", where, value)
+    sources = _sources(rebuilt, rf, number)
     return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, w) for w in sources)))
+
+
+def shown_at(test: Test, rebuilt: Rebuilt, number: int) -> int | str:
+    """What the event ``number`` reads or writes, as ``shown``; initial values are known."""
+    layout = rebuilt.layout
+    event = layout.events[number]
+    assert event.cell is not None
+    if event.kind == "W":
+        access = event.id if number < layout.initial_first else None
+        return shown(test, rebuilt.written[number], event.cell, access)
+    written = any(w < layout.initial_first for w in _sources(rebuilt, rebuilt.base("rf") or 0, number))
+    return shown(test, rebuilt.values[event.id], event.cell, event.id if written else None)
+
+
+def _sources(rebuilt: Rebuilt, rf: int, number: int) -> list[int]:
+    """The writes that the read ``number`` reads from."""
+    algebra = rebuilt.layout.algebra
+    return [w for w, _ in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
 
 
 def shown(test: Test, value: int, cell: tuple[str, int, int], access: EventId | None) -> int | str:

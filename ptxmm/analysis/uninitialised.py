@@ -18,24 +18,27 @@ from msgspec.structs import replace
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError
-from ptxmm.program.condition import MemoryTerm
+from ptxmm.program.condition import MemoryTerm, Term
 from ptxmm.program.latest import Latest
 from ptxmm.program.test import Test
-from ptxmm.program.unspecified.unknown import assignments, choices, computed_with, unknown_bytes
+from ptxmm.program.unspecified.unknown import assignments, choices, computed_with, hidden, unknown_bytes
 from ptxmm.relations.formula import Formula
 
 
 def settle_uninitialised(test: Test, model: Model, limits: Limits, what: Observed | None = None) -> Test:
-    """``test`` with 0 in the objects no unknown byte of which comes into a register, where that makes it simpler.
+    """``test`` with 0 in the objects no unknown byte of which comes into a register, where that makes it simpler, and
+    something may see their contents.
 
     ``what``: whose final values are asked for besides those of the condition; they are left as they are. Raises as
     the engine does.
     """
-    candidates = {item.physical for item in test.objects.values() if item.unknown}
+    if not any(item.unknown for item in test.objects.values()):
+        return test
+    asked: tuple[Term, ...] = () if what is None else (*what.registers, *what.memory)
+    shown: tuple[Term, ...] = tuple(dict.fromkeys((*asked, *test.named)))
+    candidates = {item.physical for item in test.objects.values() if item.unknown} - hidden(test, shown)
     if not candidates:
         return test
-    named = (term for term in test.named if isinstance(term, MemoryTerm))
-    shown = tuple(dict.fromkeys((*(() if what is None else what.memory), *named)))
     key = shown, model, limits.unroll
     return _latest.get(test, key) or _latest.keep(test, key, _settled(test, model, limits, shown, candidates))
 
@@ -43,7 +46,7 @@ def settle_uninitialised(test: Test, model: Model, limits: Limits, what: Observe
 _latest: Latest[Test] = Latest(8)
 
 
-def _settled(test: Test, model: Model, limits: Limits, shown: Sequence[MemoryTerm], candidates: set[str]) -> Test:
+def _settled(test: Test, model: Model, limits: Limits, shown: Sequence[Term], candidates: set[str]) -> Test:
     if not _matters(test, shown):
         return test
     seen = set[str]().union(*(_seen(chosen, model, limits, shown) for chosen in choices(test)))
@@ -51,7 +54,7 @@ def _settled(test: Test, model: Model, limits: Limits, shown: Sequence[MemoryTer
     return _zero(test, unseen) if unseen else test
 
 
-def _matters(test: Test, shown: Sequence[MemoryTerm]) -> bool:
+def _matters(test: Test, shown: Sequence[Term]) -> bool:
     """Whether unknown values are computed with or compared, so that it is worth a search to know that none is read."""
     if computed_with(test, shown):
         return True
@@ -69,7 +72,7 @@ def _zero(test: Test, keys: set[str]) -> Test:
     return replace(test, objects=objects)
 
 
-def _seen(test: Test, model: Model, limits: Limits, shown: Sequence[MemoryTerm]) -> set[str]:
+def _seen(test: Test, model: Model, limits: Limits, shown: Sequence[Term]) -> set[str]:
     """The objects an unknown byte of which a register gets in some execution, one that ends or not, or ``shown``."""
     from ptxmm.engines.symbolic.problem import Problem  # with Z3, which takes time to load
 
@@ -88,5 +91,6 @@ def _seen(test: Test, model: Model, limits: Limits, shown: Sequence[MemoryTerm])
             for (_, _, size), domain in program.read_cells[event.number].items():
                 collect(domain, size, event.presence)
     for term in shown:
-        collect(problem.domain(term), term.type.bytes, program.final)
+        if isinstance(term, MemoryTerm):
+            collect(problem.domain(term), term.type.bytes, program.final)
     return {key for key, choices in when.items() if problem.solver.satisfiable(formulas.any(choices))}

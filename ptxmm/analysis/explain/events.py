@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from ptxmm.analysis.execution import location, shown
+from ptxmm.analysis.execution import location, shown_at
 from ptxmm.analysis.instruction import crowded, instruction
 from ptxmm.analysis.result import EventView
 from ptxmm.engines.explicit.witness import Rebuilt
@@ -51,8 +51,7 @@ class Views(Struct):
         event = layout.events[number]
         action = _ACTIONS.get(event.kind, "")
         if event.kind in ("R", "W") and event.cell is not None:
-            value = self.execution.values[event.id] if event.kind == "R" else self.execution.written[number]
-            where, what = location(self.test, *event.cell), shown(self.test, value, event.cell, event.id)
+            where, what = location(self.test, *event.cell), shown_at(self.test, self.execution, number)
             if number >= layout.initial_first:
                 return EventView(None, f"initial value of {where}", f"is {what}")
             action = f"{'reads' if event.kind == 'R' else 'writes'} {where}"

@@ -7,7 +7,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from ptxmm.analysis.execution import execution, location, shown
+from ptxmm.analysis.execution import execution, location, shown_at
 from ptxmm.analysis.explain.events import MOST_BYTES, Views
 from ptxmm.analysis.explain.synchronization import relations
 from ptxmm.analysis.explain.words import EDGES, ORDERS, Words
@@ -42,8 +42,7 @@ def _event(views: Views, number: int) -> GraphEvent:
     view = views.event(number)
     if event.cell is None or event.kind not in ("R", "W"):
         return GraphEvent(view, thread, event.kind, event.asynchronous)
-    value = rebuilt.values[event.id] if event.kind == "R" else rebuilt.written[number]
-    where, what = location(views.test, *event.cell), shown(views.test, value, event.cell, event.id)
+    where, what = location(views.test, *event.cell), shown_at(views.test, rebuilt, number)
     return GraphEvent(
         view, thread, event.kind, event.asynchronous, where, what if event.cell[2] <= MOST_BYTES else None
     )

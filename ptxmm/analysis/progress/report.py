@@ -88,7 +88,7 @@ def _steps(test: Test, hang: Hang, t: int) -> Iterator[Step]:
         accesses = found.setdefault(key, [])
         if event.kind in ("R", "W") and event.cell is not None:
             sources = tuple(_place(test, hang, w) for w in hang.sources.get(number, ()))
-            value = shown(test, hang.values[number] or 0, event.cell, event.id)
+            value = shown(test, hang.values[number] or 0, event.cell, event.id._replace(instruction=pc))
             accesses.append(Access(event.kind, location(test, *event.cell), value, sources))
     for key, accesses in found.items():
         yield Step(instruction(test, t, pcs[key]), key[1], tuple(accesses))
@@ -111,7 +111,7 @@ def _reads(test: Test, hang: Hang, t: int) -> Iterator[Seen]:
         found = _instruction(test, hang, number)
         assert found is not None
         sources = " and ".join(_source(test, hang, number))
-        value = shown(test, hang.values[number] or 0, event.cell, event.id)
+        value = shown(test, hang.values[number] or 0, event.cell, event.id._replace(instruction=found.index))
         reasons = tuple(_reasons(test, hang, number))
         yield Seen(found, location(test, *event.cell), value, sources, reasons)
 

@@ -36,10 +36,13 @@ def known_addresses(thread: Thread, objects: Mapping[str, MemoryObject]) -> dict
 
 
 def locate(address: int, objects: Mapping[str, MemoryObject]) -> Sym | None:
-    """The variable that has a byte at an address, generic or in a window, with the offset there."""
+    """The variable that has a byte at an address, generic or in a window, with the offset there; None where it depends
+    on the thread which one of several it is."""
     inside = in_window(objects, address)
     if inside is not None and inside[1] < inside[0].size:
-        return Sym(inside[0].key, inside[1])
+        start = address - inside[1]
+        several = sum(start in (item.window, item.mapped) for item in objects.values() if item.virtual == item.key)
+        return Sym(inside[0].key, inside[1]) if several == 1 else None
     for item in objects.values():
         if item.virtual == item.key and item.address <= address < item.address + item.size:
             return Sym(item.key, address - item.address)

@@ -36,12 +36,12 @@ _WRITTEN: _Node = (-1, "written somewhere")
 
 class Unseen(Struct, frozen=True):
     """``instructions``: by thread those whose results nothing sees; ``objects``: the physical objects whose contents
-    nothing sees; ``exchanges``: by thread the shuffles between lanes of which nothing sees what they give; ``terms``:
-    what may be asked for, None if that is all."""
+    nothing sees; ``moves``: by thread the copies, stores and shuffles between lanes of which nothing sees what they
+    move; ``terms``: what may be asked for, None if that is all."""
 
     instructions: tuple[frozenset[int], ...]
     objects: frozenset[str] = frozenset()
-    exchanges: tuple[frozenset[int], ...] = ()
+    moves: tuple[frozenset[int], ...] = ()
     terms: frozenset[Term] | None = None
 
     def sees(self, term: Term) -> bool:
@@ -52,7 +52,8 @@ class Unseen(Struct, frozen=True):
         """Whether nothing sees what a read of ``objects`` returned."""
         if not self.instructions:
             return False
-        return read.instruction in self.instructions[read.thread] or not self.objects.isdisjoint(objects)
+        unseen = self.instructions[read.thread] | self.moves[read.thread]
+        return read.instruction in unseen or not self.objects.isdisjoint(objects)
 
 
 NOTHING = Unseen(())
@@ -66,7 +67,7 @@ def open_results(test: Test, asked: Iterable[Term]) -> Unseen:
     if not any(_is_open(op) for thread in test.threads for op in thread.body):
         return NOTHING
     found = unseen(test, asked)
-    for thread, blind, given in zip(test.threads, found.instructions, found.exchanges, strict=True):
+    for thread, blind, given in zip(test.threads, found.instructions, found.moves, strict=True):
         for pc, op in enumerate(thread.body):
             if _is_open(op) and pc not in (given if isinstance(op, ops.WarpExchange) else blind):
                 raise refused(OPAQUE, test, op)
@@ -98,7 +99,7 @@ def unseen(test: Test, asked: Iterable[Term]) -> Unseen:
     seen = flow.seen(terms)
     blind, given = (
         tuple(frozenset(pc for pc, nodes in by_pc.items() if seen.isdisjoint(nodes)) for by_pc in by_thread)
-        for by_thread in (flow.gives, flow.shuffled)
+        for by_thread in (flow.gives, flow.moves)
     )
     return Unseen(blind, frozenset(flow.hidden(seen)), given, terms)
 
@@ -127,9 +128,10 @@ _opened: Latest[tuple[frozenset[int], ...]] = Latest(2)
 class _Flow:
     """What each register and part of memory may be made of.
 
-    ``gives``: for each thread the instructions that may go unseen, with what they give values; ``holds``: what the
-    values of accesses are made of; ``sinks``: what is seen whatever is asked for; ``parts``: of each physical object,
-    as the accesses whose places are known divide it, where each begins.
+    ``gives``: for each thread the instructions that may go unseen, with what they give values; ``moves``: those that
+    move values, with where to; ``holds``: what the values of accesses are made of; ``sinks``: what is seen whatever is
+    asked for; ``parts``: of each physical object, as the accesses whose places are known divide it, where each begins;
+    ``written``: the objects that are written at addresses which name them, None if others may be.
     """
 
     def __init__(self, test: Test) -> None:
@@ -137,10 +139,10 @@ class _Flow:
         self.makers: dict[_Node, set[_Node]] = defaultdict(set)
         self.sinks: set[_Node] = set()
         self.gives: list[dict[int, list[_Node]]] = [{} for _ in test.threads]
-        self.shuffled: list[dict[int, list[_Node]]] = [{} for _ in test.threads]
+        self.moves: list[dict[int, list[_Node]]] = [{} for _ in test.threads]
         self.holds: list[dict[int, set[_Node]]] = [{} for _ in test.threads]
         self.known = [known_addresses(thread, test.objects) for thread in test.threads]
-        self.replaces = any(isinstance(op, ops.TensormapReplace) for thread in test.threads for op in thread.body)
+        self.written = self._written()
         self.parts = self._divided()
         everything = {(-1, (key, begin)) for key, begins in self.parts.items() for begin in begins}
         self.makers[_READ] |= everything
@@ -175,6 +177,21 @@ class _Flow:
         for key, begins in self.parts.items():
             if seen.isdisjoint((-1, (key, begin)) for begin in begins):
                 yield key
+
+    def _written(self) -> set[str] | None:
+        """The physical objects that are written at addresses which name them; None if others may be."""
+        found: set[str] = set()
+        for number, thread in enumerate(self.test.threads):
+            for op in thread.body:
+                if isinstance(op, ops.BulkCopy) and (op.dst is None or op.mask is not None):
+                    return None
+                for touch in ops.touched(op):
+                    if touch.writes:
+                        where = self._known(number, touch.address)
+                        if where is None:
+                            return None
+                        found.update(locations(where[0]))
+        return found
 
     def _divided(self) -> dict[str, list[int]]:
         borders: dict[str, set[int]] = {}
@@ -228,9 +245,11 @@ class _Flow:
                 | ops.Pack()
                 | ops.Unpack()
                 | ops.Opaque()
-                | ops.Wmma()
             ):
                 self._gives(pc, results, read)
+            case ops.Wmma():  # whether it is executed matters to the others of its warp
+                self._gives(pc, results, read)
+                self._guard(op)
             case ops.Load():
                 places = self._at(op, op.address, _READ)
                 self._gives(pc, results, places)
@@ -239,7 +258,7 @@ class _Flow:
             case ops.LoadMatrix():  # of rows that other lanes name
                 places = self._at(op, op.address, _READ)
                 self._made([_MATRICES], places)
-                self._made(results, [_MATRICES])
+                self._moves(pc, results, {_MATRICES})
                 self._holds(pc, places)
                 self.sinks.update(self._deciding(op))
             case ops.StoreMatrix():
@@ -270,16 +289,16 @@ class _Flow:
                 self.sinks.update(self._deciding(op))
                 if isinstance(op.mbarrier.base, Reg):
                     self.sinks.add((self._number, op.mbarrier.base.name))
-            case ops.WarpExchange() if op.op.startswith("shfl."):
-                given = {(self._number, item.name) for item in op.operands[:1] if isinstance(item, Reg)}
-                self._made([_EXCHANGED], given)
-                self._made(results[:1], [_EXCHANGED])
-                self.shuffled[self._number][pc] = results[:1]
-                self.sinks.update(results[1:])
+            case ops.WarpExchange() if op.op.startswith("shfl."):  # its predicate is about lanes alone
+                self._made(
+                    [_EXCHANGED], {(self._number, item.name) for item in op.operands[:1] if isinstance(item, Reg)}
+                )
+                self._moves(pc, results[:1], {_EXCHANGED})
                 self.sinks.update((self._number, item.name) for item in op.operands[1:] if isinstance(item, Reg))
-                if op.guard is not None:
-                    self.sinks.add((self._number, op.guard.register))
+                self._guard(op)
             case ops.Branch() | ops.Exit():
+                self.sinks.update(read)
+            case ops.CopyAsyncArrive() | ops.Discard() | ops.StoreBulk():  # what they write is made of nothing
                 self.sinks.update(read)
             case _ if isinstance(op, ops.Addressless | ops.MbarrierOp) and not isinstance(op, ops.Wgmma):
                 self.sinks.update(read)
@@ -304,12 +323,26 @@ class _Flow:
         """The tensor of the map of a copy."""
         assert op.tensormap is not None
         where = self._known(self._number, op.tensormap)
-        tensor = None if where is None or self.replaces else where[0].tensormap
+        tensor = None if where is None or not self._constant(where[0]) else where[0].tensormap
         return {anywhere} if tensor is None else self._within(self.test.objects[tensor.target], 0, None)
 
+    def _constant(self, item: MemoryObject) -> bool:
+        """Whether nothing can write ``item``."""
+        if item.space in ("const", "param"):
+            return True
+        return self.written is not None and self.written.isdisjoint(locations(item))
+
     def _copied(self, pc: int, to: Iterable[_Node], of: set[_Node]) -> None:
-        self._made(to, of)
+        self._moves(pc, to, of)
         self._holds(pc, of)
+
+    def _moves(self, pc: int, to: Iterable[_Node], of: set[_Node]) -> None:
+        self.moves[self._number][pc] = list(to)
+        self._made(self.moves[self._number][pc], of)
+
+    def _guard(self, op: Op) -> None:
+        if op.guard is not None:
+            self.sinks.add((self._number, op.guard.register))
 
     def _gives(self, pc: int, results: Sequence[_Node], of: Iterable[_Node]) -> None:
         self.gives[self._number][pc] = list(results)

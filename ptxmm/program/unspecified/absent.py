@@ -40,7 +40,7 @@ def without_absent(test: Test, asked: Iterable[Term] = ()) -> Test:
                     found.setdefault(t, {})[pc] = own
     if not found:
         return test
-    hidden = unseen(test, (*test.named, *asked)).exchanges
+    hidden = unseen(test, (*test.named, *asked)).moves
     threads = list(test.threads)
     for t, changes in found.items():
         body = list(threads[t].body)

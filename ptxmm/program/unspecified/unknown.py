@@ -80,8 +80,8 @@ def _mark_objects(
     most = min(MOST_BYTES, len(free))
     seen = None
     if sum(o.size for o in unknown) > most:
-        hidden = unseen(test, test.named).objects
-        seen = {place for place in readable(test) if place[0] not in hidden}
+        covered = unseen(test, test.named).objects
+        seen = {place for place in readable(test) if place[0] not in covered}
     told: dict[str, list[bool]] = {}
     for item in unknown:
         step = item.type.bytes
@@ -203,7 +203,7 @@ def _assignments(test: Test, asked: Collection[Term]) -> Iterator[Assignment]:
 def _choices(test: Test, asked: Collection[Term]) -> tuple[list[bytes], list[list[bytes]]]:
     """The unknown pieces, and for each its own bytes and those of the values that comparisons tell apart."""
     widths = _uses(test, asked).widths
-    parts, values = _unknown_pieces(test, min(widths, default=_LONGEST), _hidden(test, asked)), _compared(test)
+    parts, values = _unknown_pieces(test, min(widths, default=_LONGEST), hidden(test, asked)), _compared(test)
     longest = max(widths, default=1)
     choices: list[list[bytes]] = []
     for part in parts:
@@ -225,7 +225,7 @@ def _selections(choices: Sequence[Sequence[bytes]]) -> Iterator[tuple[bytes, ...
             yield (*first[:index], value, *first[index + 1 :])
 
 
-def _hidden(test: Test, asked: Collection[Term]) -> frozenset[str]:
+def hidden(test: Test, asked: Collection[Term]) -> frozenset[str]:
     """The physical objects whose contents nothing sees, also if the final values ``asked`` are asked for."""
     if not any(item.unknown for item in test.objects.values()):
         return frozenset()
@@ -302,7 +302,7 @@ def computed_with(test: Test, asked: Collection[Term] = ()) -> list[str]:
 
 
 def _uses(test: Test, asked: Collection[Term]) -> UnknownUses:
-    return UnknownUses(test, list(comparisons(*test.propositions)), _hidden(test, asked))
+    return UnknownUses(test, list(comparisons(*test.propositions)), hidden(test, asked))
 
 
 def _compared(test: Test) -> list[int]:
