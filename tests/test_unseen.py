@@ -18,9 +18,9 @@ from ptxmm.events.symbolic.machine import Setting
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.values import domain
 from ptxmm.events.symbolic.values.domain import TooMany
-from ptxmm.program.shared.unseen import NOTHING, unseen
 from ptxmm.program.condition import Term
 from ptxmm.program.shared.undetermined import Place
+from ptxmm.program.shared.unseen import NOTHING, unseen
 from tests import random_families
 from tests.random_programs import seeded
 from tests.reference import everything
