@@ -248,7 +248,7 @@ def _tile(matrix: str, words: Sequence[str], element: str) -> str:
 
 
 def _fragments(words: Sequence[str]) -> str:
-    """The registers of a thread for the matrices of mma (PTX ISA 9.7.15.4.1 to .12)."""
+    """The registers of a thread for the matrices of mma (PTX ISA 9.7.15.4)."""
     shape = next((re.findall(r"\d+", word) for word in words if _SHAPE.fullmatch(word)), ["8", "8", "4"])
     m, n, k = map(int, shape)
     d, a, b, c = ([word for word in words if word in _ELEMENTS] + ["f32"] * 4)[:4]

@@ -170,7 +170,7 @@ def _conversions() -> Iterator[Form]:
     newer = {Version((8, 1), 80): "satfinite"}
     for name in ("f16", "bf16"):
         yield _conversion(f"cvt.relu.{name}.f32", "T S", {**rounded, **finite}, SM80, newer=newer)
-        yield _conversion(f"cvt.satfinite.{name}.f32", "T S", rounded, Version((8, 1), 80))
+        yield _conversion(f"cvt.satfinite.{name}.f32", "T S", rounded, Version((8, 1), 80 if name == "bf16" else 0))
         yield _conversion(f"cvt.{name}x2.f32", "T SS", {**rounded, **_RELU, **finite}, SM80, newer=newer)
     yield _conversion("cvt.tf32.f32", "T S", {"round": words("rna rn rz"), **_RELU, **finite}, SM80,
                       newer={Version((7, 8), 90): "rn rz relu", **newer})  # fmt: skip
