@@ -230,7 +230,8 @@ def _check_conversion(q: Qualified) -> None:
             raise at(q.span("satfinite"), f"`cvt.{result}.{given}` takes no `.satfinite`", hint="its result is exact")
         return
     if [result, given] != mine:
-        raise at(q.instruction.opcode_span, f"there is no `cvt` to .{result} from .{given}")
+        name = ".".join(word for word in q.form.opcode.split(".") if word not in mine)
+        raise at(q.instruction.opcode_span, f"there is no `{name}` to .{result} from .{given}")
     if result in _NARROW and "satfinite" not in q.chosen:
         raise at(q.instruction.opcode_span, f"`cvt.{result}.{given}` needs `.satfinite`")
     nearest = q.chosen["round"] == "rna"
