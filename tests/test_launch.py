@@ -380,9 +380,8 @@ MEETING = [
         "12:3: error: %smid matters here, but no launch decides its value\n    mov.u32 %r1, %smid;\n    " + "^" * 18,
     ),
     (
-        OBJECT, entry(POINTER, "  sin.approx.f32 %f1, 0f3F800000;\n" + STORE.format("%f1").replace("u32", "f32")),
-        "unsupported",
-        "12:3: error: `sin.approx` is not supported yet\n    sin.approx.f32 %f1, 0f3F800000;\n    " + "^" * 30,
+        OBJECT, entry(POINTER, "  vadd.u32.u32.u32 %r1, 1, 2;\n" + STORE.format("%r1")), "unsupported",
+        "12:3: error: `vadd.u32` is not supported yet\n    vadd.u32.u32.u32 %r1, 1, 2;\n    " + "^" * 26,
     ),
     (
         OBJECT, entry(POINTER, ONE + "  call.uni foo;\n", before=".extern .func foo();\n"), "unsupported",
