@@ -35,7 +35,8 @@ REGISTERS: Mapping[str, int] = {
     for i in range(count)
 }
 _ELEMENTS: Mapping[str, int] = {
-    "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "s32": 32
+    "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "s32": 32,
+    "e4m3": 8, "e5m2": 8,
 }  # fmt: skip
 _VECTORS: Mapping[str, int] = {"v2": 2, "v4": 4, "v8": 8}
 _PIECE = re.compile(r"\{([^{}]*)\}|<([^<>]*)>|([^{}<>]+)")
@@ -220,6 +221,8 @@ def _operand(token: str, words: Sequence[str], rng: random.Random) -> str:
             found = [word for word in words if word in _ELEMENTS]
             d, a, b, c = (found[0], "f16", "f16", found[1]) if len(found) == 2 else (*found, "", "", "", "")[:4]
             return ", ".join(_tile(m, words, t) for m, t in zip("dabc", (d, a, b, c), strict=True))
+        case "$frags":
+            return _fragments(words)
         case "$wide" | "$wided":
             wide = f"b{min(64, max(16, 2 * bits_of(typ)))}" if "wide" in words else typ
             return register(wide, 4 if token == "$wide" else 1)
@@ -242,6 +245,20 @@ def _tile(matrix: str, words: Sequence[str], element: str) -> str:
         return _vector(f"d{i}" for i in range(max(1, size // 32)))
     count = 8 if element == "f16" and matrix in ("a", "b") else size * _ELEMENTS.get(element, 32) // 32 // 32
     return _vector(f"r{i}" for i in range(10, 10 + max(1, count)))
+
+
+def _fragments(words: Sequence[str]) -> str:
+    """The registers of a thread for the matrices of mma (PTX ISA 9.7.15.4)."""
+    shape = next((re.findall(r"\d+", word) for word in words if _SHAPE.fullmatch(word)), ["8", "8", "4"])
+    m, n, k = map(int, shape)
+    d, a, b, c = ([word for word in words if word in _ELEMENTS] + ["f32"] * 4)[:4]
+    products = 4 if (m, a) == (8, "f16") else 1
+    out = []
+    for first, element, size in ((10, d, m * n), (30, a, m * k), (50, b, k * n), (70, c, m * n)):
+        letter, bits = ("d", 64) if element == "f64" else ("r", 32)
+        count = max(1, products * size * _ELEMENTS[element] // 32 // bits)
+        out.append(_vector(f"{letter}{i % 10 if letter == 'd' else i}" for i in range(first, first + count)))
+    return ", ".join(out)
 
 
 def _vector(registers: Iterable[str]) -> str:

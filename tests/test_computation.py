@@ -501,11 +501,7 @@ def test_a_number_that_is_not_equal_to_itself(engine: str) -> None:
         ("shf.l.b32 d, a, b, c", "`shf` needs a mode: .clamp .wrap", "isa"),
         ("dp4a.u32 d, a, b, c", "`dp4a` needs two types", "isa"),
         ("mad.cc.u32 d, a, b, c", "`mad.cc` needs a mode: .lo .hi", "isa"),
-        ("div.approx.f32 d, a, b", "`.approx` is not supported yet (`div.f32.approx`)", "unsupported"),
-        ("rcp.approx.ftz.f64 d, a", "`.approx` is not supported yet (`rcp.approx`)", "unsupported"),
-        ("sin.approx.f32 d, a", "`sin.approx` is not supported yet", "unsupported"),
-        ("fma.rn.f16x2 d, a, b, c", "`.f16x2` is not supported yet (`fma.f16x2`)", "unsupported"),
-        ("add.rn.bf16 d, a, b", "`.rn` is not supported yet (`add.rn`)", "unsupported"),
+        ("fma.rn.f32x2 d, a, b, c", "`.f32x2` is not supported yet (`fma.f32x2`)", "unsupported"),
     ],
 )  # fmt: skip
 def test_refused(text: str, message: str, kind: str) -> None:

@@ -29,7 +29,6 @@ _COMMAND = re.compile(r"^ptxmm .*$", re.MULTILINE)
 # A row of the table of docs/formats.md on what is refused: what it names, and an instruction of that kind.
 REFUSED = (
     ("results of `wmma`", "wmma.load.a.sync.aligned.row.m8n8k32.shared.s4 {r1}, [s]; add.u32 r0, r1, 1"),
-    ("mma", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {r0, r0}, {r0}, {r0}, {r0, r0}"),
     ("multimem.ld_reduce.add", "multimem.ld_reduce.add.f32 f, [m]"),
     ("`discard` and `wmma.store` in a loop", "L: discard.global.L2 [g], 128; setp.eq.u32 p, r0, 0; @p bra L"),
     (
@@ -44,14 +43,6 @@ REFUSED = (
     ("swizzled", "tensormap.replace.tile.swizzle_mode.global.b1024.b32 [tm], 1"),
     ("filling with NaN", "tensormap.replace.tile.fill_mode.global.b1024.b32 [tm], 1"),
     ("`.tf32`", "tensormap.replace.tile.elemtype.global.b1024.b32 [tm], 11"),
-    ("`div.approx`", "div.approx.f32 f, f, f"),
-    ("`div.full`", "div.full.f32 f, f, f"),
-    ("`rcp.approx`", "rcp.approx.ftz.f32 f, f"),
-    ("`sqrt.approx`", "sqrt.approx.f32 f, f"),
-    *((f"`{name}`", f"{name}.approx.f32 f, f") for name in ("rsqrt", "ex2", "lg2", "sin", "cos", "tanh")),
-    ("`add.f16`", "add.f16 h, h, h"),
-    ("`fma.rn.f16x2`", "fma.rn.f16x2 r0, r0, r0, r0"),
-    ("`.satfinite`", "cvt.rn.satfinite.f16.f32 h, f"),
     ("`vadd`", "vadd.s32.s32.s32 r0, r0, r0"),
     ("%tid.x", "mov.u32 r0, %tid.x"),
     ("tex", "tex.1d.v4.f32.s32 {f, f, f, f}, [g, {r0}]"),
@@ -63,6 +54,17 @@ REFUSED = (
     ("tcgen05", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s], 32"),
     ("clusterlaunchcontrol", "clusterlaunchcontrol.try_cancel.async.shared::cta.b128 [s], [b]"),
     ("new forms of `st.async`", "st.async.mmio.release.gpu.global.u32 [g], 1"),
+)
+OPEN = (
+    *((f"`{name}`", f"{name}.f32 f, f, f") for name in ("div.approx", "div.full")),
+    *((f"`{name}.approx`", f"{name}.approx.f32 f, f") for name in ("rcp", "sqrt", "rsqrt")),
+    *((f"`{name}`", f"{name}.approx.f32 f, f") for name in ("ex2", "lg2", "sin", "cos", "tanh")),
+    ("`add.f16`", "add.f16 h, h, h"),
+    ("`fma.rn.f16x2`", "fma.rn.f16x2 r0, r0, r0, r0"),
+    ("`setp.lt.bf16`", "setp.lt.bf16 p, h, h"),
+    ("`.relu`", "cvt.rn.relu.f16.f32 h, f"),
+    ("`.satfinite`", "cvt.rn.satfinite.e4m3x2.f32 h, f, f"),
+    ("`mma`", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {r0, r1}, {r0}, {r0}, {r0, r0}"),
 )
 _PROGRAM = """PTX refused
 ISA=8.7
@@ -77,7 +79,8 @@ ISA=8.7
   m @ multimem u, v, w;
 }}
 P0 @ cta 0, cluster 0 {{
-  .reg .pred p; .reg .b32 r0; .reg .b32 r1; .reg .f32 f;
+  .reg .pred p; .reg .b16 h; .reg .b32 r0; .reg .b32 r1; .reg .f32 f;
+  mov.b16 h, 0;
   mov.b32 r0, 0;
   setp.eq.u32 p, r0, 0;
   mov.f32 f, 0f00000000;
@@ -216,6 +219,26 @@ def test_the_json_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert entries[0]["outcomes"][0].keys() == entries[1]["outcomes"][0].keys()
     assert entries[0]["outcomes"][0]["registers"]["P1:r0"] == {"unknown": "s"}
     assert entries[0]["notes"] == entries[1]["notes"]
+
+
+@pytest.mark.parametrize("what,instruction", OPEN, ids=[row[0] for row in OPEN])
+def test_what_is_not_worked_out(what: str, instruction: str) -> None:
+    """Everything is decided but what depends on it: here the register that it writes."""
+    from ptxmm.analysis.outcomes import check
+    from ptxmm.cat import load
+    from ptxmm.program.shared.refusals import OPAQUE
+
+    section = _page(ROOT / "docs" / "formats.md").partition("**What is not worked out.**")[2].partition("\n\n")[0]
+    assert what in section
+    written = re.findall(r"[a-z]\w*", instruction.partition(" ")[2])[0]
+    text = _PROGRAM.format(f"{instruction};\n  st.global.b32 [g+4], {'r0' if written == 'r0' else 0}")
+    for engine in ("z3", "enumerate"):
+        (test,) = parse(text, "open.litmus")
+        assert check(test, load("ptx-8.5"), engine=engine).conclusion == "unchecked"
+        (test,) = parse(text.replace("locations [", f"locations [P0:{written}; "), "open.litmus")
+        with pytest.raises(PtxmmError) as caught:
+            check(test, load("ptx-8.5"), engine=engine)
+        assert caught.value.message == OPAQUE
 
 
 @pytest.mark.parametrize("what,instruction", REFUSED, ids=[row[0] for row in REFUSED])

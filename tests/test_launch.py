@@ -380,8 +380,8 @@ MEETING = [
         "12:3: error: %smid matters here, but no launch decides its value\n    mov.u32 %r1, %smid;\n    " + "^" * 18,
     ),
     (
-        OBJECT, entry(POINTER, "  vadd.u32.u32.u32 %r1, %r2, %r3;\n" + STORE.format("%r1")), "unsupported",
-        "12:3: error: `vadd.u32` is not supported yet\n    vadd.u32.u32.u32 %r1, %r2, %r3;\n    " + "^" * 30,
+        OBJECT, entry(POINTER, "  vadd.u32.u32.u32 %r1, 1, 2;\n" + STORE.format("%r1")), "unsupported",
+        "12:3: error: `vadd.u32` is not supported yet\n    vadd.u32.u32.u32 %r1, 1, 2;\n    " + "^" * 26,
     ),
     (
         OBJECT, entry(POINTER, ONE + "  call.uni foo;\n", before=".extern .func foo();\n"), "unsupported",

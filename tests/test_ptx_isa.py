@@ -531,10 +531,10 @@ def test_names_that_do_not_exist() -> None:
 @pytest.mark.parametrize(
     ("text", "column", "what"),
     [
-        ("add.f16 d, a, b", 4, "`.f16` is not supported yet (`add.f16`)"),
-        ("div.approx.f32 d, a, b", 4, "`.approx` is not supported yet (`div.f32.approx`)"),
-        ("ex2.approx.f32 d, a", 1, "`ex2.approx` is not supported yet"),
-        ("mma.sync.aligned {a, b}, {c}, {d}, {e, f}", 1, "`mma.sync` is not supported yet"),
+        ("add.f32x2 d, a, b", 4, "`.f32x2` is not supported yet (`add.f32x2`)"),
+        ("cvt.rn.e2m1x2.f32 d, a, b", 7, "`.e2m1x2` is not supported yet (`cvt.e2m1x2`)"),
+        ("vadd.s32.s32.s32 d, a, b", 1, "`vadd.s32` is not supported yet"),
+        ("mma.sp.sync.aligned {a, b}, {c}, {d}, {e, f}, g, 0", 4, "`.sp` is not supported yet (`mma.sp`)"),
         ("sust.b.1d.b32 x, a", 1, "`sust.b` is not supported yet"),
         ("mov.u32 d, %tid.x", 12, "a litmus test has no launch that gives `%tid.x` a value"),
         ("mov.u32 d, %laneid", 12, "a litmus test has no launch that gives `%laneid` a value"),

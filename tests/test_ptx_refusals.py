@@ -683,3 +683,128 @@ def test_multimem(text: str, column: int, message: str, hint: str | None) -> Non
         resolve(text)
     error = caught.value
     assert (error.kind, error.column, error.message, error.hint) == ("isa", column, message, hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message", "hint"),
+    [
+        ("set.lt.f16.b16 d, a, b", 4, "`set` of .b16 takes no `.lt`", "comparisons of .b16: .eq .ne"),
+        (
+            "set.eq.f32.f16 d, a, b",
+            1,
+            "there is no `set` to .f32 from .f16",
+            "types of the result: .f16 .u16 .s16 .u32 .s32",
+        ),
+        (
+            "set.eq.f16.f16x2 d, a, b",
+            11,
+            "`set.f16` takes no `.f16x2`",
+            "types of `set.f16`: .f16 .u16 .s16 .u32 .s32 .b16 .b32 .b64 .u64 .s64 .f32 .f64",
+        ),
+        ("set.eq.ftz.f16.f64 d, a, b", 7, "`set` of .f64 takes no `.ftz`", "only .f16, .f16x2 and .f32 have it"),
+        ("set.eq.f16 d, a, b", 1, "`set.f16` needs two types", None),
+        (
+            "set.num.bf16.u32 d, a, b",
+            4,
+            "`set` of .u32 takes no `.num`",
+            "comparisons of .u32: .eq .ne .lt .le .gt .ge",
+        ),
+        ("set.eq.and.f16.f16 d, a, b", 1, "`set.f16` takes 4 operands (d, a, b, c), 3 given", None),
+        ("set.eq.f16.f16 d, a, b, p", 25, "`set.f16` takes 3 operands (d, a, b), 4 given", None),
+        ("setp.eq.f16 p|q, a, b", 13, "`setp.f16` has one destination", None),
+        ("setp.eq.f16x2 p|p, a, b", 15, "the two destinations of `setp` must differ", None),
+        ("fma.rn.sat.relu.f16 d, a, b, c", 11, "`fma.f16` takes `.relu` or `.sat`: give one", None),
+        ("fma.rn.oob.ftz.f16 d, a, b, c", 7, "`fma.f16` takes `.oob` or `.ftz`: give one", None),
+        ("min.abs.f16 d, a, b", 4, "`.abs` needs `.xorsign`", "write .xorsign.abs"),
+        ("add.rz.f16 d, a, b", 4, "`add.f16` takes no `.rz`", None),
+        ("sin.f32 d, a", 1, "there is no such form of `sin`", "the forms are sin.approx"),
+        ("rcp.approx.f64 d, a", 1, "`rcp.approx.f64` needs `.ftz`", None),
+        ("ex2.approx.bf16 d, a", 1, "`ex2.approx.bf16` needs `.ftz`", None),
+        ("ex2.approx.f64 d, a", 11, "`ex2.approx` takes no `.f64`", None),
+        ("cvt.rn.e4m3x2.f32 d, a, b", 1, "`cvt.e4m3x2.f32` needs `.satfinite`", None),
+        ("cvt.rn.satfinite.f16x2.e4m3x2 d, a", 7, "`cvt.f16x2.e4m3x2` takes no `.satfinite`", "its result is exact"),
+        ("cvt.rn.relu.f32.f16 d, a", 1, "there is no `cvt.relu` to .f32 from .f16", None),
+        ("cvt.rna.relu.tf32.f32 d, a", 8, "`cvt.rna.tf32.f32` takes no `.relu`", None),
+        ("cvt.rz.satfinite.tf32.f32 d, a", 7, "`cvt.rz.tf32.f32` takes no `.satfinite`", None),
+        ("cvt.rn.f16x2.f32 d, a", 1, "`cvt.f16x2.f32` takes 3 operands (d, a, b), 2 given", None),
+        ("cvt.rn.f32.tf32 d, a", 1, "there is no `cvt` to .f32 from .tf32", None),
+        ("cvt.rn.relu.f16.f64 d, a", 7, "`cvt` takes no `.relu`", None),
+        (
+            "cvt.rn.f16x2.f16 d, a",
+            7,
+            "`cvt` takes no `.f16x2`",
+            "types of `cvt`: .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .bf16 .f32 .f64",
+        ),
+        (
+            "tanh.f32 d, a",
+            1,
+            "there is no such form of `tanh`",
+            "the forms are tanh.approx, tanh.approx.bf16, tanh.approx.bf16x2, tanh.approx.f16, tanh.approx.f16x2",
+        ),
+        (
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f16 {a, b, c, d}, {a, b}, {c}, {a, b}",
+            45,
+            "the type of C is that of D, .f32",
+            None,
+        ),
+        (
+            "mma.sync.aligned.m16n8k8.row.row.f32.f16.f16.f32 {a, b, c, d}, {a, b}, {c}, {a, b, c, d}",
+            29,
+            "`mma` of .f16 and .m16n8k8 is .row.col",
+            None,
+        ),
+        (
+            "mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {a, b, c, d}, {a, b}, {c}, {a, b, c, d}",
+            17,
+            "`mma` of .f16 has no shape .m16n8k32",
+            "shapes: .m8n8k4 .m16n8k8 .m16n8k16",
+        ),
+        (
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.bf16.f32 {a, b, c, d}, {a, b}, {c}, {a, b, c, d}",
+            41,
+            "`mma` multiplies .f16 by .f16, not by .bf16",
+            None,
+        ),
+        (
+            "mma.sync.aligned.m16n8k8.row.col.f16.bf16.bf16.f16 {a, b, c, d}, {a, b}, {c}, {a, b, c, d}",
+            47,
+            "`mma` of .bf16 has no accumulator .f16",
+            "types of C and D: .f32",
+        ),
+        (
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {a, b}, {a, b}, {c}, {a, b, c, d}",
+            50,
+            "the matrix D of .m16n8k8 takes a vector of 4, 2 given",
+            None,
+        ),
+        (
+            "mma.sync.aligned.m16n8k8.row.col.rn.f32.f16.f16.f32 {a, b, c, d}, {a, b}, {c}, {a, b, c, d}",
+            33,
+            "`mma` of .f16 takes no `.rn`",
+            "types: .f64",
+        ),
+        (
+            "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor {a, b}, {c}, {d}, {a, b}",
+            1,
+            "`mma` of .b1 is .xor.popc or .and.popc",
+            None,
+        ),
+        (
+            "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32 {a, b}, {c}, {d}, {a, b}",
+            1,
+            "`mma` of .b1 is .xor.popc or .and.popc",
+            None,
+        ),
+        (
+            "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8 {a, b}, {c}, {d}, {a, b}",
+            1,
+            "`mma` needs a type of C: .f16 .f32 .s32 .f64",
+            None,
+        ),
+    ],
+)
+def test_what_is_not_worked_out(text: str, column: int, message: str, hint: str | None) -> None:
+    with pytest.raises(PtxmmError) as caught:
+        resolve(text)
+    error = caught.value
+    assert (error.kind, error.column, error.message, error.hint) == ("isa", column, message, hint)

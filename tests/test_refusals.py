@@ -52,6 +52,17 @@ REFUSED = (
      f"mov.b32 r0, 0; stmatrix.{MATRIX.replace('x1', 'x2')} [s], {{r0, r0}}", "mov.u32 r0, 0", ""),
     ("st.bulk by its half", StoreBulk.misaligned, 1, "mov.u64 a, s+4; st.bulk.weak.shared::cta [a], 8, 0",
      "mov.u32 r0, 0", ""),
+    ("an approximation in an address", refusals.OPAQUE, 1,
+     f"{LOAD} r0, [y]; ex2.approx.f32 r1, r0; and.b32 r1, r1, 4; cvt.u64.u32 r2, r1; mov.u64 a, x; add.u64 a, a, r2; "
+     "ld.global.u32 r3, [a]", f"{STORE} [y], 1", ""),
+    ("halves that decide a branch", refusals.OPAQUE, 1,
+     f"{LOAD} r0, [y]; setp.lt.f16x2 p|q, r0, r0; @q bra L; {STORE} [z], 1; L: ret", f"{STORE} [y], 1", ""),
+    ("a product in a barrier", refusals.OPAQUE, 1,
+     "mov.u32 r0, 0; mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {r1, r2}, {r0}, {r0}, {r0, r0}; "
+     "bar.sync r1, 32", "mov.u32 r0, 0", ""),
+    ("a narrow conversion that is asked for", refusals.OPAQUE, 2,
+     f"{LOAD} r0, [y]; mov.b32 f, r0; cvt.rn.satfinite.e4m3x2.f32 h, f, f; cvt.u32.u16 r1, h; {STORE} [z], r1",
+     f"{STORE} [y], 1", ""),
     ("a difference of products", refusals.UNDECIDABLE, 7, HARD, f"{STORE} [x], 2; {STORE} [y], 3", ""),
 )  # fmt: skip
 

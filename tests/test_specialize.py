@@ -589,17 +589,23 @@ def test_an_access_that_is_not_executed_may_be_wrong(access: str, guarded: bool)
 
 # -- what can't be modelled ----------------------------------------------------------------------------------------
 
-FLOAT = "  ld.f32 %f1, [%rd1]; sin.approx.f32 %f2, %f1;"
+VIDEO = "  ld.u32 %r1, [%rd1]; vadd.u32.u32.u32 %r2, %r1, %r1;"
 
 
 def test_what_nobody_needs_may_be_beyond_the_model() -> None:
-    assert left(f"{FLOAT} st.u32 [%rd2], 1;") == ["ld.f32 f0, [inp]", "st.u32 [out], 1"]
+    assert left(f"{VIDEO} st.u32 [%rd2], 1;") == ["ld.u32 r0, [inp]", "st.u32 [out], 1"]
 
 
-@pytest.mark.parametrize("needs", ["st.f32 [%rd2], %f2;", "setp.gt.f32 %p1, %f2, 0f00000000; @%p1 st.u32 [%rd2], 1;"])
+@pytest.mark.parametrize("needs", ["st.u32 [%rd2], %r2;", "setp.gt.u32 %p1, %r2, 0; @%p1 st.u32 [%rd2], 1;"])
 def test_what_is_needed_may_not(needs: str) -> None:
-    error = error_of(f"{FLOAT} {needs}")
-    assert error.kind == "unsupported" and "sin" in error.message
+    error = error_of(f"{VIDEO} {needs}")
+    assert error.kind == "unsupported" and "vadd" in error.message
+
+
+def test_what_is_not_worked_out_is_kept_and_may_be_stored() -> None:
+    wave = "  ld.f32 %f1, [%rd1]; sin.approx.f32 %f2, %f1;"
+    assert left(f"{wave} st.f32 [%rd2], %f2;") == ["ld.f32 f0, [inp]", "sin.approx.f32 f1, f0", "st.f32 [out], f1"]
+    assert left(f"{wave} st.u32 [%rd2], 1;") == ["ld.f32 f0, [inp]", "st.u32 [out], 1"]
 
 
 def test_the_skeleton_is_the_same_program() -> None:

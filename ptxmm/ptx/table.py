@@ -46,7 +46,7 @@ __all__ = [
 FORMS: Mapping[str, Form] = MappingProxyType(
     {
         form.opcode: form
-        for family in (memory, synchronization, copies, matrices, wmma, tensorcore, others, arithmetic, opaque, mma)
+        for family in (memory, synchronization, copies, matrices, wmma, tensorcore, others, opaque, arithmetic, mma)
         for form in family.FORMS
     }
 )

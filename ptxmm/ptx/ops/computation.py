@@ -241,7 +241,7 @@ class Opaque(Struct, frozen=True):
     name: str
     result: Type
     given: tuple[Type, ...]
-    dst: Reg
+    dst: Reg | None
     second: Reg | None
     sources: tuple[Operand, ...]
     source: Source

@@ -35,12 +35,10 @@ from ptxmm.ptx.tables.computation import (
 )
 from ptxmm.ptx.tables.form import BITS, INTEGERS, SIGNED, UNSIGNED, V1, Version, words
 
-_FLOATS = words("f16 f16x2 bf16 bf16x2 tf32 f32 f64")
 _HALVES = words("f16 f16x2 bf16 bf16x2")
 _REALS = words("f32 f64")
 _PAIRS = words("u16x2 s16x2")
-_ROUNDING = words("rn rz rm rp rni rzi rmi rpi rna ftz satfinite relu e4m3x2 e5m2x2 f32x2")
-_MODIFIERS = (*_HALVES, *_ROUNDING, "sat", "NaN", "xorsign", "abs")
+_LATER = ("f32x2",)
 _WIDENING = {"lo": INTEGERS, "hi": INTEGERS, "wide": words("u16 u32 s16 s32")}
 _COMPARISONS = {
     **dict.fromkeys(("eq", "ne"), (*BITS, *INTEGERS)),
@@ -91,18 +89,16 @@ def _integers() -> Iterator[Form]:
     """9.7.1, 9.7.2."""
     v12, v30 = Version((1, 2)), Version((3, 0), 20)
     for opcode in ("add", "sub"):
-        later = (*_FLOATS, *_MODIFIERS, *(_PAIRS if opcode == "sub" else ()))
-        pairs = _PAIRS if opcode == "add" else ()
+        pairs, later = (_PAIRS, _LATER) if opcode == "add" else ((), (*_LATER, *_PAIRS))
         yield _alu(opcode, "d a b", (*INTEGERS, *pairs), later=later, newer=_PAIRS_NEWER)
-        yield _alu(f"{opcode}.sat", "d a b", ("s32",), later=(*_FLOATS, *_MODIFIERS))
+        yield _alu(f"{opcode}.sat", "d a b", ("s32",))
         yield _alu(f"{opcode}.cc", "d a b", _CARRY_TYPES, make=carry, since=v12, newer=_CARRY_NEWER)
         cc = {"cc": ("cc",)}
         yield _alu(f"{opcode}c", "d a b", _CARRY_TYPES, cc, make=carry, since=v12, newer=_CARRY_NEWER)
     modes = {"mode": ("lo", "hi", "wide")}
     by = ("mode", _WIDENING)
-    later = (*_FLOATS, *_MODIFIERS)
-    yield _alu("mul", "d a b", INTEGERS, modes, required=("mode",), later=later, types_by=by)
-    yield _alu("mad", "d a b c", INTEGERS, modes, required=("mode",), later=later, types_by=by)
+    yield _alu("mul", "d a b", INTEGERS, modes, required=("mode",), later=_LATER, types_by=by)
+    yield _alu("mad", "d a b c", INTEGERS, modes, required=("mode",), types_by=by)
     yield _alu("mad.hi.sat", "d a b c", ("s32",))
     halves = {"mode": ("lo", "hi")}
     with_carry = partial(_alu, make=carry, required=("mode",), since=v30, newer=_CARRY_NEWER)
@@ -112,12 +108,12 @@ def _integers() -> Iterator[Form]:
     yield _alu("mad24", "d a b c", words("u32 s32"), halves, required=("mode",))
     yield _alu("mad24.hi.sat", "d a b c", ("s32",))
     yield _alu("sad", "d a b c", INTEGERS)
-    yield _alu("div", "d a b", INTEGERS, later=(*_FLOATS, "approx", "full", *_ROUNDING))
+    yield _alu("div", "d a b", INTEGERS)
     yield _alu("rem", "d a b", INTEGERS)
-    yield _alu("neg", "d a", SIGNED, later=(*_FLOATS, "ftz"))
-    yield _alu("abs", "d a", SIGNED, later=(*_FLOATS, "ftz"))
+    yield _alu("neg", "d a", SIGNED)
+    yield _alu("abs", "d a", SIGNED)
     for opcode in ("min", "max"):
-        yield _alu(opcode, "d a b", (*INTEGERS, *_PAIRS), later=(*_FLOATS, *_MODIFIERS), newer=_PAIRS_NEWER)
+        yield _alu(opcode, "d a b", (*INTEGERS, *_PAIRS), newer=_PAIRS_NEWER)
         relu = Version((8, 0), 90)
         yield _alu(f"{opcode}.relu", "d a b", words("s32 s16x2"), since=relu)
     yield _alu("popc", "d a", words("b32 b64"), since=_V20)
@@ -145,14 +141,13 @@ def _reals() -> Iterator[Form]:
         yield plain(f"{opcode}.f64", "d a b", ("f64",), _ROUND, since=_F64)
     rounded = partial(plain, required=("round",))
     v14, f32 = Version((1, 4), 13), {_V20: "f32"}
-    later = (*_HALVES, "relu", "oob", "f32x2")
-    yield rounded("fma", "d a b c", _REALS, single, since=v14, later=later, newer=f32)
+    yield rounded("fma", "d a b c", _REALS, single, since=v14, later=_LATER, newer=f32)
     yield rounded("mad.f32", "d a b c", ("f32",), single, since=Version((1, 0), 20))
     yield rounded("mad.f64", "d a b c", ("f64",), _ROUND, since=_F64)
-    yield rounded("div.f32", "d a b", ("f32",), quotient, since=_V20, later=("approx", "full"))
+    yield rounded("div.f32", "d a b", ("f32",), quotient, since=_V20)
     yield rounded("div.f64", "d a b", ("f64",), _ROUND, since=v14)
     for opcode in ("rcp", "sqrt"):
-        yield rounded(opcode, "d a", _REALS, quotient, since=v14, later=("approx",), newer=f32)
+        yield rounded(opcode, "d a", _REALS, quotient, since=v14, newer=f32)
     for opcode in ("neg", "abs"):
         yield _alu(f"{opcode}.f32", "d a", ("f32",), _FTZ)
         yield _alu(f"{opcode}.f64", "d a", ("f64",), since=_F64)
@@ -169,15 +164,14 @@ def _reals() -> Iterator[Form]:
 def _selections() -> Iterator[Form]:
     """9.7.7."""
     cmp = {"cmp": tuple(_COMPARISONS), "bool": _BOOLEANS}
-    later = (*_HALVES, "ftz", *(c for c in _REAL_COMPARISONS if c not in _COMPARISONS))
     yield _alu("setp", "p a b c?", (*BITS, *INTEGERS), cmp, make=set_predicate, required=("cmp",),
-               types_by=("cmp", _COMPARISONS), later=later)  # fmt: skip
+               types_by=("cmp", _COMPARISONS))  # fmt: skip
     real = {"cmp": _REAL_COMPARISONS, "bool": _BOOLEANS}
     yield _alu("setp.f32", "p a b c?", ("f32",), {**real, **_FTZ}, make=set_predicate, required=("cmp",))
     yield _alu("setp.f64", "p a b c?", ("f64",), real, make=set_predicate, required=("cmp",), since=_F64)
     every = {"cmp": tuple(_ANY_COMPARISON), "bool": _BOOLEANS, **_FTZ}
     yield _alu("set", "d a b c?", (*BITS, *INTEGERS, *_REALS), every, make=set_, rule=check_set, required=("cmp",),
-               types_by=("cmp", _ANY_COMPARISON), later=_HALVES, count="2")  # fmt: skip
+               types_by=("cmp", _ANY_COMPARISON), count="2")  # fmt: skip
     yield _alu("selp", "d a b p", (*BITS, *INTEGERS, *_REALS), make=select, later=_HALVES)
     yield _alu("slct", "d a b c", (*BITS, *INTEGERS, *_REALS), _FTZ, make=by_second_type, rule=check_slct, count="2")
 
@@ -203,7 +197,7 @@ def _conversions() -> Iterator[Form]:
     integers = ("u8", *UNSIGNED, "s8", *SIGNED)
     modes = {"round": words("rn rz rm rp rni rzi rmi rpi"), **_FTZ, **_SAT}
     bf16 = (*integers, "f16", "f64", *words("rni rzi rmi rpi"))
-    later = words("f16x2 bf16x2 tf32 rna satfinite relu e4m3x2 e5m2x2 rs ue8m0x2 e2m1x2 e2m3x2 e3m2x2")
+    later = words("rs ue8m0x2 e2m1x2 e2m3x2 e3m2x2")
     newer = {Version((7, 0), 80): "bf16", Version((7, 8), 90): " ".join(f"bf16+{word}" for word in bf16)}
     yield _alu("cvt", "d a", (*integers, "f16", "bf16", *_REALS), modes, make=convert, rule=check_conversion,
                count="2", later=later, newer=newer)  # fmt: skip

@@ -11,8 +11,8 @@ from ptxmm.ptx.tables.form import SM100, Version, words
 # Of an opcode with rows: its other forms.
 INSTRUCTIONS = frozenset(
     words("""
-    alloca brkpt brx call clusterlaunchcontrol cos ex2 istypep lg2 mma movmatrix pmevent rsqrt sin stackrestore
-    stacksave suld suq sured sust tanh tcgen05 tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd
+    alloca brkpt brx call clusterlaunchcontrol istypep movmatrix pmevent stackrestore
+    stacksave suld suq sured sust tcgen05 tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd
     vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4""")
 )
 # The versions of those that are later than PTX ISA 8.5.

@@ -107,8 +107,9 @@ def _check(q: Qualified) -> None:
             raise at(q.span(group), message, hint=f"types of C and D: {dotted(kind.accumulators)}")
     if c != d and (shape != "m8n8k4" or c == "f32"):
         raise at(q.span("ctype"), f"the type of C is that of D, .{d}")
-    if (shape, a) != ("m8n8k4", "f16") and (q.chosen["alayout"], q.chosen["blayout"]) != ("row", "col"):
-        raise at(q.span("alayout"), f"`mma` of .{shape} is .row.col")
+    for group, layout in (("alayout", "row"), ("blayout", "col")):
+        if (shape, a) != ("m8n8k4", "f16") and q.chosen[group] != layout:
+            raise at(q.span(group), f"`mma` of .{a} and .{shape} is .row.col")
     for group, has in (("bitop", ("b1",)), ("popc", ("b1",)), ("round", ("f64",)), ("satfinite", _INTEGERS)):
         if group in q.chosen and a not in has:
             raise at(q.span(group), f"`mma` of .{a} takes no `.{q.chosen[group]}`", hint=f"types: {dotted(has)}")

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from ptxmm.ptx import operands, ops, syntax
-from ptxmm.ptx.ops import Op, Type
+from ptxmm.ptx.ops import Op, Reg, Type
 from ptxmm.ptx.ops.basic import B32, PREDICATE
-from ptxmm.ptx.qualified import NOTHING, Check, Form, Maker, Names, Qualified, at
+from ptxmm.ptx.qualified import NOTHING, Check, Form, Maker, Names, Qualified, at, dotted
 from ptxmm.ptx.tables.common import guard, source, source_predicate
 from ptxmm.ptx.tables.form import BITS, INTEGERS, SM80, V1, Version, words
 
@@ -32,6 +32,19 @@ _RELU = {"relu": ("relu",)}
 _NEAREST = {"round": ("rn",)}
 _NAN = {"nan": ("NaN",), "xorsign": ("xorsign",), "abs": ("abs",)}
 _COMPARED = {"cmp": words("eq ne lt le gt ge equ neu ltu leu gtu geu num nan"), "bool": words("and or xor")}
+_COMPARED_INTEGERS = {**dict.fromkeys(BITS, words("eq ne")), **dict.fromkeys(INTEGERS, words("eq ne lt le gt ge"))}
+"""The comparisons of what is no floating-point number."""
+_BESIDE = (*BITS, *INTEGERS, "f16", "f32", "f64")
+_SET: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
+    {
+        "bf16": (words("bf16 u16 s16 u32 s32"), (*_BESIDE, "bf16")),
+        "bf16x2": (words("bf16x2 u32 s32"), ("bf16x2",)),
+        "f16": (words("f16 u16 s16 u32 s32"), _BESIDE),
+        "f16x2": (words("f16x2 u32 s32"), ("f16x2",)),
+    }
+)
+"""For each type of ``set`` what the result may be if that is compared, and what may be compared if that is the
+result."""
 _SM53 = Version((4, 2), 53)
 _SM75 = Version((7, 0), 75)
 _SM89 = Version((7, 8), 89)
@@ -40,25 +53,20 @@ _BF16 = Version((7, 8), 90)
 
 def _named(shape: str) -> Maker:
     """What makes a function of this ``shape``: the letter of its result, and those of its operands; ``T`` is the first
-    type that is written, ``S`` the last one, ``P`` a predicate; ``?``: one that may be there besides."""
+    type that is written, ``S`` the last one, ``P`` a predicate; ``?``: with a Boolean operation one more predicate."""
     result, _, given = shape.partition(" ")
     letters = given.removesuffix("?")
 
     def make(q: Qualified, names: Names) -> Op:
-        written = [name for name, _ in q.instruction.qualifiers if _TYPE.fullmatch(name)]
+        written = _written(q)
         types = {"T": _register(written[0]), "S": _register(written[-1]), "P": PREDICATE}
-        least, first = 1 + len(letters), q.instruction.operands[0]
-        operands.check_count(q, least, least + given.endswith("?"))
-        second = None
-        if isinstance(first, syntax.Pair):
-            if q.form.opcode not in ("setp.f16x2", "setp.bf16x2"):
-                raise at(first.span, f"`{q.form.opcode}` has one destination")
-            second, first = operands.destination(names, first.second), first.first
-        dst = operands.destination(names, first)
-        rest = q.instruction.operands[1:]
+        least = 1 + len(letters) + ("bool" in q.chosen)
+        operands.check_count(q, least, least)
+        first, *rest = q.instruction.operands
+        dst, second = _destinations(q, names, first)
         sources = [operands.value(q, names, item, types[c]) for item, c in zip(rest, letters, strict=False)]
         kinds, negated = [types[c] for c in letters], False
-        if len(rest) > len(letters):
+        if "bool" in q.chosen:
             held, negated = source_predicate(names, rest[-1])
             sources.append(held)
             kinds.append(PREDICATE)
@@ -68,6 +76,23 @@ def _named(shape: str) -> Maker:
         )  # fmt: skip
 
     return make
+
+
+def _written(q: Qualified) -> list[str]:
+    """The types, as they are written."""
+    return [name for name, _ in q.instruction.qualifiers if _TYPE.fullmatch(name)]
+
+
+def _destinations(q: Qualified, names: Names, operand: syntax.Operand) -> tuple[Reg | None, Reg | None]:
+    """The register that is written, or both of ``p|q``."""
+    if not isinstance(operand, syntax.Pair):
+        return operands.destination(names, operand), None
+    if q.form.opcode not in ("setp.f16x2", "setp.bf16x2"):
+        raise at(operand.span, f"`{q.form.opcode}` has one destination")
+    first, second = (operands.destination_or_sink(names, item) for item in (operand.first, operand.second))
+    if first == second:
+        raise at(operand.span, "the two destinations of `setp` must differ")
+    return first, second
 
 
 def _register(name: str) -> Type:
@@ -87,8 +112,12 @@ def _form(
     types: str = "1",
 ) -> Form:
     """A row; ``types``: how many there may be in the group of types."""
-    _, _, given = shape.partition(" ")
-    slots = ["d", *"abc"[: len(given.removesuffix("?"))], *(["c?"] if given.endswith("?") else [])]
+    result, _, given = shape.partition(" ")
+    slots = [
+        "p" if result == "P" else "d",
+        *"abc"[: len(given.removesuffix("?"))],
+        *(["c?"] if given.endswith("?") else []),
+    ]
     needed = (*words(required), *(["type"] if "type" in groups else []))
     return Form(
         opcode, _named(shape), groups, tuple(slots), since, needed, None, NOTHING, {"types": types}, rule, newer
@@ -109,7 +138,7 @@ def _approximations() -> Iterator[Form]:
 
 def _halves() -> Iterator[Form]:
     """9.7.4, 9.7.8."""
-    for name in words("f16 f16x2 bf16 bf16x2"):
+    for name in words("bf16 bf16x2 f16 f16x2"):  # set.bf16.f16 is of the first row
         typ, brain = {"type": (name,)}, name.startswith("b")
         ftz = {} if brain else _FTZ
         saturated = {} if brain else {**_FTZ, **_SAT}
@@ -129,27 +158,36 @@ def _halves() -> Iterator[Form]:
         else:
             yield _form(f"ex2.approx.{name}", "T T", typ, _SM75)
         yield _form(f"setp.{name}", "P TT?", {**_COMPARED, **ftz, **typ}, _BF16 if brain else _SM53, "cmp")
-        others = (*BITS, *INTEGERS, "f16", "f32", "f64") if not name.endswith("x2") else words("u32 s32 f16x2 bf16x2")
-        both = {"type": tuple(dict.fromkeys((name, *others)))}
-        yield _form(f"set.{name}", "T SS?", {**_COMPARED, **ftz, **both}, _BF16 if brain else _SM53, "cmp",
-                    types="2", rule=_check_set)  # fmt: skip
+        yield _form(f"set.{name}", "T SS?", {**_COMPARED, **ftz, "type": tuple(dict.fromkeys(sum(_SET[name], ())))},
+                    _BF16 if brain else _SM53, "cmp", types="2", rule=_check_set,
+                    newer={Version((6, 5), 53): "u32 s32"} if name == "f16x2" else NOTHING)  # fmt: skip
 
 
 def _conversions() -> Iterator[Form]:
     """9.7.10.20."""
     rounded = {"round": words("rn rz")}
     finite = {"satfinite": ("satfinite",)}
+    newer = {Version((8, 1), 80): "satfinite"}
     for name in ("f16", "bf16"):
-        newer = {Version((8, 1), 80): "satfinite"}
-        yield _form(f"cvt.relu.{name}.f32", "T S", {**rounded, **finite}, SM80, "round", newer=newer)
-        yield _form(f"cvt.satfinite.{name}.f32", "T S", rounded, Version((8, 1), 80), "round")
-        yield _form(f"cvt.{name}x2.f32", "T SS", {**rounded, **_RELU, **finite}, SM80, "round", newer=newer)
-    yield _form("cvt.tf32.f32", "T S", {"round": words("rna rn rz"), **_RELU, **finite}, SM80, "round",
-                newer={Version((7, 8), 90): "rn rz relu", Version((8, 1), 80): "satfinite"})  # fmt: skip
+        yield _conversion(f"cvt.relu.{name}.f32", "T S", {**rounded, **finite}, SM80, newer=newer)
+        yield _conversion(f"cvt.satfinite.{name}.f32", "T S", rounded, Version((8, 1), 80 if name == "bf16" else 0))
+        yield _conversion(f"cvt.{name}x2.f32", "T SS", {**rounded, **_RELU, **finite}, SM80, newer=newer)
+    yield _conversion("cvt.tf32.f32", "T S", {"round": words("rna rn rz"), **_RELU, **finite}, SM80,
+                      newer={Version((7, 8), 90): "rn rz relu", **newer})  # fmt: skip
     for name in _NARROW:
         clamped = {**_NEAREST, **finite, **_RELU}
-        yield _form(f"cvt.{name}.f32", "T SS", clamped, _SM89, "round satfinite")
-        yield _form(f"cvt.{name}.f16x2", "T S", clamped, _SM89, "round")
+        yield _conversion(f"cvt.{name}.f32", "T SS", clamped, _SM89)
+        yield _conversion(f"cvt.{name}.f16x2", "T S", clamped, _SM89)
+
+
+def _conversion(
+    opcode: str,
+    shape: str,
+    groups: Mapping[str, tuple[str, ...]],
+    since: Version,
+    newer: Mapping[Version, str] = NOTHING,
+) -> Form:
+    return _form(opcode, shape, groups, since, "round", rule=_check_conversion, newer=newer)
 
 
 def _check_clamp(q: Qualified) -> None:
@@ -167,10 +205,39 @@ def _check_sign(q: Qualified) -> None:
 
 
 def _check_set(q: Qualified) -> None:
-    """One of the two types is that of the row (9.7.8.1)."""
-    written = [name for name, _ in q.instruction.qualifiers if _TYPE.fullmatch(name)]
-    if len(written) != 2:
-        raise at(q.instruction.opcode_span, "`set` has the type of the result and that of what is compared")
+    """One of the two types is that of the row; what it may be beside, and the comparisons of what is compared
+    (9.7.8.1)."""
+    name = q.form.opcode.partition(".")[2]
+    result, given = _written(q)
+    results, compared = _SET[name]
+    if given not in (compared if result == name else (name,)) or result not in results:
+        hint = f"types of the result: {dotted(results)}" if given == name else f"types of a and b: {dotted(compared)}"
+        raise at(q.instruction.opcode_span, f"there is no `set` to .{result} from .{given}", hint=hint)
+    if "ftz" in q.chosen and given not in ("f16", "f16x2", "f32"):
+        raise at(q.span("ftz"), f"`set` of .{given} takes no `.ftz`", hint="only .f16, .f16x2 and .f32 have it")
+    comparisons = _COMPARED_INTEGERS.get(given)
+    if comparisons is not None and q.chosen["cmp"] not in comparisons:
+        hint = f"comparisons of .{given}: {dotted(comparisons)}"
+        raise at(q.span("cmp"), f"`set` of .{given} takes no `.{q.chosen['cmp']}`", hint=hint)
+
+
+def _check_conversion(q: Qualified) -> None:
+    """The order of the two types, and what belongs to one of them only (9.7.10.20)."""
+    result, given = _written(q)
+    mine = [word for word in q.form.opcode.split(".") if _TYPE.fullmatch(word)]
+    if given in _NARROW and [given, result] == mine:
+        if "satfinite" in q.chosen:
+            raise at(q.span("satfinite"), f"`cvt.{result}.{given}` takes no `.satfinite`", hint="its result is exact")
+        return
+    if [result, given] != mine:
+        name = ".".join(word for word in q.form.opcode.split(".") if word not in mine)
+        raise at(q.instruction.opcode_span, f"there is no `{name}` to .{result} from .{given}")
+    if result in _NARROW and "satfinite" not in q.chosen:
+        raise at(q.instruction.opcode_span, f"`cvt.{result}.{given}` needs `.satfinite`")
+    nearest = q.chosen["round"] == "rna"
+    for group, has in (("relu", not nearest), ("satfinite", nearest)):
+        if result == "tf32" and group in q.chosen and not has:
+            raise at(q.span(group), f"`cvt.{q.chosen['round']}.tf32.f32` takes no `.{group}`")
 
 
 FORMS = (*_approximations(), *_halves(), *_conversions())
