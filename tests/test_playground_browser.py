@@ -108,6 +108,24 @@ def test_an_axiom_is_off_and_a_reading_is_chosen(page: Page) -> None:
     page.why("Sequential-Consistency")
 
 
+def test_a_single_rule_is_off(page: Page) -> None:
+    """Without release and acquire patterns nothing synchronizes; without the fences in them, the test is as it was."""
+    page.verdict("Forbidden")
+    page.tab.get_by_text("Rules of definitions (all on)").click()
+    page.accessible()
+    page.tab.locator("[data-key='rule-release-pattern:2']").uncheck()
+    playwright.expect(page.tab.locator("#verdict-text")).to_contain_text("without release-pattern:2")
+    page.verdict("Forbidden")
+    rule = page.tab.get_by_role("group", name="sync-all: what synchronizes §8.9.4").get_by_role("checkbox").first
+    rule.uncheck()
+    page.verdict("Allowed")
+    page.why("Allowed: this execution ends with")
+    assert page.tab.get_by_text("Rules of definitions (2 off)").is_visible()
+    rule.check()
+    page.verdict("Forbidden")
+    page.why("release pattern")
+
+
 def test_the_states_one_after_the_other_and_one_that_is_not_there(page: Page) -> None:
     page.why("Causality")
     page.tab.get_by_role("button", name="Next").click()
