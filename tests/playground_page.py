@@ -71,6 +71,14 @@ class Page:
         """Move a slider."""
         self.tab.get_by_label(label, exact=True).fill(str(value))
 
+    def until(self, selector: str) -> None:
+        """Press Tab until the focus is there."""
+        for _ in range(90):
+            self.tab.keyboard.press("Tab")
+            if self.tab.evaluate("s => document.activeElement.matches(s)", selector):
+                return
+        raise AssertionError(f"the focus never comes to {selector}")
+
     def open(self, name: str) -> None:
         """Choose the first test of the gallery whose name has this in it."""
         self.tab.get_by_role("button", name="Gallery").click()
