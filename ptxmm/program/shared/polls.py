@@ -63,15 +63,18 @@ def _shortened(test: Test, terms: Collection[RegisterTerm]) -> Test:
     for number, thread in enumerate(test.threads):
         asked = frozenset(term.register for term in terms if term.thread == number)
         body = list(thread.body)
-        for first, others in _regions(thread, asked):
+        for first, others, inside in _regions(thread, asked):
             for pc in others:
+                body[pc] = Branch(first, None, body[pc].source)
+            # What was between the other loads is not reached any more, and no part of the loop.
+            for pc in inside - reach(graph_of(body).after, [first]):
                 body[pc] = Branch(first, None, body[pc].source)
         threads.append(thread if all(map(is_, body, thread.body)) else replace(thread, body=tuple(body)))
     return test if all(map(is_, threads, test.threads)) else replace(test, threads=tuple(threads))
 
 
-def _regions(thread: Thread, asked: frozenset[str]) -> Iterator[tuple[int, list[int]]]:
-    """The regions of ``thread``: the first load, and the others."""
+def _regions(thread: Thread, asked: frozenset[str]) -> Iterator[tuple[int, list[int], set[int]]]:
+    """The regions of ``thread``: the first load, the others, and all pcs."""
     body = thread.body
     loads = [pc for pc, op in enumerate(body) if isinstance(op, Load) and _polls(op)]
     if len(loads) < 2 or not any(isinstance(op, Branch) for op in body):
@@ -91,7 +94,7 @@ def _regions(thread: Thread, asked: frozenset[str]) -> Iterator[tuple[int, list[
                 and _is_closed(body, graph, first, inside)
                 and _Region(body, first, out, inside, entering).waits()
             ):
-                yield first, others
+                yield first, others, inside
                 done.update(inside)
                 break
 
