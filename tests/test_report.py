@@ -8,6 +8,7 @@ import subprocess
 from base64 import b64decode
 from collections import Counter
 from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -87,7 +88,20 @@ def test_a_test_has_its_text_states_reason_and_picture(page: str) -> None:
     assert "Forbidden: P1:r0 == 1" in picture and not list(faults(picture))
     assert section.index("under ptx-8.5: never") < section.index("<svg") < section.index("under sc: never")
     (other,) = re.findall(r"<h2>MP\+rel\+relaxed</h2>.*?</section>", page, re.DOTALL)
-    assert 'class="satisfies"' in other and "ends with P1:r0=1 P1:r1=0" in other
+    assert 'class="satisfies"' in other and "missing between P0:11 and P1:10: synchronization (8.9.4 (4))" in other
+    (picture,) = re.findall(r"<svg.*?</svg>", other, re.DOTALL)
+    assert "Allowed: P1:r0 == 1" in picture and ">no sync</text>" in picture and not list(faults(picture))
+
+
+def test_a_kernel_says_once_what_is_missing(run_command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its execution; sentences are wrapped."""
+    monkeypatch.setattr("shutil.which", lambda name: None)  # the PTX beside it is taken, whichever nvcc there is
+    kernel = ROOT / "tests" / "cuda" / "mp_atomic_ref.wrong_relaxed_load.cu"
+    page = unescape(run_command("check", str(kernel), "--format", "html", "--jobs", "1").out)
+    _, first, second = re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)
+    assert first.count("missing between") == first.count("st.release.gpu.b32 [%rd3],%r4   ") == 1
+    assert "in this execution" not in first and "in this execution" in second
+    assert max(map(len, first.splitlines())) <= 110
 
 
 def test_the_page_needs_nothing_else_and_allows_nothing_else(page: str) -> None:
