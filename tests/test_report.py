@@ -16,6 +16,7 @@ import pytest
 
 from tests.commands import Run
 from tests.geometry import faults
+from tests.playground_page import NEEDED, accessible, chromium
 from tests.support import ROOT
 
 LITMUS = ROOT / "litmus"
@@ -165,3 +166,20 @@ def test_the_script_runs_under_the_policy_of_the_page(page: str, tmp_path: Path)
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", str(tmp_path / "page.html")]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ">13 of 13</output>" in ran.stdout and '<form id="filters">' in ran.stdout
+
+
+@NEEDED
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_is_accessible_on_a_phone_and_in_the_dark(page: str, tmp_path: Path, width: int, scheme: str) -> None:
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    with chromium() as browser:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            bypass_csp=True,  # which keeps axe out too
+        )
+        tab = context.new_page()
+        tab.goto((tmp_path / "page.html").as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        accessible(tab)
