@@ -97,6 +97,14 @@ def test_what_a_model_does_not_count_does_not_synchronize() -> None:
     ]
     less = load(left_out_of("ptx-8.5", ("sync-all:1",)))
     assert explain(test, less, state=both_read(test), misses=False).synchronization == ()
+    found = explain(test, less, misses=False).expected
+    assert found is not None
+    assert [(fail.name, fail.text) for gap in found.gaps for fail in gap.fails] == [
+        (
+            "model",
+            "P0:11 is a release pattern, and P1:10 an acquire pattern, but this model does not let them synchronize",
+        )
+    ]
 
 
 def both_read(test: Test) -> Proposition:
