@@ -45,6 +45,13 @@ exists (P0:out == 0 \\/ P1:out == 0)
 """
 
 
+def voting(text: str) -> str:
+    """``text`` with votes of the lanes of one warp in place of barriers of a CTA of two."""
+    for op, vote in (("or", "any"), ("and", "all")):
+        text = text.replace(f"barrier.red.{op}.pred q, 0, p", f"vote.sync.{vote}.pred q, p, 0xffffffff")
+    return text.replace("barrier.sync 0", "bar.warp.sync 0xffffffff").replace("warp 1", "warp 0")
+
+
 def rounds(first: str, second: str) -> list[list[int]]:
     return [list(found.values()) for found in collective(parse_one(FRAME.format(first, second)), 1)]
 
@@ -74,8 +81,21 @@ def test_others_are_loops_as_any(first: str, second: str) -> None:
     assert rounds(first, second) == [[], [], []]
 
 
-def test_both_engines() -> None:
-    test, model = parse_one(FRAME.format(ROTATED, FOLLOWS)), model_named("ptx-8.5")
+def test_votes() -> None:
+    for first, second, found in ((PLAIN, WATCHES, 1), (ROTATED, FOLLOWS, 2)):
+        test = parse_one(voting(FRAME.format(first, second)))
+        assert [list(r.values()) for r in collective(test, 1)] == [[found], [found], []]
+    apart = voting(FRAME.format(PLAIN, WATCHES))
+    for old, new in (("0xffffffff; @q", "1; @q"), ("L: setp", "bar.warp.sync 0xffffffff; L: setp"), ("any", "all")):
+        head, tail = apart.split("P1 @")
+        assert old in tail
+        assert collective(parse_one(f"{head}P1 @{tail.replace(old, new)}"), 1) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("votes", [False, True])
+def test_both_engines(votes: bool) -> None:
+    text, model = FRAME.format(ROTATED, FOLLOWS), model_named("ptx-8.5")
+    test = parse_one(voting(text) if votes else text)
     answers = [ask(engine, test, model) for engine in ("solve", "enumerate")]
     assert answers[0].states == answers[1].states
     assert [answer.bounded for answer in answers] == [False, False]
@@ -99,7 +119,7 @@ def program(number: int) -> Test:
         text = text.replace("f = 0", "f = 1")
     if rng.random() < 0.3:
         text = text.replace("st.u32 [d], 1;", "st.relaxed.gpu.u32 [f], 2;")
-    return parse_one(text)
+    return parse_one(voting(text) if rng.random() < 0.5 else text)
 
 
 def test_no_final_state_changes(tally: Tally) -> None:

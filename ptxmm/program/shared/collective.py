@@ -1,4 +1,5 @@
-"""Loops in which the threads of a CTA wait together: each round has a barrier with a reduction, by which all go on.
+"""Loops in which the threads of a CTA, or of a warp, wait together: in each round they meet at a barrier with a
+reduction, or in a vote, and all go on by its result.
 
 ``while (__syncthreads_and(state != turn)) if (threadIdx.x == 0) state = load_acquire(flag);`` spins as ``while
 (load_acquire(flag) != turn);`` does. A round can't be taken out of one thread, as the others meet it at the barrier,
@@ -8,7 +9,8 @@ same final state:
 
 - All threads of the CTA come to the barrier of the round equally often before (``_before``), go round or leave by the
   same function of the same result (``_decides``), and don't come back. So the phases of the barrier are those of the
-  rounds. A thread that has exited before takes no part in any (9.7.14.1).
+  rounds. A thread that has exited before takes no part in any (9.7.14.1). So it is with all the lanes of a warp, and
+  whatever they exchange.
 - The round is that from the header, or from the branch that goes on, back to there, where no register counts that the
   loop writes. With the phase go the arrivals and waits in it and the orders that they make, and axioms forbid less.
 - A race has a write, which is not in such a round; so one round that goes on is enough to show one.
@@ -26,6 +28,10 @@ from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 
 _BARRIERS = (ops.Barrier, ops.BarrierReduction)
+_EXCHANGES = (ops.WarpExchange, ops.WarpBarrier)
+_Kinds = tuple[type, ...]
+_VOTES = ("vote.all", "vote.any", "vote.uni", "vote.ballot")
+_ALL_LANES = (1 << 32) - 1
 _LOOKS = (*ops.COMPUTING, ops.Fence, ops.Load, ops.Branch)
 
 _NO_PART = ("source", "guard", "dst", "complement")
@@ -48,31 +54,32 @@ def collective(test: Test, spins: int) -> tuple[Rounds, ...]:
     """For each thread its loops of this kind; ``spins`` rounds of theirs that go on are enough, or one more, where the
     last one begins with what the one before it has read."""
     nothing: tuple[Rounds, ...] = ({},) * len(test.threads)
-    if test.dialect or not any(isinstance(op, ops.BarrierReduction) for t in test.threads for op in t.body):
+    if test.dialect or not any(_reduces(op) for thread in test.threads for op in thread.body):
         return nothing
-    ctas: dict[Hashable, list[int]] = {}
+    groups: dict[tuple[_Kinds, Hashable], list[int]] = {}
     for number, thread in enumerate(test.threads):
         p = thread.placement
         cta = number if p.host or p.cta is None else (p.gpu, p.grid, p.cluster, p.cta)
-        ctas.setdefault(cta, []).append(number)
-    found: list[Rounds] = [{}] * len(test.threads)
-    for members in ctas.values():
-        loops = [_loop(test.threads[number]) for number in members]
+        groups.setdefault((_BARRIERS, cta), []).append(number)
+        groups.setdefault((_EXCHANGES, (cta, number if p.warp is None else p.warp, "warp")), []).append(number)
+    found: list[dict[int, int]] = [{} for _ in test.threads]
+    for (kinds, _), members in groups.items():
+        loops = [_loop(test.threads[number], kinds) for number in members]
         first = loops[0]
         if first is None or any(loop is None or loop.barrier != first.barrier for loop in loops):
             continue
         known = [loop for loop in loops if loop is not None]
         rounds = spins if all(loop.whole for loop in known) else spins + 1
         for number, loop in zip(members, known, strict=True):
-            found[number] = {loop.back: rounds}
+            found[number][loop.back] = rounds
     return tuple(found)
 
 
-def _loop(thread: Thread) -> _Loop | None:
-    """The only loop of a thread with a barrier, if it is one in which threads may wait together."""
+def _loop(thread: Thread, kinds: _Kinds) -> _Loop | None:
+    """The only loop of a thread with an instruction of ``kinds``, if it is one in which threads may wait together."""
     body = thread.body
     back = [pc for pc, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= pc]
-    sites = [pc for pc, op in enumerate(body) if isinstance(op, _BARRIERS)]
+    sites = [pc for pc, op in enumerate(body) if isinstance(op, kinds)]
     if not back or any(not _constant(body[pc]) for pc in sites):
         return None
     graph = graph_of(body)
@@ -89,13 +96,23 @@ def _loop(thread: Thread) -> _Loop | None:
 
 
 def _constant(op: ops.Op) -> bool:
-    return (
-        isinstance(op, _BARRIERS)
-        and isinstance(op.barrier, ops.Imm)
-        and op.count is None
-        and op.guard is None
-        and getattr(op, "kind", "sync") == "sync"
-    )
+    """Whether all threads of the CTA, or of the warp, come together at ``op``."""
+    if op.guard is not None:
+        return False
+    match op:
+        case (
+            ops.Barrier(kind="sync", barrier=ops.Imm(), count=None)
+            | ops.BarrierReduction(barrier=ops.Imm(), count=None)
+        ):
+            return True
+        case ops.WarpBarrier(mask=mask) | ops.WarpExchange(operands=(*_, mask)):
+            return mask == ops.Imm(_ALL_LANES)
+    return False
+
+
+def _reduces(op: ops.Op) -> bool:
+    """Whether all threads that come together at ``op`` get the same result."""
+    return isinstance(op, ops.BarrierReduction) or (isinstance(op, ops.WarpExchange) and op.op in _VOTES)
 
 
 def _waits(
@@ -116,7 +133,7 @@ def _waits(
         return None
     branches = [pc for pc in inside if conditional(body[pc])]
     others = all(isinstance(body[pc], _LOOKS) for pc in inside if pc != met[0])
-    if not isinstance(barrier, ops.BarrierReduction) or len(branches) != 1 or not others:
+    if not _reduces(barrier) or len(branches) != 1 or not others:
         return None
     if not all(op.proxy == "generic" and not op.mmio for pc in inside if isinstance(op := body[pc], ops.Load)):
         return None
@@ -130,7 +147,7 @@ def _waits(
     if entering[going_on[0]] & written:
         return None
     taken = isinstance(body[branch], ops.Branch) and going_on[0] == getattr(body[branch], "target", None)
-    alike = (barrier.op, barrier.barrier, before, decides, taken)
+    alike = (getattr(barrier, "op", None), getattr(barrier, "barrier", None), before, decides, taken)
     return _Loop(back, header, alike, not entering[header] & written)
 
 
