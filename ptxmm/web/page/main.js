@@ -148,6 +148,7 @@ function explainSoon(delay = 350) {
 }
 
 async function explain() {
+  clearTimeout(whyTimer);
   const number = (whyNumber += 1);
   const place = $("why");
   if (answer.claim !== null) {
@@ -325,10 +326,7 @@ async function start() {
   $("open-quiz").addEventListener("click", quiz($("quiz"), catalog, {
     ask: (entry) => ($("quiz").hidden = false, open(entry, true)),
     judged: () => answer.observation,
-    reason: async () => {
-      if (!why) await explain();
-      return why?.result ?? null;
-    },
+    reason: async () => (why ?? await backend({ ask: "explain", ...program(), misses: false })).result ?? null,
     reveal,
     stop: () => {
       $("quiz").hidden = true;

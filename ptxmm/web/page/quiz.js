@@ -11,6 +11,7 @@ const MISSING = {
   proxy: "Accesses through the same proxy", overlap: "Accesses of exactly the same bytes", wait: "A wait for the completion",
 };
 const TURNS = "Nothing: the threads only take turns";
+const NONE = "None: whatever the axioms say, no execution ends so";
 const CHOICES = 4;
 
 /**
@@ -68,9 +69,9 @@ export function quiz(place, catalog, { ask, judged, reason, reveal, stop }) {
   }
 
   /** Which axiom forbids it? */
-  function forbids({ groups }) {
-    const right = new Set(groups.flatMap((group) => group.reasons.map((found) => found.axiom)));
-    const all = axioms.map((axiom) => [axiom.name, `${axiom.name}: ${axiom.text}`]);
+  function forbids({ groups, verdict }) {
+    const right = new Set(verdict === "impossible" ? [""] : groups.flatMap((group) => group.reasons.map((found) => found.axiom)));
+    const all = [...axioms.map((axiom) => [axiom.name, `${axiom.name}: ${axiom.text}`]), ["", NONE]];
     return right.size ? asked("Which axiom does every execution violate that ends so?", right, all) : null;
   }
 
