@@ -36,13 +36,18 @@ SOURCES = sorted(path.stem for path in CUDA.glob("*.cu"))
 RIGHT = [name for name in SOURCES if ".wrong_" not in name]
 WRONG = [name for name in SOURCES if ".wrong_" in name]
 SLOW = frozenset({
-    "barrier_tx.wrong_no_bytes", "cuda_barrier_split.wrong_arrive_first", "dsmem_bulk_copy.wrong_no_proxy_fence",
+    "barrier_tx.wrong_no_bytes", "cg_tile_exchange.wrong_other_tile", "cub_block_reduce",
+    "cub_block_reduce.wrong_no_barrier", "cuda_barrier_device.wrong_block_scope",
+    "cuda_barrier_split.wrong_arrive_first", "cuda_pipeline_shared", "cuda_pipeline_shared.wrong_early_release",
+    "cuda_semaphore", "cuda_semaphore.wrong_early_release", "dsmem_bulk_copy.wrong_no_proxy_fence",
     "dsmem_bulk_copy.wrong_no_wait", "grid_barrier_generation.wrong_late_reset", "persistent_loop",
     "persistent_loop.wrong_one_barrier", "ping_pong", "ping_pong.wrong_early_pass", "red_async.wrong_late_start",
+    "semaphore_collective", "semaphore_collective.wrong_relaxed_poll", "semaphore_collective.wrong_relaxed_store",
     "st_async.wrong_expects_nothing", "tile_scheduler", "tile_scheduler.wrong_early_empty",
     "tma_load_pipeline.wrong_no_full_wait", "tma_load_pipeline.wrong_parity", "tma_multicast.wrong_one_release",
-    "tma_store.wrong_fence_too_early", "tma_store.wrong_no_proxy_fence", "tma_tensor_load.wrong_syncthreads_instead",
-    "treiber_stack.wrong_relaxed_push", "warp_reduction.wrong_no_syncwarp",
+    "tma_store.wrong_fence_too_early", "tma_store.wrong_no_proxy_fence",
+    "tma_tensor_load.wrong_syncthreads_instead", "treiber_stack.wrong_relaxed_push",
+    "warp_reduction.wrong_no_syncwarp",
 })  # fmt: skip
 """Those that take more than about 2 s, where others of their idiom are left."""
 SMALL = (

@@ -15,10 +15,11 @@ from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.expected import Expected, Link, expected
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import EventView
-from ptxmm.cat import Model
+from ptxmm.cat import Model, left_out_of, load
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
-from ptxmm.formats import read
+from ptxmm.formats import questions, read
+from ptxmm.program.condition import Proposition
 from ptxmm.program.edit import edited
 from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
@@ -70,6 +71,44 @@ def test_the_text_shows_the_gap() -> None:
     lines = "\n".join(text(explained("mp/MP+rel+relaxed", True), Style(False)))
     assert "-? reads-from" in lines and "missing between P0:11 and P1:10: synchronization (8.9.4 (4))" in lines
     assert "Forbidden with any of these changes" in lines and "-> ld.acquire.gpu.global.u32 r0, [flag]" in lines
+
+
+def test_a_witness_begins_with_the_missing_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kernel too; the execution comes last, named as in the edge, and only what orders threads is told of it."""
+    monkeypatch.setenv("PATH", "")  # the PTX beside it is taken, whichever nvcc there is
+    (test,) = read(ROOT / "tests" / "cuda" / "spsc_ring_fence.wrong_block_fence.cu")
+    lines = text(explain(test, model_named("ptx-8.5"), repaired=False), Style(False))
+    (missing,) = (number for number, line in enumerate(lines) if " missing between P0:32:" in line)
+    execution = lines.index("The execution")
+    assert lines[3] == "Allowed: an execution ends so" and lines[4].startswith("Why not forbidden: ")
+    assert missing < execution
+    listed = lines[execution:]
+    assert any(line.startswith("  P0:32:13: st.volatile.global.u32 [%rd3], %r12  ") for line in listed)
+    assert any(line.startswith("  P1:36:13 (round 2): ld.volatile") for line in listed)
+    synchronizes = [line for line in listed if line.startswith("    ")]
+    assert len(synchronizes) == 2 and not any("Fence-SC" in line for line in synchronizes)
+
+
+def test_what_a_model_does_not_count_does_not_synchronize() -> None:
+    test = litmus_test("mp/MP+rel+acq")
+    whole = explain(test, model_named("ptx-8.5"), state=both_read(test), misses=False)
+    assert [(item.relation, item.first.label, item.second.label) for item in whole.synchronization] == [
+        ("sync-pattern", "P0:11", "P1:10")
+    ]
+    less = load(left_out_of("ptx-8.5", ("sync-all:1",)))
+    assert explain(test, less, state=both_read(test), misses=False).synchronization == ()
+    found = explain(test, less, misses=False).expected
+    assert found is not None
+    assert [(fail.name, fail.text) for gap in found.gaps for fail in gap.fails] == [
+        (
+            "model",
+            "P0:11 is a release pattern, and P1:10 an acquire pattern, but this model does not let them synchronize",
+        )
+    ]
+
+
+def both_read(test: Test) -> Proposition:
+    return questions.states(test, "P1:r0=1 P1:r1=1", "the state")
 
 
 @pytest.mark.parametrize("name", ["mp/MP+rel+relaxed", "sb/SB", "bugs/deepep-tma-copy-wait-count-buggy"])

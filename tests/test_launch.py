@@ -81,7 +81,7 @@ SPECIFICATION = [
     ("grd = 2", "format", 1, 1, 4, "`grd` is not part of a launch specification", "did you mean `grid`?"),
     (
         "zzz = 2", "format", 1, 1, 4, "`zzz` is not part of a launch specification",
-        "known are args, block, check, cluster, grid, host, kernel, launch, name, objects, shared, threads",
+        "known are args, assume, block, check, cluster, grid, host, kernel, launch, name, objects, shared, threads",
     ),
     ("block = [1024, 2]", "format", 1, 1, 6, "a CTA has at most 1024 threads, not 2048", None),
     ("grid = 65537", "format", 1, 1, 5, "at most 65536 CTAs are supported, not 65537", None),

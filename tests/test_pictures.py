@@ -12,6 +12,8 @@ import pytest
 
 from ptxmm import Limits, Test, check, explain, fences, parse, races, read
 from ptxmm.errors import PtxmmError
+from ptxmm.formats import questions
+from ptxmm.program.condition import Proposition
 from ptxmm.render.pictures import svg
 from ptxmm.render.pictures.boxes import Link, Relation, Scene
 from ptxmm.render.pictures.looks import COLOURS, DASHES
@@ -167,6 +169,62 @@ def test_what_breaks_an_axiom_stands_out() -> None:
     assert [box.number for box in scene.boxes if box.marked] == ["10", "11", "11", "12"]
     assert [link.causal for link in scene.links if link.label == "sync"] == [True]
     assert all(link.causal for link in scene.steps)
+
+
+def test_what_an_allowed_execution_lacks_stands_out() -> None:
+    """The circle that one would expect to be forbidden, and on it the step that is no order."""
+    (picture,) = _explained(_read("mp/MP+rel+relaxed"))
+    assert picture.scene is not None and picture.lines[2].startswith("missing between P0:11 and P1:10: synchronization")
+    assert _links(picture.scene, picture.scene.links) == {
+        ("P1:11", "P0:10", "fr"): 2,
+        ("P0:11", "P1:10", "rf obs"): 2,
+        ("P0:11", "P1:10", "no sync"): 2,
+        ("data = 0", "P1:11", "rf"): 1,
+    }
+    assert all(link.weight == 2 for link in picture.scene.steps)
+    assert all(box.marked for box in picture.scene.boxes if box.column is not None)
+    taking_turns = explain(_read("mp/MP+rel+relaxed"), MODEL, state=_turns(), misses=False, graphs=True)
+    scene = _scene(pictures(taking_turns))
+    assert not any(box.marked for box in scene.boxes) and {link.weight for link in scene.links} == {1}
+
+
+def _turns() -> Proposition:
+    return questions.states(_read("mp/MP+rel+relaxed"), "P1:r0=1 P1:r1=1", "the state")
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second", "lacks"),
+    [
+        ("sb/SB", "P1:11", "P0:10", "no fsc"),
+        ("bugs/deepep-tma-copy-wait-count-buggy", "P0 async:12", "P0 async:15", "no done"),
+        ("bugs/triton-tensormap-no-acquire-buggy", "P0:15", "P1 async:20", "no proxy fence"),
+        ("coherence/CoRR-weak", "P0:9", "P1:9", "not strong"),
+    ],
+)
+def test_each_kind_of_gap_has_its_name(name: str, first: str, second: str, lacks: str) -> None:
+    scene = _scene(_explained(_read(name)))
+    absent = {ends for ends in _links(scene, scene.links) if ends[2].startswith("no")}
+    assert (first, second, lacks) in absent and {ends[2] for ends in absent} == {lacks}
+
+
+def test_the_way_to_an_asynchronous_operation_leads_through_its_start() -> None:
+    scene = _scene(_explained(_read("bugs/triton-tensormap-no-acquire-buggy")))
+    starts = {ends: weight for ends, weight in _links(scene, scene.links).items() if ends[2] == "start"}
+    assert starts == {("P1:20", "P1 async:20", "start"): 2}
+    assert _links(scene, scene.steps)["P1:19", "P1:20", ""] == 2
+
+
+def test_repairs_are_shown_where_they_go() -> None:
+    (picture,) = pictures(fences(_read("mp/MP+rel+relaxed"), MODEL, graphs=True))
+    assert picture.lines[2:] == (
+        "Repair 1: P1:10: ld.acquire.gpu.global.u32 r0, [flag] in its place",
+        "Repair 2: P1:11: fence.acq_rel.gpu before it",
+    )
+    assert picture.scene is not None
+    told = {box.number + str(box.column and box.column.thread): " ".join(box.told) for box in picture.scene.boxes}
+    assert "repair 1: ld.acquire.gpu.global.u32 r0,   [flag] in its place" in told["101"]
+    assert "repair 2: fence.acq_rel.gpu before it" in told["111"] and "repair" not in told["100"] + told["110"]
+    assert not list(faults(svg(fences(_read("mp/MP+rel+relaxed"), MODEL, graphs=True))))
 
 
 def test_base_causality_does_not_cross_where_nothing_synchronizes() -> None:

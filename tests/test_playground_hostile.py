@@ -129,7 +129,8 @@ def endless() -> Iterator[Call]:
         head
         + "P0 {\n"
         + "".join(
-            f"L{n}:\n ld.relaxed.gpu.global.u32 r{n}, [x];\n setp.eq.u32 p{n}, r{n}, 0;\n @p{n} bra L0;\n"
+            f"L{n}:\n atom.relaxed.gpu.global.add.u32 r{n}, [{'xy'[n % 2]}], 1;\n"
+            f" setp.lt.u32 p{n}, r{n}, {n + 5};\n @p{n} bra L0;\n"
             for n in range(12)
         )
         + "}\n"

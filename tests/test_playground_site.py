@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from urllib.error import URLError
 
@@ -12,9 +15,10 @@ import pytest
 
 from ptxmm.errors import PtxmmError
 from ptxmm.web import downloads
+from ptxmm.web import site as site_module
 from ptxmm.web.site import site
 from tests.commands import Run
-from tests.playground_page import Page, chromium, playwright
+from tests.playground_page import WIDE, Page, chromium, playwright
 from tests.playground_site import serving, written
 from tests.support import ROOT
 
@@ -84,6 +88,28 @@ def test_the_explicit_engine_needs_neither_z3_nor_numpy() -> None:
     assert len(ran.stdout.splitlines()) == len(paths) >= 15
 
 
+def test_every_licence_is_carried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text, of all that is written, and of what comes with the page."""
+    archive = BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as pack:
+        for name in site_module._PYODIDE:
+            pack.addfile(tarfile.TarInfo(f"package/{name}"), BytesIO())
+    monkeypatch.setattr(site_module, "downloaded", lambda wanted: archive.getvalue())
+    text = site(LITMUS)["python/LICENSES.txt"].decode()
+    for said in (
+        "Mozilla Public License Version 2.0",
+        "PYTHON SOFTWARE FOUNDATION LICENSE VERSION 2",
+        "Copyright (c) Microsoft Corporation",
+        "Jim Crist-Harif",
+        "Erez Shinan",
+    ):
+        assert said in text, said
+    assert text.count("Permission is hereby granted, free of charge") >= 3  # Z3, lark, ptxmm
+    vendored = (ROOT / "ptxmm/web/page/vendor/codemirror.txt").read_text(encoding="utf-8")
+    packages = re.findall(r"^[@/a-z0-9-]+ \d+\.\d+\.\d+$", vendored, re.MULTILINE)
+    assert len(packages) > 8 and vendored.count("Permission is hereby granted, free of charge") == len(packages)
+
+
 # -- In a browser
 
 
@@ -144,6 +170,50 @@ def test_sliders_axioms_and_errors(page: Page) -> None:
     page.show(text_of("mp/MP+rel+acq").replace("st.release", "st.relese"))
     page.verdict("Not a test yet")
     assert page.tab.locator("#editor .cm-lintRange-error").count() == 1
+
+
+def test_a_rule_is_off_and_a_link_brings_it_back(page: Page) -> None:
+    page.show(text_of("mp/MP+rel+acq"))
+    page.verdict("Forbidden")
+    page.tab.get_by_text("Rules of definitions (all on)").click()
+    rule = page.tab.locator("[data-key='rule-sync-all:1']")
+    rule.uncheck()
+    page.verdict("Allowed")
+    decided_by(page, "enumerate")
+    page.tab.get_by_role("button", name="Copy link").click()
+    playwright.expect(page.tab.locator("#toast")).to_contain_text("The link is")
+    link = page.tab.url
+    rule.check()
+    page.verdict("Forbidden")
+    page.tab.evaluate("link => { location.href = link; }", link)
+    page.verdict("Allowed")
+    assert not rule.is_checked()
+    rule.check()
+    page.verdict("Forbidden")
+
+
+def test_the_quiz(page: Page) -> None:
+    """Allowed or forbidden is the explicit engine's to say, and why Z3's."""
+    page.tab.get_by_role("button", name="Quiz").click()
+    word = page.tab.locator("#quiz .word")
+    playwright.expect(word).to_have_text("Can it happen?")
+    page.tab.locator("#quiz").get_by_role("button", name="Allowed").click()
+    playwright.expect(word).to_contain_text("Then why?")
+    page.tab.locator("#quiz button[data-answer]").first.click()
+    playwright.expect(page.tab.locator("#verdict-text .word")).to_be_visible()
+    page.tab.get_by_role("button", name="End the quiz").click()
+    page.why("orbidden")
+
+
+def test_on_a_phone_in_the_dark(page: Page) -> None:
+    page.show(text_of("mp/MP+rel+acq"))
+    page.tab.set_viewport_size({"width": 390, "height": 844})
+    page.tab.emulate_media(color_scheme="dark")
+    page.why("Nearest miss")
+    assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.accessible()
+    page.tab.set_viewport_size(WIDE)
+    page.tab.emulate_media(color_scheme="light")
 
 
 def test_the_gallery_and_the_fences(page: Page) -> None:

@@ -8,6 +8,7 @@ import subprocess
 from base64 import b64decode
 from collections import Counter
 from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from tests.commands import Run
 from tests.geometry import faults
+from tests.playground_page import NEEDED, accessible, chromium
 from tests.support import ROOT
 
 LITMUS = ROOT / "litmus"
@@ -87,7 +89,20 @@ def test_a_test_has_its_text_states_reason_and_picture(page: str) -> None:
     assert "Forbidden: P1:r0 == 1" in picture and not list(faults(picture))
     assert section.index("under ptx-8.5: never") < section.index("<svg") < section.index("under sc: never")
     (other,) = re.findall(r"<h2>MP\+rel\+relaxed</h2>.*?</section>", page, re.DOTALL)
-    assert 'class="satisfies"' in other and "ends with P1:r0=1 P1:r1=0" in other
+    assert 'class="satisfies"' in other and "missing between P0:11 and P1:10: synchronization (8.9.4 (4))" in other
+    (picture,) = re.findall(r"<svg.*?</svg>", other, re.DOTALL)
+    assert "Allowed: P1:r0 == 1" in picture and ">no sync</text>" in picture and not list(faults(picture))
+
+
+def test_a_kernel_says_once_what_is_missing(run_command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its execution; sentences are wrapped."""
+    monkeypatch.setattr("shutil.which", lambda name: None)  # the PTX beside it is taken, whichever nvcc there is
+    kernel = ROOT / "tests" / "cuda" / "mp_atomic_ref.wrong_relaxed_load.cu"
+    page = unescape(run_command("check", str(kernel), "--format", "html", "--jobs", "1").out)
+    _, first, second = re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)
+    assert first.count("missing between") == first.count("st.release.gpu.b32 [%rd3],%r4   ") == 1
+    assert "in this execution" not in first and "in this execution" in second
+    assert max(map(len, first.splitlines())) <= 110
 
 
 def test_the_page_needs_nothing_else_and_allows_nothing_else(page: str) -> None:
@@ -151,3 +166,20 @@ def test_the_script_runs_under_the_policy_of_the_page(page: str, tmp_path: Path)
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", str(tmp_path / "page.html")]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ">13 of 13</output>" in ran.stdout and '<form id="filters">' in ran.stdout
+
+
+@NEEDED
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_is_accessible_on_a_phone_and_in_the_dark(page: str, tmp_path: Path, width: int, scheme: str) -> None:
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    with chromium() as browser:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            bypass_csp=True,  # which keeps axe out too
+        )
+        tab = context.new_page()
+        tab.goto((tmp_path / "page.html").as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        accessible(tab)

@@ -18,7 +18,7 @@ from pygments.lexers import get_lexer_by_name
 from docs.website.isa import DOCUMENT, sections, target
 from docs.website.reference import PAGES
 from tests.commands import steady
-from tests.playground_page import NEEDED, chromium
+from tests.playground_page import NEEDED, accessible, chromium
 from tests.support import ROOT
 from tests.test_sections import cited
 
@@ -116,6 +116,19 @@ def test_the_tutorial_works_as_it_stands(site: Path, tmp_path: Path) -> None:
             assert steady(done.stdout).rstrip() == steady(shown).rstrip(), command
             ran += 1
     assert ran >= 6
+
+
+@NEEDED
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "light"), (1280, "dark")])
+def test_pages_are_accessible(site: Path, width: int, scheme: str) -> None:
+    """And as wide as the window. The names of its copy buttons are the theme's own."""
+    with chromium() as browser:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        tab = context.new_page()
+        for name in ("index", "learn/morally-strong", "course/03-fences", "playground"):
+            tab.goto((site / f"{name}.html").as_uri())
+            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            accessible(tab, "landmark-unique")
 
 
 @NEEDED

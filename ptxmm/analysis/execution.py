@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxmm.analysis.instruction import instruction
+from ptxmm.analysis.instruction import crowded, instruction, label
 from ptxmm.analysis.result import Access, CoherentWrites, Execution, OrderedFences, Step, ThreadSteps
 from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.engines.result import Witness
@@ -20,11 +20,11 @@ OPEN = "?"
 
 
 def place(test: Test, rebuilt: Rebuilt, number: int) -> str:
-    """The instruction of an event, as ``P1:12``; ``initial`` for an initial write."""
+    """The instruction of an event, as ``EventView.label`` has it; ``initial`` for an initial write."""
     if number >= rebuilt.layout.initial_first:
         return INITIAL
-    thread, index = rebuilt.layout.events[number].id.site
-    return instruction(test, thread, index).place
+    thread, index, again = rebuilt.layout.events[number].id.instance
+    return label(test, thread, index) + (f" (round {again + 1})" if again else "")
 
 
 def location(test: Test, key: str, offset: int, size: int) -> str:
@@ -60,9 +60,14 @@ def execution(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
         steps = {instance: accesses for instance, accesses in steps.items() if instance in telling}
         if number in rebuilt.meeting.waiting:  # what it waits at, or misuses
             steps.setdefault(rebuilt.traces[number].steps[rebuilt.meeting.reached[number] - 1].id.instance, [])
-        made = tuple(Step(instruction(test, number, i.instruction), i.round, tuple(a)) for i, a in steps.items())
-        threads.append(ThreadSteps(thread.name, made))
+        made = (_step(test, instance, accesses) for instance, accesses in steps.items())
+        threads.append(ThreadSteps(thread.name, tuple(made)))
     return Execution(tuple(threads), tuple(_coherence(test, rebuilt)), tuple(_fences(test, rebuilt)), folded)
+
+
+def _step(test: Test, instance: Instance, accesses: list[Access]) -> Step:
+    thread, index, again = instance
+    return Step(instruction(test, thread, index), again, tuple(accesses), crowded(test, thread, index))
 
 
 def _dull(test: Test, rebuilt: Rebuilt, number: int) -> bool:

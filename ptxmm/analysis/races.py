@@ -24,6 +24,7 @@ from ptxmm.engines.symbolic.problem import next_grid
 from ptxmm.engines.symbolic.related import RelatedSites, SitePair
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.shared.launches import held
+from ptxmm.program.shared.polls import without_repeats
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
 from ptxmm.program.unspecified.unknown import assignments, computed_with
@@ -100,7 +101,7 @@ def races(
     """Every pair of instructions of ``test`` (up to ``most``) that races in an execution that ``model`` allows.
 
     The pairs come from the solver, one question each; every execution is confirmed, and the race found in it again on
-    the concrete side. ``graphs``: give it as a graph.
+    the concrete side; of polls that one stands for (``polls``), that one is listed. ``graphs``: give it as a graph.
 
     Raises ``PtxmmError``: kind ``unsupported`` where the model does not cover the test or says nothing about data
     races, ``internal`` where an execution is not confirmed; and what the engine raises.
@@ -110,7 +111,7 @@ def races(
     check_compatible(test, model)
     found = _Found(axioms=race_flags(model, test), most=most, shown=drawn if graphs else execution)
     try:
-        test = settle_uninitialised(test, model, limits)
+        test = settle_uninitialised(without_repeats(test), model, limits)
         for assigned in assignments(test):
             for part in (assigned.test, *held(assigned.test, next_grid(model))):
                 _search(test, part, model, limits, found)
@@ -144,7 +145,7 @@ def confirm_races(test: Test, model: Model, found: RacesResult, limits: Limits) 
     explicit = engine_named("enumerate")
     raised, over = False, True
     try:
-        for assigned in assignments(settle_uninitialised(test, model, limits)):
+        for assigned in assignments(settle_uninitialised(without_repeats(test), model, limits)):
             search = next(explicit(assigned.test, model, Observed((), ()), limits, None))
             if search.undefined is not None or search.flags & index().undefined:
                 if found.status not in ("undefined", "timeout"):

@@ -99,8 +99,8 @@ class EventView(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The place and the text of the instruction."""
-        return self.text if self.instruction is None else f"{self.place}: {self.instruction.text}"
+        """The label and the text of the instruction."""
+        return self.text if self.instruction is None else f"{self.label}: {self.instruction.text}"
 
     def __str__(self) -> str:
         return f"{self.name}  ({self.action})" if self.action else self.name
@@ -123,11 +123,18 @@ class Access(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One execution of an instruction; ``round`` counts how often its thread went back to it before."""
+    """One execution of an instruction; ``round`` counts how often its thread went back to it before, ``crowded``: its
+    thread has other instructions in the same line."""
 
     instruction: Instruction
     round: int
     accesses: tuple[Access, ...]
+    crowded: bool = False
+
+    @property
+    def name(self) -> str:
+        """As ``EventView.name``."""
+        return EventView(self.instruction, "", round=self.round, crowded=self.crowded).name
 
 
 class ThreadSteps(Struct, frozen=True):

@@ -19,6 +19,7 @@ from ptxmm.engines.result import Found, Limits, Observed, Search, Witness
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Proposition, RegisterTerm, State, Term, evaluate
 from ptxmm.program.latest import Latest
+from ptxmm.program.shared.polls import without_repeats
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
 from ptxmm.program.unspecified.unknown import Assignment, assignments, computed_with, unknown_bytes
@@ -115,6 +116,7 @@ def stages(question: Question) -> Iterator[FinalStates]:
     """
     test, what = question.test, question.what
     try:
+        test = without_repeats(test, what.registers)
         test = settle_uninitialised(test, question.model, question.limits, what)
     except Timeout:
         yield FinalStates(Search(timeout=True), test)

@@ -136,8 +136,7 @@ def _remarked(test: Test, name: str, model: Model, limits: Limits, asked: Asked,
 
 
 class Reported(Result, frozen=True):
-    """A verdict with what a report shows besides: where no final state is one that the condition asks for, the
-    ``explanation`` of that."""
+    """A verdict with what a report shows besides: the ``explanation`` why the condition holds, or not."""
 
     explanation: ExplainResult | None = None
 
@@ -157,18 +156,13 @@ def reported(
 
     found = verdict(test, name, model, limits, asked, expectation=expectation, claim=claim)
     explanation = None
-    if claim is None and found.status == "complete" and found.observation == _settled(found):
+    if claim is None and found.status == "complete" and found.observation is not None:
         try:
             explanation = explain(test, model, limits=limits, misses=False, graphs=asked.graphs)
         except PtxmmError as error:
             if error.kind == "internal":
                 raise
     return Reported(**asdict(found), explanation=explanation)
-
-
-def _settled(result: Result) -> str:
-    """What is observed of a condition where no execution ends in the states to be explained."""
-    return "always" if result.quantifier == "forall" else "never"
 
 
 def analysed(

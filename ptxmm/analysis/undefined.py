@@ -18,6 +18,7 @@ from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.engines.symbolic.problem import Problem, next_grid
 from ptxmm.errors import Timeout
 from ptxmm.program.shared.launches import held
+from ptxmm.program.shared.polls import without_repeats
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import assignments
 
@@ -49,7 +50,7 @@ def misuse(
     notes: list[Note] = []
     first: Execution | None = None
     try:
-        for assigned in assignments(settle_uninitialised(test, model, limits)):
+        for assigned in assignments(settle_uninitialised(without_repeats(test), model, limits)):
             for part in (assigned.test, *held(assigned.test, next_grid(model))):
                 for found, reached in _raised(part, model, limits, told):
                     notes += [note for note in found if note not in notes]

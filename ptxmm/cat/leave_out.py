@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -95,6 +96,18 @@ def found_in(item: str, text: Parts) -> list[str]:
         if wanted in (str(number), disjunct.text, f"({disjunct.text})")
     ]
     return found if len(found) < len(disjuncts) else []
+
+
+def disjunctions(texts: Iterable[Parts]) -> dict[str, dict[str, str]]:
+    """The definitions that are disjunctions, each with its disjuncts: their text by what ``found_in`` calls them."""
+    found: dict[str, dict[str, str]] = {}
+    for text in texts:
+        for name, disjuncts in text.definitions.items():
+            beside = Counter(disjunct.segment for disjunct in disjuncts)
+            several = {f"{name}:{n}": d.text for n, d in enumerate(disjuncts, 1) if beside[d.segment] > 1}
+            if several:
+                found[name] = several
+    return found
 
 
 def changed(text: str, items: Iterable[str], is_set: Mapping[str, bool]) -> str:

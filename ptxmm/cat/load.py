@@ -61,6 +61,14 @@ def left_out_of(name_or_path: str, items: Sequence[str], strict: bool = True) ->
     return specification(name, readings | {WITHOUT: joined}) if joined else name_or_path
 
 
+def disjunctions_of(name: str) -> dict[str, dict[str, str]]:
+    """The definitions of a model that are disjunctions, each with its disjuncts: their text by what ``left_out_of``
+    takes for them (``sync:2``). Raises as ``load`` does."""
+    from ptxmm.cat import texts
+
+    return texts.disjunctions(name)
+
+
 def text_of(name_or_path: str) -> str:
     """The text of a model. Where something is left out of it, an included file that this changes stands in the place
     of its ``include``. Raises as ``load`` does."""

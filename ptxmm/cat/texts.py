@@ -155,6 +155,12 @@ def parts(name: str, items: Sequence[str], strict: bool) -> list[str]:
     return canonical
 
 
+def disjunctions(name: str) -> dict[str, dict[str, str]]:
+    """The definitions of a model that are disjunctions, those of included texts first."""
+    texts = reversed(texts_of(_source(name)).values())
+    return leave_out.disjunctions(leave_out.parts(item.text) for item in texts)
+
+
 def printed(name: str, model: Model, wanted: str | None) -> str:
     """The text of ``model``, which is that of ``name`` without what is ``wanted`` left out."""
     source = _source(name)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxmm.analysis.result import Access, Execution, Step
+from ptxmm.analysis.result import Access, Execution
 from ptxmm.render.style import clean
 
 
 def execution_lines(execution: Execution, indent: str = "  ") -> list[str]:
     """What each instruction read and wrote, thread by thread, then the orders."""
     steps = [step for thread in execution.threads for step in thread.steps]
-    rows = [(_label(step), "; ".join(map(_effect, step.accesses))) for step in steps]
+    rows = [(clean(step.name), "; ".join(map(_effect, step.accesses))) for step in steps]
     width = min(64, max((len(label) for label, _ in rows), default=0))
     lines = [f"{indent}{label:{width}}  {effects}".rstrip() for label, effects in rows]
     if execution.folded:
@@ -21,15 +21,14 @@ def execution_lines(execution: Execution, indent: str = "  ") -> list[str]:
     orders: dict[str, list[tuple[str, str]]] = {}
     for pair in execution.coherence:
         orders.setdefault(pair.location, []).append((pair.first, pair.second))
-    lines += [f"{indent}coherence order of {clean(where)}: {chained(pairs)}" for where, pairs in orders.items()]
-    if execution.fence_sc:
-        lines.append(f"{indent}Fence-SC order: {chained([(pair.first, pair.second) for pair in execution.fence_sc])}")
-    return lines
+    told = {f"coherence order of {clean(where)}": chained(pairs) for where, pairs in orders.items()}
+    told["Fence-SC order"] = chained([(pair.first, pair.second) for pair in execution.fence_sc])
+    return lines + [f"{indent}{what}: {chains}" for what, chains in told.items() if chains]
 
 
 def chained(pairs: Sequence[tuple[str, str]]) -> str:
     """An order, of which ``pairs`` are the neighbours, in as few chains as it takes."""
-    left = list(dict.fromkeys(pairs))
+    left = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]  # one line may hold several instructions
     chains = []
     while left:
         chain = list(next((p for p in left if p[0] not in {b for _, b in left}), left[0]))
@@ -39,11 +38,6 @@ def chained(pairs: Sequence[tuple[str, str]]) -> str:
             chain.append(step[1])
         chains.append(" before ".join(chain))
     return ", ".join(chains)
-
-
-def _label(step: Step) -> str:
-    again = f" (round {step.round + 1})" if step.round else ""
-    return clean(str(step.instruction)) + again
 
 
 def _effect(access: Access) -> str:

@@ -33,13 +33,7 @@ def text(result: ExplainResult, style: Style, definitions: bool = False) -> list
     lines = [*head(result), f"State {clean(result.state)}"]
     match result.verdict:
         case "allowed":
-            lines.append(style.paint("Allowed", "green") + ": this execution ends so")
-            if result.execution is not None:
-                lines += execution_lines(result.execution)
-            lines += _synchronization(result.synchronization)
-            if result.expected is not None:
-                lines += _expected(result.expected, style)
-            lines += _repairs(result, style)
+            lines += _allowed(result, style)
         case "forbidden":
             lines += _forbidden(result, style, definitions)
         case "impossible":
@@ -51,6 +45,18 @@ def text(result: ExplainResult, style: Style, definitions: bool = False) -> list
     if result.groups or result.synchronization or (result.expected is not None and result.expected.links):
         lines.append("Sections of PTX ISA 8.5")
     return lines + tail(result)
+
+
+def _allowed(result: ExplainResult, style: Style) -> Iterator[str]:
+    """What is missing, then the execution that rests on it."""
+    yield style.paint("Allowed", "green") + ": an execution ends so"
+    if result.expected is not None:
+        yield from _expected(result.expected, style)
+    yield from _repairs(result, style)
+    if result.execution is not None:
+        yield style.paint("The execution", "bold")
+        yield from execution_lines(result.execution)
+    yield from _synchronization(result.synchronization)
 
 
 def _synchronization(found: Iterable[Synchronization]) -> Iterator[str]:

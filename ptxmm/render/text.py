@@ -82,7 +82,7 @@ def verdict_line(report: Report, style: Style, width: int, show_test: bool) -> s
     parts = [f"{clean(report.file):{width}}", f"{report.model:8}", f"{observed(report):9}"]
     if report.quantifier is not None:
         parts.append(f"{report.quantifier}: {answer(report.holds)}")
-    if show_test:
+    if show_test or "assuming" in report.test:  # nothing holds without what it assumes
         parts.append(f"[{clean(report.test)}]")
     if report.status != "complete":
         parts.append(report.status)

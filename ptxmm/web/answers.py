@@ -253,7 +253,7 @@ def _stages(result: ExplainResult) -> tuple[Stage, ...]:
     shown = result.execution if reason is None else reason.execution
     if shown is None or shown.graph is None or result.verdict not in ("allowed", "forbidden"):
         return ()
-    return stages(shown.graph, result.model, reason)
+    return stages(shown.graph, result.model, reason, result.expected)
 
 
 def _fences(test: Test, model: Model, limits: Limits, request: Fences) -> Analysed:

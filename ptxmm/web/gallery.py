@@ -8,14 +8,23 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ptxmm.analysis.explain.words import axiom_words
+from ptxmm.analysis.explain.words import COMPOSITE, EDGES, ORDERS, PATTERNS, STATIC, Words, axiom_words
 from ptxmm.analysis.readings import effective
-from ptxmm.cat import index, load
+from ptxmm.cat import disjunctions_of, index, load
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
 from ptxmm.formats.header import parse_header
 from ptxmm.formats.text import decode, open_text
 
+_SYNCHRONIZES = Words("what synchronizes", "8.9.4")
+_WORDS: Mapping[str, Words] = {
+    **{"sync": _SYNCHRONIZES, "sync-all": _SYNCHRONIZES},
+    **EDGES,
+    **STATIC,
+    **ORDERS,
+    **COMPOSITE,
+    **PATTERNS,
+}
 _VARIANT = re.compile(r"(.*)-(buggy|fixed|variant)")
 
 
@@ -25,6 +34,25 @@ class AxiomEntry(Struct, frozen=True):
     name: str
     text: str
     section: str | None
+
+
+class RuleEntry(Struct, frozen=True):
+    """A disjunct of a definition: what leaves it out (``item``), what is ``written``, and that in words, with its
+    section, where chapter 8 has any for it."""
+
+    item: str
+    written: str
+    text: str | None
+    section: str | None
+
+
+class DefinitionEntry(Struct, frozen=True):
+    """A definition of a model that is a disjunction, and its ``rules``."""
+
+    name: str
+    text: str | None
+    section: str | None
+    rules: tuple[RuleEntry, ...]
 
 
 class ReadingEntry(Struct, frozen=True):
@@ -44,6 +72,7 @@ class ModelEntry(Struct, frozen=True):
     name: str
     summary: str
     axioms: tuple[AxiomEntry, ...]
+    definitions: tuple[DefinitionEntry, ...]
     readings: tuple[ReadingEntry, ...]
 
 
@@ -106,4 +135,20 @@ def _model(name: str) -> ModelEntry:
         for key, reading in index().readings.items()
         if effective(model, key) and model.reading_keys
     ]
-    return ModelEntry(name, index().models[name].coverage.summary, tuple(axioms), tuple(readings))
+    return ModelEntry(name, index().models[name].coverage.summary, tuple(axioms), _definitions(name), tuple(readings))
+
+
+def _definitions(model: str) -> tuple[DefinitionEntry, ...]:
+    """The definitions that are disjunctions, those first that chapter 8 has a name for."""
+    found = sorted(disjunctions_of(model).items(), key=lambda item: item[0] not in _WORDS)
+    return tuple(DefinitionEntry(name, *_said(name), tuple(map(_rule, rules, rules.values()))) for name, rules in found)
+
+
+def _rule(item: str, written: str) -> RuleEntry:
+    return RuleEntry(item, written, *_said(written.strip("()")))
+
+
+def _said(name: str) -> tuple[str | None, str | None]:
+    """What a definition or a base relation is called, and the section that it is of."""
+    words = _WORDS.get(name)
+    return (None, None) if words is None else (words.text, words.section and words.section.split()[0])

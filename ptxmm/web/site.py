@@ -6,6 +6,7 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
@@ -14,7 +15,7 @@ import msgspec
 
 import ptxmm
 from ptxmm.web.assets import POLICY, page_files
-from ptxmm.web.downloads import MSGSPEC, PYODIDE, Z3, Download, downloaded
+from ptxmm.web.downloads import MSGSPEC, PYODIDE, Z3, downloaded
 from ptxmm.web.gallery import Catalog, models, tests
 
 PYTHON = "python"
@@ -23,7 +24,14 @@ PYTHON = "python"
 _CHARSET = '<meta charset="utf-8">'
 _POLICY = POLICY.replace("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'")
 _PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
-_LEFT_OUT = ("ptxmm/cli/", "ptxmm/litmus/", "ptxmm/web/page/", "ptxmm/web/browser/", "ptxmm/web/codemirror/")
+_LEFT_OUT = (
+    "ptxmm/cli/",
+    "ptxmm/litmus/",
+    "ptxmm/web/page/",
+    "ptxmm/web/browser/",
+    "ptxmm/web/codemirror/",
+    "ptxmm/web/licences/",
+)
 """What is no part of what answers requests."""
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -59,11 +67,23 @@ def _python() -> Iterator[tuple[str, bytes]]:
     yield "msgspec.zip", downloaded(MSGSPEC)
     yield "z3.zip", downloaded(Z3)
     yield "ptxmm.zip", _zipped(Path(ptxmm.__file__).parent, Path(lark.__file__).parent)
-    yield "LICENSES.txt", "".join(map(_licence, (PYODIDE, MSGSPEC, Z3))).encode() + b"lark: MIT, in ptxmm.zip\n"
+    yield "LICENSES.txt", f"\n{'-' * 79}\n\n".join(_licences()).encode()
 
 
-def _licence(found: Download) -> str:
-    return f"{found.about}\n{found.url}\n\n"
+def _licences() -> Iterator[str]:
+    """Whose all of it is, with the text of each licence: what the downloads themselves do not carry is kept here."""
+    kept = files("ptxmm.web") / "licences"
+    for found, names in ((PYODIDE, ("pyodide", "cpython")), (Z3, ("z3",))):
+        texts = [(kept / f"{name}.txt").read_text(encoding="utf-8") for name in names]
+        yield "\n".join((found.about, found.url, "", *texts))
+    yield f"{MSGSPEC.about}\n{MSGSPEC.url}\n\n{_licence('msgspec')}"
+    yield f"lark: MIT, https://github.com/lark-parser/lark, in ptxmm.zip\n\n{_licence('lark')}"
+    yield f"ptxmm\n\n{_licence('ptxmm')}"
+
+
+def _licence(package: str) -> str:
+    """The licence that an installed package brings."""
+    return "\n".join(file.read_text() for file in distribution(package).files or () if file.name.startswith("LICENSE"))
 
 
 def _zipped(*packages: Path) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from ptxmm.analysis.explain.expected import Expected
 from ptxmm.analysis.explain.sentences import sentence
 from ptxmm.analysis.explain.steps import Reason
 from ptxmm.analysis.explain.words import COMPOSITE
@@ -34,9 +35,10 @@ _ALWAYS = {"rf", "co", "ms", "obs", "sync", "bc", "cause"}
 """What is told also where there is nothing of it."""
 
 
-def stages(graph: ExecutionGraph, model: str, reason: Reason | None) -> tuple[Stage, ...]:
-    """The stages of ``graph``, an execution under ``model``; ``reason``: why it is forbidden, if it is."""
-    return (Stage("events", "what the threads do", (), ()), *_relations(graph), _axioms(model, reason))
+def stages(graph: ExecutionGraph, model: str, reason: Reason | None, expected: Expected | None) -> tuple[Stage, ...]:
+    """The stages of ``graph``, an execution under ``model``; ``reason``: why it is forbidden, if it is; else what is
+    known of why it is not (``expected``)."""
+    return (Stage("events", "what the threads do", (), ()), *_relations(graph), _axioms(model, reason, expected))
 
 
 def _relations(graph: ExecutionGraph) -> Iterator[Stage]:
@@ -74,10 +76,11 @@ def _cut(lines: tuple[str, ...]) -> tuple[str, ...]:
     return lines
 
 
-def _axioms(model: str, reason: Reason | None) -> Stage:
+def _axioms(model: str, reason: Reason | None, expected: Expected | None) -> Stage:
     title = "what the axioms say"
     if reason is None:
-        return Stage("axioms", title, (), (f"every axiom of {model} holds: the execution is allowed",))
+        why = () if expected is None else (expected.sentence,)
+        return Stage("axioms", title, (), (f"every axiom of {model} holds: the execution is allowed", *why))
     where = f" ({reason.section})" if reason.section else ""
     clauses = _clauses(reason.section) if reason.section else ()
     return Stage("axioms", title, clauses, (f"{reason.axiom}{where}: {reason.sentence}",))

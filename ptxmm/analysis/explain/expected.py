@@ -243,7 +243,13 @@ class _Maker:
             text += "" if end == b else f", and no memory fence is between it and {self._name(end)}"
             yield Condition("acquire pattern", "8.8", text)
         if releases and acquires:
-            yield from self._fails(releases[-1], acquires[0])
+            weak = self._fails(releases[-1], acquires[0])
+            yield from weak
+            if not weak and not unobserved:
+                names = (
+                    f"{self._name(releases[-1])} is a release pattern, and {self._name(acquires[0])} an acquire pattern"
+                )
+                yield Condition("model", "8.9.4 (4)", f"{names}, but this model does not let them synchronize")
 
     def _unfenced(self, a: int, b: int, start: int, end: int) -> Iterator[Condition]:
         """What keeps two ``fence.sc`` around from-reads or coherence from being ordered (8.9.3)."""

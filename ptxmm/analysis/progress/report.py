@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxmm.analysis.execution import INITIAL, location, shown
-from ptxmm.analysis.instruction import instruction
+from ptxmm.analysis.instruction import crowded, instruction
 from ptxmm.analysis.morally_strong import conditions
 from ptxmm.analysis.progress.result import Seen, ThreadReport
 from ptxmm.analysis.result import Access, Instruction, Step
@@ -91,7 +91,7 @@ def _steps(test: Test, hang: Hang, t: int) -> Iterator[Step]:
             value = shown(test, hang.values[number] or 0, event.cell, event.id._replace(instruction=pc))
             accesses.append(Access(event.kind, location(test, *event.cell), value, sources))
     for key, accesses in found.items():
-        yield Step(instruction(test, t, pcs[key]), key[1], tuple(accesses))
+        yield Step(instruction(test, t, pcs[key]), key[1], tuple(accesses), crowded(test, t, pcs[key]))
 
 
 def _place(test: Test, hang: Hang, number: int) -> str:

@@ -22,6 +22,7 @@ from ptxmm.events.explicit.values import compute
 from ptxmm.events.explicit.values.node import Node, Undecidable
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.chunks import Chunks
+from ptxmm.program.shared.collective import collective
 from ptxmm.program.shared.control import BARRIERS, SPINS, around, control_flow, exits_matter
 from ptxmm.program.shared.convergence import gathers, sites
 from ptxmm.program.shared.idempotent import idempotent_atomics
@@ -45,6 +46,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
     where = places(test)
     hidden = opaque(test.threads, test.objects)
     idempotent = idempotent_atomics(test)
+    together = collective(test, SPINS)
     aligned = sites(test)
     found = []
     warps: dict[object, list[int]] = {}
@@ -54,7 +56,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
         ctas.setdefault(place.cta, []).append((i, WARP if test.threads[i].placement.warp is None else 1))
     for i, t in enumerate(test.threads):
         lanes, mates = tuple(warps[where[i].warp]), tuple(ctas[where[i].cta])
-        flow = control_flow(t, idempotent[i], readings.essential)
+        flow = control_flow(t, idempotent[i], readings.essential, together[i])
         products = any(isinstance(op, ops.Wgmma) for op in t.body)
         around_ = around(t)
         found.append(
@@ -307,7 +309,7 @@ def _go_back(machine: Machine) -> bool:
     spin = machine.program.control.spin.get(pc)
     if spin is not None and not machine.given.spinning and not _wrote(machine, machine.visited[spin]):
         count = machine.spins.get(pc, 0)
-        if count >= SPINS:
+        if count >= machine.program.control.allowed(pc):
             machine.trace.end = "spin"
             return False
         machine.spins[pc] = count + 1

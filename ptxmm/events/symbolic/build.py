@@ -25,6 +25,8 @@ from ptxmm.events.symbolic.values.possible import Possible, rounds
 from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.identity import TENSORMAP, EventId
 from ptxmm.program.latest import Latest
+from ptxmm.program.shared.collective import collective
+from ptxmm.program.shared.control import SPINS
 from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.tensors import field_start
@@ -220,8 +222,10 @@ def _execute(
 def _outlines(around: Setting) -> list[Outline]:
     """The outline of each thread."""
     return [
-        outline(thread, atomics, around.reading.values)
-        for thread, atomics in zip(around.test.threads, idempotent_atomics(around.test), strict=True)
+        outline(thread, atomics, around.reading.values, together)
+        for thread, atomics, together in zip(
+            around.test.threads, idempotent_atomics(around.test), collective(around.test, SPINS), strict=True
+        )
     ]
 
 

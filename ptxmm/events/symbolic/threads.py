@@ -19,7 +19,7 @@ from ptxmm.events.symbolic.instructions import execute
 from ptxmm.events.symbolic.machine import Control, Machine, Products, State
 from ptxmm.events.symbolic.values.domain import Reads, Value, joined, merge
 from ptxmm.program.identity import EventId
-from ptxmm.program.shared.control import BARRIERS, SPINS, ControlFlow, around, components, control_flow, live_operands
+from ptxmm.program.shared.control import BARRIERS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.shared.convergence import gathers
 from ptxmm.program.shared.products import registers
 from ptxmm.program.shared.refusals import placed
@@ -47,9 +47,9 @@ class Outline(Struct, frozen=True):
     products: frozenset[str]
 
 
-def outline(thread: Thread, idempotent: frozenset[int], values: bool) -> Outline:
-    """The outline of ``thread``; ``idempotent`` and ``values`` as in ``control_flow``."""
-    flow = control_flow(thread, idempotent, values)
+def outline(thread: Thread, idempotent: frozenset[int], values: bool, together: Mapping[int, int]) -> Outline:
+    """The outline of ``thread``; ``idempotent``, ``values`` and ``together`` as in ``control_flow``."""
+    flow = control_flow(thread, idempotent, values, together)
     splits = any(isinstance(op, AsyncCommit) and op.guard is not None for op in thread.body)
     operands = live_operands(thread) if flow.join or flow.backward or splits else []
     idle = frozenset(pc for pc, header in flow.spin.items() if _idle(thread, header, pc))
@@ -338,7 +338,7 @@ class _Run:
             wrote = jump.wrote.get(self.flow.spin[pc], FALSE)
             spins = self._where(jump, -wrote)
             jump.guard = self.formulas.both(jump.guard, wrote)
-            if counts[known.spins[pc]] < SPINS and pc not in known.idle:
+            if counts[known.spins[pc]] < self.flow.allowed(pc) and pc not in known.idle:
                 result.append((op.target, _increased(counts, known.spins[pc]), spins))
             else:
                 self.spun.append(spins.guard)

@@ -25,11 +25,15 @@ from ptxmm.program.source import RawCondition
 
 T = TypeVar("T")
 
+NO_TIMEOUT = "no-timeout"
+"""The name of the assumption that no wait gives up (``timeouts``)."""
+
 Dimensions = tuple[int, int, int]
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?!\S)(.*)$|^[ \t]*//[ \t]*ptxmm:(\S.*)$", re.MULTILINE)
 _MOST_CTAS = 1 << 16
 _KEYS = {
     "name", "kernel", "grid", "block", "cluster", "shared", "threads", "args", "objects", "host", "check", "launch",
+    "assume",
 }  # fmt: skip
 _PLACES = ("kernel", "args", "threads", "shared", "block", "cluster", "condition", "races", "robust")
 _CHECKS = {"condition", "races", "robust", "unroll"}
@@ -37,7 +41,7 @@ _CHECKS = {"condition", "races", "robust", "unroll"}
 
 class Launch(Struct, frozen=True):
     """One launch. ``threads``: the (cta, thread) numbers that run, in order. ``unroll``: the bound of
-    loops, None for that of the command line. ``spans``: where each key stands."""
+    loops, None for that of the command line. ``assume``: the names of assumptions. ``spans``: where each key stands."""
 
     name: str | None
     kernel: str | None
@@ -53,6 +57,7 @@ class Launch(Struct, frozen=True):
     races: bool
     robust: bool
     unroll: int | None
+    assume: tuple[str, ...] = ()
     spans: Mapping[str, Span] = field(default_factory=dict)
     file: str = "<text>"
     text: str = ""
@@ -176,6 +181,7 @@ def _launch(table: Table, file: str, text: str) -> Launch:
         races=told(lambda: _races(table, checks), False),
         robust=told(lambda: table.flag(checks, "robust"), False),
         unroll=told(lambda: table.number(checks, "unroll", 0, 1000), None),
+        assume=told(lambda: _assumptions(table), ()),
         spans={key: table.span(key) for key in _PLACES},
         file=file,
         text=text,
@@ -183,6 +189,16 @@ def _launch(table: Table, file: str, text: str) -> Launch:
     if wrong:
         raise together(wrong)
     return launch
+
+
+def _assumptions(table: Table) -> tuple[str, ...]:
+    given = table.data.get("assume", [])
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise table.error("assume", "`assume` is a list of names", f'as in assume = ["{NO_TIMEOUT}"]')
+    for name, span in zip(given, table.spans_of("assume", given), strict=True):
+        if name != NO_TIMEOUT:
+            raise at(f"`{name}` is no assumption", span, kind="name", hint=_closest(name, {NO_TIMEOUT}))
+    return tuple(dict.fromkeys(given))
 
 
 def _races(table: Table, data: Mapping[str, Any]) -> bool:

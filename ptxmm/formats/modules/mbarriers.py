@@ -30,7 +30,8 @@ def separated(
     also holds data.
 
     That is done where all accesses to the variable name it and none of them touches an mbarrier: what a register could
-    make of its address is not known. The rest is left as it is.
+    make of its address is not known. Where no access to shared memory goes by a register, such an address is compared
+    at most. The rest is left as it is.
     """
     boxes = {
         item.name: prod(item.tensormap.box) * item.tensormap.type.bytes
@@ -61,6 +62,8 @@ def _accessed(body: Sequence[ops.Op], boxes: Mapping[str, int]) -> tuple[_Places
     others: _Places = {}
     escaped: set[str] = set()
     mapped: set[tuple[str, int]] = set()
+    converted: set[str] = set()
+    by_register = False
     for op in body:
         named = symbols(op)
         if isinstance(op, ops.Mapa) and isinstance(op.value, ops.Sym):
@@ -73,9 +76,20 @@ def _accessed(body: Sequence[ops.Op], boxes: Mapping[str, int]) -> tuple[_Places
                 start = base.offset + address.offset
                 found.setdefault(base.name, set()).add((start, start + size))
                 named.remove(base.name)
-        escaped.update(named)
+        by_register = by_register or any(_by_register(touch) for touch in ops.touched(op))
+        if not isinstance(op, ops.ConvertAddress):
+            escaped.update(named)
+        else:
+            converted.update(named)
+    if by_register:
+        escaped |= converted
     escaped |= {name for name, start in mapped if (start, start + MBARRIER_BYTES) not in barriers.get(name, ())}
     return barriers, others, escaped
+
+
+def _by_register(touch: ops.Touch) -> bool:
+    """Whether a register has the address of what may be shared memory."""
+    return not isinstance(touch.address.base, ops.Sym) and touch.space not in ("global", "const", "param", "local")
 
 
 def _others(op: ops.Op, boxes: Mapping[str, int]) -> Iterator[tuple[ops.Address, int | None]]:

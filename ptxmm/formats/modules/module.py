@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.formats.modules.inline import inline
-from ptxmm.formats.modules.launch import Launch
+from ptxmm.formats.modules.launch import NO_TIMEOUT, Launch
 from ptxmm.formats.modules.lower import Code, Locate, lower
 from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, viewed
 from ptxmm.formats.modules.prune import pruned
 from ptxmm.formats.modules.threads import threads_of
+from ptxmm.formats.modules.timeouts import timeouts, without_timeouts
 from ptxmm.formats.modules.unwritten import written_first
 from ptxmm.formats.modules.variables import variables_of
 from ptxmm.program.build import build
@@ -72,6 +73,7 @@ def launched(
     others |= {v.name: "textures, samplers and surfaces" for v in module.variables if v.opaque is not None}
     code = lower(flat, keys, others, isa or module.version, locate, start)
     code = replace(code, body=tuple(rename(op, keys) for op in code.body))
+    code, waits, assumed = _assumed(code, launch)
     observed = _observed(launch, code.registers)
     code = pruned(code, frozenset().union(*observed))
     try:
@@ -80,9 +82,9 @@ def launched(
         raise _with_refused(error, code, file, text) from None
     variables, threads = _in_memory(variables, threads, launch)
     placed = [t for t in threads if not t.placement.host]
-    remarks = (*flat.remarks, *notes, *_remarks(launch, placed))
+    remarks = (*flat.remarks, *waits, *notes, *_remarks(launch, placed))
     source = TestSource(
-        name=kernel.name if launch.name is None else f"{kernel.name} ({launch.name})",
+        name=_named_test(kernel.name, launch.name, assumed),
         threads=tuple(threads),
         declarations=_declared(variables, threads, launch),
         condition=launch.condition,
@@ -98,6 +100,26 @@ def launched(
             unknown = (v.name for v in variables.values() if v.space in ("shared", "local") and v.initial is None)
             error.hint = "give an initial value: [objects] " + ", ".join(f"{name} = {{ init = 0 }}" for name in unknown)
         raise _placed(error, source, launch) from None
+
+
+def _named_test(kernel: str, launch: str | None, assumed: Collection[str]) -> str:
+    """The name of a test: of its kernel, its launch, and what it assumes, so that no verdict hides that."""
+    words = [*filter(None, [launch]), *(f"assuming {name}" for name in assumed)]
+    return f"{kernel} ({', '.join(words)})" if words else kernel
+
+
+def _assumed(code: Code, launch: Launch) -> tuple[Code, list[str], tuple[str, ...]]:
+    """``code`` under the assumptions of ``launch``, what the reader of a verdict has to know of waits that give up, and
+    the assumptions that leave something out."""
+    found = timeouts(code)
+    if not found:
+        return code, [], ()
+    lines = ", ".join(map(str, sorted({code.body[item.pc].source.span.line for item in found})))
+    where = f"line {lines}: a wait that takes too long traps"
+    if NO_TIMEOUT in launch.assume:
+        note = f"{where}: executions in which that happens were left out ({NO_TIMEOUT})"
+        return without_timeouts(code, found), [note], (NO_TIMEOUT,)
+    return code, [f'{where}; assume = ["{NO_TIMEOUT}"] in the launch leaves out the executions in which it does'], ()
 
 
 def _with_refused(error: PtxmmError, code: Code, file: str, text: str) -> PtxmmError:

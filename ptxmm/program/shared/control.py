@@ -6,6 +6,7 @@ A straight-line thread needs nothing of this and costs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from msgspec import Struct, field
 
@@ -30,6 +31,8 @@ SPINS = 1
 """How often the branch of a spin loop is taken without a write, beside what the bound allows. No final state needs
 it, but a data race or an access outside every object may happen in such a round only, and one round shows it."""
 
+NOTHING: Mapping[int, int] = MappingProxyType({})
+
 FENCES = (ops.Fence, ops.ProxyFence, ops.TensormapFence, ops.GenericToAsyncFence, ops.MbarrierInitFence)
 """Instructions that order, and do nothing else."""
 _LOOKS = (*ops.COMPUTING, *FENCES, ops.Load, ops.MbarrierWait, ops.Branch, ops.Exit)
@@ -49,6 +52,7 @@ class ControlFlow(Struct, frozen=True):
     ``idempotent``: atomics in these loops that count as writes only where they change what they read.
     ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
     ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
+    ``rounds``: of those loops in which threads wait together (``program.shared.collective``), how many are needed.
     ``twins``, ``same``: under dep=value what is the same whichever way a branch goes (see ``Alike``).
     """
 
@@ -61,6 +65,11 @@ class ControlFlow(Struct, frozen=True):
     skipping: frozenset[int] = frozenset()
     twins: Mapping[int, int] = field(default_factory=dict)
     same: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    rounds: Mapping[int, int] = field(default_factory=dict)
+
+    def allowed(self, pc: int) -> int:
+        """How often the branch at ``pc``, of a spin loop, need be taken without a write."""
+        return self.rounds.get(pc, SPINS)
 
     def decided(self, pc: int) -> frozenset[str]:
         """The registers that depend from the join on on the way taken at ``pc``."""
@@ -73,10 +82,15 @@ def exits_matter(test: Test) -> bool:
     return not test.dialect and any(isinstance(op, BARRIERS) for thread in test.threads for op in thread.body)
 
 
-def control_flow(thread: Thread, idempotent: frozenset[int] = frozenset(), values: bool = False) -> ControlFlow:
+def control_flow(
+    thread: Thread,
+    idempotent: frozenset[int] = frozenset(),
+    values: bool = False,
+    together: Mapping[int, int] = NOTHING,
+) -> ControlFlow:
     """The control flow of ``thread``; it raises nothing, whatever the branches look like. ``idempotent``: its atomics
     that may be left out where they write back what they read (see ``program.shared.idempotent``); ``values``: under
-    dep=value.
+    dep=value; ``together``: as ``collective`` says of the thread.
 
     A pc from which the end can't be reached (a loop without exit, and what leads only there) counts as if it might
     fall through to the end, so that every pc has a post-dominator.
@@ -109,8 +123,9 @@ def control_flow(thread: Thread, idempotent: frozenset[int] = frozenset(), value
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, backward, written, idempotent) if backward else {}
     quiet = idempotent if spin else frozenset()
+    spin |= {pc: op.target for pc in together if isinstance(op := body[pc], ops.Branch)}
     ways = alike(thread, graph, join) if values else Alike({}, {})
-    return ControlFlow(join, assigned, backward, spin, quiet, frozenset(leaving), frozenset(skipping), *ways)
+    return ControlFlow(join, assigned, backward, spin, quiet, frozenset(leaving), frozenset(skipping), *ways, together)
 
 
 def around(thread: Thread) -> list[tuple[int, ...]]:

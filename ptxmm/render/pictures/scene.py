@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from ptxmm.analysis.explain.expected import Expected
 from ptxmm.analysis.explain.steps import Edge, Reason
 from ptxmm.analysis.result import EventView, ExecutionGraph, Instruction
 from ptxmm.render.pictures.boxes import Box, Column, Link, Relation, Scene
-from ptxmm.render.pictures.words import AMISS, KINDS, absent, effects, short, wrapped
+from ptxmm.render.pictures.words import AMISS, KINDS, absent, effects, lacking, short, wrapped
 from ptxmm.render.style import clean, section
 
 MOST_THREADS = 12
@@ -23,6 +26,10 @@ MOST_INITIAL = 8
 _STEP = Relation("po", "po", "program order (8.9.1)")
 _STEPS = frozenset(("sync", "fsc", "phase", "asynchronous"))
 """Kinds of links that base causality order is made of, with program order."""
+_AS_PROGRAM_ORDER = ("co", "fr", "fsc", "sync_fence")
+"""Relations that in one thread are as program order."""
+Remarks = Mapping[tuple[str, int], Sequence[str]]
+"""What else is said of an instruction, by its thread and its index."""
 _MUTUAL = ("barphase", "warpphase", "syncbar", "sync_barrier")
 """Relations that hold both ways between all that come together."""
 
@@ -46,19 +53,27 @@ class _Pair(Struct):
 
 
 def scene(
-    graph: ExecutionGraph, reason: Reason | None = None, race: tuple[Instruction, Instruction] | None = None
+    graph: ExecutionGraph,
+    reason: Reason | None = None,
+    race: tuple[Instruction, Instruction] | None = None,
+    expected: Expected | None = None,
+    remarks: Remarks = MappingProxyType({}),
 ) -> Scene:
-    """What a picture of ``graph`` shows, with the ``reason`` that forbids it, or a ``race`` in it. What is too much for
-    a picture is left out, and ``Scene.notes`` says so."""
-    maker = _Maker(graph, reason)
+    """What a picture of ``graph`` shows, with the ``reason`` that forbids it, a ``race`` in it, or the circle that one
+    would have ``expected`` to be forbidden, and ``remarks`` on its instructions. What is too much for a picture is left
+    out, and ``Scene.notes`` says so."""
+    maker = _Maker(graph, reason, remarks)
     if race is not None:
         maker.race(*race)
+    if expected is not None and expected.axiom is not None:
+        maker.circle(expected)
     return maker.made()
 
 
 class _Maker:
-    def __init__(self, graph: ExecutionGraph, reason: Reason | None) -> None:
+    def __init__(self, graph: ExecutionGraph, reason: Reason | None, remarks: Remarks) -> None:
         self.graph = graph
+        self.remarks = remarks
         self.usual = 1 if reason is None else 0
         self.groups: list[_Group] = []
         self.of: list[int] = []
@@ -109,7 +124,7 @@ class _Maker:
         column = self.groups[a].column
         if column is None:
             return relation != "rf"
-        return relation in ("co", "fr") and column == self.groups[b].column and not column.asynchronous and a < b
+        return relation in _AS_PROGRAM_ORDER and column == self.groups[b].column and not column.asynchronous and a < b
 
     def _neighbours(self, pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
         """Without those pairs, related both ways, between which others are that are related to both."""
@@ -185,6 +200,37 @@ class _Maker:
             self.groups[a].marked = self.groups[b].marked = True
             if a != b:
                 self._say(a, b, Relation("race", "race", "data race (8.7.1)"), 2).both = True
+
+    def circle(self, found: Expected) -> None:
+        """Mark the steps of a circle, and draw what those lack that are no orders."""
+        labels = {view.label: n for view, n in self.views.items()}
+        for link in found.links:
+            if link.edge.relation == "issue":
+                self._started(link.edge)
+            elif link.edge.relation != "completion":
+                self._edge(link.edge, 2)
+            if link.gap is None:
+                continue
+            a, b = labels[link.gap.first], labels[link.gap.second]
+            if (link.gap.first, link.gap.second) == (link.edge.first.label, link.edge.second.label):
+                a, b = self.views[link.edge.first], self.views[link.edge.second]
+            self.groups[a].marked = self.groups[b].marked = True
+            if a != b:
+                text = f"missing {link.gap.text}{section(link.gap.section)}"
+                self._say(a, b, Relation(lacking(link.gap), "absent", text), 2)
+
+    def _started(self, edge: Edge) -> None:
+        """Mark the way to an asynchronous operation: through the instruction that starts it."""
+        late = self.groups[self.views[edge.second]]
+        starts = [view for view, n in self.views.items() if self._starts(self.groups[n], late)]
+        for start in starts[:1]:
+            if start.same != edge.first.same:
+                self._edge(Edge("po", "", None, edge.first, start), 2)
+            self._edge(replace(edge, first=start), 2)
+
+    def _starts(self, group: _Group, late: _Group) -> bool:
+        column = None if late.column is None else replace(late.column, asynchronous=False)
+        return group.column == column and group.view.same == late.view.same
 
     # -- what is shown --
 
@@ -281,6 +327,8 @@ class _Maker:
     def _box(self, group: _Group, row: int) -> Box:
         view, events = group.view, [self.graph.events[n] for n in group.events]
         whole = list(effects(events))
+        if view.instruction is not None and not (group.column is not None and group.column.asynchronous):
+            whole += self.remarks.get((view.instruction.thread, view.instruction.index), ())
         name = clean("; ".join((view.name, *whole)))
         told = tuple(part for line in whole for part in wrapped(line, "  "))
         if view.instruction is None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import singledispatch
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from ptxmm.analysis.explain import ExplainResult
+from ptxmm.analysis.explain.expected import Expected
 from ptxmm.analysis.fences import FencesResult
 from ptxmm.analysis.races import RacesResult
 from ptxmm.analysis.result import Execution, Expired, Note, Outcome, Result
+from ptxmm.analysis.strength.changes import ChangeEntry
 from ptxmm.analysis.told import Reported
 from ptxmm.render.pictures.boxes import Scene
-from ptxmm.render.pictures.scene import scene
+from ptxmm.render.pictures.scene import Remarks, scene
 from ptxmm.render.style import clean, section
+
+_REPAIRS = 3
+"""So many repairs are shown where they go."""
 
 
 class Picture(Struct, frozen=True):
@@ -80,7 +86,8 @@ def _ends(result: Result, outcome: Outcome) -> str:
 def _(result: ExplainResult, each: bool = False) -> Iterator[Picture]:
     if result.execution is not None:
         word = "Allowed" if result.verdict == "allowed" else "Without meaning"
-        yield Picture(_title(result), (clean(f"{word}: {result.state}"),), _scene(result.execution))
+        lines = (f"{word}: {result.state}", *_gaps(result.expected))
+        yield Picture(_title(result), tuple(map(clean, lines)), _scene(result.execution, expected=result.expected))
         return
     count = sum(len(group.reasons) for group in result.groups)
     number = 0
@@ -97,6 +104,17 @@ def _(result: ExplainResult, each: bool = False) -> Iterator[Picture]:
     if not count:
         word = "Unknown" if result.verdict == "unknown" else "Forbidden: no execution ends so, whatever the axioms say"
         yield _words(result, f"{word}: {result.state}", result.notes)
+
+
+def _gaps(found: Expected | None) -> Iterator[str]:
+    """Why it is not forbidden, and what is missing."""
+    if found is None:
+        return
+    yield found.sentence
+    if found.axiom is not None:
+        for gap in found.gaps:
+            fails = "; ".join(f"{fail.name}: {fail.text}" for fail in gap.fails)
+            yield f"missing between {gap.first} and {gap.second}: {gap.text}{section(gap.section)}; {fails}"
 
 
 @pictures.register
@@ -122,13 +140,31 @@ def _(result: FencesResult, each: bool = False) -> Iterator[Picture]:
     bad = result.bad
     if bad is not None:
         lines.append(f"Allowed {bad}")
-    shown = None if bad is None else _scene(bad.execution)
+    repairs = [repair for repair in result.repairs[:_REPAIRS] if repair.changes] if bad is not None else []
+    remarks: dict[tuple[str, int], list[str]] = {}
+    for number, repair in enumerate(repairs, 1):
+        lines.append(f"Repair {number}: {'; '.join(map(_change, repair.changes))}")
+        for change in repair.changes:
+            where = repair.source.threads[change.number].name, change.index
+            remarks.setdefault(where, []).append(f"repair {number}: {_changed(change)}")
+    shown = None if bad is None else _scene(bad.execution, remarks=remarks)
     yield Picture(_title(result), tuple(map(clean, (*lines, *_remarks(result.notes)))), shown)
 
 
 @pictures.register
 def _(result: Expired, each: bool = False) -> Iterator[Picture]:
     yield _words(result, result.status, result.notes)
+
+
+def _change(change: ChangeEntry) -> str:
+    return f"{change.thread}:{change.line}: {_changed(change)}"
+
+
+def _changed(change: ChangeEntry) -> str:
+    """A change, as it is said at its instruction."""
+    if change.old is None:
+        return f"{change.new} {'after' if change.after else 'before'} it"
+    return f"{change.new} in its place" if change.new is not None else "without it"
 
 
 def _words(result: Result | ExplainResult | RacesResult | Expired, line: str, notes: tuple[Note, ...]) -> Picture:
@@ -144,5 +180,9 @@ def _title(result: Result | ExplainResult | RacesResult | FencesResult | Expired
     return clean(f"{result.test} under {result.model}")
 
 
-def _scene(execution: Execution | None) -> Scene | None:
-    return None if execution is None or execution.graph is None else scene(execution.graph)
+def _scene(
+    execution: Execution | None, expected: Expected | None = None, remarks: Remarks = MappingProxyType({})
+) -> Scene | None:
+    if execution is None or execution.graph is None:
+        return None
+    return scene(execution.graph, expected=expected, remarks=remarks)

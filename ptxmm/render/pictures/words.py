@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from ptxmm.analysis.explain.expected import Gap
 from ptxmm.analysis.result import GraphEvent
 from ptxmm.render.style import clean
 
@@ -45,6 +46,13 @@ _SHORT = {
     "ms": ("strong", "other"),
 }
 _ABSENT = {"coherence order": "no co", "Fence-SC order": "no fsc"}
+_LACKING = {
+    "synchronization": "no sync",
+    "Fence-SC order": "no fsc",
+    "completion": "no done",
+    "moral strength": "not strong",
+    "causality order": "no proxy fence",
+}
 _SILENT = {"BA", "BW", "CA", "CW", "ISS", "AW", "API", "EX"}
 """Kinds of events that do what their instruction says, and nothing else."""
 
@@ -59,6 +67,11 @@ def short(relation: str) -> tuple[str, str]:
 def absent(order: str | None) -> str:
     """What a link is called that ``order`` (in words) does not have."""
     return _ABSENT.get(order or "", "missing")
+
+
+def lacking(gap: Gap) -> str:
+    """What a link is called where a step is no order."""
+    return _LACKING[gap.text]
 
 
 def effects(events: list[GraphEvent]) -> Iterator[str]:

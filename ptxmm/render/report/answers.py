@@ -8,6 +8,7 @@ from html import escape
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.explain import ExplainResult
 from ptxmm.analysis.fences import FencesResult
@@ -19,6 +20,9 @@ from ptxmm.render.report.steps import trees
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import answer as in_a_word
 from ptxmm.render.text import note_lines, observed
+
+_WIDTH = 110
+"""Of what is told in sentences."""
 
 Report = Result | ExplainResult | RacesResult | FencesResult | Failure | Expired
 
@@ -105,18 +109,21 @@ def _(report: Expired) -> Iterator[str]:
 @body.register
 def _(report: Result) -> Iterator[str]:
     yield from _states(report.outcomes, report.listed)
+    explanation = report.explanation if isinstance(report, Reported) else None
+    if explanation is not None and explanation.execution is not None:  # which tells these
+        report = replace(report, execution=None, notes=tuple(note for note in report.notes if note.kind != "missing"))
     lines = note_lines(report)
-    if isinstance(report, Reported) and report.explanation is not None:
-        lines += explain.text(report.explanation, Style(False))[2:-2]
+    if explanation is not None:
+        lines += explain.text(explanation, Style(False))[2:-2]
     if lines:
-        yield preformatted(lines)
-    if isinstance(report, Reported) and report.explanation is not None:
-        yield from trees(report.explanation)
+        yield preformatted(lines, _WIDTH)
+    if explanation is not None:
+        yield from trees(explanation)
 
 
 @body.register
 def _(report: ExplainResult) -> Iterator[str]:
-    yield preformatted(explain.text(report, Style(False))[2:])
+    yield preformatted(explain.text(report, Style(False))[2:], _WIDTH)
     yield from trees(report)
 
 
@@ -130,9 +137,10 @@ def _(report: FencesResult) -> Iterator[str]:
     yield preformatted(fences.text(report, Style(False))[2:])
 
 
-def preformatted(lines: Iterable[str]) -> str:
-    """Lines as they are, but for control characters."""
-    text = "\n".join(clean(line).rstrip() for line in lines)
+def preformatted(lines: Iterable[str], width: int = 0) -> str:
+    """Lines as they are, but for control characters, or wrapped to a ``width``."""
+    style = Style(False, width)
+    text = "\n".join(part.rstrip() for line in lines for part in style.fit(clean(line)))
     return f'<div class="scroll" tabindex="0"><pre>{escape(text)}</pre></div>'
 
 

@@ -25,10 +25,13 @@ const FIRST = `PTX MP+rel+acq
 exists (P1:r0 == 1 /\\ P1:r1 == 0)
 `;
 
-/** What is looked at. `base`: the test as written (`part`: which of those in it); `turns` and `level`: what the sliders make of it. */
+/**
+ * What is looked at. `base`: the test as written (`part`: which of those in it); `turns` and `level`: what the sliders make of it;
+ * `bug`: the version of a real bug that it is; `stage`: how far the picture is shown, null for all of it.
+ */
 const state = {
   base: FIRST, part: 0, turns: new Map(), level: null, model: "ptx-8.5", readings: {}, without: [], all: false, chosen: null,
-  bug: null, hidden: false,
+  bug: null, stage: null, hidden: false,
 };
 let answer = null;
 let why = null;
@@ -47,6 +50,7 @@ function program() {
 
 function edited(text) {
   Object.assign(state, { base: text, turns: new Map(), level: null, bug: null });
+  switches();
   refresh(200);
 }
 
@@ -101,6 +105,7 @@ function show() {
   showDials($("dials"), answer, state.turns, state.level, turn, move, write);
   parts();
   about();
+  why = null;
   explainSoon();
 }
 
@@ -143,6 +148,7 @@ function explainSoon(delay = 350) {
 }
 
 async function explain() {
+  clearTimeout(whyTimer);
   const number = (whyNumber += 1);
   const place = $("why");
   if (answer.claim !== null) {
@@ -166,7 +172,7 @@ async function explain() {
   if (number !== whyNumber) return;
   place.removeAttribute("aria-busy");
   why = found;
-  showWhy(place, found, edit.goto);
+  showWhy(place, found, edit.goto, { at: state.stage, moved: (stage) => ((state.stage = stage), remember()) });
 }
 
 async function fences() {
@@ -232,12 +238,12 @@ async function open(entry, hidden = false) {
   if (hidden && (text.length > 1200 || !/^exists/m.test(text))) return false;
   Object.assign(state, {
     base: text, part: 0, turns: new Map(), level: null, model: modelOf(entry), readings: {}, without: [], chosen: null,
-    bug: entry.bug, hidden,
+    bug: entry.bug && entry.name, stage: null, hidden,
   });
   edit.show(text);
   $("states").inert = true; // they are those of the test before
   modelChanged();
-  switches(entry);
+  switches();
   await check();
   return true;
 }
@@ -245,9 +251,11 @@ async function open(entry, hidden = false) {
 /** A test without what its head tells of the verdict. */
 const untold = (text) => text.replace(/^PTX[^\n]*\n[\s\S]*?(?=^\{)/m, "PTX quiz\n");
 
-function switches(entry) {
+/** Between the versions of a real bug, where the test is one. */
+function switches() {
   const place = $("variants");
-  place.hidden = !entry?.bug || state.hidden;
+  const entry = state.bug && catalog?.tests.find((test) => test.bug && test.name === state.bug);
+  place.hidden = !entry || state.hidden;
   if (place.hidden) return;
   fill(place, versions(catalog, entry.bug).map((version) =>
     h("label", {}, h("input", {
@@ -260,8 +268,8 @@ function switches(entry) {
 
 async function remember() {
   if (state.hidden) return;
-  const { base, part, turns, level, model, readings, without, all, chosen } = state;
-  const said = await packed({ v: 1, base, part, turns: [...turns], level, model, readings, without, all, chosen });
+  const { turns, hidden, ...rest } = state;
+  const said = await packed({ v: 1, ...rest, turns: [...turns] });
   history.replaceState(null, "", `#${said}`);
 }
 
@@ -281,7 +289,8 @@ async function recall() {
     without: texts(said.without),
     all: said.all === true,
     chosen: Array.isArray(said.chosen) ? texts(said.chosen) : null,
-    bug: null,
+    bug: typeof said.bug === "string" ? said.bug : null,
+    stage: typeof said.stage === "string" ? said.stage : null,
     hidden: false,
   });
   return true;
@@ -311,20 +320,25 @@ async function start() {
   fill($("model"), catalog.models.map((entry) => h("option", { value: entry.name }, entry.name)));
   if (!catalog.models.some((entry) => entry.name === state.model)) state.model = "ptx-8.5";
   modelChanged();
+  switches();
   const show_ = gallery($("gallery"), catalog, (entry) => open(entry));
   $("open-gallery").addEventListener("click", show_);
-  const ask = quiz($("quiz"), catalog, (entry) => ($("quiz").hidden = false, open(entry, true)), reveal, () => {
-    $("quiz").hidden = true;
-    reveal();
-  });
-  $("open-quiz").addEventListener("click", ask);
+  $("open-quiz").addEventListener("click", quiz($("quiz"), catalog, {
+    ask: (entry) => ($("quiz").hidden = false, open(entry, true)),
+    judged: () => answer.observation,
+    reason: async () => (why ?? await backend({ ask: "explain", ...program(), misses: false })).result ?? null,
+    reveal,
+    stop: () => {
+      $("quiz").hidden = true;
+      reveal();
+    },
+  }));
 }
 
 function reveal() {
   state.hidden = false;
   show();
   remember();
-  return answer.observation;
 }
 
 $("all-state").addEventListener("change", (event) => {
@@ -375,6 +389,7 @@ addEventListener("hashchange", async () => {
   if (await recall()) {
     edit.show(state.base);
     if (catalog) modelChanged();
+    switches();
     refresh();
   }
 });

@@ -17,9 +17,9 @@ const ATTRIBUTES = new Set([
 
 /**
  * The picture that `text` draws, without anything that could run, load or lead elsewhere, and below it the way through
- * its `stages`; nothing if it is none.
+ * its `stages` (with `stage`, as `steps` takes it); nothing if it is none.
  */
-export function picture(text, stages = []) {
+export function picture(text, stages = [], stage = {}) {
   // A style sheet is not let in as a part of a document, only as an object.
   const sheets = [];
   const rest = text.replace(/<style>([^<]*)<\/style>/g, (_, rules) => (sheets.push(rules), ""));
@@ -43,7 +43,7 @@ export function picture(text, stages = []) {
     .map((rule) => [rule, rule.media.mediaText.includes("dark")]);
   coloured();
   root.append(drawn);
-  return [place, steps(drawn, stages)];
+  return [place, steps(drawn, stages, stage)];
 }
 
 /** The rules of the picture that is shown which are for the light or the dark, and for which. */

@@ -7,8 +7,11 @@ const SHOWN = {
   fsc: ["fsc"], sync: ["sync", "phase"], bc: ["band"], axioms: ["absent", "race", "other"],
 };
 
-/** A slider over the `stages` of the execution that the picture `svg` shows; null without. */
-export function steps(svg, stages) {
+/**
+ * A slider over the `stages` of the execution that the picture `svg` shows; null without. It begins with the stage of the
+ * name `at` (null: with all of it), and says to `moved` the name of another.
+ */
+export function steps(svg, stages, { at = null, moved }) {
   if (!stages.length) return null;
   const parts = [...svg.querySelectorAll(".link, .band, text.label")].map((element) => ({ element, at: places(element, stages) }));
   const told = h("div", { class: "told" });
@@ -16,7 +19,10 @@ export function steps(svg, stages) {
   const input = h("input", {
     type: "range", min: "0", max: String(stages.length), step: "1", value: String(stages.length),
     "aria-label": "Step by step", "data-key": "steps",
-    oninput: () => show(Number(input.value)),
+    oninput: () => {
+      show(Number(input.value));
+      moved(stages[Number(input.value)]?.name ?? null);
+    },
   });
 
   /** Show the picture up to a stage; after the last, all of it as it was. */
@@ -33,7 +39,9 @@ export function steps(svg, stages) {
     told.replaceChildren(...(whole ? [] : tale(stages[at])));
   }
 
-  show(stages.length);
+  const first = stages.findIndex(({ name }) => name === at);
+  input.value = String(first < 0 ? stages.length : first);
+  show(Number(input.value));
   return h("div", { class: "steps" }, h("label", {}, "Step by step ", input), name, told);
 }
 

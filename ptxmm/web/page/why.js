@@ -2,8 +2,8 @@
 import { fill, h } from "./dom.js";
 import { picture } from "./picture.js";
 
-/** Show an explanation; `goto(line, column)` leads to an instruction in the editor. */
-export function showWhy(place, answer, goto) {
+/** Show an explanation; `goto(line, column)` leads to an instruction in the editor, `stage` is as `steps` takes it. */
+export function showWhy(place, answer, goto, stage) {
   if (answer.answer === "error") {
     fill(place, answer.problems.map((problem) => h("p", { class: "hint" }, problem.message, hinted(problem))));
     return;
@@ -11,7 +11,7 @@ export function showWhy(place, answer, goto) {
   const { result } = answer;
   const parts = [h("p", { class: "lead" }, h("strong", { class: `is-${result.verdict}` }, leads[result.verdict]), " ",
     h("code", {}, result.state))];
-  if (answer.picture) parts.push(...picture(answer.picture, answer.stages));
+  if (answer.picture) parts.push(...picture(answer.picture, answer.stages, stage));
   if (result.expected) parts.push(...expected(result.expected, goto));
   if (result.execution) parts.push(execution(result.execution, goto, Boolean(answer.picture)));
   for (const item of result.synchronization) {

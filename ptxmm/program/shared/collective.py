@@ -1,0 +1,214 @@
+"""Loops in which the threads of a CTA, or of a warp, wait together: in each round they meet at a barrier with a
+reduction, or in a vote, and all go on by its result.
+
+``while (__syncthreads_and(state != turn)) if (threadIdx.x == 0) state = load_acquire(flag);`` spins as ``while
+(load_acquire(flag) != turn);`` does. A round can't be taken out of one thread, as the others meet it at the barrier,
+but it can be taken out of all of them, with the phase of the barrier. Where they go on together, and a round has
+nothing else but what may be in a round of a spin loop (``control._spin_loops``), what is left is an execution with the
+same final state:
+
+- All threads of the CTA come to the barrier of the round equally often before (``_before``), go round or leave by the
+  same function of the same result (``_decides``), and don't come back. So the phases of the barrier are those of the
+  rounds. A thread that has exited before takes no part in any (9.7.14.1). So it is with all the lanes of a warp, and
+  whatever they exchange.
+- The round is that from the header, or from the branch that goes on, back to there, where no register counts that the
+  loop writes. With the phase go the arrivals and waits in it and the orders that they make, and axioms forbid less.
+- A race has a write, which is not in such a round; so one round that goes on is enough to show one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from msgspec import Struct
+
+from ptxmm.program.graph import Graph, conditional, dominates, dominators, graph_of, live, natural_loop, reach
+from ptxmm.program.test import Test, Thread
+from ptxmm.ptx import ops
+from ptxmm.ptx.isa import definitions, uses
+
+_BARRIERS = (ops.Barrier, ops.BarrierReduction)
+_EXCHANGES = (ops.WarpExchange, ops.WarpBarrier)
+_Kinds = tuple[type, ...]
+_VOTES = ("vote.all", "vote.any", "vote.uni", "vote.ballot")
+_ALL_LANES = (1 << 32) - 1
+_LOOKS = (*ops.COMPUTING, ops.Fence, ops.Load, ops.Branch)
+
+_NO_PART = ("source", "guard", "dst", "complement")
+
+Rounds = Mapping[int, int]
+"""For the branch back of each loop in which a thread waits with others, how often it need be taken."""
+
+
+class _Loop(Struct, frozen=True):
+    """A loop closed by the branch ``back`` to ``header``; ``barrier``: what all threads that wait together have alike.
+    ``whole``: no register that it writes counts at its header."""
+
+    back: int
+    header: int
+    barrier: Hashable
+    whole: bool
+
+
+def collective(test: Test, spins: int) -> tuple[Rounds, ...]:
+    """For each thread its loops of this kind; ``spins`` rounds of theirs that go on are enough, or one more, where the
+    last one begins with what the one before it has read."""
+    nothing: tuple[Rounds, ...] = ({},) * len(test.threads)
+    if test.dialect or not any(_reduces(op) for thread in test.threads for op in thread.body):
+        return nothing
+    groups: dict[tuple[_Kinds, Hashable], list[int]] = {}
+    for number, thread in enumerate(test.threads):
+        p = thread.placement
+        cta = number if p.host or p.cta is None else (p.gpu, p.grid, p.cluster, p.cta)
+        groups.setdefault((_BARRIERS, cta), []).append(number)
+        groups.setdefault((_EXCHANGES, (cta, number if p.warp is None else p.warp, "warp")), []).append(number)
+    found: list[dict[int, int]] = [{} for _ in test.threads]
+    for (kinds, _), members in groups.items():
+        loops = [_loop(test.threads[number], kinds) for number in members]
+        first = loops[0]
+        if first is None or any(loop is None or loop.barrier != first.barrier for loop in loops):
+            continue
+        known = [loop for loop in loops if loop is not None]
+        rounds = spins if all(loop.whole for loop in known) else spins + 1
+        for number, loop in zip(members, known, strict=True):
+            found[number][loop.back] = rounds
+    return tuple(found)
+
+
+def _loop(thread: Thread, kinds: _Kinds) -> _Loop | None:
+    """The only loop of a thread with an instruction of ``kinds``, if it is one in which threads may wait together."""
+    body = thread.body
+    back = [pc for pc, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= pc]
+    sites = [pc for pc, op in enumerate(body) if isinstance(op, kinds)]
+    if not back or any(not _constant(body[pc]) for pc in sites):
+        return None
+    graph = graph_of(body)
+    dominator = dominators(graph)
+    for pc in back:
+        op = body[pc]
+        assert isinstance(op, ops.Branch)
+        if not dominates(dominator, op.target, pc):
+            continue
+        inside = natural_loop(graph, op.target, pc)
+        if inside.intersection(sites):
+            return _waits(thread, graph, dominator, pc, op.target, inside, sites)
+    return None
+
+
+def _constant(op: ops.Op) -> bool:
+    """Whether all threads of the CTA, or of the warp, come together at ``op``."""
+    if op.guard is not None:
+        return False
+    match op:
+        case (
+            ops.Barrier(kind="sync", barrier=ops.Imm(), count=None)
+            | ops.BarrierReduction(barrier=ops.Imm(), count=None)
+        ):
+            return True
+        case ops.WarpBarrier(mask=mask) | ops.WarpExchange(operands=(*_, mask)):
+            return mask == ops.Imm(_ALL_LANES)
+    return False
+
+
+def _reduces(op: ops.Op) -> bool:
+    """Whether all threads that come together at ``op`` get the same result."""
+    return isinstance(op, ops.BarrierReduction) or (isinstance(op, ops.WarpExchange) and op.op in _VOTES)
+
+
+def _waits(
+    thread: Thread,
+    graph: Graph,
+    dominator: dict[int, int],
+    back: int,
+    header: int,
+    inside: set[int],
+    sites: Sequence[int],
+) -> _Loop | None:
+    body = thread.body
+    met = [pc for pc in sites if pc in inside]
+    barrier = body[met[0]]
+    same = [pc for pc in sites if getattr(body[pc], "barrier", None) == getattr(barrier, "barrier", None)]
+    before = _before(graph, dominator, header, inside, same)
+    if len(met) != 1 or before is None:
+        return None
+    branches = [pc for pc in inside if conditional(body[pc])]
+    others = all(isinstance(body[pc], _LOOKS) for pc in inside if pc != met[0])
+    if not _reduces(barrier) or len(branches) != 1 or not others:
+        return None
+    if not all(op.proxy == "generic" and not op.mmio for pc in inside if isinstance(op := body[pc], ops.Load)):
+        return None
+    branch = branches[0]
+    going_on = [pc for pc in graph.after[branch] if pc in inside]
+    decides = _decides(body, inside, met[0], branch)
+    if len(going_on) != 1 or decides is None:
+        return None
+    written = {name for pc in inside for name, _ in definitions(body[pc])}
+    entering = _live(thread, graph)
+    if entering[going_on[0]] & written:
+        return None
+    taken = isinstance(body[branch], ops.Branch) and going_on[0] == getattr(body[branch], "target", None)
+    alike = (getattr(barrier, "op", None), getattr(barrier, "barrier", None), before, decides, taken)
+    return _Loop(back, header, alike, not entering[header] & written)
+
+
+def _before(graph: Graph, dominator: dict[int, int], header: int, inside: set[int], sites: Sequence[int]) -> int | None:
+    """How often a thread passes the barrier of ``sites`` before it comes to the loop; None if that is not the same each
+    time, if it may come to the loop twice, or to the barrier without it."""
+    leaving = {pc for node in inside for pc in graph.after[node]} - inside
+    if header in reach(graph.after, leaving):
+        return None
+    earlier = [pc for pc in sites if pc not in inside and header in reach(graph.after, [pc])]
+    for pc in earlier:
+        if not dominates(dominator, pc, header) or pc in reach(graph.after, graph.after[pc]):
+            return None
+    if not all(dominates(dominator, header, pc) for pc in sites if pc not in earlier):
+        return None
+    return len(earlier)
+
+
+def _decides(body: Sequence[ops.Op], inside: set[int], barrier: int, branch: int) -> Hashable | None:
+    """How the result of the ``barrier`` decides the ``branch``: the instructions between them, in a row, that compute
+    its guard, with numbers for the registers that they give; None if something else has a part in it."""
+    numbers: dict[str, int] = {name: 0 for name, _ in definitions(body[barrier])}
+    found: list[Hashable] = []
+    if not branch > barrier or not inside.issuperset(range(barrier, branch + 1)):
+        return None
+    for op in body[barrier + 1 : branch]:
+        if isinstance(op, ops.Branch):
+            return None
+        names = [name for name, _ in uses(op)]
+        given = [name for name, _ in definitions(op)]
+        if isinstance(op, ops.Alu | ops.SetPredicate | ops.Select) and op.guard is None and numbers.keys() >= {*names}:
+            numbers.update((name, len(found) + 1) for name in given)
+            found.append((type(op), _parts(op, numbers), tuple(numbers[name] for name in given)))
+        else:
+            for name in given:
+                numbers.pop(name, None)
+    last = body[branch]
+    guard = last.guard
+    if guard is None or guard.register not in numbers or not isinstance(last, ops.Branch) or last.condition is not None:
+        return None
+    return tuple(found), numbers[guard.register], guard.negated
+
+
+def _parts(item: object, numbers: Mapping[str, int]) -> Hashable:
+    match item:
+        case ops.Reg(name):
+            return ("register", numbers.get(name))
+        case tuple():
+            return tuple(_parts(part, numbers) for part in item)
+        case ops.Alu() | ops.SetPredicate() | ops.Select():
+            fields = (field for field in item.__struct_fields__ if field not in _NO_PART)
+            return tuple(_parts(getattr(item, field), numbers) for field in fields)
+    assert isinstance(item, Hashable)
+    return item
+
+
+def _live(thread: Thread, graph: Graph) -> list[frozenset[str]]:
+    """The registers live on entry to each pc, where all are at the end, as the final state shows them."""
+    body = thread.body
+    used = [frozenset(name for name, _ in uses(op)) for op in body]
+    written = [frozenset(name for name, _ in definitions(op)) for op in body]
+    killed = [w if op.guard is None else frozenset() for op, w in zip(body, written, strict=True)]
+    everything = frozenset(thread.registers).union(*written)
+    return live(graph, lambda pc, after: used[pc] | (after - killed[pc]), everything)

@@ -1,0 +1,20 @@
+// A binary semaphore of the device guards a counter of two CTAs.
+// From: libcu++ (cuda::binary_semaphore<cuda::thread_scope_device>).
+// Right: release() releases the counter to the acquire() that takes the semaphore.
+// ptxmm: kernel = "cuda_semaphore"
+// ptxmm: grid = 2
+// ptxmm: args = ["semaphore", "counter"]
+// ptxmm: [objects]
+// ptxmm: semaphore = { type = "u64", init = 1 }
+// ptxmm: counter = "u32"
+// ptxmm: [check]
+// ptxmm: condition = "forall (counter == 2)"
+// ptxmm: races = "none"
+#include <cuda/semaphore>
+
+extern "C" __global__ void cuda_semaphore(cuda::binary_semaphore<cuda::thread_scope_device> *semaphore, unsigned *counter)
+{
+    semaphore->acquire();
+    *counter += 1;
+    semaphore->release();
+}
