@@ -77,15 +77,11 @@ def _opaque(run: Executor, op: ops.Opaque) -> list[tuple[str, Value]]:
     assert run.blind, op
     values = [run.operand(source, type_) for source, type_ in zip(op.sources, op.given, strict=True)]
     reads = run.machine.all_reads(value.reads for value in values)
-    found = [(register, type_) for register, type_ in ((op.dst, op.result), (op.second, PREDICATE)) if register]
+    expressions, made = run.machine.expressions, [value.expression for value in values]
     return [
-        (
-            register.name,
-            Value(
-                only(0), run.machine.expressions.leaf(type_.bits, op.name, n, *(v.expression for v in values)), reads
-            ),
-        )
-        for n, (register, type_) in enumerate(found)
+        (register.name, Value(only(0), expressions.leaf(type_.bits, op.name, n, *made), reads))
+        for n, (register, type_) in enumerate(((op.dst, op.result), (op.second, PREDICATE)))
+        if register is not None
     ]
 
 
