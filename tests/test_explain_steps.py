@@ -38,7 +38,7 @@ class Executions:
 
     def told(self) -> Iterator[tuple[Found, Reason]]:
         for found in self.found:
-            yield found, reason(self.model, Views(self.test, found.witness, found.execution), found)
+            yield found, reason(self.model, Views(self.test, found.execution), found)
 
 
 def holds(edge: Edge, views: Views) -> bool:
@@ -85,7 +85,7 @@ def check_steps(test: Test, model: Model) -> int:
             for step in told.steps:
                 count += 1
                 for other in others:
-                    assert holds(step, Views(assigned.test, other.witness, other.execution)), step
+                    assert holds(step, Views(assigned.test, other.execution)), step
                 if step.inner and step.relation not in ("release-pattern", "acquire-pattern"):
                     assert joined(step.inner, step.first, step.second), step
                 meaning = definition(model, step.relation, step.section)
@@ -153,7 +153,7 @@ def test_observation_is_no_reads_from() -> None:
 def test_a_relation_that_is_asked_for_is_unfolded() -> None:
     test, model = litmus_test("mp/MP+rel+acq"), model_named("ptx-8.5")
     found = Executions(test, model).found[0]
-    views = Views(test, found.witness, found.execution)
+    views = Views(test, found.execution)
     algebra = found.execution.layout.algebra
     for name in CLAUSES:
         for a, b in algebra.pairs(found.execution.evaluator.value(name)):

@@ -273,7 +273,7 @@ def _differences(mine: _View, other: _View, keys: Sequence[_Key], most: int) -> 
         program, rebuilt = rebuild(mine.found.test, mine.model, witness)
         there = _under(program, other.model, witness) if mine.test is other.test else None
         violated = () if there is None else tuple(axiom.name for axiom, _ in there.violated())
-        difference = Difference(what, execution(program, witness, rebuilt), violated)
+        difference = Difference(what, execution(program, rebuilt), violated)
         yield _explained(difference, mine, other, state, there)
 
 
@@ -302,7 +302,7 @@ def _explained(difference: Difference, mine: _View, other: _View, state: State, 
         return replace(difference, impossible=True)
     here = [] if there is None else [item for item in found if applies(item.named, there)]
     best = min(here or found, key=lambda item: item.violation.cost)
-    told = reason(other.model, Views(other.test, best.witness, best.execution), best)
+    told = reason(other.model, Views(other.test, best.execution), best)
     return replace(difference, reason=told, reasons=len(found))
 
 

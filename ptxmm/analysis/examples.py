@@ -129,6 +129,6 @@ def examples(
         if state is None or evaluate(state, row):
             witness = witnesses[values(what, row)]
             assigned, rebuilt = rebuild(states.test, model, witness)
-            shown = drawn(assigned, witness, rebuilt)
-            found.append(Example(outcome(test, what, row), shown, model, Views(assigned, witness, rebuilt)))
+            shown = drawn(assigned, rebuilt)
+            found.append(Example(outcome(test, what, row), shown, model, Views(assigned, rebuilt)))
     return Examples(states.status, tuple(found))

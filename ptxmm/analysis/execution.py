@@ -5,7 +5,6 @@ from __future__ import annotations
 from ptxmm.analysis.instruction import crowded, instruction, label
 from ptxmm.analysis.result import Access, CoherentWrites, Execution, OrderedFences, Step, ThreadSteps
 from ptxmm.engines.explicit.witness import Rebuilt
-from ptxmm.engines.result import Witness
 from ptxmm.program.floats import real_text
 from ptxmm.program.identity import EventId, Instance
 from ptxmm.program.shared.unseen import opened
@@ -39,10 +38,9 @@ def location(test: Test, key: str, offset: int, size: int) -> str:
     return f"{where} ({size} byte{'s' if size > 1 else ''})"
 
 
-def execution(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
-    """``witness``, which was ``rebuilt``, in plain values."""
+def execution(test: Test, rebuilt: Rebuilt) -> Execution:
+    """The execution ``rebuilt`` in plain values."""
     layout = rebuilt.layout
-    rf = rebuilt.base("rf") or 0
     threads = []
     folded = 0
     for number, thread in enumerate(test.threads):
@@ -54,7 +52,7 @@ def execution(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
                 continue
             accesses = steps.setdefault(event.id.instance, [])
             if event.kind in ("R", "W") and event.cell is not None:
-                accesses.append(_access(test, witness, rebuilt, rf, i))
+                accesses.append(_access(test, rebuilt, i))
         telling = {layout.events[i].id.instance for i in range(first, end) if not _dull(test, rebuilt, i)}
         folded += len(steps.keys() - telling)
         steps = {instance: accesses for instance, accesses in steps.items() if instance in telling}
@@ -88,16 +86,14 @@ def _dull(test: Test, rebuilt: Rebuilt, number: int) -> bool:
     )
 
 
-def _access(test: Test, witness: Witness, rebuilt: Rebuilt, rf: int, number: int) -> Access:
-    layout = rebuilt.layout
-    event = layout.events[number]
+def _access(test: Test, rebuilt: Rebuilt, number: int) -> Access:
+    event = rebuilt.layout.events[number]
     assert event.cell is not None
     where = location(test, *event.cell)
     value = shown_at(test, rebuilt, number)
     if event.kind == "W":
         return Access("W", where, value)
-    sources = _sources(rebuilt, rf, number)
-    return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, w) for w in sources)))
+    return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, w) for w in _sources(rebuilt, number))))
 
 
 def shown_at(test: Test, rebuilt: Rebuilt, number: int) -> int | str:
@@ -105,17 +101,16 @@ def shown_at(test: Test, rebuilt: Rebuilt, number: int) -> int | str:
     layout = rebuilt.layout
     event = layout.events[number]
     assert event.cell is not None
-    if event.kind == "W":
-        access = event.id if number < layout.initial_first else None
-        return shown(test, rebuilt.written[number], event.cell, access)
-    written = any(w < layout.initial_first for w in _sources(rebuilt, rebuilt.base("rf") or 0, number))
-    return shown(test, rebuilt.values[event.id], event.cell, event.id if written else None)
+    value = rebuilt.values[event.id] if event.kind == "R" else rebuilt.written[number]
+    written = [number] if event.kind == "W" else _sources(rebuilt, number)
+    known = all(w >= layout.initial_first for w in written)
+    return shown(test, value, event.cell, None if known else event.id)
 
 
-def _sources(rebuilt: Rebuilt, rf: int, number: int) -> list[int]:
+def _sources(rebuilt: Rebuilt, number: int) -> list[int]:
     """The writes that the read ``number`` reads from."""
     algebra = rebuilt.layout.algebra
-    return [w for w, _ in algebra.pairs(algebra.restrict(None, rf, 1 << number))]
+    return [w for w, _ in algebra.pairs(algebra.restrict(None, rebuilt.base("rf") or 0, 1 << number))]
 
 
 def shown(test: Test, value: int, cell: tuple[str, int, int], access: EventId | None) -> int | str:

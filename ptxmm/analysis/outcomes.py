@@ -213,7 +213,7 @@ def _drawn(outcomes: Sequence[Outcome], question: Question, states: FinalStates)
     witnesses = {values(what, found.state): found.witness for found in states.search.found}
     for item, state in zip(outcomes, states.rows, strict=True):
         witness = witnesses[values(what, state)]
-        yield replace(item, execution=drawn(states.test, witness, rebuild(states.test, model, witness)[1]))
+        yield replace(item, execution=drawn(states.test, rebuild(states.test, model, witness)[1]))
 
 
 def _waits_for_ever(states: FinalStates, model: Model, limits: Limits) -> bool:
@@ -243,7 +243,7 @@ def _refuting(test: Test, model: Model, states: FinalStates) -> tuple[Execution 
             assigned, rebuilt = rebuild(states.test, model, found.witness)
             from ptxmm.analysis.explain.missing import missing  # of verdicts, only those on kernels tell it
 
-            return execution(assigned, found.witness, rebuilt), missing(assigned, found.witness, rebuilt)
+            return execution(assigned, rebuilt), missing(assigned, rebuilt)
     return None, []
 
 

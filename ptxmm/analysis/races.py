@@ -35,7 +35,7 @@ DATA_RACE, MIXED_SIZE = "data-race", "mixed-size-race"
 MOST = 100
 """So many racy pairs are reported unless told otherwise."""
 
-Shown = Callable[[Test, Witness, Rebuilt], Execution]
+Shown = Callable[[Test, Rebuilt], Execution]
 
 
 class Race(Struct, frozen=True):
@@ -229,7 +229,7 @@ def _race(test: Test, axiom: Axiom, pair: SitePair, witness: Witness, confirmer:
                 locations=(cells[0], cells[1]),
                 kinds=(_kind(rebuilt, a), _kind(rebuilt, b)),
                 fails=tuple(conditions(test, rebuilt, a, b)),
-                execution=shown(test, witness, rebuilt),
+                execution=shown(test, rebuilt),
             )
     raise bug(test, f"the race of {instruction(test, *pair[0])} and {instruction(test, *pair[1])} is not confirmed")
 

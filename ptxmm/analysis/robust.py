@@ -135,7 +135,7 @@ def _extra(
         shown = None
         if number < most:
             witness = witnesses[values(what, state)]
-            shown = (drawn if graphs else execution)(weak.test, witness, rebuild(weak.test, model, witness)[1])
+            shown = (drawn if graphs else execution)(weak.test, rebuild(weak.test, model, witness)[1])
         yield Extra(outcome(test, what, state), shown)
 
 

@@ -14,7 +14,7 @@ from ptxmm.analysis.search import bug
 from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model, index
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
-from ptxmm.engines.result import Limits, Observed, Witness
+from ptxmm.engines.result import Limits, Observed
 from ptxmm.engines.symbolic.problem import Problem, next_grid
 from ptxmm.errors import Timeout
 from ptxmm.program.shared.launches import held
@@ -70,23 +70,22 @@ def _raised(
     preferred = [when for when, text in problem.misuses if text in told] or [when for when, _ in problem.misuses]
     # What a grid would do that never begins is no part of an execution; ``held`` has the others without it.
     if problem.solver.satisfiable(problem.formulas.both(problem.formulas.any(preferred), problem.program.all_begun)):
-        witness, rebuilt = _confirmed(test, problem, confirmer)
+        rebuilt = _confirmed(test, problem, confirmer)
         if rebuilt.misuse is None:
             raise bug(test, "an execution without meaning is not confirmed: it misuses nothing")
-        yield [], execution(test, witness, rebuilt)
+        yield [], execution(test, rebuilt)
     for name, formula in problem.flags:
         limits.check()
         when = problem.formulas.both(formula, problem.counts)
         if name in index().undefined and problem.solver.satisfiable(when):
-            witness, rebuilt = _confirmed(test, problem, confirmer)
-            yield list(_named(test, model, name, rebuilt)), execution(test, witness, rebuilt)
+            rebuilt = _confirmed(test, problem, confirmer)
+            yield list(_named(test, model, name, rebuilt)), execution(test, rebuilt)
 
 
-def _confirmed(test: Test, problem: Problem, confirmer: Confirmer) -> tuple[Witness, Rebuilt]:
+def _confirmed(test: Test, problem: Problem, confirmer: Confirmer) -> Rebuilt:
     """What the solver found last: an execution, or as much of one as is executed before threads stop."""
-    witness = problem.witness()
     try:
-        return witness, confirmer.allowed(witness)
+        return confirmer.allowed(problem.witness())
     except Unconfirmed as error:
         raise bug(test, f"an execution without meaning is not confirmed: {error}") from error
 

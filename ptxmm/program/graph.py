@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
+from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import Branch, Exit, Op
 
 Edges = tuple[tuple[int, ...], ...]
@@ -166,3 +167,10 @@ def live(
             work += more
             waiting.update(more)
     return found
+
+
+def live_at(body: Sequence[Op], graph: Graph, at_end: frozenset[str]) -> list[frozenset[str]]:
+    """The registers that are live on entry to each pc and, last, ``at_end`` of the thread."""
+    used = [frozenset(name for name, _ in uses(op)) for op in body]
+    killed = [frozenset(name for name, _ in definitions(op)) if op.guard is None else frozenset() for op in body]
+    return live(graph, lambda pc, after: used[pc] | (after - killed[pc]), at_end)

@@ -180,8 +180,8 @@ class _Answer(Struct):
             self.verdict = "allowed"
             self.status = "complete"  # one execution is enough
             # Values are shown as those of ``test``: a constant that was put for an unknown value is one.
-            self.execution = (drawn if self.graphs else execution)(test, item.witness, rebuilt)
-            views = Views(test, item.witness, rebuilt)
+            self.execution = (drawn if self.graphs else execution)(test, rebuilt)
+            views = Views(test, rebuilt)
             self.synchronization, self.expected = synchronization(views), expected(views)
             return True
         if found.timeout:
@@ -230,14 +230,14 @@ class _Answer(Struct):
         """Which executions have which of the reasons in ``groups``."""
         numbers = {_bare(item): n for n, item in enumerate((r for g in groups for r in g.reasons), 1)}
         made = {id(found): numbers[_bare(item)] for found, item in zip(self.split, self.reasons, strict=False)}
-        views = [Views(self.test, found.witness, found.execution) for found in self.split]
+        views = [Views(self.test, found.execution) for found in self.split]
         return cases(self.splits, views, lambda found: made[id(found)])
 
     def _reason(self, found: Found) -> Reason:
-        made = reason(self.model, Views(self.test, found.witness, found.execution), found)
+        made = reason(self.model, Views(self.test, found.execution), found)
         if not self.graphs:
             return made
-        return replace(made, execution=drawn(self.test, found.witness, found.execution))
+        return replace(made, execution=drawn(self.test, found.execution))
 
     def _orders_alone(self, programs: Sequence[Assignment], orders: Sequence[Axiom]) -> list[set[Site]]:
         """Where no execution that ends so keeps ``orders``: reasons why those that keep all but one of them violate

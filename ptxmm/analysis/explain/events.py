@@ -8,7 +8,6 @@ from ptxmm.analysis.execution import location, shown_at
 from ptxmm.analysis.instruction import crowded, instruction
 from ptxmm.analysis.result import EventView
 from ptxmm.engines.explicit.witness import Rebuilt
-from ptxmm.engines.result import Witness
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Op, ProxyFence, TensormapCopyFence, TensormapFence
 
@@ -35,7 +34,6 @@ class Views(Struct):
     """The events of one execution of ``test`` by number, each made once."""
 
     test: Test
-    witness: Witness
     execution: Rebuilt
     _known: dict[int, EventView] = field(default_factory=dict)
 

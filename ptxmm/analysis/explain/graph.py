@@ -14,7 +14,6 @@ from ptxmm.analysis.explain.words import EDGES, ORDERS, Words
 from ptxmm.analysis.morally_strong import conditions
 from ptxmm.analysis.result import Conflict, Execution, ExecutionGraph, GraphEvent, PlacedThread, Related
 from ptxmm.engines.explicit.witness import Rebuilt
-from ptxmm.engines.result import Witness
 from ptxmm.program.test import Placement, Test
 
 _OBSERVATION = Words("observation", "8.9.2")
@@ -22,14 +21,14 @@ _CAUSALITY = Words("base causality order", "8.9.5")
 _MOST_CONFLICTS = 60
 
 
-def drawn(test: Test, witness: Witness, rebuilt: Rebuilt) -> Execution:
-    """``witness``, which was ``rebuilt``, in plain values and as a graph."""
-    return replace(execution(test, witness, rebuilt), graph=graph(test, witness, rebuilt))
+def drawn(test: Test, rebuilt: Rebuilt) -> Execution:
+    """The execution ``rebuilt`` in plain values and as a graph."""
+    return replace(execution(test, rebuilt), graph=graph(test, rebuilt))
 
 
-def graph(test: Test, witness: Witness, rebuilt: Rebuilt) -> ExecutionGraph:
-    """The graph of ``witness``, which was ``rebuilt``; values are shown as those of ``test``."""
-    views = Views(test, witness, rebuilt)
+def graph(test: Test, rebuilt: Rebuilt) -> ExecutionGraph:
+    """The graph of the execution ``rebuilt``; values are shown as those of ``test``."""
+    views = Views(test, rebuilt)
     events = tuple(_event(views, number) for number in range(len(rebuilt.layout.events)))
     conflicts = tuple(islice(_conflicts(test, rebuilt), _MOST_CONFLICTS))
     return ExecutionGraph(_placed(test), events, tuple(_related(rebuilt)), conflicts)

@@ -6,13 +6,12 @@ from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.expected import expected
 from ptxmm.analysis.result import Note
 from ptxmm.engines.explicit.witness import Rebuilt
-from ptxmm.engines.result import Witness
 from ptxmm.program.test import Test
 
 
-def missing(test: Test, witness: Witness, rebuilt: Rebuilt) -> list[Note]:
-    """The edges that are no orders in ``witness``, which was ``rebuilt``, and would forbid it (kind ``missing``)."""
-    found = expected(Views(test, witness, rebuilt))
+def missing(test: Test, rebuilt: Rebuilt) -> list[Note]:
+    """The edges that are no orders in the execution ``rebuilt``, and would forbid it (kind ``missing``)."""
+    found = expected(Views(test, rebuilt))
     notes = []
     for gap in () if found is None else found.gaps:
         fails = "; ".join(f"{fail.name} ({fail.section}): {fail.text}" for fail in gap.fails)

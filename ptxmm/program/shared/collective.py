@@ -22,7 +22,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ptxmm.program.graph import Graph, conditional, dominates, dominators, graph_of, live, natural_loop, reach
+from ptxmm.program.graph import Graph, conditional, dominates, dominators, graph_of, live_at, natural_loop, reach
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
@@ -143,7 +143,8 @@ def _waits(
     if len(going_on) != 1 or decides is None:
         return None
     written = {name for pc in inside for name, _ in definitions(body[pc])}
-    entering = _live(thread, graph)
+    everything = frozenset(thread.registers).union(name for op in body for name, _ in definitions(op))
+    entering = live_at(body, graph, everything)
     if entering[going_on[0]] & written:
         return None
     taken = isinstance(body[branch], ops.Branch) and going_on[0] == getattr(body[branch], "target", None)
@@ -202,13 +203,3 @@ def _parts(item: object, numbers: Mapping[str, int]) -> Hashable:
             return tuple(_parts(getattr(item, field), numbers) for field in fields)
     assert isinstance(item, Hashable)
     return item
-
-
-def _live(thread: Thread, graph: Graph) -> list[frozenset[str]]:
-    """The registers live on entry to each pc, where all are at the end, as the final state shows them."""
-    body = thread.body
-    used = [frozenset(name for name, _ in uses(op)) for op in body]
-    written = [frozenset(name for name, _ in definitions(op)) for op in body]
-    killed = [w if op.guard is None else frozenset() for op, w in zip(body, written, strict=True)]
-    everything = frozenset(thread.registers).union(*written)
-    return live(graph, lambda pc, after: used[pc] | (after - killed[pc]), everything)

@@ -17,6 +17,7 @@ from ptxmm.program.graph import (
     dominators,
     graph_of,
     live,
+    live_at,
     natural_loop,
     post_dominators,
     reach,
@@ -211,7 +212,7 @@ def _spin_loops(
     """
     body = thread.body
     dominator = dominators(graph)
-    entering = _live_in(thread, graph, written)
+    entering = live_at(body, graph, frozenset(thread.registers).union(*written))
     spin: dict[int, int] = {}
     for pc in backward:
         op = body[pc]
@@ -231,12 +232,3 @@ def _only_looks(op: ops.Op) -> bool:
     if isinstance(op, ops.Multimem):
         return op.kind == "ld_reduce"
     return isinstance(op, _LOOKS) or (isinstance(op, ops.Atomic) and op.op == "cas")
-
-
-def _live_in(thread: Thread, graph: Graph, written: list[frozenset[str]]) -> list[frozenset[str]]:
-    """The registers live on entry to each pc and, last, at the end of the thread, where all of them are."""
-    body = thread.body
-    used = [frozenset(name for name, _ in uses(op)) for op in body]
-    killed = [w if op.guard is None else frozenset() for op, w in zip(body, written, strict=True)]
-    everything = frozenset(thread.registers).union(*written)
-    return live(graph, lambda pc, after: used[pc] | (after - killed[pc]), everything)

@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.program.condition import RegisterTerm, Term
-from ptxmm.program.graph import Graph, graph_of, live, reach
+from ptxmm.program.graph import Graph, graph_of, live_at, reach
 from ptxmm.program.latest import Latest
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.isa import definitions, uses
@@ -80,7 +80,7 @@ def _regions(thread: Thread, asked: frozenset[str]) -> Iterator[tuple[int, list[
     if len(loads) < 2 or not any(isinstance(op, Branch) for op in body):
         return
     graph = graph_of(body)
-    entering = _live(body, graph, asked)
+    entering = live_at(body, graph, asked)
     done: set[int] = set()
     for first in loads:
         branch = next((pc for pc in range(first, len(body)) if isinstance(body[pc], Branch)), None)
@@ -109,13 +109,6 @@ def _is_closed(body: tuple[Op, ...], graph: Graph, first: int, inside: set[int])
         (pc == first or inside.issuperset(graph.before[pc])) and isinstance(body[pc], (Load, *COMPUTING, Branch))
         for pc in inside
     )
-
-
-def _live(body: tuple[Op, ...], graph: Graph, asked: frozenset[str]) -> list[frozenset[str]]:
-    """The registers live on entry to each pc, where ``asked`` are at the end."""
-    used = [frozenset(name for name, _ in uses(op)) for op in body]
-    killed = [frozenset(name for name, _ in definitions(op)) if op.guard is None else frozenset() for op in body]
-    return live(graph, lambda pc, after: used[pc] | (after - killed[pc]), asked)
 
 
 class _Leaf(Struct, frozen=True):

@@ -80,7 +80,7 @@ def _mark_objects(
     most = min(MOST_BYTES, len(free))
     seen = None
     if sum(o.size for o in unknown) > most:
-        covered = unseen(test, test.named).objects
+        covered = hidden(test, ())
         seen = {place for place in readable(test) if place[0] not in covered}
     told: dict[str, list[bool]] = {}
     for item in unknown:
