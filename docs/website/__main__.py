@@ -10,8 +10,8 @@ from docs.website.reference import PAGES
 if __name__ == "__main__":
     from zensical.main import cli
 
-    for name, text in PAGES.items():
-        path = Path("docs") / name
-        if not path.is_file() or path.read_text(encoding="utf-8") != text():
-            path.write_text(text(), encoding="utf-8")
+    for name, page in PAGES.items():
+        path, text = Path("docs") / name, page()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
     cli(sys.argv[1:], prog_name="python -m docs.website")

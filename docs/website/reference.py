@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -143,11 +144,12 @@ where there is one, the mend as a `hint`; what kinds there are and how JSON has 
 [undefined](results.md#undefined-programs), which is a result and no error; what `ptxmm lint` finds has
 [its own pages](lint/index.md).
 """
-    for part, found in messages().items():
+    told = messages()
+    for part, found in told.items():
         if found:
             page += f"\n## {PARTS[part]}\n\n| message | hint |\n|---|---|\n"
             page += "".join(f"| {_cell(message)} | {_cell(hint)} |\n" for message, hint in sorted(found))
-    known = [text for found in messages().values() for text, _ in found]
+    known = [text for found in told.values() for text, _ in found]
     patterns = [
         re.compile(re.escape(text).replace("…", ".+?"), re.DOTALL) for text in known if re.search(r"\w{4}", text)
     ]
@@ -177,9 +179,9 @@ def messages() -> dict[str, set[tuple[str, str]]]:
     return found
 
 
-def _sources() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _sources() -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(PACKAGE.rglob("*.py"))]
 
 
 def _makers() -> Iterator[tuple[str, int]]:
