@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from ptxmm.analysis.expectation import Expectation
+from ptxmm.analysis.readings import effective
+from ptxmm.cat import load, specification, split_specification
 from ptxmm.engines.result import Limits
+from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
 
 RACES, ROBUST = "no data races", "robust"
@@ -28,3 +33,24 @@ def limits_of(test: Test, limits: Limits) -> Limits:
     """``limits`` with the bound of loops that the launch states."""
     unroll = None if test.claims is None else test.claims.unroll
     return limits if unroll is None else replace(limits, unroll=unroll)
+
+
+def assumed_of(test: Test, model: str, chosen: Mapping[str, str] | None = None) -> str:
+    """``model`` with the readings that the launch of ``test`` assumes, as a specification: verdicts name it.
+
+    Left out are those that are ``chosen`` otherwise, or by ``model`` itself, and those that have no effect on it.
+    Raises ``PtxmmError`` (kind ``usage``) at its place in the launch for what is no reading.
+    """
+    if test.claims is None or not test.claims.readings:
+        return model
+    name, own = split_specification(model)
+    readings = dict(own)
+    for item in test.claims.readings:
+        try:
+            found = load(name, {item.key: item.value})
+        except PtxmmError as error:
+            error.file, error.source = item.file, item.line
+            raise error.at(item.span) from None
+        if effective(found, item.key) and item.key not in (chosen or ()):
+            readings.setdefault(item.key, item.value)
+    return specification(name, readings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from ptxmm.analysis.result import Note, Result
 from ptxmm.cat import Model, index
 from ptxmm.cat.shipped import WITHOUT
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import FAMILIES
+from ptxmm.ptx.ops import FAMILIES, Load, Store, elements
 
 EVENT_LEVEL = frozenset(("b128", "cas-failure", "co", "dep", "tear", "vector"))
 """The readings that the events of an execution take, whatever the text of the model."""
@@ -52,48 +52,50 @@ def alternatives(model: Model) -> Iterator[tuple[str, str]]:
             yield from [(key, value) for value in reading.values if value != model.readings[key]]
 
 
-def vary(model: Model, check: Callable[[str, str], Result], told: bool = False) -> list[Variation]:
-    """``check`` gives the result with one reading (key, value) of ``model`` changed; ``told``: only those readings of
-    which every answer says where they decide."""
-    known = index().readings
-    return [Variation(k, v, check(k, v)) for k, v in alternatives(model) if not told or known[k].told]
+def vary(model: Model, check: Callable[[str, str], Result], of: Iterable[tuple[str, str]] = ()) -> list[Variation]:
+    """``check`` gives the result with one reading (key, value) of ``model`` changed: ``of`` these, else each."""
+    return [Variation(key, value, check(key, value)) for key, value in of or alternatives(model)]
 
 
-def may_decide(test: Test, result: Result) -> bool:
-    """Whether a reading of which every answer tells may change ``result``: they are about asynchronous operations, and
-    only allow less than the default."""
+def may_decide(test: Test, model: Model, result: Result) -> list[tuple[str, str]]:
+    """The changes of readings of which every answer tells, and that may change ``result``: they only allow less than
+    the default."""
     settled = result.observation == "never" and not result.flags
-    return asynchronous(test) and result.status in ("complete", "undefined") and not settled
+    return [] if settled or result.status not in ("complete", "undefined") else told(test, model)
 
 
-def asynchronous(test: Test) -> bool:
-    """Whether ``test`` has the instructions that the readings are about of which every answer tells."""
-    families = (*FAMILIES["asynchronous"], *FAMILIES["tensor memory"])
-    return any(isinstance(op, families) for _, op in test.instructions)
+def told(test: Test, model: Model) -> list[tuple[str, str]]:
+    """The changes of readings of which every answer tells, if ``test`` has instructions that they are about."""
+    families, body = (*FAMILIES["asynchronous"], *FAMILIES["tensor memory"]), [op for _, op in test.instructions]
+    asynchronous = any(isinstance(op, families) for op in body)
+    vectors = any(isinstance(op, Load | Store) and elements(op) != elements(op, whole=True) for op in body)
+    about = [vectors if key == "vector" else asynchronous for key, _ in alternatives(model)]
+    known = index().readings
+    return [item for item, there in zip(alternatives(model), about, strict=True) if there and known[item[0]].told]
 
 
 def decided_answers(
-    model: Model, answers: Mapping[str, str], changed: Callable[[str, str], Mapping[str, str]]
+    changes: Iterable[tuple[str, str]], answers: Mapping[str, str], changed: Callable[[str, str], Mapping[str, str]]
 ) -> tuple[Note, ...]:
     """As ``decided_by``, for an analysis with several ``answers``, by what they are about ("": the program).
 
-    ``changed`` gives the answers with one reading (key, value) changed; none for which there was no time.
+    ``changed`` gives the answers with one reading (key, value) of ``changes`` changed; none for which there was no
+    time.
     """
     notes = []
-    for key, value in alternatives(model):
-        if index().readings[key].told:
-            others = changed(key, value)
-            for about, answer in answers.items():
-                if others.get(about, answer) != answer:
-                    subject = f"{about}: {answer}: " if about else ""
-                    notes.append(_rests(key, value, others[about], subject))
+    for key, value in changes:
+        others = changed(key, value)
+        for about, answer in answers.items():
+            if others.get(about, answer) != answer:
+                subject = f"{about}: {answer}: " if about else ""
+                notes.append(_rests(key, value, others[about], subject))
     return tuple(notes)
 
 
 def decided_by(result: Result, variations: list[Variation]) -> tuple[Note, ...]:
-    """The readings whose change alone changes the verdict, as far as there was time to find out."""
-    found = rests_on(result, [v for v in variations if v.result.status != "timeout"]) if variations else ()
-    return tuple(note for note in found if note.text.startswith("rests on"))
+    """The readings whose change alone changes the verdict, and those of which there was no time to find out."""
+    found = rests_on(result, variations) if variations else ()
+    return tuple(note for note in found if not note.text.startswith("no other"))
 
 
 def rests_on(result: Result, variations: list[Variation]) -> tuple[Note, ...]:
@@ -111,7 +113,7 @@ def rests_on(result: Result, variations: list[Variation]) -> tuple[Note, ...]:
             continue
         if _verdict(other) == _verdict(result):
             continue
-        notes.append(_rests(variation.key, variation.value, _words(other)))
+        notes.append(_rests(variation.key, variation.value, _words(other, result.expected)))
     if not notes:
         keys = len({v.key for v in variations})
         text = f"no other reading changes the verdict ({keys} readings changed one at a time)"
@@ -129,8 +131,9 @@ def _verdict(result: Result) -> tuple[object, ...]:
     return result.observation, result.holds, result.status, "deadlock" in result.flags
 
 
-def _words(result: Result) -> str:
-    if result.quantifier is not None and result.quantifier == result.condition:  # a claim about a kernel
+def _words(result: Result, expected: str | None) -> str:
+    """The verdict, as it is told where this was ``expected``: of what is claimed of a kernel, whether it holds."""
+    if expected == "holds" and result.quantifier is not None and not result.flags:
         return {True: "holds", False: "fails", None: result.status}[result.holds]
     verdict = result.observation or ("none" if result.status in ("complete", "inconclusive") else result.status)
     return verdict + ("+deadlock" if "deadlock" in result.flags else "")

@@ -65,8 +65,8 @@ def verdict(
 
         found = kernel.decide(test, model, claim, limits, engine, asked.graphs)
         notes = (*basis(model), *found.notes)
-        if found.holds is False and may_decide(test, found):
-            notes += decided_by(found, vary(model, changed, told=True))
+        if found.holds is False and (changes := may_decide(test, model, found)):
+            notes += decided_by(found, vary(model, changed, changes))
         return replace(found, model=name, notes=notes)
     if isinstance(asked.listing, int):
         result = check_listed(
@@ -129,8 +129,8 @@ def _remarked(test: Test, name: str, model: Model, limits: Limits, asked: Asked,
     rest: tuple[Note, ...] = ()
     if asked.all_readings:
         rest = rests_on(result, vary(model, changed))
-    elif may_decide(test, result):
-        rest = decided_by(result, vary(model, changed, told=True))
+    elif changes := may_decide(test, model, result):
+        rest = decided_by(result, vary(model, changed, changes))
     # A model of the user's own is called by its path: its stem may be the name of a shipped one.
     return replace(result, model=name, notes=(*result.notes, *rest))
 
@@ -178,12 +178,13 @@ def analysed(
     Of a result with several ``answers``, by what they are about, it is told on which readings each rests; ``brief``: an
     analysis that gives as many, and may list less. Raises as ``function`` does.
     """
-    from ptxmm.analysis.readings import asynchronous, basis, decided_answers
+    from ptxmm.analysis.readings import basis, decided_answers
+    from ptxmm.analysis.readings import told as told_of
 
     found = function(test, model, limits)
     answers: Mapping[str, str] | None = getattr(found, "answers", None)
     rest: tuple[Note, ...] = ()
-    if answers is not None and found.status in ("complete", "undefined") and asynchronous(test):
+    if answers is not None and found.status in ("complete", "undefined"):
 
         def changed(key: str, value: str) -> Mapping[str, str]:
             try:
@@ -192,7 +193,7 @@ def analysed(
                 return {}
             return getattr(other, "answers", {}) if other.status != "timeout" else {}
 
-        rest = decided_answers(model, answers, changed)
+        rest = decided_answers(told_of(test, model), answers, changed)
     return replace(found, model=name, notes=(*basis(model), *found.notes, *rest))  # type: ignore[type-var]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ptxmm import cat
 from ptxmm.cat.shipped import SHIPPED
+from ptxmm.program.test import Test
 from ptxmm.render.document import taken
 
 ModelName = cat.Model | str | Path
@@ -71,11 +72,15 @@ def _specification(found: cat.Model) -> str:
     return cat.specification(found.name if _is_shipped(found) else found.path, chosen)
 
 
-def named(name: ModelName) -> tuple[str, cat.Model]:
-    """What results call a model, and the model."""
+def named(name: ModelName, test: Test | None = None) -> tuple[str, cat.Model]:
+    """What results call a model, and the model; one that is named, with the readings that the launch of ``test``
+    assumes. Raises as ``model``."""
+    from ptxmm.analysis.claims import assumed_of
+
     if isinstance(name, cat.Model):
         return _specification(name), name
-    return str(name), cat.load(name)
+    wanted = str(name) if test is None else assumed_of(test, str(name))
+    return wanted, cat.load(wanted)
 
 
 load_model = model

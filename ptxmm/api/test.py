@@ -75,7 +75,7 @@ class Test(program.Test, frozen=True):
         from ptxmm.api.check import Result
 
         test = self if condition is None else self.asking(condition)
-        name, found = named(self.default_model if model is None else model)
+        name, found = self._under(model)
         limits = limits_of(self, unroll, timeout)
         with placed(self):
             expectation = None if condition is not None else expected(self, name)
@@ -96,7 +96,7 @@ class Test(program.Test, frozen=True):
         """The final states that ``check`` lists, each as soon as it is found, in that order; none is kept. ``str`` of
         one is what ``explain`` takes. Warns where there may be others; raises ``Timeout`` where the time, which runs
         from the call on, is over before all are found."""
-        name, found = named(self.default_model if model is None else model)
+        name, found = self._under(model)
         with placed(self):
             limits = limits_of(self, unroll, timeout)
             verdict, coming = streamed(self, name, found, limits, Asked(engine, all_state))
@@ -127,7 +127,7 @@ class Test(program.Test, frozen=True):
         from ptxmm.api.execution import shown
         from ptxmm.formats.questions import states
 
-        name, found = named(self.default_model if model is None else model)
+        name, found = self._under(model)
         wanted = None if state is None else states(self, state, "state")
         with placed(self):
             limits = limits_of(self, unroll, timeout)
@@ -285,7 +285,7 @@ class Test(program.Test, frozen=True):
         from ptxmm.analysis.compare import compare, compare_versions
         from ptxmm.api.compare import CompareResult
 
-        own = self.default_model if model is None else model
+        own, _ = self._under(model)
         if isinstance(other, program.Test):
             return self._asked(
                 CompareResult, own, unroll, timeout,
@@ -296,9 +296,7 @@ class Test(program.Test, frozen=True):
         name, second = named(other)
         return self._asked(
             CompareResult, own, unroll, timeout,
-            lambda test, model, limits: compare(
-                test, model, second, limits=limits, most=most, names=(named(own)[0], name)
-            ),
+            lambda test, model, limits: compare(test, model, second, limits=limits, most=most, names=(own, name)),
         )  # fmt: skip
 
     def show(self) -> Listing:
@@ -348,6 +346,11 @@ class Test(program.Test, frozen=True):
         threads = len(self.threads)
         return f"<Test {self.name}: {threads} thread{'s' if threads != 1 else ''}>"
 
+    def _under(self, model: ModelName | None) -> tuple[str, Model]:
+        """What results call ``model``, None for that of the test, and the model; one that is named, with the readings
+        that the launch of a kernel assumes."""
+        return named(self.default_model if model is None else model, self)
+
     def _asked(
         self,
         kind: type[R],
@@ -358,6 +361,6 @@ class Test(program.Test, frozen=True):
         brief: Callable[[program.Test, Model, Limits], T] | None = None,
     ) -> R:
         """What ``analysis`` says, as the command of its name tells it (see ``told.analysed``)."""
-        name, found = named(self.default_model if model is None else model)
+        name, found = self._under(model)
         with placed(self):
             return taken(kind, analysed(self, name, found, limits_of(self, unroll, timeout), analysis, brief))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ptxmm.analysis.claims import HOLDS, claimed
+from ptxmm.analysis.claims import HOLDS, assumed_of, claimed
 from ptxmm.analysis.expectation import Expectation, expectation_for, expectations
 from ptxmm.analysis.result import Error, Failure
 from ptxmm.cat import Model, index, left_out_of, load, split_specification
@@ -85,6 +85,11 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
         named = settings.models or (tuple(models) if stated_models else ())
         for model in named or (test.default_model,):
             expectation = expectation_for(test, model, stated, readings)
+            try:
+                model = assumed_of(test, model, readings)
+            except PtxmmError as error:
+                yield failure(error, test.file, test.name)
+                break
             if settings.without:
                 model = left_out_of(model, settings.without, strict=False)
             if test.claims is not None and expectation is not None:

@@ -7,6 +7,7 @@ from math import prod
 
 from msgspec import Struct, field
 
+from ptxmm.errors import Span
 from ptxmm.program.condition import Condition, Proposition, Term, terms
 from ptxmm.program.identity import Site
 from ptxmm.ptx.ops import Op, Type
@@ -121,12 +122,22 @@ class MemoryObject(Struct, frozen=True):
         return int.from_bytes(content[offset - first * width :][:size], "little")
 
 
+class AssumedReading(Struct, frozen=True):
+    """A reading of the text of the model that a launch assumes, as it stands in a ``line`` of its ``file``."""
+
+    key: str
+    value: str
+    file: str
+    line: str
+    span: Span
+
+
 class Claims(Struct, frozen=True):
     """What is said of a launched kernel besides its condition: it has no data ``races``; it is ``robust``.
 
     ``unroll``: the bound of its loops, None for that of the command line; ``remarks``: what the reader of a verdict
     has to know of how the test was made of the kernel. ``partial``: the test leaves executions of the kernel out, so
-    that it can only refute what is claimed.
+    that it can only refute what is claimed. ``readings``: those under which all of this is meant.
     """
 
     races: bool = False
@@ -134,6 +145,7 @@ class Claims(Struct, frozen=True):
     unroll: int | None = None
     remarks: tuple[str, ...] = ()
     partial: bool = False
+    readings: tuple[AssumedReading, ...] = ()
 
 
 class Test(Struct, frozen=True):

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ptxmm.analysis import told
-from ptxmm.analysis.claims import HOLDS, claimed, limits_of
+from ptxmm.analysis.claims import HOLDS, assumed_of, claimed, limits_of
 from ptxmm.analysis.expectation import expectation_for, expectations
 from ptxmm.analysis.placements import LEVELS, WORDS, placed
 from ptxmm.analysis.result import Outcome
@@ -94,8 +94,9 @@ def _answer(data: bytes, deadline: float, engine: str) -> Answer:
         return refused(PtxmmError(f"this is no request: {error}", kind="request"))
     text = None
     try:
-        model = _model(request)
+        name = _model(request)
         given = _given(request)
+        model = load(assumed_of(given.test, name, request.readings), request.readings)
         test = _turned(given.test, request, model)
         text = test.text
         limits = limits_of(test, Limits(unroll=request.unroll, deadline=deadline))
@@ -112,14 +113,15 @@ def _answer(data: bytes, deadline: float, engine: str) -> Answer:
         return refused(PtxmmError("the test is nested too deeply"), text)
 
 
-def _model(program: Program) -> Model:
-    """The model that the program is run under; only those that come with ptxmm can be named."""
+def _model(program: Program) -> str:
+    """The model that the program is run under, which can be loaded; only those that come with ptxmm can be named."""
     known = index().models
     if program.model not in known:
         close = get_close_matches(program.model, known, 1)
         raise PtxmmError("there is no such model", kind="usage", hint=f"did you mean {close[0]}?" if close else None)
     name = left_out_of(program.model, program.without) if program.without else program.model
-    return load(name, program.readings)
+    load(name, program.readings)
+    return name
 
 
 class _Given(Struct, frozen=True):

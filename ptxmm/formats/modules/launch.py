@@ -22,11 +22,14 @@ from ptxmm.formats.text import Text, at, open_text
 from ptxmm.program.naming import did_you_mean
 from ptxmm.program.placement import CTA_SIZE
 from ptxmm.program.source import RawCondition
+from ptxmm.program.test import AssumedReading
 
 T = TypeVar("T")
 
 NO_TIMEOUT = "no-timeout"
 """The name of the assumption that no wait gives up (``timeouts``)."""
+ASSUMPTIONS = {NO_TIMEOUT}
+"""The assumptions that are no readings."""
 
 Dimensions = tuple[int, int, int]
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?!\S)(.*)$|^[ \t]*//[ \t]*ptxmm:(\S.*)$", re.MULTILINE)
@@ -41,7 +44,8 @@ _CHECKS = {"condition", "races", "robust", "unroll"}
 
 class Launch(Struct, frozen=True):
     """One launch. ``threads``: the (cta, thread) numbers that run, in order. ``unroll``: the bound of
-    loops, None for that of the command line. ``assume``: the names of assumptions. ``spans``: where each key stands."""
+    loops, None for that of the command line. ``assume``: the names of assumptions; ``readings``: those that it assumes.
+    ``spans``: where each key stands."""
 
     name: str | None
     kernel: str | None
@@ -58,6 +62,7 @@ class Launch(Struct, frozen=True):
     robust: bool
     unroll: int | None
     assume: tuple[str, ...] = ()
+    readings: tuple[AssumedReading, ...] = ()
     spans: Mapping[str, Span] = field(default_factory=dict)
     file: str = "<text>"
     text: str = ""
@@ -166,6 +171,7 @@ def _launch(table: Table, file: str, text: str) -> Launch:
     ]
     objects: dict[str, Any] = told(lambda: table.subtable("objects"), {})
     read = [told(lambda name=name, value=value: object_of(table, name, value), None) for name, value in objects.items()]  # type: ignore[misc]
+    assumed = told(lambda: _assumptions(table, file), _Assumed())
     launch = Launch(
         name=told(lambda: table.string(data, "name"), None),
         kernel=told(lambda: table.string(data, "kernel"), None),
@@ -181,7 +187,8 @@ def _launch(table: Table, file: str, text: str) -> Launch:
         races=told(lambda: _races(table, checks), False),
         robust=told(lambda: table.flag(checks, "robust"), False),
         unroll=told(lambda: table.number(checks, "unroll", 0, 1000), None),
-        assume=told(lambda: _assumptions(table), ()),
+        assume=assumed.names,
+        readings=assumed.readings,
         spans={key: table.span(key) for key in _PLACES},
         file=file,
         text=text,
@@ -191,14 +198,32 @@ def _launch(table: Table, file: str, text: str) -> Launch:
     return launch
 
 
-def _assumptions(table: Table) -> tuple[str, ...]:
+class _Assumed(Struct, frozen=True):
+    """What ``assume`` says: names of assumptions, and readings."""
+
+    names: tuple[str, ...] = ()
+    readings: tuple[AssumedReading, ...] = ()
+
+
+def _assumptions(table: Table, file: str) -> _Assumed:
     given = table.data.get("assume", [])
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        raise table.error("assume", "`assume` is a list of names", f'as in assume = ["{NO_TIMEOUT}"]')
+        hint = f'as in assume = ["{NO_TIMEOUT}"], or a reading: assume = ["vector=whole"]'
+        raise table.error("assume", "`assume` is a list of names", hint)
+    lines = table.text.characters.split("\n")
+    readings: dict[str, AssumedReading] = {}
+    names: dict[str, None] = {}
     for name, span in zip(given, table.spans_of("assume", given), strict=True):
-        if name != NO_TIMEOUT:
-            raise at(f"`{name}` is no assumption", span, kind="name", hint=_closest(name, {NO_TIMEOUT}))
-    return tuple(dict.fromkeys(given))
+        key, sign, value = (part.strip() for part in name.partition("="))
+        if sign and key and value:
+            if readings.setdefault(key, AssumedReading(key, value, file, lines[span.line - 1], span)).value != value:
+                raise at(f"two values of the reading `{key}`", span, kind="format")
+        elif name in ASSUMPTIONS:
+            names[name] = None
+        else:
+            hint = f"{_closest(name, ASSUMPTIONS)}; a reading is written key=value"
+            raise at(f"`{name}` is no assumption", span, kind="name", hint=hint)
+    return _Assumed(tuple(names), tuple(readings.values()))
 
 
 def _races(table: Table, data: Mapping[str, Any]) -> bool:

@@ -91,7 +91,7 @@ def launched(
         file=file,
         text=text,
         isa=isa or module.version,
-        claims=Claims(launch.races, launch.robust, launch.unroll, remarks, partial=clocks),
+        claims=Claims(launch.races, launch.robust, launch.unroll, remarks, clocks, launch.readings),
     )
     try:
         return build(source)

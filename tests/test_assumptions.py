@@ -1,0 +1,115 @@
+"""What the launch of a kernel assumes: readings of the text of the model. Every verdict names it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ptxmm
+from ptxmm.analysis.outcomes import timed_out
+from ptxmm.analysis.readings import Variation, decided_by
+from ptxmm.cli.app import run
+from tests.support import ROOT
+
+VECTOR = ROOT / "tests" / "cuda" / "mp_packed_flag.wrong_vector.ptx"
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """A module whose launch assumes that vectors are in one piece."""
+    return written(tmp_path, 'assume = ["vector=whole"]')
+
+
+def written(folder: Path, *rows: str) -> Path:
+    """The module with ``rows`` in its launch."""
+    launch = [line for line in VECTOR.with_suffix(".cu").read_text().splitlines() if line.startswith("// ptxmm:")]
+    launch[1:1] = [f"// ptxmm: {row}" for row in rows]
+    path = folder / "k.ptx"
+    path.write_text("\n".join([*launch, VECTOR.read_text()]))
+    return path
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit code, and what is printed."""
+    with pytest.raises(SystemExit) as ended:
+        run(list(arguments))
+    captured = capsys.readouterr()
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+def test_a_reading_is_part_of_the_model(vectors: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "check", str(vectors))
+    assert (code, out.count("ok "), out.count("ptx-8.5[vector=whole]")) == (0, 2, 2)
+    code, out, _ = told(capsys, "check", str(vectors), "--json")
+    entries = json.loads(out)["results"]
+    assert {(entry["model"], entry["holds"]) for entry in entries} == {("ptx-8.5[vector=whole]", True)}
+    assert all("reading vector=whole" in [note["text"] for note in entry["notes"]] for entry in entries)
+
+
+@pytest.mark.parametrize("command", ["outcomes", "races", "explain", "fences", "robust"])
+def test_every_command_is_asked_under_it(command: str, vectors: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = told(capsys, command, str(vectors))
+    assert "Model ptx-8.5[vector=whole]\n" in out, err
+
+
+def test_a_wrong_kernel_names_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, 'assume = ["vector=whole", "cas-failure=write"]')
+    path.write_text(path.read_text().replace("out == 42", "out == 41"))
+    for format in ("text", "github"):
+        code, out, _ = told(capsys, "check", str(path), "--format", format)
+        assert (code, "ptx-8.5[cas-failure=write,vector=whole]" in out.replace("%2C", ",")) == (1, True)
+
+
+def test_the_command_line_comes_first(vectors: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "check", str(vectors), "--reading", "vector=elements")
+    assert (code, "[vector" in out, out.splitlines()[0].startswith("FAIL")) == (1, False, True)
+    code, out, _ = told(capsys, "check", str(vectors), "--model", "ptx-8.5[vector=elements]")
+    assert (code, "ptx-8.5[vector=elements]" in out) == (1, True)
+    code, out, _ = told(capsys, "check", str(vectors), "--model", "ptx-8.5", "--reading", "tear=off")
+    assert (code, "ptx-8.5[vector=whole]" in out) == (0, True)
+
+
+def test_what_has_no_effect_on_a_model_is_not_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, 'assume = ["proxy-war=free"]')
+    _, out, _ = told(capsys, "outcomes", str(path), "--model", "sc")
+    assert "Model sc\n" in out
+
+
+def test_in_python(vectors: Path) -> None:
+    (test,) = ptxmm.read(vectors)
+    assert [test.check(model).model for model in (None, "ptx-8.5")] == ["ptx-8.5[vector=whole]"] * 2
+    assert test.check().holds
+    assert not test.check(ptxmm.load_model("ptx-8.5")).holds  # exactly that one
+
+
+@pytest.mark.parametrize(
+    ("assumed", "message", "width"),
+    [
+        ('["vector=half"]', "reading `vector` has no value `half`", 13),
+        ('["no-timeout", "vectors=whole"]', "unknown reading `vectors`", 15),
+    ],
+)
+def test_what_is_no_reading(
+    assumed: str, message: str, width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, f"assume = {assumed}")
+    code, _, err = told(capsys, "check", str(path))
+    rows = err.splitlines()
+    assert (code, message in rows[0], rows[0].startswith(f"{path}:2:")) == (2, True, True)
+    assert rows[1] == f"  // ptxmm: assume = {assumed}"
+    assert rows[2].strip() == "^" * width
+
+
+@pytest.mark.parametrize("name", ["mp_packed_flag.wrong_vector"])
+def test_what_a_reading_alone_decides_is_told(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = told(capsys, "check", str(ROOT / "tests" / "cuda" / f"{name}.ptx"))
+    assert "rests on vector: vector=whole gives holds" in " ".join(out.split())
+
+
+def test_that_there_was_no_time_is_told() -> None:
+    (test,) = ptxmm.read(VECTOR)
+    late = timed_out(test, "ptx-8.5", "z3", None, 1.0)
+    (note,) = decided_by(test.check(), [Variation("vector", "whole", late)])
+    assert note.text == "vector=whole could not be decided: the time limit ended the search"
