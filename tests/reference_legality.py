@@ -102,4 +102,5 @@ def may(test: Test, thread: int, op: ops.Op, operand: str, item: MemoryObject) -
 def operand_of(op: ops.Op, address: ops.Address) -> str:
     """The field of ``op`` that holds ``address``."""
     names = ("tensormap", "mbarrier", "dst", "src", "address")
-    return next(name for name in names if getattr(op, name, None) is address)
+    found = (name for name in names if getattr(op, name, None) is address)
+    return next(found, "address")  # one of several

@@ -38,6 +38,8 @@ def perform(
             yield replace(run, pc=run.pc + 1, events=(*run.events, event))
         case ops.Wgmma():
             yield from product(walker, run, op, taken, common)
+        case ops.LoadMatrix() | ops.StoreMatrix() if op.fragments:
+            yield from fragments(walker, run, op, taken, replace(common, proxy="GEN"))
         case _:
             if walker.thread.placement.warp is not None:
                 raise NotImplementedError(op)
@@ -71,6 +73,36 @@ def row(walker: Walker, run: Run, op: ops.LoadMatrix | ops.StoreMatrix, taken: E
             for register in op.dst:
                 registers = walker.assign(replace(run, registers=registers), register, shown, B32, taken)
         yield replace(fork, pc=run.pc + 1, events=(*run.events, *new), registers=registers)
+
+
+def fragments(
+    walker: Walker, run: Run, op: ops.LoadMatrix | ops.StoreMatrix, taken: Expr, common: Event
+) -> Iterator[Run]:
+    """Weak accesses of what the lane gets of each matrix, or holds of it: two elements side by side, or two elements of
+    which each lies in a row of its own (``.trans``), in no order among each other."""
+    new: list[Event] = []
+    halves: list[tuple[Expr, int, int]] = []
+    stored = [] if isinstance(op, ops.LoadMatrix) else [walker.operand(run, value, B32) for value in op.values]
+    step = 2 if op.transposed else 4
+    for number, place in enumerate(op.fragments):
+        ((_, item, begin, _),) = walker.places(run, place, step, step)
+        first = step * number  # the byte of all registers, one after the other, that is there
+        for at, size in walker.chunks.of(item.key, begin, step):
+            event = placed(replace(common, part=first + at - begin), item, at, size)
+            if isinstance(op, ops.LoadMatrix):
+                halves.append((("read", (walker.index, len(run.events) + len(new))), 0, size))
+                new.append(replace(event, kind="R"))
+            else:
+                register, byte = divmod(first + at - begin, 4)
+                piece = joined_bytes((stored[register], byte, size))
+                new.append(replace(event, kind="W", value=piece, data=reads(piece)))
+    registers = run.registers
+    if isinstance(op, ops.LoadMatrix):
+        whole = joined_bytes(*halves)
+        for number, dst in enumerate(op.dst):
+            value = joined_bytes((whole, 4 * number, 4))
+            registers = walker.assign(replace(run, registers=registers), dst, value, B32, taken)
+    yield replace(run, pc=run.pc + 1, events=(*run.events, *new), registers=registers)
 
 
 def product(walker: Walker, run: Run, op: ops.Wgmma, taken: Expr, common: Event) -> Iterator[Run]:

@@ -15,7 +15,11 @@ from tests.support import ROOT, model_named
 TRITON = ROOT / "tests" / "modules" / "triton"
 LAUNCHED = sorted(path.stem for path in TRITON.glob("*.toml"))
 BARRIER = re.compile(r"^\tbar\.sync .*\n", re.MULTILINE)
-BARRIERS = [("softmax.sm_90", number) for number in range(3)]
+BARRIERS = [
+    *(("softmax.sm_90", number) for number in range(3)),
+    *(("matmul.sm_90", number) for number in range(2)),
+    *(pytest.param("matmul.sm_90", number, marks=pytest.mark.slow) for number in range(2, 4)),
+]
 
 
 @pytest.mark.parametrize("name", LAUNCHED)

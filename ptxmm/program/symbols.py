@@ -54,7 +54,8 @@ def access(op: Op) -> Address | None:
 def addresses(op: Op) -> list[Address]:
     """Every address operand of ``op``."""
     values = (getattr(op, field) for field in _fields(op))
-    return [value for value in values if isinstance(value, Address)]
+    items = (item for value in values for item in (value if isinstance(value, tuple) else (value,)))
+    return [item for item in items if isinstance(item, Address)]
 
 
 def rename(op: Op, keys: Mapping[str, str]) -> Op:

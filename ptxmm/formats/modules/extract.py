@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from ptxmm.formats.writer import write
 from ptxmm.program.condition import RegisterTerm, Term, map_terms
+from ptxmm.program.edit import retarget
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
-from ptxmm.ptx.ops import Address, Guard, Op, Reg, Sym, Type
+from ptxmm.ptx.ops import (
+    Address,
+    Guard,
+    Load,
+    LoadMatrix,
+    Op,
+    Pack,
+    Reg,
+    Store,
+    StoreMatrix,
+    Sym,
+    Type,
+    Unpack,
+)
 
 _PREFIX = {32: "r", 64: "rd", 16: "rs", 128: "rq"}
 
@@ -23,8 +37,9 @@ def skeleton(test: Test) -> str:
 
     Raises ``PtxmmError`` (kind ``unsupported``) for what the litmus format can't say.
     """
-    names = [_names(thread) for thread in test.threads]
-    threads = tuple(_renamed(thread, own) for thread, own in zip(test.threads, names, strict=True))
+    plain = [_plain(thread) for thread in test.threads]
+    names = [_names(thread) for thread in plain]
+    threads = tuple(_renamed(thread, own) for thread, own in zip(plain, names, strict=True))
     condition = test.condition
     if condition is not None:
         renamed = map_terms(condition.proposition, lambda term: _term(term, names))
@@ -38,6 +53,45 @@ def skeleton(test: Test) -> str:
         locations=tuple(_term(term, names) for term in test.locations),
     )  # fmt: skip
     return write(made)
+
+
+def _plain(thread: Thread) -> Thread:
+    """``thread`` with plain accesses for those of matrices whose rows the launch decides: these have no text, as it is
+    other lanes that name them."""
+    if not any(isinstance(op, LoadMatrix | StoreMatrix) and op.fragments for op in thread.body):
+        return thread
+    halves = [f"half {n}" for n in range(2)]
+    chunks = [
+        list(_accesses(op, [Reg(name) for name in halves])) if isinstance(op, LoadMatrix | StoreMatrix) else [op]
+        for op in thread.body
+    ]
+    return replace(
+        thread, body=retarget(chunks), registers={**thread.registers, **dict.fromkeys(halves, Type("b", 16))}
+    )
+
+
+def _accesses(op: LoadMatrix | StoreMatrix, halves: Sequence[Reg]) -> Iterator[Op]:
+    """The accesses of a lane, element by element."""
+    if not op.fragments:
+        yield op
+        return
+    loads = isinstance(op, LoadMatrix)
+    items = op.dst if isinstance(op, LoadMatrix) else op.values
+    pair, element = Type("b", 32), Type("b", 16)
+    each = len(op.fragments) // len(items)
+    for number, item in enumerate(items):
+        places = op.fragments[each * number : each * (number + 1)]
+        parts = [halves] if each == 1 else [halves[:1], halves[1:]]
+        if not loads:
+            assert item is not None
+            yield Unpack(tuple(halves), pair, item, op.source, op.guard)
+        for place, own in zip(places, parts, strict=True):
+            if loads:
+                yield Load(tuple(own), place, element, "weak", None, "shared", op.source, op.guard)
+            else:
+                yield Store(place, tuple(own), element, "weak", None, "shared", op.source, op.guard)
+        if isinstance(item, Reg) and loads:
+            yield Pack(item, pair, tuple(halves), op.source, op.guard)
 
 
 def _names(thread: Thread) -> dict[str, str]:

@@ -97,9 +97,6 @@ def _others(op: ops.Op, boxes: Mapping[str, int]) -> Iterator[tuple[ops.Address,
 
     ``boxes``: the bytes of a tensor copy by its tensor map.
     """
-    if isinstance(op, ops.LoadMatrix | ops.StoreMatrix):
-        yield op.address, ops.MATRIX_ROW_BYTES
-        return
     if isinstance(op, ops.BulkCopy) and op.tensormap is not None:
         base = op.tensormap.base
         size = boxes.get(base.name) if isinstance(base, ops.Sym) else None

@@ -21,6 +21,7 @@ from ptxmm.formats.modules.flow import Flow, live_registers, matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.propagate import Environment, Node, Propagation, Shown
+from ptxmm.formats.modules.rows import Lanes, fragments
 from ptxmm.formats.text import at
 from ptxmm.program.edit import retarget
 from ptxmm.program.graph import graph_of
@@ -43,25 +44,40 @@ class Residue(Struct, frozen=True):
 
 
 def specialize(
-    code: Code, flow: Flow, known: Mapping[str, Known], observed: Collection[str], variables: Mapping[str, Object]
+    code: Code,
+    flow: Flow,
+    known: Mapping[str, Known],
+    observed: Collection[str],
+    variables: Mapping[str, Object],
+    lane: int = 0,
+    lanes: Lanes | None = None,
 ) -> Residue:
     """``code`` for a thread in which the registers ``known`` have these values at the start.
 
     ``flow``: that of ``code``. ``observed``: the registers whose final values count. ``variables``: all that the
-    kernel may name. Raises ``PtxmmError`` (kind ``unsupported``) where an instruction that can't be modelled is left,
-    or more than ``MAX_INSTRUCTIONS``.
+    kernel may name. ``lane``: that of the thread in its warp; ``lanes``: what the lanes of this name, which matters
+    where the kernel has matrices with rows. Raises ``PtxmmError`` (kind ``unsupported``) where an instruction that
+    can't be modelled is left, or more than ``MAX_INSTRUCTIONS``.
     """
     analysis = Propagation(code, flow, known, variables)
     analysis.run()
-    chunks = _Emission(analysis, observed, variables).run()
+    chunks = _Emission(analysis, observed, variables, lane, lanes).run()
     return _checked(code, _trimmed(chunks, observed, code), known)
 
 
 class _Emission:
     """From the fixed point to instructions."""
 
-    def __init__(self, analysis: Propagation, observed: Collection[str], variables: Mapping[str, Object]) -> None:
+    def __init__(
+        self,
+        analysis: Propagation,
+        observed: Collection[str],
+        variables: Mapping[str, Object],
+        lane: int,
+        lanes: Lanes | None,
+    ) -> None:
         self.analysis, self.observed, self.variables = analysis, observed, variables
+        self.lane, self.lanes = lane, lanes
         self.code = analysis.code
 
     def run(self) -> list[list[tuple[ops.Op, int]]]:
@@ -118,11 +134,20 @@ class _Emission:
             return [*carried, (op, pc), *moves(on), *jump(on)]
         found: list[tuple[ops.Op, int]] = []
         if not isinstance(op, ops.Branch | ops.Exit):
-            found += self.instruction(op, pc, environment, out)
+            found += self.instruction(self.placed(op, node), pc, environment, out)
         if not targets:
             return found
         (target,) = targets
         return [*found, *moves(target), *jump(target)]
+
+    def placed(self, op: ops.Op, node: Node) -> ops.Op:
+        """``op`` with what its lane accesses, if its warp loads or stores matrices by their rows."""
+        if self.lanes is None or not isinstance(op, ops.LoadMatrix | ops.StoreMatrix):
+            return op
+        if self.analysis.holds(self.analysis.entry[node], op.guard) is False:
+            return op
+        found = fragments(op, node, self.lane, self.lanes, self.variables)
+        return replace(op, address=found[0], fragments=found)
 
     def move(self, name: str, value: Known | Shown, source: ops.Source) -> ops.Op:
         """Give a register the value that is known of it."""

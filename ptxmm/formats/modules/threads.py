@@ -12,6 +12,7 @@ from ptxmm.formats.modules.lanes import check_lanes
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
+from ptxmm.formats.modules.rows import Rows, rows
 from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values, workspace_halves
 from ptxmm.formats.modules.specialize import Residue, specialize
 from ptxmm.formats.modules.unwritten import Unwritten, shown, with_unwritten
@@ -29,22 +30,17 @@ def threads_of(
 ) -> tuple[list[ThreadSource], list[str], bool]:
     """The threads, what the reader of a verdict has to know of them, and whether some depend on clocks. ``variables``
     gets those that registers without a value are read from. Raises ``PtxmmError``."""
-    flows = {names: analyse(code.body, names) for names in set(observed)}
     running = Counter(cta for cta, _ in launch.threads)
     lanes: dict[tuple[int, int], list[int]] = {}
     for cta, thread in launch.threads:
         lanes.setdefault((cta, thread // WARP_SIZE), []).append(thread % WARP_SIZE)
     found: list[ThreadSource] = []
-    used = {name for op in code.body for name, _ in uses(op)}
-    workspace = workspace_halves(variables, used)
+    kernel = _Kernel(code, launch, variables)
     unwritten: dict[str, None] = {}
     clocks = False
     module_names = frozenset(variables)
     for number, (cta, thread) in enumerate(launch.threads):
-        values = special_values(launch, cta, thread)
-        known: dict[str, Known] = {name: value for name, value in values.items() if name in used}
-        known.update(workspace)
-        residue, timed = _timeless(code, flows[observed[number]], known, observed[number], variables)
+        residue, timed = kernel.specialized(cta, thread, observed[number])
         clocks = clocks or timed
         made = with_unwritten(residue.body, code.registers, observed[number], module_names)
         unwritten |= dict.fromkeys(made.variables)
@@ -79,15 +75,51 @@ def _of_host(launch: Launch) -> Iterator[ThreadSource]:
         yield ThreadSource(name, span, Placement(host=True), statements)
 
 
-def _timeless(
-    code: Code, flow: Flow, known: dict[str, Known], observed: frozenset[str], variables: dict[str, Object]
-) -> tuple[Residue, bool]:
-    """What is left of the kernel for a thread, and whether it depends on clocks; then all of them are 0."""
-    clocks = {name for name in known if name.removeprefix("sreg ") in CLOCKS}
-    if not clocks:
-        return specialize(code, flow, known, observed, variables), False
-    try:
-        rest = {name: value for name, value in known.items() if name not in clocks}
-        return specialize(code, flow, rest, observed, variables), False
-    except PtxmmError:
-        return specialize(code, flow, known, observed, variables), True
+class _Kernel:
+    """A kernel that is specialised to one thread after the other; ``variables``: all that it may name."""
+
+    def __init__(self, code: Code, launch: Launch, variables: dict[str, Object]) -> None:
+        self.code, self.launch, self.variables = code, launch, variables
+        self.used = {name for op in code.body for name, _ in uses(op)}
+        self.workspace = workspace_halves(variables, self.used)
+        self.clocks = {f"sreg {name}" for name in CLOCKS} & self.used
+        self.flows: dict[frozenset[str], Flow] = {}
+        self.named: dict[tuple[int, int, frozenset[str], bool], Rows] = {}
+
+    def specialized(self, cta: int, thread: int, names: frozenset[str]) -> tuple[Residue, bool]:
+        """What is left for a thread whose registers ``names`` count in the end, and whether it depends on clocks; then
+        all of them are 0."""
+        if not self.clocks:
+            return self._specialized(cta, thread, names, True), False
+        try:
+            return self._specialized(cta, thread, names, False), False
+        except PtxmmError:
+            return self._specialized(cta, thread, names, True), True
+
+    def _specialized(self, cta: int, thread: int, names: frozenset[str], timed: bool) -> Residue:
+        lane = thread % WARP_SIZE
+
+        def lanes(number: int) -> Rows | None:
+            other = thread - lane + number
+            return self._rows(cta, other, names, timed) if other < self.launch.size else None
+
+        known = self._known(cta, thread, timed)
+        return specialize(self.code, self._flow(names), known, names, self.variables, lane, lanes)
+
+    def _flow(self, names: frozenset[str]) -> Flow:
+        if names not in self.flows:
+            self.flows[names] = analyse(self.code.body, names)
+        return self.flows[names]
+
+    def _known(self, cta: int, thread: int, timed: bool) -> dict[str, Known]:
+        """What the launch says of registers; of clocks only if they are ``timed``."""
+        wanted = self.used if timed else self.used - self.clocks
+        values = special_values(self.launch, cta, thread)
+        return {**{name: value for name, value in values.items() if name in wanted}, **self.workspace}
+
+    def _rows(self, cta: int, thread: int, names: frozenset[str], timed: bool) -> Rows:
+        """The rows of matrices that a thread names, which may be another one than runs."""
+        key = cta, thread, names, timed
+        if key not in self.named:
+            self.named[key] = rows(self.code, self._flow(names), self._known(cta, thread, timed), self.variables)
+        return self.named[key]

@@ -151,7 +151,7 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
                 to, frm, size = sides
                 copied.append((test.objects[frm.name], frm.offset, test.objects[to.name], to.offset, size))
                 continue
-            for address, size in _sources(op):
+            for address, size, space in _sources(op):
                 if isinstance(address.base, Imm):
                     continue  # a number, where nothing is
                 base = _named(address, known)
@@ -159,7 +159,7 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
                     begin = base.offset + address.offset
                     add(test.objects[base.name], begin, begin + size)
                 else:
-                    add_all()
+                    add_all(None if space is None else space.partition("::")[0])
             if isinstance(op, BulkCopy) and op.tensormap is not None:
                 add_all("global")  # its tensor map says which object it copies, and may change
             if isinstance(op, Wgmma | TensorCopy | TensorProduct):
@@ -197,12 +197,12 @@ def locations(item: MemoryObject) -> tuple[str, ...]:
     return item.replicas or (item.physical,)
 
 
-def _sources(op: Op) -> Iterator[tuple[Address, int]]:
-    """What ``op`` reads: addresses and numbers of bytes; 2**32 where it is not known."""
+def _sources(op: Op) -> Iterator[tuple[Address, int, str | None]]:
+    """What ``op`` reads: addresses, numbers of bytes, 2**32 where it is not known, and state spaces that it says."""
     for touch in touched(op):
         if touch.reads:
             size = touch.size if touch.division == "elements" else None
-            yield touch.address, 1 << 32 if size is None else size
+            yield touch.address, 1 << 32 if size is None else size, touch.rule.form
 
 
 def elements(test: Test, writer: Writer, seen: set[Place], chunks: Chunks) -> Iterator[list[Place]]:

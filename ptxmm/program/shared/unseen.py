@@ -255,6 +255,9 @@ class _Flow:
                 self._gives(pc, results, places)
                 self._holds(pc, places)
                 self.sinks.update(self._deciding(op))
+            case ops.LoadMatrix() | ops.StoreMatrix() if op.fragments:
+                self._fragments(pc, op, results, read)
+                self._guard(op)
             case ops.LoadMatrix():  # of rows that other lanes name
                 places = self._at(op, op.address, _READ)
                 self._made([_MATRICES], places)
@@ -289,12 +292,12 @@ class _Flow:
                 self.sinks.update(self._deciding(op))
                 if isinstance(op.mbarrier.base, Reg):
                     self.sinks.add((self._number, op.mbarrier.base.name))
-            case ops.WarpExchange() if op.op.startswith("shfl."):  # its predicate is about lanes alone
-                self._made(
-                    [_EXCHANGED], {(self._number, item.name) for item in op.operands[:1] if isinstance(item, Reg)}
-                )
-                self._moves(pc, results[:1], {_EXCHANGED})
-                self.sinks.update((self._number, item.name) for item in op.operands[1:] if isinstance(item, Reg))
+            case ops.WarpExchange() if op.op.partition(".")[0] in ("shfl", "redux", "match", "vote"):
+                given, *which = [(self._number, item.name) if isinstance(item, Reg) else None for item in op.operands]
+                self._made([_EXCHANGED], {given} if given is not None else set())
+                own = 1 if op.op.startswith("shfl.") else 2  # the predicate of a shuffle is about lanes alone
+                self._moves(pc, results[:own], {_EXCHANGED})
+                self.sinks.update(node for node in which if node is not None)
                 self._guard(op)
             case ops.Branch() | ops.Exit():
                 self.sinks.update(read)
@@ -304,6 +307,17 @@ class _Flow:
                 self.sinks.update(read)
             case _:
                 self.sinks.update(read, [_READ])
+
+    def _fragments(
+        self, pc: int, op: ops.LoadMatrix | ops.StoreMatrix, results: Sequence[_Node], read: Sequence[_Node]
+    ) -> None:
+        """What a lane gets of the rows of its warp, or holds of them."""
+        if isinstance(op, ops.LoadMatrix):
+            places = {node for place in op.fragments for node in self._at(op, place, _READ)}
+            self._gives(pc, results, places)
+            self._holds(pc, places)
+        else:
+            self._copied(pc, {node for place in op.fragments for node in self._at(op, place, _WRITTEN)}, set(read))
 
     def _bulk(self, pc: int, op: ops.BulkCopy) -> None:
         """A copy from shared memory or to it; the other side may be the tensor of a map."""

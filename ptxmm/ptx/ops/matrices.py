@@ -9,11 +9,20 @@ from msgspec import Struct
 from ptxmm.ptx.ops.basic import CTA, Address, Guard, Imm, Operand, Reg, Rule, Source, Touch, Type, lies_in
 
 MATRIX_ROW_BYTES = 16
+_ELEMENT_BYTES, _PAIR_BYTES = 2, 4
 
 
-def _row(op: LoadMatrix | StoreMatrix, section: str, writes: bool) -> Touch:
+def _rows(op: LoadMatrix | StoreMatrix, section: str, writes: bool) -> tuple[Touch, ...]:
     rule = Rule(op.space, lies_in(op.space, CTA), section, writes)
-    return Touch(op.address, MATRIX_ROW_BYTES, MATRIX_ROW_BYTES, rule, "row", near="shared::cta")
+    if not op.fragments:
+        return (Touch(op.address, MATRIX_ROW_BYTES, MATRIX_ROW_BYTES, rule, "row", near="shared::cta"),)
+    size = fragment_bytes(op)
+    return tuple(Touch(place, size, size, rule, "row", near="shared::cta") for place in op.fragments)
+
+
+def fragment_bytes(op: LoadMatrix | StoreMatrix) -> int:
+    """The bytes at each of the ``fragments`` of ``op``: of two elements of a row, or with ``.trans`` of one."""
+    return _ELEMENT_BYTES if op.transposed else _PAIR_BYTES
 
 
 class LoadMatrix(Struct, frozen=True):
@@ -21,6 +30,8 @@ class LoadMatrix(Struct, frozen=True):
 
     ``address`` is that of the row that this lane names. The four lanes 4*i to 4*i+3 get 4 bytes each of row i of the
     matrix; ``dst`` has a register for each of the 1, 2 or 4 matrices, None for ``_``. ``transposed``: ``.trans``.
+    ``fragments``: where what this lane gets of each matrix lies, in the rows that lanes of its warp name: a pair of
+    elements, or with ``.trans`` one element after the other; none if these rows are not known.
     """
 
     opcode: ClassVar = "ldmatrix.sync.aligned.m8n8 x{dst} {transposed?trans} {space} b16"
@@ -31,10 +42,11 @@ class LoadMatrix(Struct, frozen=True):
     transposed: bool
     source: Source
     guard: Guard | None = None
+    fragments: tuple[Address, ...] = ()
 
     @property
     def touches(self) -> tuple[Touch, ...]:
-        return (_row(self, "9.7.15.4.15", False),)
+        return _rows(self, "9.7.15.4.15", False)
 
 
 class StoreMatrix(Struct, frozen=True):
@@ -48,10 +60,11 @@ class StoreMatrix(Struct, frozen=True):
     transposed: bool
     source: Source
     guard: Guard | None = None
+    fragments: tuple[Address, ...] = ()
 
     @property
     def touches(self) -> tuple[Touch, ...]:
-        return (_row(self, "9.7.15.4.16", True),)
+        return _rows(self, "9.7.15.4.16", True)
 
 
 class WgmmaFence(Struct, frozen=True):

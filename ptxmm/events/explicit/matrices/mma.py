@@ -3,7 +3,8 @@
 PTX ISA 9.7.15.4.15, .16, 9.7.16; decision A35.
 
 A thread without a named warp is lane 0 of its warp, where the others name the same row and hold the same values; it
-accesses its own row. In a warp with a name the rows of other lanes would be needed, which is not supported.
+accesses its own row. In a warp with a name it accesses what it gets of the rows that other lanes name, or what it holds
+of them, where these rows are known.
 
 A product reads its matrices in shared memory in the async proxy. It is issued after ``wgmma.fence`` and
 ``fence.proxy.async`` of its thread alone, not after what else comes before it. What it computes is not modelled: its
@@ -13,13 +14,24 @@ results hold the first bytes that it read of its matrix B, so that a test can se
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 from ptxmm.events.explicit.accesses.elements import part_of
 from ptxmm.events.explicit.machine import ADDRESS, Copy, Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
-from ptxmm.ptx.ops import MATRIX_ROW_BYTES, LoadMatrix, Operand, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
+from ptxmm.ptx.ops import (
+    MATRIX_ROW_BYTES,
+    LoadMatrix,
+    Operand,
+    ProxyFence,
+    StoreMatrix,
+    Type,
+    Wgmma,
+    WgmmaFence,
+    fragment_bytes,
+)
 
 _ALIGNMENT = 16
 
@@ -28,14 +40,18 @@ _ELEMENT, _FRAGMENT, _ROW = 16, Type("b", 32), Type("b", 8 * MATRIX_ROW_BYTES)
 
 
 def load_matrix(machine: Machine, op: LoadMatrix) -> None:
-    """``ldmatrix``: a weak read of a row; a register gets its first two elements, or its first twice (``.trans``)."""
+    """``ldmatrix``: a weak read of a row; a register gets its first two elements, or its first twice (``.trans``).
+    Where the rows of the warp are known the lane reads what it gets of each matrix."""
+    if op.fragments:
+        _load_fragments(machine, op)
+        return
     _whole_warp(machine, "ldmatrix")
     spot, addr = machine.address(op.address, MATRIX_ROW_BYTES)
     if spot is None:
         row = machine.read(None, addr)
     else:
         parts = []
-        for lane, (offset, size) in enumerate(_row(machine, spot)):
+        for lane, (offset, size) in enumerate(_divided(machine, spot, MATRIX_ROW_BYTES)):
             parts.append((machine.read(spot.cells(offset, size), addr, offset, lane=lane), 0, 8 * size, 8 * offset))
         row = machine.expressions.fields(parts)
     if op.transposed:
@@ -51,8 +67,13 @@ def store_matrix(machine: Machine, op: StoreMatrix) -> None:
     """``stmatrix``: a weak write of a row: two elements from each of four lanes, or with ``.trans`` the lower one from
     each of eight.
 
-    Raises ``PtxmmError`` (kind ``unsupported``) for several matrices: the rows of others are those of other lanes.
+    Where the rows of the warp are known the lane writes what it holds of each matrix.
+
+    Raises ``PtxmmError`` (kind ``unsupported``) for several matrices else: the rows of others are those of other lanes.
     """
+    if op.fragments:
+        _store_fragments(machine, op)
+        return
     _whole_warp(machine, "stmatrix")
     if len(op.values) > 1:
         raise refused(SEVERAL_MATRICES, machine.program.test, op)
@@ -63,15 +84,52 @@ def store_matrix(machine: Machine, op: StoreMatrix) -> None:
     if spot is None:
         machine.lose()
         return
-    for lane, (offset, size) in enumerate(_row(machine, spot)):
+    for lane, (offset, size) in enumerate(_divided(machine, spot, MATRIX_ROW_BYTES)):
         part = part_of(machine, row, _ROW, 8 * offset, size)
         machine.write(spot.cells(offset, size), part, addr, offset, lane=lane)
 
 
-def _row(machine: Machine, spot: Spot) -> Iterator[tuple[int, int]]:
-    """The accesses of a row: the offset and the size of each."""
-    for position, size in machine.program.chunks.of(spot.item.physical, spot.offset, MATRIX_ROW_BYTES):
-        yield position - spot.offset, size
+def _load_fragments(machine: Machine, op: LoadMatrix) -> None:
+    """A weak read of each fragment, in no order among each other."""
+    size, lanes = fragment_bytes(op), count()
+    held: list[Node] = []
+    for operand, place in enumerate(op.fragments):
+        spot, addr = machine.address(place, size)
+        if spot is None:
+            held.append(machine.read(None, addr, 0, operand))
+            continue
+        parts = [
+            (machine.read(spot.cells(offset, n), addr, offset, operand, lane=next(lanes)), 0, 8 * n, 8 * offset)
+            for offset, n in _divided(machine, spot, size)
+        ]
+        held.append(machine.expressions.fields(parts))
+    each = len(held) // len(op.dst)
+    for number, register in enumerate(op.dst):
+        if register is not None:
+            own = held[each * number : each * (number + 1)]
+            pair = machine.expressions.fields([(node, 0, 8 * size, 8 * size * i) for i, node in enumerate(own)])
+            machine.returned(register, _FRAGMENT, pair)
+
+
+def _store_fragments(machine: Machine, op: StoreMatrix) -> None:
+    """A weak write of each fragment, in no order among each other."""
+    size, lanes = fragment_bytes(op), count()
+    each = len(op.fragments) // len(op.values)
+    for operand, place in enumerate(op.fragments):
+        spot, addr = machine.address(place, size)
+        value = machine.stored(op.values[operand // each], _FRAGMENT)
+        if spot is None:
+            machine.lose()
+            continue
+        for offset, n in _divided(machine, spot, size):
+            part = part_of(machine, value, _FRAGMENT, 8 * (size * (operand % each) + offset), n)
+            machine.write(spot.cells(offset, n), part, addr, offset, operand, lane=next(lanes))
+
+
+def _divided(machine: Machine, spot: Spot, size: int) -> Iterator[tuple[int, int]]:
+    """The accesses of so many bytes: the offset and the size of each."""
+    for position, part in machine.program.chunks.of(spot.item.physical, spot.offset, size):
+        yield position - spot.offset, part
 
 
 def _whole_warp(machine: Machine, name: str) -> None:

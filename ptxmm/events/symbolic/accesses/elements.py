@@ -165,6 +165,11 @@ def _when(run: Executor, places: list[Place], whole: bool = False) -> Formula:
     return TRUE if whole else run.formulas.any([p.when for p in places])
 
 
+def _at(run: Executor, offset: int) -> EventId:
+    """The event of the instruction at this offset of its operand."""
+    return run.here.at(offset, run.here.operand)
+
+
 def store(run: Executor, common: Access, element: Element, value: Value, divided: bool) -> None:
     """Write ``value`` to ``element``."""
     if common.inside == FALSE:
@@ -175,7 +180,7 @@ def store(run: Executor, common: Access, element: Element, value: Value, divided
             presence = run.formulas.both(common.inside, _when(run, places, len(ways) == 1))
             if presence != FALSE:
                 part = value if len(columns) == 1 else run.field(value, 8 * offset, 8 * places[0].size)
-                write(run, places, part, presence, common.address, run.here.at(element.offset + offset))
+                write(run, places, part, presence, common.address, _at(run, element.offset + offset))
 
 
 def read(
@@ -223,7 +228,7 @@ def load(run: Executor, common: Access, element: Element, divided: bool) -> Valu
     for columns in ways:
         when = _when(run, columns[0][1], len(ways) == 1)
         presence = run.formulas.both(common.inside, when)
-        at = [(offset, places, run.here.at(element.offset + offset)) for offset, places in columns]
+        at = [(offset, places, _at(run, element.offset + offset)) for offset, places in columns]
         read_so = ((8 * o, read(run, places, presence, common.address, id_, wrong)[1]) for o, places, id_ in at)
         arms.append((when, run.join(read_so)))
     if len(arms) > 1 and common.wrong != FALSE:

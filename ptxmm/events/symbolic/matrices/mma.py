@@ -6,7 +6,9 @@ first bytes of its matrix B instead.
 
 from __future__ import annotations
 
-from ptxmm.events.symbolic.accesses.elements import begins, load, store
+from collections.abc import Iterator
+
+from ptxmm.events.symbolic.accesses.elements import Access, begins, load, store
 from ptxmm.events.symbolic.asynchronous.groups import (
     Side,
     combinations_of,
@@ -18,7 +20,17 @@ from ptxmm.events.symbolic.asynchronous.groups import (
 from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor
 from ptxmm.events.symbolic.values.domain import Value
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
-from ptxmm.ptx.ops import MATRIX_ROW_BYTES, Element, LoadMatrix, ProxyFence, StoreMatrix, Type, Wgmma, WgmmaFence
+from ptxmm.ptx.ops import (
+    MATRIX_ROW_BYTES,
+    Element,
+    LoadMatrix,
+    ProxyFence,
+    StoreMatrix,
+    Type,
+    Wgmma,
+    WgmmaFence,
+    fragment_bytes,
+)
 from ptxmm.relations.formula import TRUE, Formula
 
 ROW = Element(0, Type("b", 8 * MATRIX_ROW_BYTES), 0, 0)
@@ -27,10 +39,18 @@ HALF = 0xFFFF
 
 
 def load_matrix(run: Executor, op: LoadMatrix) -> None:
-    """``ldmatrix``: a weak read of the row that the thread names, which stands for a warp whose lanes all name it.
+    """``ldmatrix``: a weak read of the row that the thread names, which stands for a warp whose lanes all name it; or
+    of what this lane gets of the rows of its warp.
 
-    Raises ``PtxmmError`` in a warp with a name: its lanes get bytes of each other's rows.
+    Raises ``PtxmmError`` in a warp with a name where these are not known.
     """
+    if op.fragments:
+        held = [load(run, at, element, divided=True) for at, element in _fragments(run, op)]
+        run.here = run.here.at(0)
+        for dst, part in zip(op.dst, _pairs(run, op, held), strict=True):
+            if dst is not None:
+                run.assign(dst.name, part)
+        return
     _check_warp(run, op, "ldmatrix")
     row = begins(run, run.address(op.address, op.space), MATRIX_ROW_BYTES)
     taken = run.field(load(run, row, ROW, divided=True), 0, 32)  # lane 0 gets the first elements of each row
@@ -43,10 +63,19 @@ def load_matrix(run: Executor, op: LoadMatrix) -> None:
 
 def store_matrix(run: Executor, op: StoreMatrix) -> None:
     """``stmatrix``: a weak write of the row that the thread names, which stands for a warp whose lanes all hold what it
-    holds.
+    holds; or of what this lane holds of the rows of its warp.
 
-    Raises ``PtxmmError`` in a warp with a name, and for several matrices, which such a warp would write in one place.
+    Raises ``PtxmmError`` in a warp with a name where these are not known, and for several matrices, which a thread that
+    stands for its warp would write in one place.
     """
+    if op.fragments:
+        values = [run.operand(value, B32) for value in op.values]
+        parts = [run.field(v, shift, 16) for v in values for shift in (0, 16)] if op.transposed else values
+        for (at, element), part in zip(_fragments(run, op), parts, strict=True):
+            store(run, at, element, part, divided=True)
+            run.wrote(at.inside)
+        run.here = run.here.at(0)
+        return
     _check_warp(run, op, "stmatrix")
     if len(op.values) > 1:
         raise refused(SEVERAL_MATRICES, run.machine.test, op)
@@ -55,6 +84,21 @@ def store_matrix(run: Executor, op: StoreMatrix) -> None:
     row = begins(run, run.address(op.address, op.space), MATRIX_ROW_BYTES)
     store(run, row, ROW, content, divided=True)
     run.wrote(row.inside)
+
+
+def _fragments(run: Executor, op: LoadMatrix | StoreMatrix) -> Iterator[tuple[Access, Element]]:
+    """The access of each fragment, with its number among the events of the instruction."""
+    element = Element(0, Type("b", 8 * fragment_bytes(op)), 0, 0)
+    for number, place in enumerate(op.fragments):
+        run.here = run.here.at(0, number)
+        yield begins(run, run.address(place, op.space), element.type.bytes), element
+
+
+def _pairs(run: Executor, op: LoadMatrix, held: list[Value]) -> list[Value]:
+    """What each register gets."""
+    if not op.transposed:
+        return held
+    return [run.join([(0, low), (16, high)]) for low, high in zip(held[::2], held[1::2], strict=True)]
 
 
 def _plain_row(value: int) -> int:
