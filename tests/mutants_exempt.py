@@ -55,7 +55,7 @@ OVERLAP = (
     "implied: every pair of `cause` that an axiom or a flag looks at overlaps. Its first operation and what reads from "
     "or is read before it overlap; observation order keeps to one range of bytes; Coherence and `conflict` ask for it"
 )
-KERNELS = "litmus tests show a part of a program: kernels notice it (tests/test_cta_exit.py)"
+KERNELS = "litmus tests show a part of a program: kernels notice it (tests/test_cta_exit.py, tests/test_same_value.py)"
 SYMMETRIC = "a race is symmetric, and the flags only ask whether there is one: the other order of the pair is there"
 COMPLETE = "implied: morally strong operations overlap completely, and only what overlaps partially is asked for"
 WHOLE_INITIAL = (
@@ -184,6 +184,7 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (KERNELS, "ptx-8.5", ["seen-by without rf", "seen-by without mbphase", "seen-by (bc)? once"]),
     (KERNELS, "ptx-8.5", ["flag shared-after-exit", "flag shared-after-exit with domain((lives & seen-by))"]),
     (KERNELS, "ptx-8.5", ["flag shared-after-exit whatever lives", "flag shared-after-exit whatever seen-by"]),
+    (KERNELS, "ptx-8.5", ["race without same-value"]),
     (PO_GENERIC, "ptx-8.5", ["po-vloc whatever same-proxy"]),
     (AMO_PO, "ptx-8.5", ["amo-ms without po", "amo-ms without (po)^-1"]),
     # other readings

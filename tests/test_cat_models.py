@@ -278,7 +278,7 @@ let amo-ms = (([AMO]; (po | po^-1 | incl); [AMO]) & vovl & same-proxy) \\ id
 empty (([W]; amo-ms; [W]) \\ (co | co^-1)) as MixedSizeRMW-order
 empty ((amo-ms & fr); (amo-ms & co)) & rmw as MixedSizeRMW
 let conflict = (ovl & ((W*M) | (M*W))) \\ id \\ (IW*M | M*IW)
-let race = conflict \\ (precedes | precedes^-1 | ms)
+let race = (conflict \\ (precedes | precedes^-1 | ms)) \\ same-value
 flag ~empty (race \\ loc) as mixed-size-race
 flag ~empty race as data-race
 flag ~empty MBX \\ range(mbobj & (po | (bc; (po | issue-all)))) as mbarrier-before-init
@@ -294,9 +294,9 @@ def test_the_models_say_what_the_definition_says(name: str) -> None:
     shipped, plain = cat.load(name), cat.parse_model(DEFINITIONS[name])
     wanted = {axiom.name: axiom for axiom in plain.axioms}
     assert sorted(wanted) == sorted(axiom.name for axiom in shipped.axioms)
-    rng = random.Random(0)
+    rng = random.Random(2)
     verdicts = set()
-    for _ in range(150):
+    for _ in range(200):
         n = rng.randint(1, 6)
         algebra = Concrete(n)
         density = rng.choice((0.1, 0.3, 0.5))

@@ -286,7 +286,7 @@ def test_every_base_relation_is_defined_or_empty_in_all_programs() -> None:
         vocabulary(("ld", "st", "atom", "red", "fence", "alias"), ("cta", "cluster", "gpu", "sys")), (2, 2), 2
     )
     none = names.absent({name for name in names.SETS if all(when == FALSE for when in space.tagged(name))})
-    assert none | {"addr", "data", "ctrl", "lives", "syncbar", "sync_barrier"} >= executions.EMPTY
+    assert none | {"addr", "data", "ctrl", "lives", "same-value", "syncbar", "sync_barrier"} >= executions.EMPTY
     base = executions.Base(executions.Choices(space))
     assert all(isinstance(base(name), Relation) for name in names.RELATIONS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,16 +14,31 @@ from ptxmm.analysis.result import TIMEOUT, Execution, Note, Result, Status, told
 from ptxmm.analysis.words import Conclusion
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
+from ptxmm.errors import PtxmmError
+from ptxmm.program.same_value import with_same_value
 from ptxmm.program.shared.unseen import not_worked_out
 from ptxmm.program.test import Test
+from ptxmm.program.unspecified.unknown import mark
+
+if TYPE_CHECKING:
+    from ptxmm.analysis.races import Race
 
 _MOST = 3
 """So many races, or states that sequential consistency does not allow, are named."""
 
 
-def decide(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3", graphs: bool = False) -> Result:
+def decide(
+    test: Test,
+    model: Model,
+    claim: str,
+    limits: Limits,
+    engine: str = "z3",
+    graphs: bool = False,
+    assumptions: bool = False,
+) -> Result:
     """Decide the ``claim`` (``RACES`` or ``ROBUST``) about ``test`` under ``model``. ``engine``: ``both`` asks the
-    explicit engine too, which must agree; ``graphs``: give the execution that refutes it as a graph. Raises as the
+    explicit engine too, which must agree; ``graphs``: give the execution that refutes it as a graph; ``assumptions``:
+    say whether it holds if writes of the same value may race. Raises as the
     analyses do, and ``PtxmmError`` (kind ``internal``) where the engines disagree.
     """
     both = engine == "both"
@@ -49,6 +65,8 @@ def decide(test: Test, model: Model, claim: str, limits: Limits, engine: str = "
             if not compared:
                 free, status = None if free else free, "timeout" if status == "complete" else status
                 notes += filter(None, [late(("enumerate",))])
+        if assumptions and found.races and all(_of_writes(race) for race in found.races):
+            notes += _same_value(test, model, limits)
         return _result(test, model.name, claim, free, status, notes, seconds, shown, both)
     from ptxmm.analysis.robust import robust
 
@@ -61,6 +79,28 @@ def decide(test: Test, model: Model, claim: str, limits: Limits, engine: str = "
         notes.append(Note("robust", "only under the model some execution waits for ever at a barrier"))
     notes += answer.notes
     return _result(test, model.name, claim, answer.robust, answer.status, notes, answer.seconds, shown, both)
+
+
+def _of_writes(race: Race) -> bool:
+    return race.kinds == ("write", "write") and not race.mixed
+
+
+def _same_value(test: Test, model: Model, limits: Limits) -> list[Note]:
+    """Whether there is no race but of writes of the same value, of which some are not allowed to race."""
+    from ptxmm.analysis.races import races
+
+    if test.same_value is not None and test.same_value.lines is None:
+        return []
+    try:
+        found = races(mark(with_same_value(test, None)), model, limits=limits, most=1)
+    except PtxmmError as error:
+        if error.kind == "internal":
+            raise
+        return []
+    if found.status == "timeout":
+        return [Note("reading", "same-value-races could not be decided: the time limit ended the search")]
+    hint = 'assume = ["same-value-races"] in the launch, or allow(race: same-value, "why") at the line, gives holds'
+    return [Note("reading", f"rests on same-value-races: {hint}")] if found.race_free else []
 
 
 def explained(test: Test, result: Result) -> Result:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.execution import execution, location
@@ -28,6 +29,7 @@ from ptxmm.program.shared.polls import without_repeats
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
 from ptxmm.program.unspecified.unknown import assignments, computed_with
+from ptxmm.ptx.ops import Store, touched
 
 DATA_RACE, MIXED_SIZE = "data-race", "mixed-size-race"
 """The flags of a model that an execution with a race raises."""
@@ -85,12 +87,16 @@ class RacesResult(Struct, frozen=True, tag_field="analysis", tag="races"):
 
 
 class _Found(Search, kw_only=True):
-    """What the searches so far found together, by the flags ``axioms``: at most so many races, each ``shown`` so."""
+    """What the searches so far found together, by the flags ``axioms``: at most so many races, each ``shown`` so.
+
+    ``open``: writes that race unless they write the same value, which is not known.
+    """
 
     axioms: Mapping[str, Axiom]
     most: int
     shown: Shown
     races: dict[SitePair, Race] = field(default_factory=dict)
+    open: dict[SitePair, Race] = field(default_factory=dict)
     ends: bool = False
     partial: bool = False
 
@@ -122,17 +128,19 @@ def races(
     computed = computed_with(test) + left_open(test)
     if computed and status == "complete":
         status = "bounded"
-    unknown = status != "complete" or not found.ends
+    unknown = status != "complete" or not found.ends or bool(found.open)
     return RacesResult(
         file=test.file,
         test=test.name,
         model=model.name,
         status=told(status, bool(listed) or not unknown),
         races=listed,
-        listed=not (found.timeout or found.partial or found.bounded or computed or found.undefined is not None),
+        listed=not (
+            found.timeout or found.partial or found.bounded or computed or found.undefined is not None or found.open
+        ),
         race_free=False if listed else None if unknown else True,
         own=model.name not in index().models,
-        notes=tuple(_notes(test, found, limits, computed)),
+        notes=(*_notes(test, found, limits, computed), *_allowances(test, model, limits, found, not unknown)),
         seconds=time.perf_counter() - start,
     )
 
@@ -189,7 +197,7 @@ def _search(test: Test, assigned: Test, model: Model, limits: Limits, found: _Fo
     confirmer = Confirmer(assigned, model)
     racy = known = False
     for pair in pairs.candidates:
-        if pair in found.races:
+        if pair in found.races or pair in found.open:
             known = True
             continue
         if len(found.races) >= found.most:
@@ -198,13 +206,51 @@ def _search(test: Test, assigned: Test, model: Model, limits: Limits, found: _Fo
         for name in reversed(names):  # of a pair that races at different sizes too, that is what is shown
             witness = pairs.find(pair, names.index(name))
             if witness is not None:
-                found.races[pair] = _race(test, axioms[name], pair, witness, confirmer, found.shown)
+                race = _race(test, axioms[name], pair, witness, confirmer, found.shown)
+                (found.open if _is_open(test, pair, race) else found.races)[pair] = race
                 racy = True
                 break
     raised = DATA_RACE in pairs.flags
     # The flag of a model of one's own may be about initial writes or fences, which race with nothing.
     if racy != raised and not (raised and (known or pairs.left_out)):
         raise bug(test, f"the flag {DATA_RACE} of {model.name} and the racy pairs disagree")
+
+
+def _is_open(test: Test, pair: SitePair, race: Race) -> bool:
+    """Whether ``race`` is one of stores that may race with the same value, of which it is not known."""
+    allowed = test.same_value
+    if allowed is None or race.mixed or not all(isinstance(test.at(site), Store) for site in pair):
+        return False
+    lines = [test.at(site).source.span.line for site in pair if not test.threads[site[0]].placement.host]
+    return len(lines) == 2 and all(map(allowed.allows, lines)) and not allowed.open.isdisjoint(lines)
+
+
+def _allowances(test: Test, model: Model, limits: Limits, found: _Found, complete: bool) -> Iterator[Note]:
+    """What has become of the races that the launch or a line of the source allows."""
+    for race in found.open.values():
+        what = "results that are not worked out decide whether they write the same value"
+        yield Note("race", f"{race.first} and {race.second} race: {what}")
+    if test.same_value is not None and test.same_value.lines is None:
+        yield Note("kernel", "races of writes of the same value are left out (same-value-races)")
+    if test.claims is None or not test.claims.allowed:
+        return
+    written = {op.source.span.line for _, op in test.instructions if any(touch.writes for touch in touched(op))}
+    lines, racing = {item.line for item in test.claims.allowed}, set[int]()
+    if not written.isdisjoint(lines):
+        every = races(replace(test, same_value=None, claims=None), model, limits=limits)
+        complete = complete and every.listed and not found.races
+        still = {(race.first, race.second) for race in (*found.races.values(), *found.open.values())}
+        for race in every.races:
+            places = {race.first.line, race.second.line}
+            if race.kinds == ("write", "write") and places <= lines and (race.first, race.second) not in still:
+                racing |= places
+    for item in test.claims.allowed:
+        if item.line in racing:
+            yield Note("kernel", f"line {item.line}: writes of the same value race, which is allowed: {item.why}")
+        elif item.line not in written:
+            yield Note("kernel", f"line {item.line}: no thread writes here, so that nothing is allowed: {item.why}")
+        elif complete:
+            yield Note("kernel", f"line {item.line}: no writes of the same value race here: {item.why}")
 
 
 def _race(test: Test, axiom: Axiom, pair: SitePair, witness: Witness, confirmer: Confirmer, shown: Shown) -> Race:

@@ -63,7 +63,7 @@ def verdict(
             """The verdict with one reading of ``model`` changed."""
             return kernel.decide(test, _other(name, model, key, value), claim, limits, engine)
 
-        found = kernel.decide(test, model, claim, limits, engine, asked.graphs)
+        found = kernel.decide(test, model, claim, limits, engine, asked.graphs, assumptions=True)
         notes = (*basis(model), *found.notes)
         if found.holds is False and (changes := may_decide(test, model, found)):
             notes += decided_by(found, vary(model, changed, changes))

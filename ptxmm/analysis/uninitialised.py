@@ -90,6 +90,9 @@ def _seen(test: Test, model: Model, limits: Limits, shown: Sequence[Term]) -> se
         if event.kind == "R" and not event.asynchronous:
             for (_, _, size), domain in program.read_cells[event.number].items():
                 collect(domain, size, event.presence)
+        if event.kind == "W" and test.may_race(event.id.site):
+            for place in event.places:
+                collect(event.value, place.size, event.presence)
     for term in shown:
         if isinstance(term, MemoryTerm):
             collect(problem.domain(term), term.type.bytes, program.final)

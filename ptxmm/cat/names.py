@@ -133,6 +133,9 @@ BASE_RELATIONS = (
     _row("lives", "5.1.7",
          "in a kernel: what another CTA does with the shared memory of a CTA, or a bulk copy, and what the threads "
          "of this CTA do"),
+    _row("same-value", "8.7.1",
+         "in a kernel: two writes of the same bytes, with the same value, that its launch allows to race "
+         "([Kernels](modules.md#races-of-equal-values))"),
     _row("api-indirect", "9.7.14.13",
          "the pairs of `api` that end at a `griddepcontrol.wait` and begin in a grid before the one before it",
          needs="API"),

@@ -16,6 +16,7 @@ from ptxmm.program.multimem import check_multimem
 from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.placement import check_placements
 from ptxmm.program.registers import register_types
+from ptxmm.program.same_value import with_same_value
 from ptxmm.program.shared.windows import check_windows
 from ptxmm.program.source import AddressOf, RegisterEntry, TestSource, ThreadSource, Variable
 from ptxmm.program.symbols import access, rename, symbols, with_base
@@ -85,6 +86,8 @@ def build(source: TestSource) -> Test:
         isa=source.isa,
         claims=source.claims,
     )
+    if source.same_value is not None:
+        test = with_same_value(test, source.same_value.lines)
     return unknown.mark(test)
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ptxmm.errors import Span
 from ptxmm.program.condition import Formula
-from ptxmm.program.test import Claims, Placement
+from ptxmm.program.test import Claims, Placement, SameValue
 from ptxmm.ptx.ops import Op, Type
 from ptxmm.ptx.syntax import Statement
 
@@ -175,3 +175,4 @@ class TestSource(Struct, frozen=True):
     text: str = ""
     isa: tuple[int, int] = (8, 5)
     claims: Claims | None = None
+    same_value: SameValue | None = None

@@ -8,7 +8,7 @@ from math import prod
 from msgspec import Struct, field
 
 from ptxmm.errors import Span
-from ptxmm.program.condition import Condition, Proposition, Term, terms
+from ptxmm.program.condition import Condition, MemoryTerm, Proposition, Term, terms
 from ptxmm.program.identity import Site
 from ptxmm.ptx.ops import Op, Type
 
@@ -132,12 +132,20 @@ class AssumedReading(Struct, frozen=True):
     span: Span
 
 
+class Allowance(Struct, frozen=True):
+    """That writes of a ``line`` may race with each other where they write the same value, and ``why``."""
+
+    line: int
+    why: str
+
+
 class Claims(Struct, frozen=True):
     """What is said of a launched kernel besides its condition: it has no data ``races``; it is ``robust``.
 
     ``unroll``: the bound of its loops, None for that of the command line; ``remarks``: what the reader of a verdict
     has to know of how the test was made of the kernel. ``partial``: the test leaves executions of the kernel out, so
-    that it can only refute what is claimed. ``readings``: those under which all of this is meant.
+    that it can only refute what is claimed. ``readings``: those under which all of this is meant; ``allowed``:
+    what the source allows at its lines.
     """
 
     races: bool = False
@@ -146,11 +154,30 @@ class Claims(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
     partial: bool = False
     readings: tuple[AssumedReading, ...] = ()
+    allowed: tuple[Allowance, ...] = ()
+
+
+class SameValue(Struct, frozen=True):
+    """Which writes of a kernel may race with each other where they write the same value: those of the ``lines`` of its
+    threads (None: of all threads).
+
+    ``open``: the lines of those whose values are not worked out, so that it is not known. ``terms``: all that the
+    others write: their values count.
+    """
+
+    lines: frozenset[int] | None
+    open: frozenset[int] = frozenset()
+    terms: tuple[MemoryTerm, ...] = ()
+
+    def allows(self, line: int) -> bool:
+        """Whether writes of this line may race with others."""
+        return self.lines is None or line in self.lines
 
 
 class Test(Struct, frozen=True):
     """A litmus test. ``dialect`` is true for the untyped dialect; ``info`` holds its ``Key=Value`` lines in order;
-    ``isa`` is the version of the PTX ISA that its instructions were read in; ``claims`` are those about a kernel."""
+    ``isa`` is the version of the PTX ISA that its instructions were read in; ``claims`` are those about a kernel,
+    and ``same_value`` which of its writes may race."""
 
     __test__ = False
 
@@ -168,6 +195,7 @@ class Test(Struct, frozen=True):
     text: str = ""
     isa: tuple[int, int] = (8, 5)
     claims: Claims | None = None
+    same_value: SameValue | None = None
 
     @property
     def propositions(self) -> tuple[Proposition, ...]:
@@ -177,8 +205,22 @@ class Test(Struct, frozen=True):
 
     @property
     def named(self) -> list[Term]:
-        """The registers and memory elements that ``locations``, the condition and the filter name."""
-        return [*self.locations, *terms(*self.propositions)]
+        """The registers and memory elements that ``locations``, the condition and the filter name, and those that are
+        written by what may race with the same value."""
+        return [*self.locations, *terms(*self.propositions), *self.compared]
+
+    @property
+    def compared(self) -> tuple[MemoryTerm, ...]:
+        """The memory elements that are written by what may race with the same value."""
+        return () if self.same_value is None else self.same_value.terms
+
+    def may_race(self, site: tuple[int, int]) -> bool:
+        """Whether a write of the instruction at ``site`` may race with one of the same value."""
+        allowed = self.same_value
+        if allowed is None or (self.threads[site[0]].placement.host and allowed.lines is not None):
+            return False
+        line = self.at(site).source.span.line
+        return allowed.allows(line) and line not in allowed.open
 
     @property
     def instructions(self) -> Iterator[tuple[Site, Op]]:

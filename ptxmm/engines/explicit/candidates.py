@@ -92,13 +92,17 @@ def _fields(parts: tuple[tuple[int, int], ...], base: int) -> tuple[tuple[int, i
 def relevant_reads(
     layout: Layout, finals: Finals, paths: Sequence[Path], registers: Sequence[tuple[int, str]]
 ) -> frozenset[int]:
-    """The reads whose values decide the paths, the observed registers or the observed memory, directly or through
-    writes."""
+    """The reads whose values decide the paths, the observed registers or the observed memory, or whether writes are of
+    the same value, directly or through writes."""
     work: list[tuple[int, Node]] = [(t, node) for t, path in enumerate(paths) for node, _ in path.constraints]
     for t, name in registers:
         if name in paths[t].trace.registers:
             work.append((t, paths[t].trace.registers[name]))
     seen_writes = {w for writes in finals.slots.values() for w in writes}
+    test = layout.scene.test
+    if test.same_value is not None:
+        events = enumerate(layout.events[: layout.initial_first])
+        seen_writes |= {w for w, e in events if e.kind == "W" and test.may_race(e.id.site)}
     work += _values_of(layout, seen_writes)
     found: set[int] = set()
     linked: list[set[int]] = [set() for _ in paths]

@@ -163,9 +163,8 @@ class _Task:
         self.flags = {f.name for f in self.rules.flags}
         self.readings = readings(model.readings)
         self.known_filter = known_filter(test)
-        open_results(
-            test, (*observed.registers, *observed.memory, *(() if test.filter is None else terms(test.filter)))
-        )
+        passing = () if test.filter is None else terms(test.filter)
+        open_results(test, (*observed.registers, *observed.memory, *passing, *test.compared))
         self.known = known
         self.verdicts: set[bool] = set()
         self.wanted = list(dict.fromkeys((*observed.memory, *memory_terms(test.filter))))
@@ -269,7 +268,7 @@ class _Task:
         for fsc, co in place.judge.orders(candidate.rf):
             self._note(case)
             if case.undefined is None and case.begun and not out and candidate.flagging:
-                self.result.flags |= place.judge.flags(candidate.rf, co, fsc)
+                self.result.flags |= place.judge.flags(candidate.rf, co, fsc, candidate.values)
             if out or not candidate.flagging or self._settled(case):
                 return
 
@@ -291,7 +290,7 @@ class _Task:
                 if self._reached(end, state):
                     yield
                 if self.flags:
-                    self.result.flags |= place.judge.flags(candidate.rf, co, fsc)
+                    self.result.flags |= place.judge.flags(candidate.rf, co, fsc, candidate.values)
             if case.undefined is not None and self.result.undefined is not None:
                 return
             candidate.flagging = candidate.flagging and not self._flags_known()

@@ -7,7 +7,7 @@ each pair of the symmetric kind. Otherwise every partial order is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -210,9 +210,9 @@ class Judge:
                 return True
         return False
 
-    def flags(self, rf: ReadsFrom, co: int, fsc: int) -> set[str]:
-        """The flags that hold."""
-        evaluator = self._at(rf, co, fsc)
+    def flags(self, rf: ReadsFrom, co: int, fsc: int, values: Sequence[int | None]) -> set[str]:
+        """The flags that hold; ``values``: what is written, by number."""
+        evaluator = self._evaluator.changed(WITNESS, base_of(self.layout, rf, co, fsc, self._phases, values))
         satisfies = self._algebra.satisfies
         return {f.name for f in self._rules.flags if satisfies(f.kind, f.negated, evaluator.value(f.body))}
 

@@ -157,7 +157,7 @@ class Confirmer:
         fsc = frame.fence_sc(witness.fence_sc)
         if not frame.layout.algebra.acyclic(rf.union | frame.makes_values):
             raise Unconfirmed("a value is made of itself")
-        base = base_of(frame.layout, rf, co, fsc, frame.phases(meeting))
+        base = base_of(frame.layout, rf, co, fsc, frame.phases(meeting), written)
         evaluator = frame.evaluator(meeting, base)
         misuse = meeting.misuse or self._stray(paths, open_)
         return frame, Rebuilt(frame.layout, evaluator, base, written, witness.values, co, traces, meeting, misuse)

@@ -82,7 +82,7 @@ class Problem:
         named = [*named, *(terms(test.filter) if test.filter is not None else ())]
         memory = tuple(dict.fromkeys([*observed.memory, *(t for t in named if isinstance(t, MemoryTerm))]))
         reading = read_as(model.readings, limits.unroll, in_order(test, model))
-        asked = (*memory, *observed.registers, *named)
+        asked = (*memory, *observed.registers, *named, *test.compared)
         shown = {term.thread for term in asked if isinstance(term, RegisterTerm)}
         self.alike = interchangeable(test, shown) if axioms and not variations else []
         known = known_before(test, model, reading, self.alike, limits.check)

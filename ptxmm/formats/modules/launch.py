@@ -28,11 +28,13 @@ T = TypeVar("T")
 
 NO_TIMEOUT = "no-timeout"
 """The name of the assumption that no wait gives up (``timeouts``)."""
-ASSUMPTIONS = {NO_TIMEOUT}
+SAME_VALUE = "same-value-races"
+"""The name of the assumption that writes of the same value may race (``program.same_value``)."""
+ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE}
 """The assumptions that are no readings."""
 
 Dimensions = tuple[int, int, int]
-_COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?!\S)(.*)$|^[ \t]*//[ \t]*ptxmm:(\S.*)$", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?![ \t]*allow\b)(?:(?!\S)(.*)|(\S.*))$", re.MULTILINE)
 _MOST_CTAS = 1 << 16
 _KEYS = {
     "name", "kernel", "grid", "block", "cluster", "shared", "threads", "args", "objects", "host", "check", "launch",

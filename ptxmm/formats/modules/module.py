@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.formats.modules.inline import inline
-from ptxmm.formats.modules.launch import NO_TIMEOUT, Launch
+from ptxmm.formats.modules.launch import NO_TIMEOUT, SAME_VALUE, Launch
 from ptxmm.formats.modules.lower import Code, Locate, lower
 from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, viewed
@@ -37,7 +37,7 @@ from ptxmm.program.source import (
     Variable,
 )
 from ptxmm.program.symbols import rename, symbols
-from ptxmm.program.test import Claims, Test
+from ptxmm.program.test import Allowance, Claims, SameValue, Test
 from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.ops import Op
 
@@ -56,12 +56,13 @@ def launched(
     locate: Locate,
     isa: tuple[int, int] | None = None,
     start: Span | None = None,
+    allowed: tuple[Allowance, ...] = (),
 ) -> Test:
     """The test of one ``launch`` of a kernel of ``module``.
 
     ``file`` and ``text``: what places in results are of; ``locate`` gives the place there for one of ``.loc``,
     ``start`` that of instructions without one, None for that in the module.
-    ``isa``: the version of the PTX ISA, None for that of the module.
+    ``isa``: the version of the PTX ISA, None for that of the module. ``allowed``: what ``text`` allows at its lines.
 
     Raises ``PtxmmError`` with its place: what does not fit together, what can't be modelled.
     """
@@ -74,6 +75,7 @@ def launched(
     code = lower(flat, keys, others, isa or module.version, locate, start)
     code = replace(code, body=tuple(rename(op, keys) for op in code.body))
     code, waits, assumed = _assumed(code, launch)
+    assumed += (SAME_VALUE,) if SAME_VALUE in launch.assume else ()
     observed = _observed(launch, code.registers)
     code = pruned(code, frozenset().union(*observed))
     try:
@@ -91,7 +93,8 @@ def launched(
         file=file,
         text=text,
         isa=isa or module.version,
-        claims=Claims(launch.races, launch.robust, launch.unroll, remarks, clocks, launch.readings),
+        same_value=_same_value(launch, allowed),
+        claims=Claims(launch.races, launch.robust, launch.unroll, remarks, clocks, launch.readings, allowed),
     )
     try:
         return build(source)
@@ -120,6 +123,13 @@ def _assumed(code: Code, launch: Launch) -> tuple[Code, list[str], tuple[str, ..
         note = f"{where}: executions in which that happens were left out ({NO_TIMEOUT})"
         return without_timeouts(code, found), [note], (NO_TIMEOUT,)
     return code, [f'{where}; assume = ["{NO_TIMEOUT}"] in the launch leaves out the executions in which it does'], ()
+
+
+def _same_value(launch: Launch, allowed: tuple[Allowance, ...]) -> SameValue | None:
+    """Which writes may race with each other where they write the same value."""
+    if SAME_VALUE in launch.assume:
+        return SameValue(None)
+    return SameValue(frozenset(item.line for item in allowed)) if allowed else None
 
 
 def _with_refused(error: PtxmmError, code: Code, file: str, text: str) -> PtxmmError:

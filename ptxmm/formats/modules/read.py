@@ -7,6 +7,7 @@ from pathlib import Path
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.files import read_bytes
 from ptxmm.formats.compiling import Compiling
+from ptxmm.formats.modules.allowances import allowances
 from ptxmm.formats.modules.launch import Launch, has_comments, parse_launches, with_threads
 from ptxmm.formats.modules.module import launched
 from ptxmm.formats.modules.nvcc import compiled
@@ -29,7 +30,10 @@ def parse_ptx(
     launches = _launches(text, file, launch, threads)
     try:
         module = parse_module(text, file)
-        return [launched(module, item, file=file, text=text, locate=_here, isa=isa) for item in launches]
+        allowed = allowances(text, file)
+        return [
+            launched(module, item, file=file, text=text, locate=_here, isa=isa, allowed=allowed) for item in launches
+        ]
     except PtxmmError as error:
         raise error.place(file, text) from None
 
@@ -53,6 +57,7 @@ def parse_cuda(
     without nvcc, ``NAME.ptx`` beside it is taken for what nvcc would print. Raises ``PtxmmError``.
     """
     launches = _launches(text, file, launch, threads)
+    allowed = allowances(text, file)
     printed, ptx_file, remarks = compiled(text, file, compiling or Compiling())
     lines = text.replace("\r\n", "\n").split("\n")
 
@@ -75,7 +80,10 @@ def parse_cuda(
 
     try:
         module = parse_module(printed, ptx_file)
-        found = [launched(module, item, file=file, text=text, locate=locate, isa=isa, start=start) for item in launches]
+        found = [
+            launched(module, item, file=file, text=text, locate=locate, isa=isa, start=start, allowed=allowed)
+            for item in launches
+        ]
     except PtxmmError as error:
         raise _in_source(error, file, text, printed, ptx_file) from None
     return [_with_remarks(test, remarks) for test in found]

@@ -6,14 +6,14 @@ for a choice of paths, lazily.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ptxmm.events.explicit.relations.barriers import PHASES
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom
 from ptxmm.events.explicit.relations.structure import BUILDERS
 
-WITNESS = frozenset(("rf", "co", "fr", "fsc", "sync_fence"))
-"""The base relations that the order-finding part of a witness decides."""
+WITNESS = frozenset(("rf", "co", "fr", "fsc", "sync_fence", "same-value"))
+"""The base relations that the order-finding part of a witness decides, also by the values that it makes."""
 
 
 def precomputed(layout: Layout, name: str) -> int | None:
@@ -80,10 +80,29 @@ def makes_values(layout: Layout) -> int:
     return get(layout, "addr") | get(layout, "data")
 
 
-def base_of(layout: Layout, rf: ReadsFrom, co: int, fsc: int, phases: Mapping[str, int]) -> Callable[[str], int | None]:
-    """The base sets and relations of an execution, by name."""
+def same_value(layout: Layout, values: Sequence[int | None]) -> int:
+    """The writes that may race with each other, of which each two hold the same in the same bytes; ``values``: what is
+    written, by number."""
+    test = layout.scene.test
+    groups: dict[object, int] = {}
+    for i, event in enumerate(layout.events[: layout.initial_first] if test.same_value is not None else ()):
+        if event.kind == "W" and event.cell is not None and values[i] is not None and test.may_race(event.id.site):
+            groups[event.cell, values[i]] = groups.get((event.cell, values[i]), 0) | 1 << i
+    algebra = layout.algebra
+    whole = 0
+    for group in groups.values():
+        whole |= algebra.product(group, group)
+    return algebra.difference(whole, get(layout, "id"))
+
+
+def base_of(
+    layout: Layout, rf: ReadsFrom, co: int, fsc: int, phases: Mapping[str, int], values: Sequence[int | None] = ()
+) -> Callable[[str], int | None]:
+    """The base sets and relations of an execution, by name. ``values``: what is written, by number; nothing is the same
+    as long as that is not known."""
 
     own = {**phases, "rf": rf.union, "co": co, "fsc": fsc, "sync_fence": fsc}
+    own["same-value"] = same_value(layout, values) if values else 0
 
     def lookup(name: str) -> int | None:
         found = own.get(name)

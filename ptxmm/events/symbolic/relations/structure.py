@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import combinations, product
 
 from ptxmm.events.symbolic.event import Event, Operation
 from ptxmm.events.symbolic.program import Program
 from ptxmm.events.symbolic.relations.barriers import BARRIERS, Related
 from ptxmm.events.symbolic.relations.tags import in_tensor_memory
+from ptxmm.events.symbolic.values.domain import equal
 from ptxmm.events.symbolic.variants import NONE, Alternatives
 from ptxmm.program.identity import TENSORMAP
 from ptxmm.program.test import Test
@@ -220,6 +221,26 @@ def lives(program: Program) -> Iterator[Related]:
                     yield event.number, other.number, when
 
 
+# -- data races --
+
+
+def same_value(program: Program) -> Iterator[Related]:
+    """Writes of the same bytes that may race with each other, when they write the same."""
+    test, formulas = program.test, program.formulas
+    if test.same_value is None:
+        return
+    writes = [e for e in program.events if e.kind == "W" and test.may_race(e.id.site)]
+    for a, b in combinations(writes, 2):
+        there = [
+            formulas.both(p.when, q.when)
+            for p, q in product(a.places, b.places)
+            if (p.physical, p.offset, p.size) == (q.physical, q.offset, q.size)
+        ]
+        if there:
+            when = formulas.both(formulas.any(there), equal(formulas, a.value, b.value))
+            yield from ((a.number, b.number, when), (b.number, a.number, when))
+
+
 def api(program: Program) -> Iterator[Related]:
     """The ends of the threads of a grid come before what waits for it: later grids of its GPU, unless they overlap
     it, and ``griddepcontrol.wait`` of every later grid."""
@@ -272,6 +293,7 @@ RELATIONS: dict[str, Callable[[Program], Iterator[Related]]] = {
     "tmcov": tmcov,
     "rcov": rcov,
     "lives": lives,
+    "same-value": same_value,
     "api": api,
     "api-indirect": api_indirect,
     "trigger": trigger,
