@@ -16,6 +16,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse, read
 from ptxmm.formats.modules.extract import skeleton
 from ptxmm.formats.modules.launch import Launch, has_comments, parse_launches
+from ptxmm.program.shared.refusals import ABSENT
 from ptxmm.program.test import Test
 from tests.support import ROOT, model_named
 
@@ -829,7 +830,8 @@ OTHERS = " of the 32 lanes of this warp run, but this asks others too"
         ("1", "elect.sync _|%p1, 0xffffffff", FIRST),
         ("0,2", "shfl.sync.idx.b32 %r1, 1, 2, 31, 0xffffffff", FIRST),
         ("3", "bar.warp.sync 0x8", FIRST),
-        ("0-1", "vote.sync.ballot.b32 %r1, 1, 0xffffffff", "2" + OTHERS),
+        ("0-1", "vote.sync.ballot.b32 %r1, 1, %r2", "2" + OTHERS),
+        ("0-1", "vote.sync.ballot.b32 %r1, 1, 0xffffffff", None),
         ("0", "activemask.b32 %r1", "1" + OTHERS),
         ("0-1", "elect.sync _|%p1, 0xffffffff", None),
         ("0-1", "redux.sync.add.u32 %r1, 1, 3", None),
@@ -847,6 +849,28 @@ def test_lanes_that_a_warp_needs(lanes: str, instruction: str, message: str | No
     with pytest.raises(PtxmmError) as caught:
         launched(toml, module)
     assert (caught.value.kind, caught.value.message, caught.value.line) == ("unsupported", message, 14)
+
+
+@pytest.mark.parametrize("engine", ["z3", "enumerate", "both"])
+@pytest.mark.parametrize(
+    "name", ["redux.sync.add.u32 %r1, 1", "vote.sync.ballot.b32 %r1, 1", "match.any.sync.b32 %r1, 1"]
+)
+def test_what_lanes_give_that_do_not_run_is_not_known(name: str, engine: str) -> None:
+    """Races do not depend on it, the stored value does."""
+    toml = 'block = 64\nthreads = "warp 1 lane 0-1"\nargs = ["x"]\nobjects.x = { type = "u32", count = 2 }\n'
+    module = entry(
+        POINTER,
+        f"  {name}, 0xffffffff;\n  ld.param.u64 %rd1, [p0];\n  st.global.u32 [%rd1+4], %r1;\n" + STORE.format("1"),
+    )
+    test = launched(toml + '[check]\ncondition = "forall (x[0] == 1)"\n', module)
+    result = decide(test, model_named("ptx-8.5"), engine=engine)
+    assert result.holds and result.flags == ("data-race",)
+    for wrong in ("x[1] == 3", "P0:%r1 == 3"):
+        test = launched(toml + f'[check]\ncondition = "exists ({wrong})"\n', module)
+        with pytest.raises(PtxmmError) as caught:
+            decide(test, model_named("ptx-8.5"), engine=engine)
+        assert caught.value.message == ABSENT
+        assert caught.value.line is not None
 
 
 def test_calls_and_indexed_branches_are_inlined() -> None:

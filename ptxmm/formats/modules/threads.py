@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.modules.evaluate import Known
 from ptxmm.formats.modules.flow import Flow, analyse
-from ptxmm.formats.modules.lanes import check_lanes
+from ptxmm.formats.modules.lanes import with_lanes
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
@@ -42,11 +42,11 @@ def threads_of(
     for number, (cta, thread) in enumerate(launch.threads):
         residue, timed = kernel.specialized(cta, thread, observed[number])
         clocks = clocks or timed
-        made = with_unwritten(residue.body, code.registers, observed[number], module_names)
+        size = min(WARP_SIZE, launch.size - thread // WARP_SIZE * WARP_SIZE)
+        body = with_lanes(residue.body, lanes[cta, thread // WARP_SIZE], size, running[cta] == launch.size)
+        made = with_unwritten(body, code.registers, observed[number], module_names)
         unwritten |= dict.fromkeys(made.variables)
         variables.update((item.name, item) for item in made.variables.values())
-        size = min(WARP_SIZE, launch.size - thread // WARP_SIZE * WARP_SIZE)
-        check_lanes(made.body, lanes[cta, thread // WARP_SIZE], size, running[cta] == launch.size)
         found.append(_thread(code, launch, number, made))
     early = sorted({shown(name) for name in unwritten})
     notes = [f"%{name} may be read before it is written: its value is unknown then" for name in early]

@@ -19,7 +19,13 @@ UNDECIDABLE = "whether this instruction depends on every value that goes into it
 OPAQUE = "what this gives is not worked out, and an address, a branch or a value that is asked for depends on it"
 """The result of an ``ops.Opaque`` is seen (see ``unseen``)."""
 
+ABSENT = (
+    "not all lanes run that give values here, and an address, a branch or a value that is asked for depends on them"
+)
+"""What lanes would give that are not in the test is seen."""
+
 _HINTS = {
+    ABSENT: 'run whole warps (threads = "warp 0"), or launch with as few threads as run',
     OPAQUE: "races, and conditions on what does not depend on it, can be asked about",
     NONCOHERENT: "use ld without .nc, or write nothing there",
     UNDECIDABLE: "--reading dep=sem takes it to",

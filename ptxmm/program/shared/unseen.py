@@ -17,7 +17,7 @@ from ptxmm.program.identity import EventId
 from ptxmm.program.latest import Latest
 from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.pointers import known_addresses
-from ptxmm.program.shared.refusals import OPAQUE, refused
+from ptxmm.program.shared.refusals import ABSENT, OPAQUE, refused
 from ptxmm.program.shared.undetermined import locations
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
@@ -30,8 +30,8 @@ _Node = tuple[int, Hashable]
 
 _EXCHANGED: _Node = (-1, "exchanged between lanes")
 _MATRICES: _Node = (-1, "rows of matrices")
-_READ: _Node = (-1, "read somewhere")
-_WRITTEN: _Node = (-1, "written somewhere")
+_READ, _WRITTEN = "read somewhere", "written somewhere"
+"""With a state space, or None for any: what an access there reads or writes whose place is not known."""
 
 
 class Unseen(Struct, frozen=True):
@@ -69,8 +69,9 @@ def open_results(test: Test, asked: Iterable[Term]) -> Unseen:
     found = unseen(test, asked)
     for thread, blind, given in zip(test.threads, found.instructions, found.moves, strict=True):
         for pc, op in enumerate(thread.body):
-            if _is_open(op) and pc not in (given if isinstance(op, ops.WarpExchange) else blind):
-                raise refused(OPAQUE, test, op)
+            exchange = isinstance(op, ops.WarpExchange)
+            if _is_open(op) and pc not in (given if exchange else blind):
+                raise refused(ABSENT if exchange else OPAQUE, test, op)
     return found
 
 
@@ -144,10 +145,11 @@ class _Flow:
         self.known = [known_addresses(thread, test.objects) for thread in test.threads]
         self.written = self._written()
         self.parts = self._divided()
-        everything = {(-1, (key, begin)) for key, begins in self.parts.items() for begin in begins}
-        self.makers[_READ] |= everything
-        for node in everything:
-            self.makers[node].add(_WRITTEN)
+        for item in test.objects.values():
+            for node in self._within(item, 0, None):
+                for space in (None, item.space):
+                    self.makers[-1, (_READ, space)].add(node)
+                    self.makers[node].add((-1, (_WRITTEN, space)))
         for number, (thread, kept) in enumerate(zip(test.threads, idempotent_atomics(test), strict=True)):
             self._number = number
             for pc, op in enumerate(thread.body):
@@ -274,7 +276,11 @@ class _Flow:
                 self.sinks.update(self._deciding(op))
             case ops.Atomic() if op.op != "cas" and not compared:
                 before, places = self._at(op, op.address, _READ), self._at(op, op.address, _WRITTEN)
-                self._gives(pc, [*results, *places], [*before, *read])
+                self.gives[self._number][pc] = [*results, *places]
+                self._made(results, [*before, *read])
+                # What it changes somewhere is made of what was there.
+                stays = self._known(self._number, op.address) is None and self._apart(ops.access_bytes(op))
+                self._made(places, read if stays else [*before, *read])
                 self._holds(pc, [*before, *read])
                 self.sinks.update(self._deciding(op))
             case ops.Atomic():  # what it compares decides whether it writes
@@ -306,7 +312,11 @@ class _Flow:
             case _ if isinstance(op, ops.Addressless | ops.MbarrierOp) and not isinstance(op, ops.Wgmma):
                 self.sinks.update(read)
             case _:
-                self.sinks.update(read, [_READ])
+                self.sinks.update(read, [(-1, (_READ, None))])
+
+    def _apart(self, size: int) -> bool:
+        """Whether no aligned access of ``size`` bytes is of two parts."""
+        return not any(begin % size for begins in self.parts.values() for begin in begins)
 
     def _fragments(
         self, pc: int, op: ops.LoadMatrix | ops.StoreMatrix, results: Sequence[_Node], read: Sequence[_Node]
@@ -324,7 +334,7 @@ class _Flow:
         source = self._tensor(op, _READ) if op.src is None else self._at(op, op.src, _READ)
         target = self._tensor(op, _WRITTEN) if op.dst is None else self._at(op, op.dst, _WRITTEN)
         if op.mask is not None:  # the same place in other CTAs
-            target = {_WRITTEN}
+            target = {(-1, (_WRITTEN, None))}
         if op.reduction is not None and op.dst is not None:
             source = source | self._at(op, op.dst, _READ)
         elif op.reduction is not None:
@@ -333,12 +343,14 @@ class _Flow:
         if op.tensormap is not None:
             self.sinks.update(self._at(op, op.tensormap, _READ))
 
-    def _tensor(self, op: ops.BulkCopy, anywhere: _Node) -> set[_Node]:
+    def _tensor(self, op: ops.BulkCopy, anywhere: str) -> set[_Node]:
         """The tensor of the map of a copy."""
         assert op.tensormap is not None
         where = self._known(self._number, op.tensormap)
         tensor = None if where is None or not self._constant(where[0]) else where[0].tensormap
-        return {anywhere} if tensor is None else self._within(self.test.objects[tensor.target], 0, None)
+        if tensor is None:
+            return {(-1, (anywhere, "global"))}
+        return self._within(self.test.objects[tensor.target], 0, None)
 
     def _constant(self, item: MemoryObject) -> bool:
         """Whether nothing can write ``item``."""
@@ -379,13 +391,15 @@ class _Flow:
         if isinstance(op.address.base, Reg):
             yield self._number, op.address.base.name
 
-    def _at(self, op: Op, address: Address, anywhere: _Node) -> set[_Node]:
+    def _at(self, op: Op, address: Address, anywhere: str) -> set[_Node]:
         """The parts of memory that ``op`` may access at ``address``; ``anywhere`` if that is not of one variable."""
+        touches = [touch for touch in ops.touched(op) if touch.address is address]
+        touch = touches[0] if len(touches) == 1 else None
         where = self._known(self._number, address)
-        if where is None:
-            return {anywhere}
-        sizes = [touch.size for touch in ops.touched(op) if touch.address is address]
-        return self._within(*where, sizes[0] if len(sizes) == 1 else None)
+        if where is not None:
+            return self._within(*where, None if touch is None else touch.size)
+        space = None if touch is None or touch.rule.form is None else touch.rule.form.partition("::")[0]
+        return {(-1, (anywhere, space))}
 
 
 def _closed(start: set[_Node], onward: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:

@@ -21,7 +21,7 @@ class WarpExchange(Struct, frozen=True):
     last (for activemask none, or the mask that it gives: ``unspecified.active``); ``negated``: the source predicate of
     a vote is ``!p``. ``type`` is that in the text (of the source); pred for elect, which has none. ``leaders``: masks
     and the lanes that ``elect`` elects of them (``unspecified.elected``); of another mask it is the lowest lane.
-    ``absent``: the thread takes its own value in place of an undefined one (``unspecified.absent``).
+    ``absent``: what it gives is made of values of lanes that are not in the test; any value stands for that.
     """
 
     roles: ClassVar = "=dst:result|predicate:pred operands:read!negated"
