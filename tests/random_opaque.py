@@ -18,28 +18,60 @@ def program(seed: int) -> str:
     rng = random.Random(f"opaque/{seed}")
     strict = rng.random() < 0.6
     threads = [_body(rng, strict) for _ in range(rng.choice((2, 2, 3)))]
+    return _program(rng, threads, strict)
+
+
+def forking(seed: int) -> str:
+    """As ``program``, with comparisons of such results: of branches around what only computes, of branches and guards
+    that decide what is stored, and of loops."""
+    rng = random.Random(f"forking/{seed}")
+    threads = [_body(rng, True, 1) for _ in range(2)]
+    pure = rng.random() < 0.4
+    for lines in rng.sample(threads, rng.choice((1, 1, 2))):
+        lines.insert(rng.randint(1, len(lines)), "\n".join(_fork(rng, pure)))
+    return _program(rng, [[line for text in lines for line in text.split("\n")] for lines in threads], True)
+
+
+def _fork(rng: random.Random, pure: bool) -> list[str]:
+    made = [rng.choice(("ex2.approx.f32 c, g0", "add.f16x2 c, g0, g0")), "setp.lt.f32 p, c, 0f3F800000"]
+    computing = rng.choice(("ex2.approx.f32 g0, g0", "add.u32 g0, g0, 1", "mov.u32 g0, 3"))
+    storing = rng.choice(("st.relaxed.gpu.global.u32 [x], 2", "ld.acquire.gpu.global.u32 f0, [y]", "fence.sc.gpu",
+                          "st.global.u32 [d], 5", "exit", "mov.u32 f1, 4"))  # fmt: skip
+    inside = computing if pure else storing
+    match rng.randint(0, 3):
+        case 0 if inside != "fence.sc.gpu":
+            return [*made, f"@p {inside}"]
+        case 1:
+            return [*made, "@!p bra AWAY", inside, "bra JOIN", "AWAY:", computing, "JOIN:"]
+        case 2 if not pure:
+            return ["AGAIN:", "ld.relaxed.gpu.global.u32 g0, [d]", *made, "@p bra AGAIN"]
+        case _:
+            return [*made, "@p bra AWAY", inside, "AWAY:"]
+
+
+def _program(rng: random.Random, threads: list[list[str]], strict: bool) -> str:
     flags = [
         f"P{number}:f{n}" for number, lines in enumerate(threads) for n in range(2) if f" f{n}," in " ".join(lines)
     ]
     asked = [rng.choice(["x == 1", "y == 1", *(f"{name} == 1" for name in flags)]) for _ in range(2)]
     if not strict and rng.random() < 0.5:
         asked.append(rng.choice(("d == 0", "e == 0")))
-    height = max(map(len, threads))
-    columns = [[*lines, *[""] * (height - len(lines))] for lines in threads]
     cta = rng.random() < 0.3
     names = [f"P{i} @ cta {0 if cta else i}" for i in range(len(threads))]
-    rows = [names, *(list(row) for row in zip(*columns, strict=True))]
-    table = "".join(f" {' | '.join(row)} ;\n" for row in rows)
+    table = "".join(
+        f"{name} {{\n" + "".join(f"  {line}{'' if line.endswith(':') else ';'}\n" for line in lines) + "}\n"
+        for name, lines in zip(names, threads, strict=True)
+    )
     where = "{ .global .u32 x = 0; .global .u32 y = 0; .global .u32 d = 0; .global .u32 e = 0; }"
     condition = " /\\ ".join(dict.fromkeys(asked))
     return f"PTX opaque\n{where}\n{table}exists ({condition})\n"
 
 
-def _body(rng: random.Random, strict: bool) -> list[str]:
+def _body(rng: random.Random, strict: bool, fewer: int = 0) -> list[str]:
     lines: list[str] = []
     known = ["g0"]
     lines.append(rng.choice(("ld.relaxed.gpu.global.u32 g0, [d]", "ld.global.u32 g0, [e]", "mov.u32 g0, 7")))
-    for _ in range(rng.randint(2, 4)):
+    for _ in range(rng.randint(2, 4) - fewer):
         flag, data, n = rng.choice("xy"), rng.choice("de"), rng.randint(0, 1)
         match rng.randint(0, 8):
             case 0:

@@ -111,9 +111,6 @@ def test_a_race_is_shown_without_its_values() -> None:
 SEEN = [
     ("mov.u32 r3, r2", "P1:r3 == 1"),
     ("st.global.f32 [d], r2", "d == 1"),
-    ("cvt.rzi.u32.f32 r4, r2; @p st.global.u32 [e], 1; setp.eq.u32 p, r4, 0", "e == 1"),
-    ("setp.lt.f32 p, r2, 0f00000000; @p st.global.u32 [e], 1", "e == 1"),
-    ("setp.lt.f32 p, r2, 0f00000000; @p bra done; st.global.u32 [e], 1; done: mov.u32 r5, 1", "P1:r5 == 1"),
     ("mov.b32 r4, r2; bar.sync r4", "P1:r0 == 1"),
     ("mov.b32 r4, r2; cvt.u64.u32 a, r4; ld.global.u32 r5, [a]", "P1:r0 == 1"),
 ]
@@ -121,7 +118,7 @@ SEEN = [
 
 @pytest.mark.parametrize("rest,condition", SEEN, ids=[rest for rest, _ in SEEN])
 def test_what_depends_on_a_result_is_refused_by_both_engines(rest: str, condition: str) -> None:
-    """A final value, a store that may not happen, a branch, a barrier, an address."""
+    """A final value, a barrier, an address."""
     body = MP.replace(" {} | {} ;\n", "").format(condition)
     lines = rest.split("; ")
     first = [RELEASE, *[""] * len(lines)]
@@ -174,9 +171,8 @@ MMA = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {c0, c1, c2, c3}, {a0, a
 
 @pytest.mark.parametrize("engine", ENGINES_OF_CHECK)
 def test_whether_an_instruction_of_a_warp_is_executed_is_seen(engine: str) -> None:
-    with pytest.raises(PtxmmError) as caught:
-        check(parse_one(GUARDED.replace("MMA", MMA)), model_named("ptx-8.5"), engine=engine)
-    assert caught.value.message == OPAQUE
+    result = check(parse_one(GUARDED.replace("MMA", MMA)), model_named("ptx-8.5"), engine=engine)
+    assert (result.holds, result.status) == (None, "inconclusive")
 
 
 MAPPED = """PTX t

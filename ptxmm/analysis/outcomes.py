@@ -16,12 +16,14 @@ from ptxmm.analysis.observe import observed, outcomes
 from ptxmm.analysis.readings import basis
 from ptxmm.analysis.result import TIMEOUT, Execution, Listed, Note, Outcome, Result, told
 from ptxmm.analysis.search import FinalStates, Question, bug, engine_named, rebuild, stages, values
-from ptxmm.analysis.verdict import Verdict, decide, status_of
+from ptxmm.analysis.verdict import Verdict, decide, doubted, status_of
+from ptxmm.analysis.words import Conclusion
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Search
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Conjunction, State, evaluate
 from ptxmm.program.test import Test
+from ptxmm.program.unspecified.undecided import either_way, note
 from ptxmm.program.unspecified.unknown import assignments, described
 
 ENGINES = ("auto", "z3", "enumerate", "both")
@@ -152,7 +154,9 @@ def _question(
     engines = ("z3", "enumerate") if engine == "both" else ("z3" if engine == "auto" else engine,)
     whole = enumerate_all or engine == "both" or test.condition is None
     proposition = None if whole or test.condition is None else test.condition.proposition
-    return Question(test, model, observed(test, all_state), limits or Limits(), engines, proposition)
+    what = observed(test, all_state)
+    either = either_way(test, (*what.registers, *what.memory))
+    return Question(either.test, model, what, limits or Limits(), engines, proposition, telling=either.telling)
 
 
 def _stages(question: Question, expectation: Expectation | None, graphs: bool) -> Iterator[Result]:
@@ -184,6 +188,13 @@ def _result(question: Question, expectation: Expectation | None, states: FinalSt
         verdict = decide(search, quantifier, True in satisfied, False in satisfied, partial)
         conclusion = conclude(expectation, verdict, satisfied)
     refuting, missing = _refuting(test, model, states)
+    notes = [*missing, *_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)]
+    if question.telling:
+        sure = doubted(verdict, quantifier)
+        conclusion = _of_none(expectation, verdict, sure, satisfied)
+        notes = [item for item in notes if item.kind not in _CERTAIN]
+        notes.append(Note("open", note(question.telling)))
+        verdict, refuting = sure, None
     return Result(
         file=test.file,
         test=test.name,
@@ -199,10 +210,26 @@ def _result(question: Question, expectation: Expectation | None, states: FinalSt
         conclusion=conclusion,
         outcomes=shown,
         listed=whole and not partial and verdict.status not in ("bounded", "timeout"),
-        notes=(*missing, *_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)),
+        notes=tuple(notes),
         seconds=0.0,
         execution=refuting,
     )
+
+
+_CERTAIN = ("undefined", "deadlock", "missing")
+"""Notes on executions that there are."""
+
+
+def _of_none(
+    expectation: Expectation | None, verdict: Verdict, sure: Verdict, satisfied: Sequence[bool | None]
+) -> Conclusion:
+    """The conclusion where each execution found may be none: from ``sure``, what is known then of ``verdict``."""
+    some = bool(satisfied) and sure.observation is None and sure.holds is None
+    if expectation is not None and expectation.word == "none":
+        some = bool(satisfied)
+    if some or sure.flags != verdict.flags or sure.status != verdict.status:
+        return Conclusion.inconclusive
+    return conclude(expectation, sure, ())
 
 
 def _drawn(outcomes: Sequence[Outcome], question: Question, states: FinalStates) -> Iterator[Outcome]:

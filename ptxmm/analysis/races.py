@@ -28,6 +28,7 @@ from ptxmm.program.shared.launches import held
 from ptxmm.program.shared.polls import without_repeats
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
+from ptxmm.program.unspecified.undecided import either_way, note
 from ptxmm.program.unspecified.unknown import assignments, computed_with
 from ptxmm.ptx.ops import Store, touched
 
@@ -115,6 +116,8 @@ def races(
     limits = limits or Limits()
     start = time.perf_counter()
     check_compatible(test, model)
+    either = either_way(test)
+    test, telling = either.test, either.telling
     found = _Found(axioms=race_flags(model, test), most=most, shown=drawn if graphs else execution)
     try:
         test = settle_uninitialised(without_repeats(test), model, limits)
@@ -129,18 +132,25 @@ def races(
     if computed and status == "complete":
         status = "bounded"
     unknown = status != "complete" or not found.ends or bool(found.open)
+    known = not telling or not (listed or status == "undefined")
+    if not known:  # what was found need not be of an execution of the program
+        listed, unknown, status = (), True, "complete" if status == "undefined" else status
+        found.undefined, found.flags = None, set()
+        found.open.clear()
+    cut = found.timeout or found.partial or found.bounded or computed or found.undefined is not None or found.open
+    notes = [*_notes(test, found, limits, computed), *_allowances(test, model, limits, found, known and not unknown)]
+    if telling:
+        notes.append(Note("open", note(telling)))
     return RacesResult(
         file=test.file,
         test=test.name,
         model=model.name,
         status=told(status, bool(listed) or not unknown),
         races=listed,
-        listed=not (
-            found.timeout or found.partial or found.bounded or computed or found.undefined is not None or found.open
-        ),
+        listed=known and not cut,
         race_free=False if listed else None if unknown else True,
         own=model.name not in index().models,
-        notes=(*_notes(test, found, limits, computed), *_allowances(test, model, limits, found, not unknown)),
+        notes=tuple(notes),
         seconds=time.perf_counter() - start,
     )
 
@@ -151,12 +161,12 @@ def confirm_races(test: Test, model: Model, found: RacesResult, limits: Limits) 
     Raises ``PtxmmError`` (kind ``internal``) if it does not agree, and what the engine raises.
     """
     explicit = engine_named("enumerate")
-    raised, over = False, True
+    raised, over, either = False, True, either_way(test)
     try:
-        for assigned in assignments(settle_uninitialised(without_repeats(test), model, limits)):
+        for assigned in assignments(settle_uninitialised(without_repeats(either.test), model, limits)):
             search = next(explicit(assigned.test, model, Observed((), ()), limits, None))
             if search.undefined is not None or search.flags & index().undefined:
-                if found.status not in ("undefined", "timeout"):
+                if not either.telling and found.status not in ("undefined", "timeout"):
                     raise bug(test, "the engines disagree: undefined only in enumerate, not in z3")
                 return True
             raised = raised or DATA_RACE in search.flags

@@ -32,7 +32,8 @@ _LAST_STATES = 1.0
 class Question(Struct, frozen=True):
     """The final states of ``test`` under ``model``, told apart by ``what``, from ``engines``, which must agree; with
     ``proposition`` only as many as decide it. ``each``: of several stages, each has states that those before have not,
-    as soon as they are found."""
+    as soon as they are found. ``telling``: lines of ``test`` that give predicates which nothing decides, so that an
+    execution of it need be none of the program (``unspecified.undecided``)."""
 
     test: Test
     model: Model
@@ -41,6 +42,7 @@ class Question(Struct, frozen=True):
     engines: tuple[str, ...] = ("z3",)
     proposition: Proposition | None = None
     each: bool = False
+    telling: tuple[int, ...] = ()
 
 
 class FinalStates(Struct):

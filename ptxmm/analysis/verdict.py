@@ -50,6 +50,16 @@ def decide(
     )
 
 
+def doubted(verdict: Verdict, quantifier: str | None) -> Verdict:
+    """What is known if each execution that ``verdict`` on the statement ``quantifier`` is about may be none of the
+    program, which has no others: what holds of all of them, and which flags none raises."""
+    flags = tuple(flag for flag in verdict.flags if flag == "vacuous")
+    status: Status = "complete" if verdict.status == "undefined" else verdict.status
+    observation = None if verdict.observation == "sometimes" else verdict.observation
+    holds = verdict.holds if verdict.holds is (quantifier != "exists") else None
+    return Verdict(verdict.conditional, observation, holds, status, flags)
+
+
 def status_of(search: Search) -> Status:
     """How far a search got that may have come to the bound of a loop."""
     if search.undefined is not None or search.flags & index().undefined:

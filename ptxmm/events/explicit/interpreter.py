@@ -188,7 +188,7 @@ def _execute(machine: Machine, op: ops.Straight) -> None:
         wrong = products.execute(op)
         if wrong is not None:
             machine.undefined(wrong)
-    if isinstance(op, compute.Assigning):
+    if isinstance(op, compute.Assigning) and not (isinstance(op, ops.Opaque) and op.free):
         compute.assign(machine, op)
         return
     if guard is not None and isinstance(op, BARRIERS):

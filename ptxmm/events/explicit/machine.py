@@ -377,9 +377,13 @@ class Machine:
 
     def wait_result(self) -> int:
         """The result of a wait on an mbarrier on this path."""
-        given = self._value(self.identity())
+        return self.either(self.identity())
+
+    def either(self, identity: EventId) -> int:
+        """What may be true or false on this path, by what nobody else decides."""
+        given = self._value(identity)
         result = self.fork((1, 0)) if given is None else int(given != 0)
-        self.trace.waits[self.identity()] = result
+        self.trace.waits[identity] = result
         return result
 
     def _value(self, identity: EventId) -> int | None:

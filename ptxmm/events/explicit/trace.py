@@ -141,7 +141,8 @@ class Trace(Struct):
     threads at the last of ``exchanges`` are not given); ``open`` (the values given end there). ``reads``: what the
     leaves of expressions stand for, by number: reads, for a token of an mbarrier its arrival, and for a result of
     ``exchanges`` an event of the kind ``X``, which is among no ``events``. ``tokens``: the leaf number of each such
-    arrival. ``waits``: the result of each wait on an mbarrier. ``steps``: what it does at barriers.
+    arrival. ``waits``: the result of each wait on an mbarrier, and predicates
+    that may be either. ``steps``: what it does at barriers.
     ``constraints``: expressions, the values they must have, and where the choice is. ``outside``: the first
     instruction that is undefined, such as an access outside every object, in words, and where, or None. ``forks``:
     the decisions of paths not taken here. ``given``: the results of exchanges that the run was given. ``lost``:

@@ -178,6 +178,7 @@ def _program(last: _Run, torn: frozenset[str]) -> Program:
         torn=torn,
         unseen=machine.setting.unseen,
         lookups=machine.lookups,
+        chosen=machine.chosen,
     )
 
 

@@ -14,6 +14,7 @@ from ptxmm.events.symbolic.event import Event, Mbarrier, Operation, Place, Threa
 from ptxmm.events.symbolic.values.domain import Domain, assemble, field, merge, only
 from ptxmm.events.symbolic.values.lookups import Lookup
 from ptxmm.program.condition import MemoryTerm
+from ptxmm.program.identity import EventId
 from ptxmm.program.shared.unseen import NOTHING, Unseen
 from ptxmm.program.test import Placement, Test
 from ptxmm.relations.formula import Formula, Formulas
@@ -37,7 +38,8 @@ class Program(Struct):
     it only (reading griddep). ``mbarriers``: the objects that are
     mbarriers. ``mixed``: the objects in which accesses may overlap partially. ``torn``: those where reads might be torn
     if that had not been ruled out. ``unseen``: what has no values; ``lookups``: values
-    that are worked out when they are met.
+    that are worked out when they are met. ``chosen``: when predicates are made that may be either, and when
+    they are true.
     """
 
     test: Test
@@ -65,6 +67,7 @@ class Program(Struct):
     torn: frozenset[str] = frozenset()
     unseen: Unseen = NOTHING
     lookups: list[Lookup] = default(default_factory=list)
+    chosen: dict[EventId, tuple[Formula, Formula]] = default(default_factory=dict)
 
     def copy(self) -> Program:
         """The same program, to which constraints, choices and formulas can be added apart."""

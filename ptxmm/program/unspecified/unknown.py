@@ -27,6 +27,7 @@ from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.program.unspecified.absent import without_absent
 from ptxmm.program.unspecified.active import with_masks
 from ptxmm.program.unspecified.elected import with_leaders
+from ptxmm.program.unspecified.undecided import either_way
 from ptxmm.program.unspecified.unknown_uses import UnknownUses
 from ptxmm.ptx import ops
 
@@ -230,7 +231,9 @@ def hidden(test: Test, asked: Collection[Term]) -> frozenset[str]:
     if not any(item.unknown for item in test.objects.values()):
         return frozenset()
     key = frozenset(asked)
-    return _latest.get(test, key) or _latest.keep(test, key, unseen(test, (*test.named, *key)).objects)
+    return _latest.get(test, key) or _latest.keep(
+        test, key, unseen(either_way(test, key).test, (*test.named, *key)).objects
+    )
 
 
 _latest: Latest[frozenset[str]] = Latest(8)

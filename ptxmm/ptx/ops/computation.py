@@ -233,7 +233,8 @@ class Opaque(Struct, frozen=True):
 
     It is the same for the same operands, may be anything else, and depends on all of them. ``name``: the opcode with
     its qualifiers; ``result`` and ``given``: the types of ``dst`` and ``sources``; ``second``: the other predicate of
-    ``p|q``; ``negated``: the source predicate is ``!c``.
+    ``p|q``; ``negated``: the source predicate is ``!c``. ``free``: of predicates, which may be either each time: every
+    execution says which (``unspecified.undecided``).
     """
 
     opcode: ClassVar = "{name}"
@@ -247,6 +248,7 @@ class Opaque(Struct, frozen=True):
     source: Source
     guard: Guard | None = None
     negated: bool = False
+    free: bool = False
 
 
 class Compare(Struct, frozen=True):

@@ -170,14 +170,16 @@ def nothing(machine: Machine, op: Nothing) -> None:
 
 
 def opaque(machine: Machine, op: Opaque) -> None:
-    """A function that is not worked out: 0 stands for its result, which nothing sees (``unseen.open_results``)."""
+    """A function that is not worked out: 0 stands for its result, which nothing sees (``unseen.open_results``); or
+    predicates that may be either."""
     reads = 0
     for source, type_ in zip(op.sources, op.given, strict=True):
         reads |= machine.expressions.settled(machine.operand(source, type_)).reads
-    for register in (op.dst, op.second):
+    for number, register in enumerate((op.dst, op.second)):
         if register is not None:
-            zero = machine.expressions.constant(0)
-            machine.assign(register, machine.expressions.joined(zero, reads, machine.width(register.name)))
+            value = machine.either(machine.identity(0, number)) if op.free else 0
+            result = machine.expressions.constant(value)
+            machine.assign(register, machine.expressions.joined(result, reads, machine.width(register.name)))
 
 
 # Where addresses lie.
@@ -280,4 +282,10 @@ def _given(machine: Machine, op: Mapa | CtaRank | IsSpace | ConvertAddress, resu
     machine.assign(op.dst, node)
 
 
-EFFECTS: Effects = {Mapa: mapa, ConvertAddress: convert_address, CtaRank: cta_rank, IsSpace: is_space}
+EFFECTS: Effects = {
+    Mapa: mapa,
+    ConvertAddress: convert_address,
+    CtaRank: cta_rank,
+    IsSpace: is_space,
+    Opaque: opaque,
+}

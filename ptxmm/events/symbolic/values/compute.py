@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, PREDICATE, Executor
 from ptxmm.events.symbolic.values.arithmetic import convert, extend
-from ptxmm.events.symbolic.values.domain import Value, only, supported
+from ptxmm.events.symbolic.values.domain import Domain, Value, only, supported
 from ptxmm.events.symbolic.values.mapping import cta_rank, in_space, mapped
 from ptxmm.program.shared.windows import converted
 from ptxmm.ptx import ops
@@ -73,16 +74,31 @@ def _alu(run: Executor, op: ops.Alu) -> Value:
 
 
 def _opaque(run: Executor, op: ops.Opaque) -> list[tuple[str, Value]]:
-    """A function that is not worked out: any value stands for its results, which nothing sees."""
-    assert run.blind, op
+    """A function that is not worked out: any value stands for its results, which nothing sees; or predicates that may
+    be either."""
+    assert run.blind or op.free, op
     values = [run.operand(source, type_) for source, type_ in zip(op.sources, op.given, strict=True)]
     reads = run.machine.all_reads(value.reads for value in values)
-    expressions, made = run.machine.expressions, [value.expression for value in values]
+    made = [value.expression for value in values]
     return [
-        (register.name, Value(only(0), expressions.leaf(type_.bits, op.name, n, *made), reads))
+        (register.name, Value(_either(run, n) if op.free else only(0), _leaf(run, op, type_, n, made), reads))
         for n, (register, type_) in enumerate(((op.dst, op.result), (op.second, PREDICATE)))
         if register is not None
     ]
+
+
+def _leaf(run: Executor, op: ops.Opaque, type_: ops.Type, number: int, made: Sequence[int]) -> int:
+    """The expression of a result; of one that may be either each time another one."""
+    own = (run.here,) if op.free else ()
+    return run.machine.expressions.leaf(type_.bits, op.name, number, *own, *made)
+
+
+def _either(run: Executor, number: int) -> Domain:
+    """A predicate that may be true or false."""
+    chosen, presence = run.formulas.variable(), run.formulas.both(run.state.guard, run.condition)
+    if presence != FALSE:
+        run.machine.chosen[run.here.at(0, number)] = presence, chosen
+    return Domain({1: chosen, 0: -chosen})
 
 
 def _selected(run: Executor, op: ops.Select) -> Value:
