@@ -14,6 +14,8 @@ from ptxmm.errors import PtxmmError
 from ptxmm.program.test import Test
 
 RACES, ROBUST = "no data races", "robust"
+BOUNDS, BARRIERS, TRAPS = "no access outside", "convergent barriers", "no traps"
+CLAIMS = (RACES, ROBUST, BOUNDS, BARRIERS, TRAPS)
 """The claims besides the condition, as results name them."""
 
 HOLDS = Expectation("holds", False)
@@ -25,7 +27,8 @@ def claimed(test: Test) -> tuple[str | None, ...]:
     claims = test.claims
     if claims is None:
         return (None,)
-    found = [name for name, wanted in ((RACES, claims.races), (ROBUST, claims.robust)) if wanted]
+    wanted = claims.races, claims.robust, claims.bounds, claims.barriers, claims.traps is not None
+    found = [name for name, there in zip(CLAIMS, wanted, strict=True) if there]
     return tuple(found) if found and test.condition is None else (None, *found)
 
 

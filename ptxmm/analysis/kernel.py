@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ptxmm.analysis.claims import RACES
+from ptxmm.analysis.claims import BARRIERS, BOUNDS, RACES, TRAPS
 from ptxmm.analysis.outcomes import late
 from ptxmm.analysis.result import TIMEOUT, Execution, Note, Result, Status, told
 from ptxmm.analysis.words import Conclusion
@@ -36,12 +36,14 @@ def decide(
     graphs: bool = False,
     assumptions: bool = False,
 ) -> Result:
-    """Decide the ``claim`` (``RACES`` or ``ROBUST``) about ``test`` under ``model``. ``engine``: ``both`` asks the
+    """Decide the ``claim`` (one of ``claims.CLAIMS``) about ``test`` under ``model``. ``engine``: ``both`` asks the
     explicit engine too, which must agree; ``graphs``: give the execution that refutes it as a graph; ``assumptions``:
     say whether it holds if writes of the same value may race. Raises as the
     analyses do, and ``PtxmmError`` (kind ``internal``) where the engines disagree.
     """
     both = engine == "both"
+    if claim in (BOUNDS, BARRIERS, TRAPS):
+        return _safety(test, model, claim, limits, both)
     if claim == RACES:
         from ptxmm.analysis.races import confirm_races, races
 
@@ -79,6 +81,18 @@ def decide(
         notes.append(Note("robust", "only under the model some execution waits for ever at a barrier"))
     notes += answer.notes
     return _result(test, model.name, claim, answer.robust, answer.status, notes, answer.seconds, shown, both)
+
+
+def _safety(test: Test, model: Model, claim: str, limits: Limits, both: bool) -> Result:
+    from ptxmm.analysis.safety import safe
+
+    assert test.claims is not None
+    start = time.perf_counter()
+    asked = test.claims.traps if claim == TRAPS and test.claims.traps is not None else test
+    found = safe(asked, model, claim, limits, "both" if both else "z3")
+    seconds = time.perf_counter() - start
+    shown = _result(asked, model.name, claim, found.holds, found.status, found.notes, seconds, found.execution, both)
+    return replace(shown, test=test.name)
 
 
 def _of_writes(race: Race) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ptxmm.analysis.claims import BARRIERS, ROBUST, claimed
 from ptxmm.analysis.claims import RACES as CLAIM_RACES
-from ptxmm.analysis.claims import ROBUST, claimed
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.observe import exactly, observed
 from ptxmm.analysis.outcomes import check
@@ -94,7 +94,7 @@ def requirement(test: Test, model: Model, wanted: Property | None, limits: Limit
     Raises ``PtxmmError`` (kind ``usage``) where the test has no condition or the model no flag for it, and ``Timeout``.
     """
     if wanted is None:
-        parts = [_requirement(test, model, _CLAIMED[claim], limits) for claim in claimed(test)]
+        parts = [_claim(test, model, claim, limits) for claim in claimed(test)]
         bad = [part.bad for part in parts if part.bad is not None]
         return Requirement(
             Disjunction(tuple(bad)) if len(bad) > 1 else bad[0] if bad else None,
@@ -103,6 +103,13 @@ def requirement(test: Test, model: Model, wanted: Property | None, limits: Limit
             any(part.deadlock for part in parts),
         )
     return _requirement(test, model, wanted, limits)
+
+
+def _claim(test: Test, model: Model, claim: str | None, limits: Limits) -> Requirement:
+    """What is claimed of a kernel. An execution without meaning is unwanted in any case."""
+    if claim in _CLAIMED:
+        return _requirement(test, model, _CLAIMED[claim], limits)
+    return Requirement(None, frozenset(), str(claim), deadlock=claim == BARRIERS)
 
 
 def _requirement(test: Test, model: Model, wanted: Property, limits: Limits) -> Requirement:

@@ -245,15 +245,9 @@ def _allowances(test: Test, model: Model, limits: Limits, found: _Found, complet
     if test.claims is None or not test.claims.allowed:
         return
     written = {op.source.span.line for _, op in test.instructions if any(touch.writes for touch in touched(op))}
-    lines, racing = {item.line for item in test.claims.allowed}, set[int]()
-    if not written.isdisjoint(lines):
-        every = races(replace(test, same_value=None, claims=None), model, limits=limits)
-        complete = complete and every.listed and not found.races
-        still = {(race.first, race.second) for race in (*found.races.values(), *found.open.values())}
-        for race in every.races:
-            places = {race.first.line, race.second.line}
-            if race.kinds == ("write", "write") and places <= lines and (race.first, race.second) not in still:
-                racing |= places
+    lines = written & {item.line for item in test.claims.allowed}
+    racing, every = _racing(test, model, limits, found, lines) if lines else (set[int](), True)
+    complete = complete and every
     for item in test.claims.allowed:
         if item.line in racing:
             yield Note("kernel", f"line {item.line}: writes of the same value race, which is allowed: {item.why}")
@@ -261,6 +255,18 @@ def _allowances(test: Test, model: Model, limits: Limits, found: _Found, complet
             yield Note("kernel", f"line {item.line}: no thread writes here, so that nothing is allowed: {item.why}")
         elif complete:
             yield Note("kernel", f"line {item.line}: no writes of the same value race here: {item.why}")
+
+
+def _racing(test: Test, model: Model, limits: Limits, found: _Found, lines: set[int]) -> tuple[set[int], bool]:
+    """Those of ``lines`` with writes that race, but with the same value only; and whether these are all."""
+    every = races(replace(test, same_value=None, claims=None), model, limits=limits)
+    still = {(race.first, race.second) for race in (*found.races.values(), *found.open.values())}
+    racing: set[int] = set()
+    for race in every.races:
+        places = {race.first.line, race.second.line}
+        if race.kinds == ("write", "write") and places <= lines and (race.first, race.second) not in still:
+            racing |= places
+    return racing, every.listed and not found.races
 
 
 def _race(test: Test, axiom: Axiom, pair: SitePair, witness: Witness, confirmer: Confirmer, shown: Shown) -> Race:

@@ -3,6 +3,7 @@ they do."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
@@ -24,6 +25,8 @@ from ptxmm.program.unspecified.unknown import assignments
 
 _MOST = 3
 """So many places that raise a flag are named."""
+
+_PLACED = re.compile(r"\S+ line \d+: ")
 
 _SECTIONS = {
     "mixed-size-race": "operations that overlap partially race (8.7.2)",
@@ -73,13 +76,27 @@ def _raised(
         rebuilt = _confirmed(test, problem, confirmer)
         if rebuilt.misuse is None:
             raise bug(test, "an execution without meaning is not confirmed: it misuses nothing")
-        yield [], execution(test, rebuilt)
+        place = placed_misuse(test, rebuilt)
+        yield [] if place is None else [Note("undefined", place)], execution(test, rebuilt)
     for name, formula in problem.flags:
         limits.check()
         when = problem.formulas.both(formula, problem.counts)
         if name in index().undefined and problem.solver.satisfiable(when):
             rebuilt = _confirmed(test, problem, confirmer)
             yield list(_named(test, model, name, rebuilt)), execution(test, rebuilt)
+
+
+def placed_misuse(test: Test, rebuilt: Rebuilt) -> str | None:
+    """What is misused in an execution, with the instructions at which threads have stopped there; None where it is said
+    with its line already."""
+    misuse = rebuilt.meeting.misuse
+    if misuse is None or _PLACED.match(misuse) is not None:
+        return None
+    places = []
+    for thread in sorted(rebuilt.meeting.waiting):
+        steps = rebuilt.traces[thread].steps[: rebuilt.meeting.reached[thread]]
+        places += [str(instruction(test, *steps[-1].id.site))] if steps else []
+    return f"{' and '.join(places)}: {misuse}" if places else None
 
 
 def _confirmed(test: Test, problem: Problem, confirmer: Confirmer) -> Rebuilt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ptxmm.analysis.claims import RACES, ROBUST
+from ptxmm.analysis.claims import CLAIMS
 from ptxmm.analysis.result import FinalState, Listed, Result
 from ptxmm.render import Entry, Page
 from ptxmm.render.document import line
@@ -28,9 +28,7 @@ def text(entries: Iterable[Entry[Streamed]], page: Page) -> Iterator[str]:
                 if separate:
                     yield ""
                 separate = True
-                yield from (
-                    table(result, page.style) if result.quantifier in (RACES, ROBUST) else _verdict(result, page.style)
-                )
+                yield from (table(result, page.style) if result.quantifier in CLAIMS else _verdict(result, page.style))
 
 
 def _verdict(result: Result, style: Style) -> Iterator[str]:

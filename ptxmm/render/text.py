@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from ptxmm.analysis.claims import RACES, ROBUST
+from ptxmm.analysis.claims import CLAIMS
 from ptxmm.analysis.result import Analysed, Expired, Failure, FinalState, Outcome, Report, Result, Value
 from ptxmm.analysis.words import Conclusion
 from ptxmm.render import Entry, Page, Renderer
@@ -173,7 +173,7 @@ def _cells(item: Outcome | FinalState) -> list[str]:
 
 def observed(report: Result) -> str:
     """What is observed, or whether what is claimed of a kernel holds."""
-    if report.quantifier in (RACES, ROBUST):
+    if report.quantifier in CLAIMS:
         return "unknown" if report.holds is None else "holds" if report.holds else "fails"
     if report.observation is not None:
         return report.observation

@@ -17,6 +17,7 @@ from ptxmm.formats.modules.library import ATOMICS, ENDS, HARMLESS, INTRINSICS
 from ptxmm.formats.modules.parameters import Parameter, arguments
 from ptxmm.formats.modules.special import SPECIAL, special_name
 from ptxmm.formats.text import at
+from ptxmm.program.test import TRAP
 from ptxmm.ptx import syntax
 from ptxmm.ptx.module_syntax import BranchTargets, Call, Function, Module, Place, Variable
 from ptxmm.ptx.ops import Type
@@ -42,7 +43,7 @@ class Flat(Struct):
     """A kernel with its calls inlined: steps and labels in order, registers and variables by their unique names.
 
     ``remarks``: what the reader of a verdict has to know, each once. ``by_value``: the objects that are parameters.
-    ``addressed``: the parameters of the kernel whose address is taken.
+    ``addressed``: the parameters of the kernel whose address is taken. ``trapping``: a trap is an access at ``TRAP``.
     """
 
     statements: list[Step | str] = field(default_factory=list)
@@ -51,15 +52,17 @@ class Flat(Struct):
     remarks: dict[str, None] = field(default_factory=dict)
     by_value: frozenset[str] = frozenset()
     addressed: dict[str, Parameter] = field(default_factory=dict)
+    trapping: bool = False
 
 
-def inline(module: Module, kernel: Function, launch: Launch) -> Flat:
-    """The flat list of ``kernel`` with the arguments of ``launch``.
+def inline(module: Module, kernel: Function, launch: Launch, trapping: bool = False) -> Flat:
+    """The flat list of ``kernel`` with the arguments of ``launch``; ``trapping``: see ``Flat``.
 
     Raises ``PtxmmError``: arguments that do not fit, recursion, more than ``MAX_INSTRUCTIONS`` instructions.
     """
     parameters = arguments(kernel, launch, module.address_size == 32)
-    flat = Flat(by_value=frozenset(p.whole for p in parameters.values() if p.whole is not None))
+    whole = frozenset(p.whole for p in parameters.values() if p.whole is not None)
+    flat = Flat(by_value=whole, trapping=trapping)
     _Frame(module, flat, kernel, parameters, {}, 0, (kernel.name,)).run()
     return flat
 
@@ -164,8 +167,7 @@ class _Frame:
         if item.opcode == "ret" and self.suffix:
             self.emit("bra.uni", syntax.Name(self.end, item.span), guard=renamed.guard)
         elif item.opcode == "trap":
-            self.flat.remarks["`trap` is taken for the end of its thread"] = None
-            self.emit("exit", guard=renamed.guard)
+            self.trap(renamed.guard, "`trap`")
         elif item.opcode == "bra" and isinstance(target, syntax.Name):
             self.add(replace(renamed, operands=(replace(target, name=target.name + self.suffix),)))
         else:
@@ -218,6 +220,20 @@ class _Frame:
             self.emit("bra", target, guard=syntax.Guard(chosen, False, item.span))
         nothing = self.new(f"brx nothing{self.suffix}", Type("b", 32))
         self.emit("ld.b32", nothing, syntax.Memory(self.number(0), 0, item.span))
+
+    def trap(self, guard: syntax.Guard | None, what: str) -> None:
+        """The end of a thread; where it is looked for, after an access at ``TRAP``."""
+        if not self.flat.trapping:
+            self.flat.remarks[f"{what} is taken for the end of its thread"] = None
+            self.emit("exit", guard=guard)
+            return
+        after = f"trap{len(self.flat.statements)}{self.suffix}"
+        if guard is not None:
+            self.emit("bra", syntax.Name(after, self.item.span), guard=replace(guard, negated=not guard.negated))
+        self.emit("ld.b8", self.new("trap nothing", Type("b", 16)), syntax.Memory(self.number(TRAP), 0, self.item.span))
+        self.emit("exit")
+        if guard is not None:
+            self.flat.statements.append(after)
 
     # Parameters.
 
@@ -353,8 +369,7 @@ class _Frame:
     def external(self, call: Call, name: str) -> None:
         """A function that the module only declares."""
         if name in ENDS:
-            self.flat.remarks[f"a call of `{name}` is taken for the end of its thread"] = None
-            self.emit("exit")
+            self.trap(None, f"a call of `{name}`")
         elif name in HARMLESS:
             self.flat.remarks[f"`{name}` is taken to do nothing"] = None
             for result in call.returns:

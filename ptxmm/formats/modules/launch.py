@@ -40,8 +40,21 @@ _KEYS = {
     "name", "kernel", "grid", "block", "cluster", "shared", "threads", "args", "objects", "host", "check", "launch",
     "assume",
 }  # fmt: skip
-_PLACES = ("kernel", "args", "threads", "shared", "block", "cluster", "condition", "races", "robust")
-_CHECKS = {"condition", "races", "robust", "unroll"}
+_PLACES = (
+    "kernel",
+    "args",
+    "threads",
+    "shared",
+    "block",
+    "cluster",
+    "condition",
+    "races",
+    "robust",
+    "bounds",
+    "barriers",
+    "traps",
+)
+_CHECKS = {"condition", "races", "robust", "unroll", "bounds", "barriers", "traps"}
 
 
 class Launch(Struct, frozen=True):
@@ -62,6 +75,9 @@ class Launch(Struct, frozen=True):
     condition: RawCondition | None
     races: bool
     robust: bool
+    bounds: bool
+    barriers: bool
+    traps: bool
     unroll: int | None
     assume: tuple[str, ...] = ()
     readings: tuple[AssumedReading, ...] = ()
@@ -186,7 +202,10 @@ def _launch(table: Table, file: str, text: str) -> Launch:
         objects=tuple(item for item in read if item is not None),
         host=told(lambda: _host(table), {}),
         condition=told(lambda: _condition(table, checks), None),
-        races=told(lambda: _races(table, checks), False),
+        races=told(lambda: _said(table, checks, "races", "none"), False),
+        bounds=told(lambda: _said(table, checks, "bounds", "none outside"), False),
+        barriers=told(lambda: _said(table, checks, "barriers", "convergent"), False),
+        traps=told(lambda: _said(table, checks, "traps", "none"), False),
         robust=told(lambda: table.flag(checks, "robust"), False),
         unroll=told(lambda: table.number(checks, "unroll", 0, 1000), None),
         assume=assumed.names,
@@ -228,11 +247,12 @@ def _assumptions(table: Table, file: str) -> _Assumed:
     return _Assumed(tuple(names), tuple(readings.values()))
 
 
-def _races(table: Table, data: Mapping[str, Any]) -> bool:
-    found = data.get("races")
-    if found not in (None, "none"):
-        raise table.error("races", '`races` can only be "none"', "leave it out where races are no matter")
-    return found == "none"
+def _said(table: Table, data: Mapping[str, Any], key: str, word: str) -> bool:
+    """Whether ``key`` is there: then it is ``word``."""
+    found = data.get(key)
+    if found not in (None, word):
+        raise table.error(key, f'`{key}` can only be "{word}"', f"leave it out where {key} are no matter")
+    return found == word
 
 
 def _dimensions(table: Table, key: str) -> Dimensions:

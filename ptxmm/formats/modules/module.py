@@ -66,9 +66,28 @@ def launched(
 
     Raises ``PtxmmError`` with its place: what does not fit together, what can't be modelled.
     """
+    found = _launched(module, launch, file, text, locate, isa, start, allowed)
+    if not launch.traps or found.claims is None:
+        return found
+    bare = replace(launch, condition=None, races=False, robust=False, bounds=False, barriers=False, traps=False)
+    traps = _launched(module, bare, file, text, locate, isa, start, (), trapping=True)
+    return replace(found, claims=replace(found.claims, traps=traps))
+
+
+def _launched(
+    module: ptx.Module,
+    launch: Launch,
+    file: str,
+    text: str,
+    locate: Locate,
+    isa: tuple[int, int] | None,
+    start: Span | None,
+    allowed: tuple[Allowance, ...],
+    trapping: bool = False,
+) -> Test:
     kernel = _kernel(module, launch)
     launch = _as_required(kernel, launch)
-    flat = inline(module, kernel, launch)
+    flat = inline(module, kernel, launch, trapping)
     variables, keys = variables_of(module, flat, launch, set(_named(launch.condition)))
     others = dict.fromkeys(module.functions, "functions")
     others |= {v.name: "textures, samplers and surfaces" for v in module.variables if v.opaque is not None}
@@ -94,7 +113,17 @@ def launched(
         text=text,
         isa=isa or module.version,
         same_value=_same_value(launch, allowed),
-        claims=Claims(launch.races, launch.robust, launch.unroll, remarks, clocks, launch.readings, allowed),
+        claims=Claims(
+            launch.races,
+            launch.robust,
+            launch.unroll,
+            remarks,
+            clocks,
+            launch.readings,
+            allowed,
+            launch.bounds,
+            launch.barriers,
+        ),
     )
     try:
         return build(source)

@@ -1,0 +1,113 @@
+"""What no execution of a kernel may do: access what lies outside of its objects, come apart at barriers, trap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ptxmm.analysis.claims import BARRIERS, BOUNDS, TRAPS
+from ptxmm.analysis.execution import execution
+from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.result import Execution, Note, Status
+from ptxmm.analysis.search import bug
+from ptxmm.analysis.undefined import placed_misuse
+from ptxmm.analysis.uninitialised import settle_uninitialised
+from ptxmm.cat import Model
+from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
+from ptxmm.engines.result import Limits, Observed
+from ptxmm.engines.symbolic.problem import Problem, next_grid
+from ptxmm.errors import Timeout
+from ptxmm.program.shared.launches import held
+from ptxmm.program.shared.polls import without_repeats
+from ptxmm.program.test import TRAP, Test
+from ptxmm.program.unspecified.unknown import assignments
+
+_MOST = 3
+"""So many places are named."""
+
+_KINDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        BOUNDS: re.compile("access outside every object"),
+        BARRIERS: re.compile(
+            r"in one phase of barrier \d|barrier\.cluster|: barrier \d+, but a CTA|threads at a barrier, which"
+            r"|not in its own mask|execute together"
+        ),
+        TRAPS: re.compile(rf"access outside every object \(address {TRAP:#x}"),
+    }
+)
+"""By which words the misuses are known that refute a claim."""
+
+
+class Safety(Struct, frozen=True):
+    """Whether a claim ``holds``, None where that is not known, how far the search got and why, and an execution that
+    refutes it, as far as it has a meaning."""
+
+    holds: bool | None
+    status: Status
+    notes: tuple[Note, ...]
+    execution: Execution | None = None
+
+
+def safe(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3") -> Safety:
+    """Whether no execution of ``test`` under ``model`` does what ``claim`` (``BOUNDS``, ``BARRIERS``, ``TRAPS``: of the
+    kernel in which traps are looked for) excludes, one that goes on for ever neither.
+
+    What takes the meaning from the program in another way leaves it open, unless the claim is refuted. That threads
+    wait for ever at a barrier refutes ``BARRIERS``. Raises as ``check`` does.
+    """
+    found = check(replace(test, condition=None), model, engine=engine, limits=limits, enumerate_all=False)
+    if found.status == "undefined":
+        try:
+            texts, shown = _refuted(test, model, claim, limits)
+        except Timeout:
+            return Safety(None, "timeout", found.notes)
+        if texts:
+            notes = tuple(Note("undefined", _said(text, claim)) for text in texts[:_MOST])
+            return Safety(False, "complete" if claim == TRAPS else "undefined", notes, shown)
+        return Safety(None, "undefined", found.notes)
+    if claim == BARRIERS and "deadlock" in found.flags:
+        return Safety(False, found.status, (*_waits(test, model, limits), *found.notes))
+    holds = True if found.status == "complete" and "vacuous" not in found.flags else None
+    return Safety(holds, found.status, tuple(note for note in found.notes if note.kind != "kernel"))
+
+
+def _said(text: str, claim: str) -> str:
+    return text.partition(":")[0] + ": traps" if claim == TRAPS else text
+
+
+def _refuted(test: Test, model: Model, claim: str, limits: Limits) -> tuple[list[str], Execution | None]:
+    """What some executions do that refutes ``claim``, and the first of them up to there."""
+    texts: dict[str, None] = {}
+    first: Execution | None = None
+    for assigned in assignments(settle_uninitialised(without_repeats(test), model, limits)):
+        for part in (assigned.test, *held(assigned.test, next_grid(model))):
+            problem = Problem(part, model, Observed((), ()), limits)
+            wrong = [(when, text) for when, text in problem.misuses if _KINDS[claim].search(text)]
+            while wrong and len(texts) < _MOST:
+                limits.check()
+                some = problem.formulas.any([when for when, _ in wrong])
+                if not problem.solver.satisfiable(problem.formulas.both(some, problem.program.all_begun)):
+                    break
+                now = [text for when, text in wrong if problem.solver.value(when)]
+                wrong = [(when, text) for when, text in wrong if text not in now]
+                try:
+                    rebuilt = Confirmer(part, model).allowed(problem.witness())
+                except Unconfirmed as error:
+                    raise bug(test, f"an execution without meaning is not confirmed: {error}") from error
+                place = placed_misuse(part, rebuilt) if claim == BARRIERS else None
+                texts |= dict.fromkeys(now if place is None else [place])
+                first = first or execution(part, rebuilt)
+    return list(texts), first
+
+
+def _waits(test: Test, model: Model, limits: Limits) -> tuple[Note, ...]:
+    """At which barriers threads wait for ever."""
+    from ptxmm.analysis.progress import progress
+
+    found = progress(test, model, limits=limits)
+    places = [f"{thread.at}" for thread in found.threads if thread.state == "waits" and thread.at is not None]
+    return tuple(Note("deadlock", f"{place}: waits for ever") for place in places[:_MOST])
