@@ -113,3 +113,35 @@ def test_that_there_was_no_time_is_told() -> None:
     late = timed_out(test, "ptx-8.5", "z3", None, 1.0)
     (note,) = decided_by(test.check(), [Variation("vector", "whole", late)])
     assert note.text == "vector=whole could not be decided: the time limit ended the search"
+
+
+def test_in_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is contradicted, with the model that it is under, and the line that the refutation names."""
+    path = written(tmp_path, 'assume = ["cas-failure=write"]')
+    code, out, _ = told(capsys, "check", str(path), "--format", "sarif")
+    ((log,), (result,)) = (json.loads(out)["runs"], json.loads(out)["runs"][0]["results"])
+    assert (code, result["ruleId"], result["level"]) == (1, "contradicted", "error")
+    assert [rule["id"] for rule in log["tool"]["driver"]["rules"]] == ["contradicted", "inconclusive"]
+    assert result["message"]["text"].startswith("mp under ptx-8.5[cas-failure=write]: sometimes, expected holds")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("changed_flag.wrong_values", "under ptx-8.5: no data races: no: data race: P0:"),
+        (
+            "same_block_result.wrong_no_barrier",
+            "block_sum (assuming same-value-races) under ptx-8.5: no data races: no",
+        ),
+        ("early_exit.wrong_return", "under ptx-8.5: convergent barriers: no: P"),
+    ],
+)
+def test_where_a_claim_is_refuted(name: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / "tests" / "cuda" / f"{name}.ptx"
+    _, out, _ = told(capsys, "check", str(path), "--format", "sarif")
+    found = [item for item in json.loads(out)["runs"][0]["results"] if words in item["message"]["text"]]
+    line = found[0]["locations"][0]["physicalLocation"]["region"]["startLine"]
+    row = path.read_text().splitlines()[line - 1]
+    assert row.split()[0].startswith(("st.global", "ld.shared", "st.shared", "bar")), row
+    _, out, _ = told(capsys, "check", str(path), "--format", "github")
+    assert any(f",line={line},title=" in row for row in out.splitlines())

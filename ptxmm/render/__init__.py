@@ -75,7 +75,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
     "dot": dict.fromkeys(PICTURED, "pictures.graphs"),
     "graphml": dict.fromkeys(PICTURED, "pictures.network"),
     "html": dict.fromkeys(("check", *PICTURED), "report.page"),
-    "sarif": {"lint": "sarif.log"},
+    "sarif": {"check": "sarif.verdicts", "lint": "sarif.log"},
     "github": {
         "check": "github.verdicts",
         **{name: f"github.{name}" for name in ("races", "fences", "robust", "progress", "lint")},

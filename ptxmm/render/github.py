@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ptxmm.analysis.claims import CLAIMS
 from ptxmm.analysis.fences import FencesResult
 from ptxmm.analysis.lint import LintResult
 from ptxmm.analysis.progress import ProgressResult
@@ -13,6 +15,7 @@ from ptxmm.analysis.result import Expired, Failure, Result
 from ptxmm.analysis.robust import RobustResult
 from ptxmm.render import Entry, Page, Renderer
 from ptxmm.render.style import clean
+from ptxmm.render.text import answer, observed
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 
@@ -43,9 +46,28 @@ def _failed(report: Failure) -> Iterator[str]:
         yield _line("error", report.file, error.line, error.kind, error.message)
 
 
-def _verdict(report: Result) -> Iterator[tuple[None, str]]:
+def _verdict(report: Result) -> Iterator[tuple[int | None, str]]:
     if report.finding:
-        yield None, f"{report.observation or report.status}, expected {report.expected}"
+        yield line_of(report), refuted(report)
+
+
+def refuted(report: Result) -> str:
+    """What is known of a verdict that is not as expected; of what is claimed of a kernel, why."""
+    words = f"{observed(report)}, expected {report.expected}"
+    if report.quantifier in CLAIMS:
+        words = f"{report.quantifier}: {answer(report.holds)}"
+    return ": ".join([words, *[note.text for note in report.notes if note.kind in _REFUTING][:1]])
+
+
+_REFUTING = ("race", "missing", "undefined", "deadlock")
+"""The kinds of notes that say why something does not hold."""
+_PLACE = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?: line |:)(\d+)\b")
+
+
+def line_of(report: Result) -> int | None:
+    """The first line that is named by what refutes a claim, if there is one."""
+    texts = [note.text for note in report.notes if note.kind in _REFUTING]
+    return next((int(match[1]) for text in texts if (match := _PLACE.search(text)) is not None), None)
 
 
 def _races(report: RacesResult) -> Iterator[tuple[int, str]]:

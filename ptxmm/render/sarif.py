@@ -1,19 +1,21 @@
-"""Findings of ``lint`` as a SARIF 2.1.0 log (OASIS Static Analysis Results Interchange Format)."""
+"""Findings of ``lint``, and verdicts, as a SARIF 2.1.0 log (OASIS Static Analysis Results Interchange Format)."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
 import ptxmm
 from ptxmm.analysis.lint import RULES, Edit, LintResult, Report
-from ptxmm.analysis.result import Failure
+from ptxmm.analysis.result import Failure, Result
+from ptxmm.analysis.words import Conclusion
 from ptxmm.cuda.source import Source, source
 from ptxmm.render import Entry, Page
+from ptxmm.render.github import line_of, refuted
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -24,30 +26,33 @@ def log(entries: Iterable[Entry[LintResult]], page: Page) -> Iterator[str]:
     results = [report for report in reports if not isinstance(report, Failure)]
     errors = [report for report in reports if isinstance(report, Failure)]
     index = {rule.id: number for number, rule in enumerate(RULES)}
-    driver = {
-        "name": "ptxmm",
-        "version": ptxmm.__version__,
-        "semanticVersion": ptxmm.__version__,
-        "rules": [
-            {
-                "id": rule.id,
-                "name": "".join(part.capitalize() for part in rule.name.split("-")),
-                "shortDescription": {"text": rule.summary},
-                "fullDescription": {"text": f"{rule.summary} ({rule.section})"},
-                "help": {"text": f"See docs/lint/{rule.id}.md of ptxmm."},
-                "defaultConfiguration": {"level": rule.severity, "enabled": rule.default},
-            }
-            for rule in RULES
-        ],
-    }
+    rules = [
+        {
+            "id": rule.id,
+            "name": "".join(part.capitalize() for part in rule.name.split("-")),
+            "shortDescription": {"text": rule.summary},
+            "fullDescription": {"text": f"{rule.summary} ({rule.section})"},
+            "help": {"text": f"See docs/lint/{rule.id}.md of ptxmm."},
+            "defaultConfiguration": {"level": rule.severity, "enabled": rule.default},
+        }
+        for rule in RULES
+    ]
     found: list[dict[str, Any]] = []
     for result in results:
         file = source(result.file, page.texts.get(result.file, ""))
         found += [_result(report, index[report.rule.id], file) for report in result.findings]
+    yield _document(rules, [result.file for result in results], found, errors)
+
+
+def _document(
+    rules: list[dict[str, Any]], files: Iterable[str], found: list[dict[str, Any]], errors: Sequence[Failure]
+) -> str:
+    """The log of one run."""
+    driver = {"name": "ptxmm", "version": ptxmm.__version__, "semanticVersion": ptxmm.__version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "artifacts": [{"location": {"uri": _uri(result.file)}} for result in results],
+        "artifacts": [{"location": {"uri": _uri(file)}} for file in files],
         "invocations": [
             {
                 "executionSuccessful": not errors,
@@ -59,7 +64,37 @@ def log(entries: Iterable[Entry[LintResult]], page: Page) -> Iterator[str]:
         ],
         "results": found,
     }
-    yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def verdicts(entries: Iterable[Entry[Result]], page: Page) -> Iterator[str]:
+    """The log of ``check``: what is contradicted, and what is not known; others are no results."""
+    reports = [entry.report for entry in entries]
+    results = [report for report in reports if not isinstance(report, Failure)]
+    errors = [report for report in reports if isinstance(report, Failure)]
+    found = [_verdict(report) for report in results if report.conclusion in _LEVELS]
+    rules = [{"id": str(word), "shortDescription": {"text": _LEVELS[word][1]}} for word in _LEVELS]
+    yield _document(rules, dict.fromkeys(result.file for result in results), found, errors)
+
+
+_LEVELS = {
+    Conclusion.contradicted: ("error", "A verdict that is not the expected one."),
+    Conclusion.inconclusive: ("warning", "What was expected is not known to hold."),
+}
+
+
+def _verdict(report: Result) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(report.file)}}
+    line = line_of(report)
+    if line is not None:
+        place["region"] = {"startLine": line}
+    return {
+        "ruleId": str(report.conclusion),
+        "ruleIndex": list(_LEVELS).index(report.conclusion),
+        "level": _LEVELS[report.conclusion][0],
+        "message": {"text": f"{report.test} under {report.model}: {refuted(report)}"},
+        "locations": [{"physicalLocation": place}],
+    }
 
 
 def _uri(file: str) -> str:
