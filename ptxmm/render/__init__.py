@@ -63,9 +63,10 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "separation": "compare.separations",
         "lint": "lint.text",
         "show": "listing.pages",
+        "run": "run.pages",
     },
     "json": {
-        **dict.fromkeys(("check", "outcomes", *_ANALYSES, "comparisons", "lint", "show"), "document.entries"),
+        **dict.fromkeys(("check", "outcomes", *_ANALYSES, "comparisons", "lint", "show", "run"), "document.entries"),
         "explain": "explain.entries",
         "fences": "fences.entries",
         "separation": "compare.separation_entries",
