@@ -219,7 +219,10 @@ def _go_on(state: State, threads: tuple[int, ...]) -> State:
 
 def _join(shared: Members, state: State, log: Log) -> State:
     """Let one warp arrive whose threads all did."""
+    begun = {shared.warp_of[t] for t, _ in state.pending}
     for warp, mates in shared.warps.items():
+        if warp not in begun:
+            continue
         live = {t for t in mates if not state.exited(t)}
         lanes: dict[Object, dict[int, Step]] = {}
         for t, arrival in sorted(state.pending, key=lambda item: (item[0], item[1].id)):
@@ -239,8 +242,8 @@ def _join(shared: Members, state: State, log: Log) -> State:
 def _full(shared: Members, state: State, key: Object, barrier: Barrier) -> bool:
     if barrier.count is not None:
         return 32 * len(barrier.arrived) >= barrier.count
-    live = {w for t, w in enumerate(shared.warp_of) if shared.ctas[t] == key[1] and not state.exited(t)}
-    return live <= barrier.arrived
+    arrived, ctas = barrier.arrived, shared.ctas
+    return all(w in arrived or ctas[t] != key[1] or state.exited(t) for t, w in enumerate(shared.warp_of))
 
 
 def _end_phase(shared: Members, state: State, key: Object, barrier: Barrier, log: Log) -> tuple[State, tuple[int, ...]]:
