@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 from math import gcd
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,7 @@ def test_a_test_that_ends_the_program_costs_no_other(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("echo no device; exit 1", r"does not run \(exit code 1\): no device"),
+        ('echo \'{"test": "", "error": "no driver"}\'; exit 3', r"exit code 3\): no driver"),
         ("exit 0", "left 1 of them out"),
         ("echo '{\"test\": 1}'", "no result of a test"),
     ],
@@ -415,6 +417,27 @@ def test_results_of_elsewhere_are_compared(run_command: Run, tmp_path: Path) -> 
     done = run_command("run", str(SB), "--results", str(file), "--json")
     assert '"analysis": "run"' in done.out and '"verdict": "forbidden"' in done.out
     assert run_command("run", str(SB), "--results", str(tmp_path / "none")).code == Exit.BAD_INPUT
+
+
+GPU = """
+import re, sys
+line = sys.stdin.read().strip().splitlines()[-1]
+seed = re.search(r"--seed (\\d+)", line)[1]
+for name in re.findall(r"--only (t\\w+)", line):
+    print('{"test": "%s", "seed": %s, "instances": 9, "launches": 1, "seconds": 1, "teams": 1, "roles": [9, 9], '
+          '"histogram": [[8, [1, 1]], [1, [0, 0]]]}' % (name, seed))
+"""
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_run_builds_runs_and_runs_again(run_command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that shows what fence.sc forbids: without nvdisasm it is suspected, with it a violation."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "gpu.py").write_text(GPU, encoding="utf-8")
+    done = run_command("run", str(SB), "--via", f"{sys.executable} {tmp_path / 'gpu.py'}", "--timeout", "300")
+    assert "* 1  1.1e-01  P0:r0=0  P1:r1=0  forbidden" in done.out, done.err
+    assert ("Verdict VIOLATION" in done.out) == (disassembler() is not None)
+    assert done.code == (Exit.INCONCLUSIVE if disassembler() is None else Exit.FOUND)
 
 
 def test_the_page_has_the_tables_of_the_rows() -> None:

@@ -48,6 +48,7 @@ def launch(program: Path, tests: Sequence[str], campaign: Campaign) -> tuple[Gpu
             raise PtxmmError(f"the program of the tests left {len(rest)} of them out", kind="internal")
         if len(rest) == len(left):
             last = next((line for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
+            last = next((row.error for row in rows if row.error is not None), last)
             hint = "a GPU of the architecture that --arch names is needed, here or --via a command"
             raise PtxmmError(f"the program of the tests does not run (exit code {code}): {last}", kind="io", hint=hint)
         left = rest
