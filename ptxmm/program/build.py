@@ -163,9 +163,17 @@ def _declare_locations(
             if isinstance(entry.initial, AddressOf) and entry.initial.target.name not in known:
                 name = entry.initial.target.name
                 new.setdefault(name, Variable(name, entry.initial.span, "global", S64))
+    registers = {
+        name: thread.name
+        for thread, body, items in zip(source.threads, bodies, entries, strict=True)
+        for name in (*(name for op in body for name, _ in definitions(op)), *(e.name for e in items))
+    }
     for body in bodies:
         for op in body:
             for name in symbols(op):
+                if name in registers and name not in known:
+                    message = f"`{name}` is a register of {registers[name]}, and no register of this thread"
+                    raise error(message, op.source.span, hint="a variable needs another name")
                 if name not in known:
                     new.setdefault(name, Variable(name, op.source.span, "global", S64))
     return replace(source, declarations=(*declarations, *new.values()))

@@ -84,3 +84,12 @@ def uses(op: Op) -> list[tuple[str, Type]]:
     addresses = (slot.item(op) for slot in read if slot.mark == "[")
     found += ((place.base.name, ADDRESS) for place in addresses if place is not None and isinstance(place.base, Reg))
     return found + [pair for slot in read if slot.mark != "[" for pair in slot.registers(op)]
+
+
+_NO_PART = ("source", "guard", "dst", "complement")
+
+
+def computation(op: Op) -> tuple[object, ...]:
+    """What makes the result of ``op``, which computes with registers: its fields but for its place in the text, its
+    guard and what it writes."""
+    return tuple(getattr(op, field) for field in op.__struct_fields__ if field not in _NO_PART)

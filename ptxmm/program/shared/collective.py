@@ -25,7 +25,7 @@ from msgspec import Struct
 from ptxmm.program.graph import Graph, conditional, dominates, dominators, graph_of, live_at, natural_loop, reach
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import computation, definitions, uses
 
 _BARRIERS = (ops.Barrier, ops.BarrierReduction)
 _EXCHANGES = (ops.WarpExchange, ops.WarpBarrier)
@@ -33,8 +33,6 @@ _Kinds = tuple[type, ...]
 _VOTES = ("vote.all", "vote.any", "vote.uni", "vote.ballot")
 _ALL_LANES = (1 << 32) - 1
 _LOOKS = (*ops.COMPUTING, ops.Fence, ops.Load, ops.Branch)
-
-_NO_PART = ("source", "guard", "dst", "complement")
 
 Rounds = Mapping[int, int]
 """For the branch back of each loop in which a thread waits with others, how often it need be taken."""
@@ -199,7 +197,6 @@ def _parts(item: object, numbers: Mapping[str, int]) -> Hashable:
         case tuple():
             return tuple(_parts(part, numbers) for part in item)
         case ops.Alu() | ops.SetPredicate() | ops.Select():
-            fields = (field for field in item.__struct_fields__ if field not in _NO_PART)
-            return tuple(_parts(getattr(item, field), numbers) for field in fields)
+            return tuple(_parts(part, numbers) for part in computation(item))
     assert isinstance(item, Hashable)
     return item

@@ -54,10 +54,11 @@ def opaque(threads: Sequence[Thread], objects: Mapping[str, MemoryObject]) -> fr
 def mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject], certain: bool = False) -> frozenset[str]:
     """The keys of the objects that are mbarriers.
 
-    Those are the ones that are declared as such; that an instruction names as an mbarrier; that are the variable of
-    the same name in another CTA of one of those; and, where an instruction finds its mbarrier by a register, the
-    ``.shared`` variables of 64-bit elements whose address is taken while no other instruction accesses them by name.
-    A register that only ever holds the address of a variable counts as its name. Aliases of an mbarrier are in it too.
+    Those are the ones that are declared as such; the ``.shared`` variables (9.7.14.15.1) that an instruction names as
+    an mbarrier; the variables of the same name in other CTAs of one of those; and, where an instruction finds its
+    mbarrier by a register, the ``.shared`` variables of 64-bit elements whose address is taken while no other
+    instruction accesses them by name. A register that only ever holds the address of a variable counts as its name.
+    Aliases of an mbarrier are in it too.
     ``certain``: only those that are declared or named.
     """
     found = {key for key, item in objects.items() if item.mbarrier}
@@ -66,7 +67,7 @@ def mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObject], ce
     seen = _Seen()
     for thread in threads:
         seen.look(thread, objects)
-    found |= seen.named & objects.keys()
+    found |= {key for key in seen.named & objects.keys() if objects[key].space == "shared"}
     if seen.indirect and not certain:
         used = {objects[key].name for key in seen.accessed & objects.keys()}
         words = {k for k, o in objects.items() if o.space == "shared" and o.type.bytes == MBARRIER_BYTES}

@@ -32,12 +32,10 @@ from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.graph import Graph, graph_of, live_at, reach
 from ptxmm.program.latest import Latest
 from ptxmm.program.test import Test, Thread
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import computation, definitions, uses
 from ptxmm.ptx.ops import COMPUTING, Branch, Load, Op, Reg, SetPredicate, Type
 
 _NEGATED = {"ne": "eq", "ge": "lt", "gt": "le"}
-_NO_PART = ("source", "guard", "dst", "complement")
-"""The fields of an instruction that are no part of what it gives."""
 _MOST = 64
 """The branches on the way from one load to the next."""
 
@@ -217,8 +215,7 @@ class _Region:
             written = [name for name, _ in definitions(op)]
             form: Form = None
             if all(self._held(name, held) is not None for name, _ in uses(op)):
-                parts = (getattr(op, field) for field in op.__struct_fields__ if field not in _NO_PART)
-                form = (type(op), *(self._of(part, held) for part in parts))
+                form = (type(op), *(self._of(part, held) for part in computation(op)))
             places = {name: number for number, name in enumerate(written)}
             held = {**held, **{name: None if form is None else (places[name], form) for name in written}}
         yield pc + 1, held, when
