@@ -211,6 +211,9 @@ def _read_cell(
         program.constraints += _holds(formulas, selector, values, domain, 8 * cell[2])
     exactly_one(program, presence, list(chosen.values()))
     program.rf.setdefault(cell, {})[read.number] = chosen
+    if not isinstance(values, Bits) and any(len(domain) > 1 for _, _, domain in candidates):
+        # Where reads get what others packed beside the values of these reads, all of them could have none.
+        program.constraints.append(formulas.any([-presence, *values.values()]))
 
 
 def _holds(formulas: Formulas, selector: Formula, values: Domain, domain: Domain, width: int) -> Iterator[Formula]:
