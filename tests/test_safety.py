@@ -7,10 +7,13 @@ import time
 import pytest
 
 from ptxmm.analysis.claims import BARRIERS, BOUNDS, TRAPS, claimed
+from ptxmm.analysis.fences import fences
 from ptxmm.analysis.result import Result
+from ptxmm.analysis.scopes import scopes
 from ptxmm.analysis.told import Asked, verdict
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
+from ptxmm.formats import parse
 from ptxmm.formats.modules.launch import parse_launches
 from tests.alike import check_alike
 from tests.kernels import launched
@@ -56,6 +59,9 @@ def notes(result: Result) -> list[str]:
         (GIVEN + "setp.eq.u32 %p1, %r2, 4;\n@%p1 bra FAR; ret;\nFAR: trap;", True, True, False, "P1 line 24: traps"),
         # What a thread does after it traps is nothing.
         (GIVEN + "setp.eq.u32 %p1, %r2, 4;\n@%p1 trap;\n" + THERE, None, None, False, "P1 line 23: traps"),
+        # Operands that no barrier has.
+        (GIVEN + "add.u32 %r2, %r2, 12; bar.sync %r2, 32;", None, False, None, "%r2, 32: barrier 16, but"),
+        (GIVEN + "add.u32 %r2, %r2, 32; bar.sync 1, %r2;", None, False, None, ": 36 threads at a barrier, which"),
         # Who has trapped comes to no barrier.
         ("@%p0 bar.sync 1;\n@!%p0 trap;", True, True, False, "P1 line 21: traps"),
     ],
@@ -70,6 +76,89 @@ def test_claims(body: str, bounds: bool | None, barriers: bool | None, traps: bo
         assert result.holds is not False or notes(result)
 
 
+OPEN = "cvt.rn.f32.u32 %f1, %r1; ex2.approx.f32 %f1, %f1; setp.gt.f32 %p1, %f1, 0f40000000;\n"
+"""%p1: a comparison of what is not worked out."""
+CHOSEN = OPEN + "selp.u32 %r3, 1, 2, %p1; st.global.f32 [%rd0], %f1; st.global.u32 [%rd0+4], %r3;\n"
+"""What is stored is not worked out."""
+
+
+@pytest.mark.parametrize(
+    ("body", "bounds", "barriers", "traps", "note"),
+    [
+        (CHOSEN + "bar.sync 0;", True, True, True, None),
+        (OPEN + "@%p1 st.global.u32 [%rd0+4], 1; bar.sync 0;", True, True, True, None),
+        (OPEN + "@%p1 st.global.u32 [%rd0+16], 1;", None, None, None, None),
+        (OPEN + "@%p1 trap;", True, True, None, None),
+        (OPEN + "@%p1 bar.sync 0, 64;", True, None, True, None),
+        (CHOSEN + "st.global.u32 [%rd0+16], 1;", False, None, None, "P0 line 22: access outside"),
+        (CHOSEN + "@%p0 trap;", True, True, False, "P0 line 22: traps"),
+        (CHOSEN + "@%p0 bar.sync 0;\n@!%p0 bar.sync 1;", True, False, True, "P0:22: @%p0 bar.sync 0: waits for ever"),
+        (CHOSEN + "@%p0 bar.sync 0, 64;\n@!%p0 bar.sync 0, 32;", None, False, None, ": two different thread counts in"),
+    ],
+)  # fmt: skip
+def test_what_is_not_worked_out(
+    body: str, bounds: bool | None, barriers: bool | None, traps: bool | None, note: str | None
+) -> None:
+    """Final values are no matter, and branches go either way: what then goes wrong need not."""
+    found = decided(body)
+    told = {claim: result.holds for claim, result in found.items()}
+    assert told == {BOUNDS: bounds, BARRIERS: barriers, TRAPS: traps}
+    assert note is None or any(note in text for result in found.values() for text in notes(result))
+
+
+PASSING = """// ptxmm: grid = 2
+// ptxmm: args = ["data", "flag"]
+// ptxmm: [objects]
+// ptxmm: data = "u32"
+// ptxmm: flag = "u32"
+// ptxmm: [check]
+// ptxmm: traps = "none"
+.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 d, .param .u64 f)
+{
+  .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+  ld.param.u64 %rd1, [d]; ld.param.u64 %rd2, [f];
+  mov.u32 %r1, %ctaid.x;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 bra READER;
+  st.relaxed.gpu.global.u32 [%rd1], 1;
+  fence.acq_rel.gpu;
+  st.relaxed.gpu.global.u32 [%rd2], 1;
+  ret;
+READER:
+  ld.relaxed.gpu.global.u32 %r2, [%rd2];
+  setp.eq.u32 %p2, %r2, 0;
+  @%p2 ret;
+  fence.acq_rel.gpu;
+  ld.relaxed.gpu.global.u32 %r3, [%rd1];
+  setp.ne.u32 %p3, %r3, 1;
+  @%p3 trap;
+  ret;
+}
+"""
+
+
+def test_fences_without_which_something_traps() -> None:
+    (test,) = parse(PASSING, "k.ptx")
+    model = model_named("ptx-8.5")
+    found = fences(test, model)
+    assert found.holds and {i.line: i.verdict for i in found.items if i.text.startswith("fence")} == {
+        19: "needed", 26: "needed",
+    }  # fmt: skip
+    without = fences(parse(PASSING.replace("  fence.acq_rel.gpu;\n", ""), "k.ptx")[0], model)
+    assert not without.holds and without.repairs
+    assert any(note.text.endswith("line 27: traps") for note in without.notes), without.notes
+
+
+def test_scopes_with_which_something_traps() -> None:
+    (test,) = parse(PASSING, "k.ptx")
+    found = scopes(test, model_named("ptx-8.5"))
+    narrowest = {item.instruction.line: item.alone for item in found.narrowings}
+    assert narrowest == {18: "cta", 19: "gpu", 20: "gpu", 23: "gpu", 26: "gpu", 27: "cta"}
+
+
 def test_every_refutation_has_a_line() -> None:
     (text,) = notes(decided("@%p0 bar.sync 0, 64;\n@!%p0 bar.sync 0, 32;")[BARRIERS])
     assert text.startswith(("P0:20: @%p0 bar.sync 0, 64", "P1:21: @!%p0 bar.sync 0, 32"))
@@ -78,8 +167,6 @@ def test_every_refutation_has_a_line() -> None:
 @pytest.mark.parametrize("count", [ROUNDS, PREDICATED])
 def test_traps_of_waits(count: str) -> None:
     """A wait that gives up traps, unless the launch assumes that none does."""
-    from ptxmm.formats import parse
-
     for launch, holds in ((LAUNCH, True), (LAUNCH.replace('// ptxmm: assume = ["no-timeout"]\n', ""), None)):
         text = launch.replace("[check]", '[check]\n// ptxmm: traps = "none"') + MODULE.replace("COUNT", count)
         (test,) = parse(text, "k.ptx")

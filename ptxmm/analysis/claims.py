@@ -27,9 +27,14 @@ def claimed(test: Test) -> tuple[str | None, ...]:
     claims = test.claims
     if claims is None:
         return (None,)
-    wanted = claims.races, claims.robust, claims.bounds, claims.barriers, claims.traps is not None
+    wanted = claims.races, claims.robust, claims.bounds, claims.barriers, claims.traps
     found = [name for name, there in zip(CLAIMS, wanted, strict=True) if there]
     return tuple(found) if found and test.condition is None else (None, *found)
+
+
+def trapping(test: Test) -> Test:
+    """The kernel ``test`` with traps that have no meaning; as it is where nothing is claimed of traps."""
+    return test if test.claims is None or test.claims.trapping is None else test.claims.trapping
 
 
 def limits_of(test: Test, limits: Limits) -> Limits:

@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ptxmm.analysis.claims import trapping
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.observe import observed
@@ -140,6 +141,7 @@ def fences(
     """
     limits, costs, start = limits or Limits(), costs or Costs(), time.perf_counter()
     check_compatible(test, model)
+    test = trapping(test) if wanted is None else test
     if model.readings.get("sc-acqrel") == "off":
         message = "under sc-acqrel=off a fence.sc is no stronger than a fence.acq_rel: there is no order of strengths"
         raise PtxmmError(message, kind="unsupported", file=test.file)

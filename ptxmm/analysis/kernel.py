@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ptxmm.analysis.claims import BARRIERS, BOUNDS, RACES, TRAPS
+from ptxmm.analysis.claims import BARRIERS, BOUNDS, RACES, TRAPS, trapping
 from ptxmm.analysis.outcomes import late
 from ptxmm.analysis.result import TIMEOUT, Execution, Note, Result, Status, told
 from ptxmm.analysis.words import Conclusion
@@ -88,7 +88,7 @@ def _safety(test: Test, model: Model, claim: str, limits: Limits, both: bool) ->
 
     assert test.claims is not None
     start = time.perf_counter()
-    asked = test.claims.traps if claim == TRAPS and test.claims.traps is not None else test
+    asked = trapping(test) if claim == TRAPS else test
     found = safe(asked, model, claim, limits, "both" if both else "z3")
     seconds = time.perf_counter() - start
     shown = _result(asked, model.name, claim, found.holds, found.status, found.notes, seconds, found.execution, both)

@@ -19,7 +19,7 @@ from ptxmm.analysis.search import FinalStates, Question, bug, engine_named, rebu
 from ptxmm.analysis.verdict import Verdict, decide, doubted, status_of
 from ptxmm.analysis.words import Conclusion
 from ptxmm.cat import Model
-from ptxmm.engines.result import Limits, Search
+from ptxmm.engines.result import Limits, Observed, Search
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Conjunction, State, evaluate
 from ptxmm.program.test import Test
@@ -47,19 +47,21 @@ def check(
     all_state: bool = False,
     enumerate_all: bool = True,
     graphs: bool = False,
+    what: Observed | None = None,
 ) -> Result:
     """Decide the condition of ``test`` under ``model`` and list its final states.
 
     ``enumerate_all``: list every final state; else only the witnesses that decide the condition (at most two; all
     states where there is no condition). ``all_state``: final states are distinguished by every register written and
-    every object, not just by what the test names. Each state has been confirmed by executing its witness again.
-    ``graphs``: with each state give an execution that ends in it, as a graph.
+    every object, not just by what the test names; ``what``: by that. Each state has been confirmed by executing its
+    witness again. ``graphs``: with each state give an execution that ends in it, as a graph.
     ``engine``: one of ``ENGINES``; ``auto`` is z3, ``both`` always lists all states and compares them.
 
     Raises ``PtxmmError``: kind ``unsupported`` where the model does not cover the test, ``internal`` where a witness
     is not confirmed or the engines disagree, ``usage`` for an unknown engine; and what the engines raise.
     """
-    return next(_stages(_question(test, model, engine, limits, all_state, enumerate_all), expectation, graphs))
+    question = _question(test, model, engine, limits, what or observed(test, all_state), enumerate_all)
+    return next(_stages(question, expectation, graphs))
 
 
 def check_listed(
@@ -75,7 +77,7 @@ def check_listed(
 ) -> Result:
     """As ``check``: first the verdict, which then stands, then up to ``most`` final states as far as time permits."""
     few = limits if engine == "both" else replace(limits or Limits(), states=most)
-    results = _stages(_question(test, model, engine, few, all_state, False), expectation, graphs)
+    results = _stages(_question(test, model, engine, few, observed(test, all_state), False), expectation, graphs)
     first = next(results)
     second = first if first.status == "timeout" else next(results, first)
     for old, new in ((first.holds, second.holds), (first.observation, second.observation)):
@@ -105,7 +107,7 @@ def check_streamed(
     when they all are known, in the order of their values.
     """
     few = limits if engine == "both" else replace(limits or Limits(), states=most)
-    question = replace(_question(test, model, engine, few, all_state, False), each=True)
+    question = replace(_question(test, model, engine, few, observed(test, all_state), False), each=True)
     if question.proposition is None and engine != "both":
         question = replace(question, proposition=Conjunction(()))
     start = time.perf_counter()
@@ -145,7 +147,7 @@ def check_streamed(
 
 
 def _question(
-    test: Test, model: Model, engine: str, limits: Limits | None, all_state: bool, enumerate_all: bool
+    test: Test, model: Model, engine: str, limits: Limits | None, what: Observed, enumerate_all: bool
 ) -> Question:
     """What ``check`` asks for."""
     if engine not in ENGINES:
@@ -154,7 +156,6 @@ def _question(
     engines = ("z3", "enumerate") if engine == "both" else ("z3" if engine == "auto" else engine,)
     whole = enumerate_all or engine == "both" or test.condition is None
     proposition = None if whole or test.condition is None else test.condition.proposition
-    what = observed(test, all_state)
     either = either_way(test, (*what.registers, *what.memory))
     return Question(either.test, model, what, limits or Limits(), engines, proposition, telling=either.telling)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ptxmm.analysis.claims import BARRIERS, BOUNDS, TRAPS
 from ptxmm.analysis.execution import execution
 from ptxmm.analysis.outcomes import check
-from ptxmm.analysis.result import Execution, Note, Status
+from ptxmm.analysis.result import Execution, Note, Result, Status
 from ptxmm.analysis.search import bug
 from ptxmm.analysis.undefined import placed_misuse
 from ptxmm.analysis.uninitialised import settle_uninitialised
@@ -23,7 +23,8 @@ from ptxmm.engines.symbolic.problem import Problem, next_grid
 from ptxmm.errors import Timeout
 from ptxmm.program.shared.launches import held
 from ptxmm.program.shared.polls import without_repeats
-from ptxmm.program.test import TRAP, Test
+from ptxmm.program.test import Test
+from ptxmm.program.unspecified.undecided import Either, either_way, note
 from ptxmm.program.unspecified.unknown import assignments
 
 _MOST = 3
@@ -33,13 +34,16 @@ _KINDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
         BOUNDS: re.compile("access outside every object"),
         BARRIERS: re.compile(
-            r"in one phase of barrier \d|barrier\.cluster|: barrier \d+, but a CTA|threads at a barrier, which"
+            r"in one phase of barrier \d|barrier\.cluster|barrier \d+, but a CTA|threads at a barrier, which"
             r"|not in its own mask|execute together"
         ),
-        TRAPS: re.compile(rf"access outside every object \(address {TRAP:#x}"),
+        TRAPS: re.compile(": traps$"),
     }
 )
 """By which words the misuses are known that refute a claim."""
+
+_NOTHING = Observed((), ())
+"""No final value matters."""
 
 
 class Safety(Struct, frozen=True):
@@ -59,24 +63,33 @@ def safe(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3
     What takes the meaning from the program in another way leaves it open, unless the claim is refuted. That threads
     wait for ever at a barrier refutes ``BARRIERS``. Raises as ``check`` does.
     """
-    found = check(replace(test, condition=None), model, engine=engine, limits=limits, enumerate_all=False)
-    if found.status == "undefined":
-        try:
-            texts, shown = _refuted(test, model, claim, limits)
-        except Timeout:
-            return Safety(None, "timeout", found.notes)
-        if texts:
-            notes = tuple(Note("undefined", _said(text, claim)) for text in texts[:_MOST])
-            return Safety(False, "complete" if claim == TRAPS else "undefined", notes, shown)
-        return Safety(None, "undefined", found.notes)
-    if claim == BARRIERS and "deadlock" in found.flags:
-        return Safety(False, found.status, (*_waits(test, model, limits), *found.notes))
+    either = either_way(replace(test, condition=None))
+    found = check(either.test, model, engine=engine, limits=limits, what=_NOTHING)
+    if found.status == "undefined" or (claim == BARRIERS and "deadlock" in found.flags):
+        return _doubted(found, either) if either.telling else _wrong(either.test, model, claim, limits, found)
     holds = True if found.status == "complete" and "vacuous" not in found.flags else None
-    return Safety(holds, found.status, tuple(note for note in found.notes if note.kind != "kernel"))
+    return Safety(holds, found.status, tuple(item for item in found.notes if item.kind != "kernel"))
 
 
-def _said(text: str, claim: str) -> str:
-    return text.partition(":")[0] + ": traps" if claim == TRAPS else text
+def _doubted(found: Result, either: Either) -> Safety:
+    """What is known where an execution that was found need not be one of the program."""
+    notes = [item for item in found.notes if item.kind not in ("undefined", "deadlock")]
+    status: Status = "complete" if found.status == "undefined" else found.status
+    return Safety(None, status, (*notes, Note("open", note(either.telling))))
+
+
+def _wrong(test: Test, model: Model, claim: str, limits: Limits, found: Result) -> Safety:
+    """What is known where some execution has no meaning, or waits for ever."""
+    if found.status != "undefined":
+        return Safety(False, found.status, (*_waits(test, model, limits), *found.notes))
+    try:
+        texts, shown = _refuted(test, model, claim, limits)
+    except Timeout:
+        return Safety(None, "timeout", found.notes)
+    if not texts:
+        return Safety(None, "undefined", found.notes)
+    notes = tuple(Note("undefined", text) for text in texts[:_MOST])
+    return Safety(False, "complete" if claim == TRAPS else "undefined", notes, shown)
 
 
 def _refuted(test: Test, model: Model, claim: str, limits: Limits) -> tuple[list[str], Execution | None]:
@@ -85,7 +98,7 @@ def _refuted(test: Test, model: Model, claim: str, limits: Limits) -> tuple[list
     first: Execution | None = None
     for assigned in assignments(settle_uninitialised(without_repeats(test), model, limits)):
         for part in (assigned.test, *held(assigned.test, next_grid(model))):
-            problem = Problem(part, model, Observed((), ()), limits)
+            problem = Problem(part, model, _NOTHING, limits)
             wrong = [(when, text) for when, text in problem.misuses if _KINDS[claim].search(text)]
             while wrong and len(texts) < _MOST:
                 limits.check()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ptxmm.analysis.claims import trapping
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import bound_reached, instruction
 from ptxmm.analysis.placements import LEVELS, WORDS, Placed, placed
@@ -136,6 +137,7 @@ def scopes(
     limits = limits or Limits()
     start = time.perf_counter()
     check_compatible(test, model)
+    test = trapping(test) if wanted is None else test
     if sum(not t.placement.host for t in test.threads) < 2:
         message = "fewer than two threads of the test run on a GPU: there are no placements to compare"
         raise PtxmmError(message, kind="unsupported", file=test.file)

@@ -141,8 +141,8 @@ class Allowance(Struct, frozen=True):
 
 class Claims(Struct, frozen=True):
     """What is said of a launched kernel besides its condition: it has no data ``races``; it is ``robust``; it accesses
-    nothing outside of its objects (``bounds``); its threads come to ``barriers`` together; it never traps: ``traps`` is
-    the kernel in which a trap is an access of ``TRAP``, where nothing is.
+    nothing outside of its objects (``bounds``); its threads come to ``barriers`` together; it never ``traps``.
+    ``trapping``: the kernel in which a trap is an access of ``TRAP``, where nothing is, so that it has no meaning.
 
     ``unroll``: the bound of its loops, None for that of the command line; ``remarks``: what the reader of a verdict
     has to know of how the test was made of the kernel. ``partial``: the test leaves executions of the kernel out, so
@@ -159,7 +159,8 @@ class Claims(Struct, frozen=True):
     allowed: tuple[Allowance, ...] = ()
     bounds: bool = False
     barriers: bool = False
-    traps: Test | None = None
+    traps: bool = False
+    trapping: Test | None = None
 
 
 TRAP = 0x7472617000000000

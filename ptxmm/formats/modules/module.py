@@ -69,9 +69,8 @@ def launched(
     found = _launched(module, launch, file, text, locate, isa, start, allowed)
     if not launch.traps or found.claims is None:
         return found
-    bare = replace(launch, condition=None, races=False, robust=False, bounds=False, barriers=False, traps=False)
-    traps = _launched(module, bare, file, text, locate, isa, start, (), trapping=True)
-    return replace(found, claims=replace(found.claims, traps=traps))
+    trapping = _launched(module, launch, file, text, locate, isa, start, allowed, trapping=True)
+    return replace(found, claims=replace(found.claims, trapping=trapping))
 
 
 def _launched(
@@ -123,6 +122,7 @@ def _launched(
             allowed,
             launch.bounds,
             launch.barriers,
+            launch.traps,
         ),
     )
     try:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ptxmm.errors import PtxmmError
 from ptxmm.program.shared.legality import own_cta
 from ptxmm.program.symbols import symbols
-from ptxmm.program.test import MemoryObject, Placement, Thread
+from ptxmm.program.test import TRAP, MemoryObject, Placement, Thread
 from ptxmm.ptx import ops
 
 BITS = 32
@@ -142,7 +142,9 @@ def _remote(objects: Mapping[str, MemoryObject], place: Placement, thread: int, 
 
 
 def outside(objects: Mapping[str, MemoryObject], address: int) -> str:
-    """In words: an access at ``address``, where no object is."""
+    """In words: an access at ``address``, where no object is; that of ``TRAP`` stands for a trap."""
+    if address == TRAP:
+        return "traps"
     lost = address & NOWHERE
     address &= NOWHERE - 1
     found = in_window(objects, address)
