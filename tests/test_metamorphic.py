@@ -105,8 +105,9 @@ def strengthened(program: Program, model: str) -> list[Program]:
 def by_name(test: Test, states: frozenset[Final], rename: Callable[[str], str]) -> set[frozenset[object]]:
     """Final states as sets of (what, value), with names as ``rename`` gives them and threads by their name.
 
-    An address in a register is taken as a place: where variables lie may change with the order of the threads; and an
-    unknown byte as what it is of. Tensor maps, which have addresses in them, are left out.
+    An address in a register is taken as a place: where variables lie may change with the order of the threads; a torn
+    one as bytes of a place, and an unknown byte as what it is of. Tensor maps, which have addresses in them, are left
+    out.
     """
     unknown = unknown_bytes(test)
     # Who writes unknown bytes: a thread, and which of its instructions of the kind it is.
@@ -125,8 +126,14 @@ def by_name(test: Test, states: frozenset[Final], rename: Callable[[str], str]) 
         if inside is not None:
             return "window", rename(inside[0].name), inside[1]
         content = value.to_bytes((value.bit_length() + 7) // 8, "little")
-        return tuple(map(part, content)) if any(byte in unknown for byte in content) else value
+        if any(byte in unknown for byte in content):
+            return tuple(map(part, content))
+        mask = int.from_bytes(bytes(0xFF if byte else 0 for byte in content), "little")
+        torn = frozenset(place(address) for address in addresses if value and address & mask == value)
+        return (torn, mask) if torn else value
 
+    shown = {value for state in states for value in state}
+    addresses = [v for v in shown if test.locate(v) is not None or in_window(test.objects, v) is not None]
     observed: Observed = everything(test)
     names: list[object] = [(test.threads[t.thread].name, rename(t.register)) for t in observed.registers]
     names += [None if test.objects[t.key].tensormap else (rename(t.key), t.index) for t in observed.memory]
