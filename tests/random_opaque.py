@@ -33,18 +33,22 @@ def forking(seed: int) -> str:
 
 
 def _fork(rng: random.Random, pure: bool) -> list[str]:
-    made = [rng.choice(("ex2.approx.f32 c, g0", "add.f16x2 c, g0, g0")), "setp.lt.f32 p, c, 0f3F800000"]
+    compared = rng.choice(("setp.lt.f32 p, c, 0f3F800000", "setp.lt.f32 p, c, 0f3F800000", "setp.lt.u32 p, c, g0",
+                           "setp.ge.or.f32 p, c, 0f3F800000, q", "@q setp.lt.f32 p, c, 0f3F800000"))  # fmt: skip
+    made = [rng.choice(("ex2.approx.f32 c, g0", "add.f16x2 c, g0, g0")), "setp.eq.u32 q, g0, 1", compared]
     computing = rng.choice(("ex2.approx.f32 g0, g0", "add.u32 g0, g0, 1", "mov.u32 g0, 3"))
     storing = rng.choice(("st.relaxed.gpu.global.u32 [x], 2", "ld.acquire.gpu.global.u32 f0, [y]", "fence.sc.gpu",
                           "st.global.u32 [d], 5", "exit", "mov.u32 f1, 4"))  # fmt: skip
     inside = computing if pure else storing
-    match rng.randint(0, 3):
+    match rng.randint(0, 4):
         case 0 if inside != "fence.sc.gpu":
             return [*made, f"@p {inside}"]
         case 1:
             return [*made, "@!p bra AWAY", inside, "bra JOIN", "AWAY:", computing, "JOIN:"]
         case 2 if not pure:
             return ["AGAIN:", "ld.relaxed.gpu.global.u32 g0, [d]", *made, "@p bra AGAIN"]
+        case 3:
+            return [*made, "@p bra AWAY", "@q exit", *made[1:], "AWAY:", made[2], "@p bra JOIN", inside, "JOIN:"]
         case _:
             return [*made, "@p bra AWAY", inside, "AWAY:"]
 

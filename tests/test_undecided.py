@@ -25,7 +25,7 @@ from tests.reference_expressions import interpretation
 from tests.support import ask, model_named, parse_one
 from tests.tally import Tally
 
-MODELS = ("ptx-8.5", "ptx-8.5[dep=value]", "ptx-7.5", "ptx-6.0", "sc")
+MODELS = ("ptx-8.5", "ptx-8.5[dep=value]", "ptx-7.5", "ptx-8.5[dep=syn]", "ptx-6.0", "sc")
 INTERPRETATIONS = 3
 
 
@@ -152,6 +152,41 @@ def test_a_deadlock_that_may_not_be_is_not_said() -> None:
     test = parse_one(PROGRAM.format("@p bra L; bar.sync 1, 64; L:", "mov.u32 r0, 1;", "forall (P1:r0 == 1)"))
     result = check(test, model_named("ptx-8.5"), engine="both")
     assert (result.flags, result.conclusion, result.status) == ((), "inconclusive", "inconclusive")
+
+
+GUARDED_COMPARISON = """setp.ne.u32 p, 1, 1;
+  ld.relaxed.gpu.global.u32 r2, [f];
+  setp.eq.u32 q, r2, 1;
+  @q setp.lt.f32 p, r1, 0f3F800000;
+  @p st.relaxed.gpu.global.u32 [e], 1;"""
+
+
+@pytest.mark.parametrize("engine", ["z3", "enumerate", "both"])
+def test_whether_a_comparison_is_made_is_seen(engine: str) -> None:
+    """Without it the predicate is what it was: what the guard is made of decides that."""
+    test = parse_one(PROGRAM.format(GUARDED_COMPARISON, "st.relaxed.gpu.global.u32 [f], 1;", "exists (e == 1)"))
+    result = check(test, model_named("ptx-8.5"), engine=engine)
+    assert result.holds is None
+    assert {state.memory["e"] for state in result.outcomes} == {0, 1}
+    never = GUARDED_COMPARISON.replace("r2, 1", "r2, 2")
+    test = parse_one(PROGRAM.format(never, "st.relaxed.gpu.global.u32 [f], 1;", "exists (e == 1)"))
+    assert check(test, model_named("ptx-8.5"), engine=engine).holds is False
+
+
+ON_TWO_PATHS = """@p bra L;
+  bra M;
+  L: @!p exit;
+  M: setp.lt.f32 p, r1, 0f40400000;
+  @p st.relaxed.gpu.global.u32 [f], 1;"""
+
+
+@pytest.mark.parametrize("model", ["ptx-8.5", "ptx-8.5[dep=syn]"])
+@pytest.mark.parametrize("engine", ["z3", "enumerate", "both"])
+def test_a_comparison_that_several_paths_come_to(engine: str, model: str) -> None:
+    test = parse_one(PROGRAM.format(ON_TWO_PATHS, "mov.u32 r0, 1;", "exists (f == 1)"))
+    result = check(test, model_named(model), engine=engine)
+    assert {state.memory["f"] for state in result.outcomes} == {0, 1}
+    assert result.holds is None
 
 
 RACES = [

@@ -266,7 +266,7 @@ class Problem:
         """What reads, arrivals and waits return, and predicates that may be either."""
         values = {e.id: self.chosen(e.value) for e in reads}
         value = self.solver.value
-        values |= {i: int(value(holds)) for i, (when, holds) in self.program.chosen.items() if value(when)}
+        values |= {i: int(value(holds)) for i, when, holds in self.program.chosen if value(when)}
         for scenario in scenarios:
             values.update(scenario.tokens)
             values.update((s.id, int(s.outcome)) for s in scenario.steps if s.outcome is not None)

@@ -161,8 +161,8 @@ class Machine:
 
     ``possible`` gives the values that a read may find in a cell (physical key, offset, size) with their support; None
     for any. ``definitions`` are formulas that hold anyway, about variables that stand for others, and ``lookups`` what
-    other variables are to be. ``chosen``: when predicates are made that may be either, and when
-    they are true.
+    other variables are to be. ``chosen``: predicates that may be either, when they are made and when
+    they are true; an instruction has one on each of its paths.
     ``free``: guards that depend on reads may go either way, to see what would be written if they did.
     """
 
@@ -188,7 +188,7 @@ class Machine:
         self.misuses: list[tuple[int, Formula, str]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}
         self.freed = False
-        self.chosen: dict[EventId, tuple[Formula, Formula]] = {}
+        self.chosen: list[tuple[EventId, Formula, Formula]] = []
         self.definitions: list[Formula] = []
         self.lookups: list[Lookup] = []
         self._choices = 0

@@ -38,8 +38,8 @@ class Program(Struct):
     it only (reading griddep). ``mbarriers``: the objects that are
     mbarriers. ``mixed``: the objects in which accesses may overlap partially. ``torn``: those where reads might be torn
     if that had not been ruled out. ``unseen``: what has no values; ``lookups``: values
-    that are worked out when they are met. ``chosen``: when predicates are made that may be either, and when
-    they are true.
+    that are worked out when they are met. ``chosen``: predicates that may be either, on each path on which they are
+    made, when that is and when they are true.
     """
 
     test: Test
@@ -67,7 +67,7 @@ class Program(Struct):
     torn: frozenset[str] = frozenset()
     unseen: Unseen = NOTHING
     lookups: list[Lookup] = default(default_factory=list)
-    chosen: dict[EventId, tuple[Formula, Formula]] = default(default_factory=dict)
+    chosen: list[tuple[EventId, Formula, Formula]] = default(default_factory=list)
 
     def copy(self) -> Program:
         """The same program, to which constraints, choices and formulas can be added apart."""

@@ -184,8 +184,8 @@ class Flow:
         match op:
             case ops.Alu(op="div" | "rem" | "fns", type=type_) if type_.kind != "f":  # some operands have no result
                 self.sinks.update(read)
-            case ops.Opaque(free=True):  # what it is made of decides nothing
-                pass
+            case ops.Opaque(free=True):  # what it is made of decides nothing, but whether it gives anything does
+                self._guard(op)
             case (
                 ops.Alu()
                 | ops.AluPair()

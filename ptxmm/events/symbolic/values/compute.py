@@ -97,7 +97,7 @@ def _either(run: Executor, number: int) -> Domain:
     """A predicate that may be true or false."""
     chosen, presence = run.formulas.variable(), run.formulas.both(run.state.guard, run.condition)
     if presence != FALSE:
-        run.machine.chosen[run.here.at(0, number)] = presence, chosen
+        run.machine.chosen.append((run.here.at(0, number), presence, chosen))
     return Domain({1: chosen, 0: -chosen})
 
 
