@@ -187,6 +187,78 @@ class Programs(Struct, frozen=True, kw_only=True):
     ] = None  # fmt: skip
 
 
+class Cycles(Struct, frozen=True, kw_only=True):
+    """Which tests are generated: those of cycles that are given, or a family."""
+
+    cycles: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="CYCLE...",
+            help="Cycles of relaxations, such as `MP`, or `PodWW release.gpu Rfe acquire.gpu PodRR Fre @cta`.",
+            show_default=False,
+        ),
+    ] = None
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=2, max=8, metavar="N", help="Of a family: at most so many threads. [default: 2]"),
+    ] = None
+    instructions: Annotated[
+        int | None,
+        typer.Option(
+            "--instructions",
+            min=2,
+            max=8,
+            metavar="N",
+            help="At most so many accesses; fences and barriers come on top. [default: 4]",
+        ),
+    ] = None
+    orders: Annotated[
+        str | None,
+        typer.Option(
+            "--orders",
+            metavar="O,...",
+            help="Of: weak volatile relaxed acquire release acq_rel fence.acq_rel fence.sc. "
+            "[default: weak,relaxed,acquire,release]",
+        ),
+    ] = None
+    scopes: Annotated[
+        str | None, typer.Option("--scopes", metavar="S,...", help="Of: cta cluster gpu sys. [default: gpu]")
+    ] = None
+    placements: Annotated[
+        str | None,
+        typer.Option(
+            "--placements",
+            metavar="P,...",
+            help="How far the threads are from each other: cta cluster gpu sys, or with mixed all scope trees of "
+            "these. [default: gpu]",
+        ),
+    ] = None
+    edges: Annotated[
+        str | None,
+        typer.Option(
+            "--edges",
+            metavar="E,...",
+            help="Of: po pos addr data ctrl rmw vector bar cluster mbarrier alias b64. [default: po]",
+        ),
+    ] = None
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, metavar="K", help="Only K tests of the family, drawn by chance.")
+    ] = None
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="What they are drawn with.")] = 1
+    interesting: Annotated[
+        bool,
+        typer.Option(
+            "--interesting", help="Only tests that are allowed, and forbidden with one order, scope or fence stronger."
+        ),
+    ] = False
+    separate: Annotated[
+        str | None,
+        typer.Option(
+            "--separate", metavar="A,B", help="Only tests of which two models, or readings, say different things."
+        ),
+    ] = None  # fmt: skip
+
+
 def format_of(run: Run) -> str:
     """The form of the output."""
     return "json" if run.json else str(run.format)
