@@ -13,6 +13,7 @@ from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.progress import progress
 from ptxmm.analysis.races import races
 from ptxmm.analysis.robust import robust
+from ptxmm.analysis.scopes import scopes
 from ptxmm.analysis.words import Conclusion
 from ptxmm.engines.result import Observed
 from ptxmm.errors import PtxmmError, Timeout
@@ -228,6 +229,13 @@ def test_other_questions_are_refused(analysis: Callable[..., object]) -> None:
     with pytest.raises(PtxmmError) as caught:
         analysis(test, model_named("ptx-8.5"))
     assert caught.value.message == OPAQUE
+
+
+def test_scopes_say_what_is_open() -> None:
+    test = parse_one(PROGRAM.format(GUARDED, "ld.relaxed.gpu.global.u32 r0, [f];", "exists (P1:r0 == 1)"))
+    found = scopes(test, model_named("ptx-8.5"))
+    assert {row.status for row in found.placements if row.impossible is None} == {"inconclusive"}
+    assert [(item.kind, "line 6" in item.text) for item in found.notes] == [("open", True)]
 
 
 ADDRESSED = ["mov.b32 r4, r1; cvt.u64.u32 a, r4; ld.global.u32 r5, [a];", "mov.b32 r4, r1; bar.sync r4;"]

@@ -109,7 +109,7 @@ class ScopesResult(Struct, frozen=True, tag_field="analysis", tag="scopes"):
 
 
 class _Work(Struct):
-    """What is found before the deadline."""
+    """What is found before the deadline; ``open``: what the searches of placements left open."""
 
     rows: list[Row] = field(default_factory=list)
     narrowings: list[Narrowing] = field(default_factory=list)
@@ -117,6 +117,7 @@ class _Work(Struct):
     timeout: bool = False
     bounded: bool = False
     listed: bool = False
+    open: dict[Note, None] = field(default_factory=dict)
 
 
 def scopes(
@@ -164,17 +165,17 @@ def scopes(
 
 
 def _search(test: Test, model: Model, wanted: Requirement, limits: Limits, most: int, work: _Work) -> None:
-    own = _row(Placed(AS_WRITTEN, test, None), model, wanted, limits)
+    own = _row(Placed(AS_WRITTEN, test, None), model, wanted, limits, work)
     work.rows.append(own)
     for level in LEVELS:
-        work.rows.append(_row(placed(test, level, model.coverage), model, wanted, limits))
+        work.rows.append(_row(placed(test, level, model.coverage), model, wanted, limits, work))
     if own.holds:
         if "deadlock" not in own.flags:  # nor may threads wait for ever that do not now
             wanted = replace(wanted, deadlock=True)
         _narrow(test, model, wanted, limits, most, work)
 
 
-def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits) -> Row:
+def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits, work: _Work) -> Row:
     """The verdict on the property at one placement."""
     words = WORDS.get(place.level, AS_WRITTEN)
     if place.test is None:
@@ -184,6 +185,7 @@ def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits) -> Ro
     reasons = [tie.reason for tie in place.together]
     together = tuple(dict.fromkeys(map(Together, names, reasons)))
     result = judged.result
+    work.open |= dict.fromkeys(item for item in result.notes if item.kind == "open")
     # Every property holds of nothing; that is no reason to call a placement or a scope good enough.
     nothing = judged.holds and not result.outcomes and (judged.vacuous or judged.deadlock)
     holds = None if nothing else judged.answer(wanted)
@@ -322,7 +324,8 @@ def _notes(test: Test, work: _Work, limits: Limits) -> Iterator[Note]:
         yield Note("scopes", "the program has no meaning as written: there are no scopes to narrow")
     elif work.rows and work.rows[0].holds is False:
         yield Note("scopes", "the property fails as written: there are no scopes to narrow")
-    if any(row.status == "inconclusive" for row in work.rows):
+    yield from work.open
+    if any(row.status == "inconclusive" and row.flags for row in work.rows):
         yield Note("vacuous", "unknown: no execution reaches its end")
     if work.joint and not work.listed and not work.timeout and not work.bounded:
         yield Note("limit", f"there may be more choices of scopes than these {len(work.joint)}; --most lists more")
