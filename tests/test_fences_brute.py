@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 
 import pytest
@@ -23,8 +23,9 @@ from ptxmm.analysis.words import Property
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.strengths import Strengths
 from ptxmm.formats.patch import Rewrite, patched
-from ptxmm.program.identity import Switch
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
+from ptxmm.program.variation import Variation
 from tests.support import model_named, parse_one
 
 MOST = 1000
@@ -312,8 +313,8 @@ def _agree_on_repairs(seed: int) -> tuple[int, int]:
         return -1, 0
     strict = replace(required, deadlock=True)
 
-    def problem(number: int, everything: Superposition) -> Family:
-        return Family(everything.test, everything.variations, model, strict if number else required, Limits())
+    def problem(number: int, program: Test, variations: Mapping[Site, Variation]) -> Family:
+        return Family(program, variations, model, strict if number else required, Limits())
 
     repairs = Repairs(test, steps, model.coverage, costs, problem, Limits().check, most=2)
     found: set[_Repair] = set()

@@ -7,6 +7,7 @@ What a program must not do is searched for in one problem that stands for all it
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -38,6 +39,7 @@ from ptxmm.program.edit import edited
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
+from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import Barrier, ClusterBarrier, Op, WarpBarrier
 
 MOST = 10
@@ -279,9 +281,8 @@ class _Search:
         strict = self._strict(required)
         before: frozenset[tuple[int, ...]] | None = None
 
-        def problem(steps: int, everything: Superposition) -> Family:
-            wanted = strict if steps else required
-            return Family(everything.test, everything.variations, self.model, wanted, self.limits)
+        def problem(steps: int, test: Test, variations: Mapping[Site, Variation]) -> Family:
+            return Family(test, variations, self.model, strict if steps else required, self.limits)
 
         steps = strengthenings(self.test, self.model.coverage, self.costs)
         repairs = Repairs(self.test, steps, self.model.coverage, self.costs, problem, self.limits.check, sets=SETS)

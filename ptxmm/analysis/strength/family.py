@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from ptxmm.analysis.strength.units import aligned
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits
 from ptxmm.engines.symbolic.problem import next_grid
-from ptxmm.engines.symbolic.strengths import Strengths
+from ptxmm.engines.symbolic.strengths import Strengths, Unwanted
 from ptxmm.program.edit import edited
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.shared import convergence
@@ -26,9 +26,10 @@ from ptxmm.ptx.ops import Branch, Op
 class Family:
     """The programs that ``variations`` make of ``test``, one problem for each value that unknown memory may have.
 
-    Two facts are not part of these problems: they have them from ``test``. Which instructions a warp executes together,
-    and which stores on the ways of a branch are the same. A program of which these facts are others has a problem of
-    its own.
+    A problem is made when it is first asked. Two facts are not part of these problems: they have them from ``test``.
+    Which instructions a warp executes together, and which stores on the ways of a branch are the same. A program of
+    which these facts are others has a problem of its own; so has the strongest, without any switches, since that is
+    made in a part of the time, and where it does something unwanted nothing else has to be asked.
     """
 
     def __init__(
@@ -47,33 +48,40 @@ class Family:
         ways = model.readings.get("dep") == "value"
         self._varied = any(site in shared or (ways and _has_ways(test.threads[site.thread])) for site in variations)
         self._facts = self._told(self.switches) if self._varied else None
-        self._members = [
-            Strengths(assigned.test, model, variations, required.unwanted, limits)
-            for assigned in assignments(test, every=True)  # lanes that are alike differ once one is weakened
-        ]
-        unwanted = replace(required.unwanted, proposition=None, deadlock=False)  # of which such executions show nothing
-        self._members += [
-            Strengths(part, model, variations, unwanted, limits)
-            for assigned in assignments(test, every=True)
-            for part in held(assigned.test, next_grid(model))
-        ]
+        self._parts = tuple(self._problems())
+        self._made: dict[int, Strengths] = {}
 
     def suffices(self, on: frozenset[Switch]) -> bool:
         """Whether the program that exactly the switches ``on`` make does nothing unwanted. Raises ``Timeout``."""
         self._limits.check()
-        if self._varied and self._told(on) != self._facts:
+        if self._variations and (on == self.switches or (self._varied and self._told(on) != self._facts)):
             return Family(self._program(on), {}, *self._given, self._limits).suffices(frozenset())
-        return all(member.find(on) is None for member in self._members)
+        return all(member.find(on) is None for member in self._members())
 
     def more(self, on: frozenset[Switch]) -> frozenset[Switch] | None:
         """A larger set of switches that is not enough, or None if there is none. Raises ``Timeout``."""
         rest = self.switches - on
-        for member in self._members if rest else ():
-            self._limits.check()
+        for member in self._members() if rest else ():
             found = member.more(on, rest)
             if found is not None:
                 return found if not self._varied or not self.suffices(found) else None
         return None
+
+    def _members(self) -> Iterator[Strengths]:
+        model, _ = self._given
+        for number, (test, unwanted) in enumerate(self._parts):
+            self._limits.check()
+            if number not in self._made:
+                self._made[number] = Strengths(test, model, self._variations, unwanted, self._limits)
+            yield self._made[number]
+
+    def _problems(self) -> Iterator[tuple[Test, Unwanted]]:
+        model, required = self._given
+        every = bool(self._variations)  # lanes that are alike differ once one is weakened
+        unwanted = replace(required.unwanted, proposition=None, deadlock=False)  # of which such executions show nothing
+        tests = [assigned.test for assigned in assignments(self._test, every=every)]
+        yield from ((test, required.unwanted) for test in tests)
+        yield from ((part, unwanted) for test in tests for part in held(test, next_grid(model)))
 
     def _forms(self, on: frozenset[Switch]) -> dict[Site, Op | None]:
         return {site: variation.at(on) for site, variation in self._variations.items()}

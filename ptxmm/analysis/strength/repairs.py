@@ -14,8 +14,9 @@ from ptxmm.analysis.strength.structure import Step
 from ptxmm.analysis.strength.sufficient import MinimalSets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
 from ptxmm.cat.ir import Coverage
-from ptxmm.program.identity import Switch
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
+from ptxmm.program.variation import Variation
 
 
 class Repair(Struct, frozen=True):
@@ -28,27 +29,40 @@ class Repair(Struct, frozen=True):
     changes: tuple[Change, ...]
 
 
-class _Open(Struct, frozen=True):
-    """A program of some steps, which cost ``cost``; ``sets`` of its switches, ``least`` those that were accepted."""
+class _Open(Struct):
+    """A program of some steps, which cost ``cost``. ``alone``: it is to be tried as it is. ``weights``: of the switches
+    that can be added; ``sets``: of these, once the problem of all of them is made; ``least``: those accepted."""
 
     program: Combined
     everything: Superposition
     cost: int
-    sets: MinimalSets
+    weights: Mapping[Switch, int]
+    alone: bool
+    sets: MinimalSets | None = None
     least: list[frozenset[Switch]] = field(default_factory=list)
+
+    @property
+    def next(self) -> int | None:
+        """What the next repair costs at least; None: there is none."""
+        if self.alone:
+            return self.cost
+        least = min(self.weights.values(), default=None) if self.sets is None else self.sets.cost
+        return None if least is None else self.cost + least
 
 
 class Repairs:
     """The smallest repairs of ``test``.
 
-    ``problem`` gives the problem of all strengths of a program that some steps make (first their number). ``cost``: no
+    ``problem`` gives the problem of a program that so many steps make, and of its variations. ``cost``: no
     repair that is still to be found is cheaper; None: there is none. ``tried``: how many strengths were tried. No more
     than ``most`` steps are made together, and so many sets of several are tried as ``sets`` says; ``missed``: none of
     several that cost so much or more was tried.
 
-    A set of steps is left out with all larger ones if it repairs the program alone, or a part of it does. Of the sets
-    of switches that a larger one needs those are left out that have all switches that a smaller one needs. These are
-    cheaper, and known by then, since the search goes on where the next repair may be cheapest.
+    The program of each set of steps is tried as it is; only where that is not enough, and when its turn comes, the
+    problem of all its strengths is made, which takes much longer. A set of steps is left out with all larger ones if
+    it repairs the program alone, or a part of it does. Of the sets of switches that a larger one needs those are left
+    out that have all switches that a smaller one needs. These are cheaper, and known by then, since the search goes on
+    where the next repair may be cheapest.
     """
 
     def __init__(
@@ -57,7 +71,7 @@ class Repairs:
         steps: Sequence[Step],
         coverage: Coverage,
         costs: Costs,
-        problem: Callable[[int, Superposition], Family],
+        problem: Callable[[int, Test, Mapping[Site, Variation]], Family],
         check: Callable[[], None],
         most: int | None = None,
         sets: int | None = None,
@@ -84,8 +98,7 @@ class Repairs:
             return None
         _, chosen = heappop(self._heap)
         item = self._open[chosen]
-        added = item.sets.advance() if item.sets.cost is not None else None
-        self._push(item)
+        added = self._alone(item) if item.alone else self._strengthened(item)
         if added is None:
             return None
         on = item.everything.given | added
@@ -98,8 +111,8 @@ class Repairs:
         smaller = self._open[repair.chosen]
         smaller.least.append(repair.added)
         for item in self._open.values():
-            if repair.chosen != item.program.chosen and repair.chosen in subsets(item.program.chosen):
-                _avoid(item, smaller, [repair.added])
+            if item.sets is not None and repair.chosen in subsets(item.program.chosen):
+                _avoid(item, item.sets, smaller, [repair.added])
 
     def _begin(self) -> None:
         """Open the programs of the next set of steps."""
@@ -118,18 +131,36 @@ class Repairs:
             promising = True
             everything = superposition(program.test, self._coverage, stronger=True)
             weights = {s: self._costs.of(everything, s) for s in everything.switches - everything.given}
-            sets = self._sets(weights, self._problem(len(chosen), everything), everything.given)
-            item = self._open[program.chosen] = _Open(program, everything, cost, sets)
-            for other in smaller:
-                _avoid(item, other, other.least)
+            item = self._open[program.chosen] = _Open(program, everything, cost, weights, bool(chosen))
             self._push(item)
         if promising and self._left is not None and len(chosen) > 1:
             self._left -= 1
         if promising:
             self._agenda.extend(chosen)
 
-    def _sets(self, weights: Mapping[Switch, int], family: Family, given: frozenset[Switch]) -> MinimalSets:
-        """The smallest sets of switches beside ``given``; what they are asked about is counted."""
+    def _alone(self, item: _Open) -> frozenset[Switch] | None:
+        """The steps of a program without any switches, if they are enough."""
+        item.alone = False
+        self.tried += 1
+        if self._problem(len(item.program.chosen), item.program.test, {}).suffices(frozenset()):
+            return frozenset()  # and with switches it is larger
+        self._push(item)
+        return None
+
+    def _strengthened(self, item: _Open) -> frozenset[Switch] | None:
+        """The next set of switches, if it is enough."""
+        if item.sets is None:
+            item.sets = self._sets(item)
+            for other in (self._open[part] for part in subsets(item.program.chosen) if part in self._open):
+                _avoid(item, item.sets, other, other.least)
+        added = item.sets.advance() if item.sets.cost is not None else None
+        self._push(item)
+        return added
+
+    def _sets(self, item: _Open) -> MinimalSets:
+        """The smallest sets of switches beside those given; what they are asked about is counted."""
+        given = item.everything.given
+        family = self._problem(len(item.program.chosen), item.everything.test, item.everything.variations)
 
         def suffices(added: frozenset[Switch]) -> bool:
             self.tried += 1
@@ -140,14 +171,14 @@ class Repairs:
             found = family.more(given | added)
             return None if found is None else found - given
 
-        return MinimalSets(weights, suffices, self._check, more)
+        return MinimalSets(item.weights, suffices, self._check, more)
 
     def _push(self, item: _Open) -> None:
-        if item.sets.cost is not None:
-            heappush(self._heap, (item.cost + item.sets.cost, item.program.chosen))
+        if item.next is not None:
+            heappush(self._heap, (item.next, item.program.chosen))
 
 
-def _avoid(item: _Open, smaller: _Open, least: Sequence[frozenset[Switch]]) -> None:
+def _avoid(item: _Open, sets: MinimalSets, smaller: _Open, least: Sequence[frozenset[Switch]]) -> None:
     projection = projected((item.program, item.everything), (smaller.program, smaller.everything))
     for found in groups(least, projection):
-        item.sets.avoid(found)
+        sets.avoid(found)
