@@ -80,6 +80,11 @@ OPEN = "cvt.rn.f32.u32 %f1, %r1; ex2.approx.f32 %f1, %f1; setp.gt.f32 %p1, %f1, 
 """%p1: a comparison of what is not worked out."""
 CHOSEN = OPEN + "selp.u32 %r3, 1, 2, %p1; st.global.f32 [%rd0], %f1; st.global.u32 [%rd0+4], %r3;\n"
 """What is stored is not worked out."""
+WAITING = (
+    "@!%p0 bra MEET;\nAGAIN: ld.relaxed.gpu.global.f32 %f1, [%rd0]; ex2.approx.f32 %f1, %f1;\n"
+    "setp.gt.f32 %p1, %f1, 0f40000000; @%p1 bra AGAIN;\nMEET: bar.sync 0;"
+)
+"""One warp goes round a loop until that what it reads gives something, and may do so for ever."""
 
 
 @pytest.mark.parametrize(
@@ -90,6 +95,7 @@ CHOSEN = OPEN + "selp.u32 %r3, 1, 2, %p1; st.global.f32 [%rd0], %f1; st.global.u
         (OPEN + "@%p1 st.global.u32 [%rd0+16], 1;", None, None, None, None),
         (OPEN + "@%p1 trap;", True, True, None, None),
         (OPEN + "@%p1 bar.sync 0, 64;", True, None, True, None),
+        (WAITING, True, None, True, None),
         (CHOSEN + "st.global.u32 [%rd0+16], 1;", False, None, None, "P0 line 22: access outside"),
         (CHOSEN + "@%p0 trap;", True, True, False, "P0 line 22: traps"),
         (CHOSEN + "@%p0 bar.sync 0;\n@!%p0 bar.sync 1;", True, False, True, "P0:22: @%p0 bar.sync 0: waits for ever"),

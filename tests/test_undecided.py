@@ -6,16 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.analysis.expectation import Expectation
 from ptxmm.analysis.observe import observed
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.progress import progress
+from ptxmm.analysis.property import judge, requirement
 from ptxmm.analysis.races import races
 from ptxmm.analysis.robust import robust
 from ptxmm.analysis.scopes import scopes
-from ptxmm.analysis.words import Conclusion
-from ptxmm.engines.result import Observed
+from ptxmm.analysis.words import Conclusion, Property
+from ptxmm.engines.result import Limits, Observed
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import State, evaluate
 from ptxmm.program.shared.refusals import OPAQUE
@@ -188,6 +190,24 @@ def test_a_comparison_that_several_paths_come_to(engine: str, model: str) -> Non
     result = check(test, model_named(model), engine=engine)
     assert {state.memory["f"] for state in result.outcomes} == {0, 1}
     assert result.holds is None
+
+
+@pytest.mark.parametrize("condition", ["forall (P1:r0 <= 1)", "exists (P1:r0 == 2)"])
+def test_a_race_that_may_not_be_leaves_nothing_else_open(condition: str) -> None:
+    test = parse_one(PROGRAM.format(WEAK, "ld.global.u32 r0, [e];", condition))
+    result = check(test, model_named("ptx-8.5"), engine="both")
+    assert (result.holds, result.flags, result.status) == (condition.startswith("forall"), (), "complete")
+    result = check(test, model_named("ptx-8.5"), expectation=Expectation("holds", False))
+    assert result.conclusion == ("expected" if condition.startswith("forall") else "contradicted")
+
+
+def test_a_race_that_may_not_be_is_no_finding() -> None:
+    test = parse_one(PROGRAM.format(WEAK, "ld.global.u32 r0, [e];", "exists (P1:r0 == 2)"))
+    required = requirement(test, model_named("ptx-8.5"), Property.races, Limits())
+    condition = test.condition
+    assert condition is not None
+    judged = judge(test, model_named("ptx-8.5"), replace(required, bad=condition.proposition), Limits())
+    assert judged.holds is None
 
 
 RACES = [

@@ -228,7 +228,8 @@ def _of_none(
     some = bool(satisfied) and sure.observation is None and sure.holds is None
     if expectation is not None and expectation.word == "none":
         some = bool(satisfied)
-    if some or sure.flags != verdict.flags or sure.status != verdict.status:
+    waits = "deadlock" in verdict.flags and (expectation is None or expectation.deadlock is not None)
+    if some or waits or sure.status != verdict.status:
         return Conclusion.inconclusive
     return conclude(expectation, sure, ())
 

@@ -171,6 +171,7 @@ def judge(
     # `holds` of `exists` speaks of the values of unknown memory too, which share a row with others.
     if result.holds or raised or hangs or result.status == "undefined":
         return Judgement(False, bad, result)
-    if result.status != "complete":
+    left_open = any(item.kind == "open" for item in result.notes)  # no flags are told then
+    if result.status != "complete" or (left_open and (wanted.flags or wanted.deadlock)):
         return Judgement(None, None, result)
     return Judgement(True, None, result)

@@ -21,6 +21,9 @@ from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.engines.symbolic.problem import Problem, next_grid
 from ptxmm.errors import Timeout
+from ptxmm.program.shared.collective import collective
+from ptxmm.program.shared.control import SPINS, control_flow
+from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.launches import held
 from ptxmm.program.shared.polls import without_repeats
 from ptxmm.program.test import Test
@@ -68,7 +71,18 @@ def safe(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3
     if found.status == "undefined" or (claim == BARRIERS and "deadlock" in found.flags):
         return _doubted(found, either) if either.telling else _wrong(either.test, model, claim, limits, found)
     holds = True if found.status == "complete" and "vacuous" not in found.flags else None
+    if holds and claim == BARRIERS and either.telling and _spins(either.test):
+        return _doubted(found, either)  # with what the comparisons really give, nothing may end the loop
     return Safety(holds, found.status, tuple(item for item in found.notes if item.kind != "kernel"))
+
+
+def _spins(test: Test) -> bool:
+    """Whether some thread has a loop of which the engines take the rounds out that make no difference."""
+    together = collective(test, SPINS)
+    return any(
+        control_flow(thread, atomics, together=waits).spin
+        for thread, atomics, waits in zip(test.threads, idempotent_atomics(test), together, strict=True)
+    )
 
 
 def _doubted(found: Result, either: Either) -> Safety:
