@@ -1,7 +1,7 @@
 """The model language: a subset of herd's cat, with one evaluator over either carrier of the relation algebra."""
 
 from ptxmm.cat.ir import Axiom, Model, Node
-from ptxmm.cat.load import disjunctions_of, left_out_of, load, parse_model, text_of
+from ptxmm.cat.load import disjunctions_of, left_out_of, load, parse_model, text_of, texts_of
 from ptxmm.cat.shipped import index, specification, split_specification
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "specification",
     "split_specification",
     "text_of",
+    "texts_of",
 ]

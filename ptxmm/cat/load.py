@@ -76,3 +76,13 @@ def text_of(name_or_path: str) -> str:
 
     name, readings = split_specification(name_or_path)
     return texts.printed(name, load(name_or_path), readings.get(WITHOUT))
+
+
+def texts_of(name_or_path: str) -> list[str]:
+    """The texts of a model and of all that it includes. Raises as ``load`` does."""
+    from ptxmm.cat import texts
+
+    load(name_or_path)
+    return sorted(
+        source.text for source in texts.texts_of(texts.source_of(split_specification(name_or_path)[0])).values()
+    )

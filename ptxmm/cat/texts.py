@@ -145,7 +145,7 @@ def _leave_out(
 def parts(name: str, items: Sequence[str], strict: bool) -> list[str]:
     """The names of the parts of a model that ``items`` name. Raises ``PtxmmError`` (kind ``usage``) for an item that
     is not there, if ``strict``."""
-    known = [leave_out.parts(item.text) for item in texts_of(_source(name)).values()]
+    known = [leave_out.parts(item.text) for item in texts_of(source_of(name)).values()]
     canonical = []
     for item in items:
         found = [part for text in known for part in leave_out.found_in(item, text)]
@@ -157,13 +157,13 @@ def parts(name: str, items: Sequence[str], strict: bool) -> list[str]:
 
 def disjunctions(name: str) -> dict[str, dict[str, str]]:
     """The definitions of a model that are disjunctions, those of included texts first."""
-    texts = reversed(texts_of(_source(name)).values())
+    texts = reversed(texts_of(source_of(name)).values())
     return leave_out.disjunctions(leave_out.parts(item.text) for item in texts)
 
 
 def printed(name: str, model: Model, wanted: str | None) -> str:
     """The text of ``model``, which is that of ``name`` without what is ``wanted`` left out."""
-    source = _source(name)
+    source = source_of(name)
     if not model.left_out:
         return source.text
     before = texts_of(source)
@@ -176,7 +176,8 @@ def printed(name: str, model: Model, wanted: str | None) -> str:
     return f"(* without {', '.join(model.left_out)} *)\n{text}"
 
 
-def _source(name: str) -> check.Source:
+def source_of(name: str) -> check.Source:
+    """The text of the model of that name, or in the file of that path."""
     shipped = index().models.get(name)
     return _read(Path(name)) if shipped is None else _read_shipped(shipped.file)
 

@@ -25,7 +25,7 @@ from ptxmm.errors import PtxmmError
 
 COMMANDS = (
     "check", "outcomes", "explain", "races", "fences", "robust", "scopes", "progress", "compare", "convert", "models",
-    "lint", "extract", "show", "new", "generate", "emit", "run", "serve", "site",
+    "lint", "extract", "show", "new", "generate", "sweep", "emit", "run", "serve", "site",
 )  # fmt: skip
 """Each is the function of that name in the module of that name beside this one."""
 

@@ -78,12 +78,18 @@ def _first(found: Iterator[Generated | PtxmmError], count: int) -> Iterator[Gene
             return
 
 
-def _candidates(options: Cycles) -> Iterator[Cycle]:
-    named = {
+def described(options: Cycles) -> dict[str, object]:
+    """What the options say of a family."""
+    names = ("threads", "instructions", "orders", "scopes", "placements", "edges")
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    return {
         name: value if isinstance(value, int) else tuple(word for word in re.split(r"[\s,]+", value) if word)
-        for name in ("threads", "instructions", "orders", "scopes", "placements", "edges")
-        if (value := getattr(options, name)) is not None
+        for name, value in given.items()
     }
+
+
+def _candidates(options: Cycles) -> Iterator[Cycle]:
+    named = described(options)
     if options.cycles:
         if named or options.sample is not None:
             raise PtxmmError("cycles are given, and a family is described", kind="usage", hint="one or the other")

@@ -64,6 +64,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "lint": "lint.text",
         "show": "listing.pages",
         "run": "run.pages",
+        "sweep": "sweep.table",
     },
     "json": {
         **dict.fromkeys(("check", "outcomes", *_ANALYSES, "comparisons", "lint", "show", "run"), "document.entries"),
@@ -71,6 +72,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "fences": "fences.entries",
         "separation": "compare.separation_entries",
         "stream": "stream.lines",
+        "sweep": "sweep.lines",
     },
     "svg": dict.fromkeys(PICTURED, "pictures.drawn"),
     "dot": dict.fromkeys(PICTURED, "pictures.graphs"),

@@ -1,0 +1,239 @@
+"""Sweeps: what is kept, what is done again, processes that are killed, clusters."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from ptxmm.analysis.swept import Swept
+from ptxmm.cli.sweeping import ATTEMPTS, Batch, Known, Options, checked, identity, local, program, swept, unit
+from ptxmm.errors import PtxmmError
+from ptxmm.generate.cycles.cycle import parse
+from ptxmm.generate.cycles.family import Family, every, shapes
+from ptxmm.generate.cycles.litmus import litmus
+from tests.commands import Run
+from tests.support import ROOT
+
+OPTIONS = Options("z3", 3, 60.0, None, 1024)
+SMALL = Family(orders=("relaxed",), placements=("cta", "gpu"))
+CYCLES = list(every(SMALL, list(shapes(SMALL))))
+UNITS = [unit(litmus(cycle), cycle.name, "", "ptx-8.5", OPTIONS) for cycle in CYCLES]
+
+
+def same(row: Swept) -> Swept:
+    """A result without what changes from run to run."""
+    return replace(row, seconds=0.0, kept=False)
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Swept]:
+    with local(2) as (submit, slots):
+        return {row.test: same(row) for row in swept(UNITS, OPTIONS, submit, slots, lambda rows: None)}
+
+
+def test_every_test_has_a_result(results: dict[str, Swept]) -> None:
+    assert set(results) == {cycle.name for cycle in CYCLES} and len(results) == 12
+    assert {row.said for row in results.values()} == {"allowed"}
+    assert all(row.states >= 3 and row.status == "complete" for row in results.values())
+
+
+def test_a_key_is_of_all_that_a_result_follows_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text, other = litmus(parse("MP")), litmus(parse("SB"))
+    own = tmp_path / "own.cat"
+    own.write_text('include "part.cat"\n')
+    (tmp_path / "part.cat").write_text("acyclic po as Order\n")
+    cases = [
+        (text, "ptx-8.5", OPTIONS),
+        (other, "ptx-8.5", OPTIONS),
+        (text, "ptx-6.0", OPTIONS),
+        (text, "ptx-8.5[vector=whole]", OPTIONS),
+        (text, str(own), OPTIONS),
+        (text, "ptx-8.5", replace(OPTIONS, engine="both")),
+        (text, "ptx-8.5", replace(OPTIONS, unroll=4)),
+        (text, "ptx-8.5", replace(OPTIONS, isa="8.6")),
+    ]
+    keys = [unit(text, "t", "", model, options).key for text, model, options in cases]
+    assert len(set(keys)) == len(keys)
+    assert unit(text, "other", "f.litmus", "ptx-8.5", replace(OPTIONS, timeout=1.0)).key == keys[0]
+    identity.cache_clear()
+    (tmp_path / "part.cat").write_text("acyclic rf as Order\n")
+    assert unit(text, "t", "", str(own), OPTIONS).key not in keys
+    identity.cache_clear()
+    monkeypatch.setattr("ptxmm.cli.sweeping.program", lambda: "another")
+    assert unit(text, "t", "", "ptx-8.5", OPTIONS).key not in keys
+    identity.cache_clear()
+    assert program().startswith("0.1.0+")
+
+
+@pytest.mark.parametrize("times", [1, 2 * ATTEMPTS])
+def test_a_process_that_is_killed_loses_nothing(times: int, results: dict[str, Swept]) -> None:
+    killed: list[int] = []
+
+    def kill(process: subprocess.Popen[str]) -> None:
+        if len(killed) < times:
+            killed.append(process.pid)
+            os.kill(process.pid, signal.SIGKILL)
+
+    saved: list[Swept] = []
+    with ThreadPoolExecutor(2) as pool:
+        submit = partial(pool.submit, partial(checked, started=kill))
+        rows = list(swept(UNITS, OPTIONS, submit, 2, saved.extend))
+    assert len(killed) == times and saved == rows and {row.test for row in rows} == set(results)
+    lost = [row for row in rows if row.error is not None]
+    assert all(row.error and row.error.kind == "killed" and not row.lasting for row in lost)
+    assert [same(row) for row in rows if row.error is None] == [
+        results[row.test] for row in rows if row.error is None
+    ] and (bool(lost) <= (times > 1))
+
+
+def test_a_sweep_goes_on_where_it_was(tmp_path: Path, results: dict[str, Swept]) -> None:
+    path = tmp_path / "results.jsonl"
+
+    class Ended(Exception):
+        pass
+
+    def end(known: Known, rows: list[Swept]) -> None:
+        known.add(rows)
+        raise Ended
+
+    with pytest.raises(Ended), local(1) as (submit, _):
+        list(swept(UNITS, OPTIONS, submit, 1, partial(end, Known(path))))
+    with open(path, "ab") as stream:
+        stream.write(b'{"analysis":"sweep","key":"cut off')  # as a machine does that is switched off
+    known = Known(path)
+    missing = [one for one in UNITS if one.key not in known.rows]
+    assert 0 < len(known.rows) < len(UNITS) and path.read_bytes().endswith(b"}\n")
+    with local(1) as (submit, slots):
+        list(swept(missing, OPTIONS, submit, slots, known.add))
+    assert {row.test: same(row) for row in Known(path).rows.values()} == results
+    assert len(path.read_bytes().splitlines()) == len(UNITS)
+
+
+def test_what_is_not_lasting_is_checked_again(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    row = Swept("k", "", "t", "ptx-8.5", "z3", status="timeout")
+    Known(path).add([row, replace(row, key="l", status="complete")])
+    assert list(Known(path).rows) == ["l"]
+    path.write_text("{}\nno json\n")
+    with pytest.raises(PtxmmError, match="no result of a sweep"):
+        Known(path)
+
+
+def test_another_version_elsewhere() -> None:
+    with pytest.raises(PtxmmError, match="another version"):
+        checked(Batch((UNITS[0],), OPTIONS, "another"))
+
+
+def test_errors_are_results(results: dict[str, Swept]) -> None:
+    """A test that cannot be read, one that the model does not cover, and one that can be checked, in one batch."""
+    cluster = litmus(parse("PodWW relaxed.cluster Rfe PodRR Fre"))
+    units = [unit(text, "t", "", "ptx-6.0", OPTIONS) for text in ("PTX bad\n", cluster, litmus(parse("MP")))]
+    with local(1) as (submit, slots):
+        rows = {row.key: row for row in swept(units, OPTIONS, submit, slots, lambda rows: None)}
+    bad, uncovered, good = (rows[one.key] for one in units)
+    assert bad.error is not None and bad.error.kind == "syntax" and bad.lasting
+    assert uncovered.error is not None and uncovered.error.kind == "unsupported"
+    assert good.said == "allowed" and good.finding is False
+
+
+# -- a cluster ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[Any]:
+    distributed: Any = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as found:
+        yield found
+
+
+def test_a_cluster_finds_the_same(dask: Any, results: dict[str, Swept], run_command: Run, tmp_path: Path) -> None:
+    from ptxmm.cli.sweeping import cluster
+
+    with cluster(dask.scheduler_address) as (submit, slots):
+        assert slots == 2
+        killed = False
+
+        def save(rows: list[Swept]) -> None:
+            """A worker is killed after the first batch."""
+            nonlocal killed
+            if not killed:
+                os.kill(next(iter(dask.workers.values())).process.process.pid, signal.SIGKILL)
+                killed = True
+
+        found = {row.test: same(row) for row in swept(UNITS, OPTIONS, submit, slots, save)}
+    assert killed and found == results
+    ran = run_command("sweep", "MP", "SB", "--scheduler", dask.scheduler_address, "--json")
+    assert ran.code == 0 and [json.loads(line)["test"] for line in ran.out.splitlines()] == [
+        "PodWW+Rfe+PodRR+Fre@gpu",
+        "PodWR+Fre+PodWR+Fre@gpu",
+    ]
+
+
+def test_no_scheduler(run_command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("ptxmm.cli.sweeping._CONNECT", "300ms")
+    ran = run_command("sweep", "MP", "--scheduler", "tcp://127.0.0.1:9")
+    assert ran.code == 2 and "no scheduler answers there" in ran.err and "Traceback" not in ran.err
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_folders(run_command: Run, tmp_path: Path) -> None:
+    folder, path = tmp_path / "tests", tmp_path / "results.jsonl"
+    assert run_command("generate", "MP", "SB@cta", "-o", str(folder)).code == 0
+    (folder / "wrong.litmus").write_text(litmus(parse("LB")).replace("exists", "Expect=ptx-8.5:never\nexists"))
+    (folder / "expected.litmus").write_text(litmus(parse("LB")).replace("{\n", "Expect=ptx-8.5:never\n{\n", 1))
+    ran = run_command("sweep", str(folder), "--results", str(path), "--jobs", "1", "--json")
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    assert [Path(row["file"]).name for row in rows] == sorted(p.name for p in folder.iterdir())
+    assert {Path(row["file"]).stem: row.get("observation") for row in rows if "error" not in row} == {
+        "PodWW+Rfe+PodRR+Fre@gpu": "sometimes", "PodWR+Fre+PodWR+Fre@cta": "sometimes", "expected": "sometimes",
+    }  # fmt: skip
+    assert ran.code == 2  # a file that can't be read; else the expectation that is contradicted
+    again = run_command("sweep", str(folder), "--results", str(path), "--jobs", "1")
+    assert ", 3 known before, 1 error" in again.out and "expected never" in again.out and again.code == 2
+    assert "wrong.litmus: error: " in again.err
+    assert len(path.read_text().splitlines()) == 4
+
+
+def test_a_table(run_command: Run) -> None:
+    ran = run_command("sweep", "--orders", "relaxed,acquire,release", "--placements", "cta", "--model", "ptx-8.5",
+                      "--model", "sc", "--jobs", "2")  # fmt: skip
+    assert ran.code == 0 and ran.out.splitlines()[0].split() == ["tests", "forbidden", "allowed"]
+    table = {tuple(line.split()[:2]): line.split()[2:] for line in ran.out.splitlines()[1:-1]}
+    assert table["ptx-8.5", "MP"] == ["16", "4", "12"] and table["sc", "MP"] == ["16", "16", "0"]
+    assert ran.out.splitlines()[-1].startswith("156 checked in ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((str(ROOT / "litmus" / "mp"), "--threads", "3"), "files are given, and a family is described"),
+        ((str(ROOT / "README.md"),), "a sweep is of .litmus files"),
+        (("nowhere",), "`nowhere` is no edge"),
+        (("MP", "--model", "ptx-9"), "unknown model"),
+    ],
+)
+def test_bad_usage(run_command: Run, arguments: tuple[str, ...], said: str) -> None:
+    ran = run_command("sweep", *arguments)
+    assert ran.code == 2 and said in ran.err and not ran.out
+
+
+def test_without_distributed(run_command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ImportError("no", name=name)
+
+    monkeypatch.setattr("ptxmm.cli.sweeping.import_module", missing)
+    ran = run_command("sweep", "MP", "--scheduler", "tcp://127.0.0.1:9")
+    assert ran.code == 2 and "pip install 'ptxmm[dask]'" in ran.err
