@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,6 +17,7 @@ import pytest
 from msgspec.structs import replace
 
 from ptxmm.analysis.swept import Swept
+from ptxmm.cli.generating import meaningful
 from ptxmm.cli.sweeping import ATTEMPTS, Batch, Known, Options, checked, identity, local, program, swept, unit
 from ptxmm.errors import PtxmmError
 from ptxmm.generate.cycles.cycle import parse
@@ -144,6 +146,25 @@ def test_errors_are_results(results: dict[str, Swept]) -> None:
     assert bad.error is not None and bad.error.kind == "syntax" and bad.lasting
     assert uncovered.error is not None and uncovered.error.kind == "unsupported"
     assert good.said == "allowed" and good.finding is False
+
+
+@pytest.mark.slow
+def test_both_engines_on_an_exhaustive_family() -> None:
+    """All tests of up to four accesses in two threads, weak, relaxed, and acquire or release, in three placements.
+
+    What must be forbidden, in one CTA and in one GPU: 9 each of MP, S and LB, with release and acquire around one
+    reads-from and anything elsewhere, and 12 each of CoRR and CoRW, whose first read is strong and from a strong write.
+    On two GPUs, which `.gpu` does not span, nothing is.
+    """
+    family = Family(placements=("cta", "gpu", "sys"), edges=("po", "pos"))
+    options = replace(OPTIONS, engine="both")
+    cycles = [cycle for cycle in every(family, list(shapes(family))) if meaningful(cycle)]
+    units = [unit(litmus(cycle), cycle.name, "", "ptx-8.5", options) for cycle in cycles]
+    with local(2) as (submit, slots):
+        rows = list(swept(units, options, submit, slots, lambda rows: None))
+    assert len({row.key for row in rows}) == len(rows) == 1296
+    assert all(row.error is None and row.engine == "both" and row.status == "complete" for row in rows)
+    assert Counter(row.said for row in rows) == {"allowed": 1296 - 102, "forbidden": 2 * (3 * 9 + 2 * 12)}
 
 
 # -- a cluster ---------------------------------------------------------------------------------------------------------
