@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import permutations, product
 from pathlib import Path
@@ -20,6 +21,7 @@ from ptxmm.generate.cycles.cycle import SHAPES, Cycle, canonical, fault, parse, 
 from ptxmm.generate.cycles.family import EDGES, Family, checked, drawn, every, places, shapes
 from ptxmm.generate.cycles.litmus import litmus
 from ptxmm.generate.cycles.strength import stronger, weakest
+from ptxmm.program.test import Test
 from ptxmm.ptx import ops
 from tests.commands import Run
 from tests.support import model_named
@@ -34,6 +36,12 @@ def sampled(family: Family, count: int, seed: int = 1) -> list[Cycle]:
 
 
 RICH_SAMPLE = sampled(RICH, 300)
+WORDS = (
+    *("Rfe", "Fre", "Coe", "Rfi", "Fri", "Coi", "PodWW", "PodWR", "PodRW", "PodRR", "PosRR", "PosWR", "Rmw", "VecWW"),
+    *("VecRR", "BarsWR", "BardWW", "MbardWR", "ClusterdWR", "PodRW.addr", "PodRW.data", "PodRR.ctrl", "PodWR.proxy"),
+    *("PodWW.fence.sc.gpu", "Rmw.acq_rel.sys", "relaxed.cta", "acquire.gpu", "release.sys", "weak.alias", "weak.b64"),
+    *("MP", "2+2W", "volatile", "PodXX", "+", ".", "Rfe.", "acquire"),
+)
 
 
 # -- names and texts ---------------------------------------------------------------------------------------------------
@@ -110,6 +118,7 @@ def test_what_is_written(text: str, lines: list[str] | None) -> None:
 def test_what_is_no_cycle(text: str, said: str, column: int) -> None:
     with pytest.raises(PtxmmError) as caught:
         parse(text)
+    assert text != "Rfe.gpu PodRR Fre" or "stands before its edge" in str(caught.value)
     assert said in caught.value.message and caught.value.column == column and caught.value.kind == "usage"
 
 
@@ -287,6 +296,58 @@ def test_all_of_a_family_is_drawn_once() -> None:
     assert all(fault(cycle) is None and canonical(cycle) == cycle for cycle in found)
 
 
+def renamed(test: Test, order: tuple[int, ...]) -> tuple[object, ...]:
+    """The text of a test with its threads in this order, and variables, addresses of them and places as they first
+    occur; registers are named by their place in the thread already."""
+    variables: dict[str, str] = {}
+    first: dict[str, str] = {}
+
+    def name(match: re.Match[str]) -> str:
+        key = test.objects[match[0]].virtual or match[0] if match[0] in test.objects else ""
+        if not key:
+            return match[0]
+        physical = test.objects[match[0]].alias_of or match[0]
+        variable = variables.setdefault(physical, f"v{len(variables)}")
+        return variable if first.setdefault(physical, match[0]) == match[0] else f"{variable}'"
+
+    threads = [
+        tuple(re.sub(r"[a-z][a-z0-9]*(?=[\]+,;]|$)", name, op.source.text) for op in test.threads[t].body)
+        for t in order
+    ]
+    places = [
+        (test.threads[t].placement.gpu, test.threads[t].placement.cluster, test.threads[t].placement.cta) for t in order
+    ]
+    alike = tuple(tuple(a[k] == b[k] and a[k] is not None for k in range(3)) for a in places for b in places)
+    where = {f"P{t}:": f"P{k}:" for k, t in enumerate(order)}
+    assert test.condition is not None
+    asked = [re.sub(r"P[0-9]:", lambda m: where[m[0]], part.strip("() ")) for part in test.condition.text.split("/\\")]
+    asked = [re.sub(r"^[a-z][a-z0-9]*", lambda m: variables.get(m[0], m[0]), part) for part in asked]
+    return (*threads, alike, tuple(sorted(asked)))
+
+
+def test_no_two_tests_are_the_same_but_for_names() -> None:
+    """Of a family with atomics, barriers, fences, aliases and placements: by their texts."""
+    found: set[object] = set()
+    for cycle in ALL_SMALL:
+        (test,) = read(litmus(cycle), "x.litmus")
+        mine = {renamed(test, order) for order in permutations(range(len(test.threads)))}
+        assert not mine & found, cycle.name
+        found |= mine
+        (turned,) = read(litmus(rotations(cycle)[-1]), "x.litmus")
+        assert renamed(turned, (0, 1)) in mine
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.sampled_from(WORDS), max_size=7), st.sampled_from(["", "@cta", "@sys", "@000,001", "@", "@9"]))
+def test_words_are_a_cycle_or_an_error(words: list[str], where: str) -> None:
+    try:
+        cycle = parse(" ".join(words) + where)
+    except PtxmmError as error:
+        assert error.kind == "usage" and error.column is not None and error.column >= 1
+    else:
+        assert parse(cycle.name) == cycle and read(litmus(cycle), "x.litmus")
+
+
 def test_scope_trees() -> None:
     """As many as there are ways to nest three and four threads in three levels, threads being told apart."""
     assert [len(places(n, ("cta", "sys", "mixed"))) for n in (2, 3, 4)] == [2, 5, 15]  # the partitions of a set
@@ -385,6 +446,11 @@ def test_a_family(run_command: Run) -> None:
     mixed = run_command("generate", "--names", "--edges", "pos", "--orders", "weak", "--placements", "cta,sys")
     names = mixed.out.split()
     assert {"Rfe+PosRR+Fre@cta", "Rfe+PosRR+Fre@sys", "Rfe+PosRW+Coe@cta"} <= set(names)
+
+
+def test_an_empty_family(run_command: Run) -> None:
+    ran = run_command("generate", "--edges", "bar", "--placements", "gpu")
+    assert (ran.code, ran.out, ran.err) == (0, "", "there is no such test\n")
 
 
 @pytest.mark.parametrize(

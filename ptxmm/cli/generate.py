@@ -67,13 +67,17 @@ def generate(
 
 
 def _told(found: Iterable[Generated | PtxmmError], codes: list[Exit]) -> Iterator[Generated]:
-    """The tests; what is wrong with others is told, and leaves its exit code."""
+    """The tests; what is wrong with others is told, and leaves its exit code. So is that there are none."""
+    count = 0
     for one in found:
         if isinstance(one, PtxmmError):
             complain(str(one))
             codes.append(error_code(one.kind))
         else:
+            count += 1
             yield one
+    if not count:
+        complain("there is no such test")
 
 
 def file_name(name: str) -> str:

@@ -31,6 +31,8 @@ from ptxmm.files import read_bytes
 ATTEMPTS = 3
 """So often a batch is tried whose process was killed; then the tests of it that have no result are errors."""
 _MOST = 100
+_LARGEST = 1 << 32
+"""Bytes of a file of results."""
 _PACKAGE = Path(__file__).parents[1]
 _SOURCES = ("*.py", "*.cat", "*.toml", "*.lark")
 
@@ -240,7 +242,7 @@ class Known:
         self.rows: dict[str, Swept] = {}
         if path is None or not path.exists():
             return
-        whole = read_bytes(path)
+        whole = read_bytes(path, _LARGEST)
         lines, end = whole.split(b"\n"), whole.rfind(b"\n") + 1
         for number, line in enumerate(lines[:-1], 1):
             try:
