@@ -324,6 +324,21 @@ def test_several_processes_find_the_same(tmp_path: Path, capsys: pytest.CaptureF
     assert one[0] == 1
 
 
+def test_where_processes_are_not_forked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a process with other threads, and on other systems than Linux, a process gets its work pickled."""
+    path = tmp_path / "a.cu"
+    path.write_text(RIGHT)
+    alone = lint(capsys, str(path), "--jobs", "1")
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert lint(capsys, str(path), "--jobs", "1") == alone
+    finally:
+        done.set()
+        thread.join()
+
+
 def test_the_list_of_rules(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = lint(capsys, "--list-rules")
     assert code == 0

@@ -6,13 +6,15 @@ import json
 import os
 import signal
 import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -170,41 +172,58 @@ def test_both_engines_on_an_exhaustive_family() -> None:
 # -- a cluster ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def dask() -> Iterator[Any]:
-    distributed: Any = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as found:
-        yield found
+MACHINES = """
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as machines:
+        worker = next(iter(machines.workers.values())).process.process.pid
+        print(machines.scheduler_address, worker, flush=True)
+        input()
+"""
 
 
-def test_a_cluster_finds_the_same(dask: Any, results: dict[str, Swept], run_command: Run, tmp_path: Path) -> None:
-    from ptxmm.cli.sweeping import cluster
-
-    with cluster(dask.scheduler_address) as (submit, slots):
-        assert slots == 2
-        killed = False
-
-        def save(rows: list[Swept]) -> None:
-            """A worker is killed after the first batch."""
-            nonlocal killed
-            if not killed:
-                os.kill(next(iter(dask.workers.values())).process.process.pid, signal.SIGKILL)
-                killed = True
-
-        found = {row.test: same(row) for row in swept(UNITS, OPTIONS, submit, slots, save)}
-    assert killed and found == results
-    ran = run_command("sweep", "MP", "SB", "--scheduler", dask.scheduler_address, "--json")
-    assert ran.code == 0 and [json.loads(line)["test"] for line in ran.out.splitlines()] == [
-        "PodWW+Rfe+PodRR+Fre@gpu",
-        "PodWR+Fre+PodWR+Fre@gpu",
-    ]
-
-
-def test_no_scheduler(run_command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def dask(tmp_path: Path) -> Iterator[tuple[str, int]]:
+    """The address of a scheduler with two workers, and the process of one of these; all in other processes than this
+    one, in which distributed would leave threads."""
     pytest.importorskip("distributed")
-    monkeypatch.setattr("ptxmm.cli.sweeping._CONNECT", "300ms")
-    ran = run_command("sweep", "MP", "--scheduler", "tcp://127.0.0.1:9")
-    assert ran.code == 2 and "no scheduler answers there" in ran.err and "Traceback" not in ran.err
+    script = tmp_path / "machines.py"
+    script.write_text(MACHINES)
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        address, worker = process.stdout.readline().split()
+        try:
+            yield address, int(worker)
+        finally:
+            process.stdin.write("\n")
+            process.stdin.flush()
+            process.wait(60)
+
+
+def test_a_cluster_finds_the_same(dask: tuple[str, int], results: dict[str, Swept], tmp_path: Path) -> None:
+    """A worker is killed as soon as there are results."""
+    address, worker = dask
+    path = tmp_path / "results.jsonl"
+    command = [sys.executable, "-m", "ptxmm", "sweep", "--orders", "relaxed", "--placements", "cta,gpu", "--json"]
+    with subprocess.Popen(
+        [*command, "--engine", "z3", "--scheduler", address, "--results", str(path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not path.exists():
+            time.sleep(0.05)
+        os.kill(worker, signal.SIGKILL)
+        out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    rows = [msgspec.json.decode(line, type=Swept) for line in out.splitlines()]
+    assert {row.test: same(row) for row in rows} == results
+    assert {row.test: same(row) for row in Known(path).rows.values()} == results
+
+
+def test_no_scheduler(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    command = [sys.executable, "-m", "ptxmm", "sweep", "MP", "--scheduler", "tcp://127.0.0.1:9"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 2 and "no scheduler answers there" in ran.stderr and "Traceback" not in ran.stderr
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

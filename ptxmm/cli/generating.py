@@ -15,7 +15,7 @@ from ptxmm.cli.inputs import model_named
 from ptxmm.cli.options import Cycles
 from ptxmm.cli.settings import Settings
 from ptxmm.cli.tasks import bounds, lost
-from ptxmm.cli.workers import Lost, events
+from ptxmm.cli.workers import Lost, events, never
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.generate.cycles.cycle import Cycle, parse, uniform
@@ -110,7 +110,7 @@ def _judged(
     size = 50 * _BATCH if count is None else max(_BATCH, 2 * count)
     while chunk := list(islice(candidates, size)):
         batches = [chunk[at : at + _BATCH] for at in range(0, len(chunk), _BATCH)]
-        for number, at, message in events(step, batches, min(jobs, len(batches)), bounds(settings, jobs), _never):
+        for number, at, message in events(step, batches, min(jobs, len(batches)), bounds(settings, jobs), never):
             if isinstance(message, Lost):
                 name = batches[number][max(0, at - 1)].name
                 yield lost(message, "this test", settings, jobs, name)
@@ -118,10 +118,6 @@ def _judged(
                 yield message
             elif at and isinstance(message, str):
                 yield Generated(batches[number][at - 1], message)
-
-
-def _never(message: object) -> bool:
-    return False
 
 
 def _judge(

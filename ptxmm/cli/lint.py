@@ -20,7 +20,7 @@ from ptxmm.cli.inputs import failure
 from ptxmm.cli.options import Jobs, Json, Memory, Run, Tests, format_of, processes
 from ptxmm.cli.settings import Settings, settings
 from ptxmm.cli.tasks import bounds, lost
-from ptxmm.cli.workers import Lost, events
+from ptxmm.cli.workers import Lost, events, never
 from ptxmm.errors import PtxmmError
 from ptxmm.files import MAX_BYTES
 from ptxmm.render import Entry, Page, renderer
@@ -167,7 +167,7 @@ def _results(
     workers = max(1, min(processes(jobs), len(work.items))) if many else 1
     results, fixed = [], 0
     for number, index, message in events(
-        partial(_linted, options, fix), work.items, workers, bounds(limits, workers), lambda _: False
+        partial(_linted, options, fix), work.items, workers, bounds(limits, workers), never
     ):
         item = work.items[number]
         if isinstance(message, Lost):

@@ -29,7 +29,7 @@ from ptxmm.cli.inputs import model_named
 from ptxmm.cli.options import Programs, Run, format_of, processes
 from ptxmm.cli.settings import Settings
 from ptxmm.cli.tasks import bounds, lost, once
-from ptxmm.cli.workers import Lost, events
+from ptxmm.cli.workers import Lost, events, never
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.formats import parse
@@ -100,7 +100,7 @@ class _Search(Struct, frozen=True):
         workers = 1 if few else min(self.workers, len(divisions))
         settings = self._left()
         step = partial(_tried, self.models, settings, self.words)
-        for _, number, message in events(step, divisions, workers, bounds(settings, workers), _never):
+        for _, number, message in events(step, divisions, workers, bounds(settings, workers), never):
             if isinstance(message, Lost):
                 if message.reason == "time":
                     raise Timeout
@@ -139,10 +139,6 @@ def _tried(
         yield try_(one, other, words, sizes, _limits(settings))
     except Timeout as error:
         yield error
-
-
-def _never(message: object) -> bool:
-    return False
 
 
 def _present(models: tuple[str, str], settings: Settings, words: Vocabulary, found: Skeleton) -> Test:

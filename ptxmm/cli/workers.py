@@ -101,6 +101,11 @@ def events(
     yield from _Team(step, tasks, workers, bounds, expired).run()
 
 
+def never(message: object) -> bool:
+    """What to give as ``expired`` where no message says that its time was over."""
+    return False
+
+
 class _Team(Generic[T, M]):
     def __init__(
         self, step: Step[T, M], tasks: Sequence[T], workers: int, bounds: Bounds, expired: Callable[[M], bool]

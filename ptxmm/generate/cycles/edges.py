@@ -108,9 +108,9 @@ def edge(text: str) -> Edge:
     found = Edge(name, where == "s" if known.same is None else known.same, between or known.between or "", via)
     fault = via_fault(found)
     if fault is not None:
-        order = via.partition(".")[0] in (*ORDERS, *LEVELS)
-        hint = "the order of an access stands before its edge: PodWW release.gpu Rfe" if order else None
-        raise PtxmmError(f"`{text}`: {fault}", kind="usage", hint=hint)
+        is_order = via.partition(".")[0] in (*ORDERS, *LEVELS)
+        mend = "the order of an access stands before its edge: PodWW release.gpu Rfe" if is_order else None
+        raise PtxmmError(f"`{text}`: {fault}", kind="usage", hint=mend)
     if name == "Rmw" and not via:
         return Edge(name, True, "RW", "relaxed.gpu")
     return found
