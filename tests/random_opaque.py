@@ -40,13 +40,18 @@ def _fork(rng: random.Random, pure: bool) -> list[str]:
     storing = rng.choice(("st.relaxed.gpu.global.u32 [x], 2", "ld.acquire.gpu.global.u32 f0, [y]", "fence.sc.gpu",
                           "st.global.u32 [d], 5", "exit", "mov.u32 f1, 4"))  # fmt: skip
     inside = computing if pure else storing
-    match rng.randint(0, 4):
+    match rng.randint(0, 5):
         case 0 if inside != "fence.sc.gpu":
             return [*made, f"@p {inside}"]
         case 1:
             return [*made, "@!p bra AWAY", inside, "bra JOIN", "AWAY:", computing, "JOIN:"]
         case 2 if not pure:
             return ["AGAIN:", "ld.relaxed.gpu.global.u32 g0, [d]", *made, "@p bra AGAIN"]
+        case 4:
+            flag = rng.choice("xy")
+            stores = [f"{guard} st.relaxed.gpu.global.u32 [{flag}], 1" for guard in ("@p", "@q")]
+            opposite = "setp.lt.f32 p|q, c, 0f3F800000"
+            return ["ld.relaxed.gpu.global.u32 g0, [y]", made[0], opposite, *rng.sample(stores, rng.choice((1, 2)))]
         case 3:
             return [*made, "@p bra AWAY", "@q exit", *made[1:], "AWAY:", made[2], "@p bra JOIN", inside, "JOIN:"]
         case _:

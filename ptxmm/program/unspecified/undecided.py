@@ -5,6 +5,10 @@ Such a predicate may be either, each time that it is made: every execution of th
 test that says so, and what holds of all these holds. The other way round each of these is one of the program only where
 no more depends on such predicates than which registers get what, of values that nothing sees: else none may be. That
 the same function of the same values is the same each time is left out.
+
+What holds of all executions must not rest on dependencies that the program need not have: of ``p|q`` one is the
+opposite of the other, and a comparison of a value with itself depends on nothing. So a predicate that may matter is
+made of nothing, and whatever the guard of its instruction is.
 """
 
 from __future__ import annotations
@@ -61,13 +65,16 @@ def note(telling: Iterable[int]) -> str:
 
 def _freed(test: Test, found: Undecided) -> Test:
     threads = tuple(
-        replace(thread, body=tuple(_free(op) if pc in pcs else op for pc, op in enumerate(thread.body)))
-        for thread, pcs in zip(test.threads, found.instructions, strict=True)
+        replace(thread, body=tuple(_free(op, pc in apart) if pc in pcs else op for pc, op in enumerate(thread.body)))
+        for thread, pcs, apart in zip(test.threads, found.instructions, found.telling, strict=True)
     )
     return replace(test, threads=threads)
 
 
-def _free(op: Op) -> Op:
+def _free(op: Op, apart: bool) -> Op:
+    """``op`` with free predicates; ``apart``: made of nothing."""
+    if apart:
+        return _made_of_nothing(op)
     if isinstance(op, ops.Opaque):
         return replace(op, free=True)
     assert isinstance(op, ops.SetPredicate)
@@ -77,3 +84,11 @@ def _free(op: Op) -> Op:
         op.source.text.split()[0], PREDICATE, tuple(type_ for _, type_ in given), op.dst, op.complement,
         tuple(Reg(name) for name, _ in given), op.source, op.guard, free=True,
     )  # fmt: skip
+
+
+def _made_of_nothing(op: Op) -> Op:
+    if isinstance(op, ops.Opaque):
+        return replace(op, free=True, given=(), sources=(), guard=None)
+    assert isinstance(op, ops.SetPredicate)
+    name = op.source.text.split()[0]
+    return ops.Opaque(name, PREDICATE, (), op.dst, op.complement, (), op.source, None, free=True)
