@@ -22,6 +22,7 @@ from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine
 from ptxmm.cli.settings import Settings
 from ptxmm.engines.result import Limits
+from ptxmm.engines.symbolic.library import library
 from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.relations.formula import TRUE, Formulas
 from tests.benchmarks.programs import counter, readers, ring
@@ -45,7 +46,7 @@ def test_the_solver_gives_up_at_an_interrupt(monkeypatch: pytest.MonkeyPatch) ->
     for column in zip(*pigeons, strict=True):
         for a, b in combinations(column, 2):
             solver.exclude(a, b)
-    asked, check = threading.Event(), solver._z3.solver_check_assumptions
+    asked, check = threading.Event(), library().solver_check_assumptions
 
     def checking(*goals: object) -> object:
         asked.set()
@@ -55,7 +56,7 @@ def test_the_solver_gives_up_at_an_interrupt(monkeypatch: pytest.MonkeyPatch) ->
         asked.wait()
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(solver._z3, "solver_check_assumptions", checking)
+    monkeypatch.setattr(library(), "solver_check_assumptions", checking)
     user = threading.Thread(target=interrupt)
     user.start()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -157,7 +157,10 @@ def _question(
     whole = enumerate_all or engine == "both" or test.condition is None
     proposition = None if whole or test.condition is None else test.condition.proposition
     either = either_way(test, (*what.registers, *what.memory))
-    return Question(either.test, model, what, limits or Limits(), engines, proposition, telling=either.telling)
+    shown = test.claims is not None  # of verdicts, those on kernels may have one
+    return Question(
+        either.test, model, what, limits or Limits(), engines, proposition, telling=either.telling, shown=shown
+    )
 
 
 def _stages(question: Question, expectation: Expectation | None, graphs: bool) -> Iterator[Result]:
@@ -165,6 +168,7 @@ def _stages(question: Question, expectation: Expectation | None, graphs: bool) -
     for name in question.engines:
         engine_named(name)
     start = time.perf_counter()
+    question = replace(question, shown=question.shown or graphs)
     for states in stages(question):
         result = _result(question, expectation, states)
         if graphs:

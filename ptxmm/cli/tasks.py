@@ -144,8 +144,7 @@ def _file(
     """Read a file and work on its tests. See ``workers.Step``."""
     found = list(jobs(file, settings, work.stated_models))
     if any(isinstance(item, Job) for item in found):
-        import_module("ptxmm.engines.symbolic.solve")  # loading this, and Z3, is not for the time of a test
-        import_module("ptxmm.engines.symbolic.library").library()
+        import_module("ptxmm.engines.symbolic.solve")  # loading this is not for the time of a test
     plan: list[Planned[T] | Failure] = []
     for item in found:
         if isinstance(item, Failure):

@@ -24,7 +24,7 @@ from ptxmm.events.symbolic.relations.base import Base
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 from ptxmm.relations.symbolic import EventSet, Relation
 
-FEW = 8
+FEW = 4
 """Of up to so many fences the order is written out."""
 
 

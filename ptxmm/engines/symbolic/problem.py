@@ -61,6 +61,7 @@ class Problem:
 
     ``named``: what may be asked about beyond ``observed`` and the test's filter. ``variations``: instructions that
     take one of several forms. ``axioms``: False takes every execution, whatever the checks of the model say.
+    ``shown``: as of ``Solver``.
     ``alike``: groups of threads of which one stands for another.
     ``program``, ``base`` and ``evaluator`` have the events, the base relations and those of the model; ``flags`` when
     each flag of the model is raised.
@@ -76,6 +77,7 @@ class Problem:
         *,
         variations: Mapping[Site, Variation] | None = None,
         axioms: bool = True,
+        shown: bool = True,
     ) -> None:
         self.test = test
         self.observed = observed
@@ -83,8 +85,8 @@ class Problem:
         memory = tuple(dict.fromkeys([*observed.memory, *(t for t in named if isinstance(t, MemoryTerm))]))
         reading = read_as(model.readings, limits.unroll, in_order(test, model))
         asked = (*memory, *observed.registers, *named, *test.compared)
-        shown = {term.thread for term in asked if isinstance(term, RegisterTerm)}
-        self.alike = interchangeable(test, shown) if axioms and not variations else []
+        observable = {term.thread for term in asked if isinstance(term, RegisterTerm)}
+        self.alike = interchangeable(test, observable) if axioms and not variations else []
         known = known_before(test, model, reading, self.alike, limits.check)
         program, base, evaluator = _program(test, model, asked, reading, limits, variations or {}, known)
         self.program, self.base, self.evaluator = program, base, evaluator
@@ -123,7 +125,8 @@ class Problem:
             early = known_filter(test)
             assert early is not None
             self._passing = self.formulas.either(program.finished, self.formula(early))
-        self.solver = Solver(self.formulas, limits, orders, [*map(Acyclic, self._left)], program.lookups)
+        shown = shown or bool(program.undefined)  # of which one is told
+        self.solver = Solver(self.formulas, limits, orders, [*map(Acyclic, self._left)], program.lookups, shown=shown)
         for formula in program.constraints:
             self.solver.require(formula)
         for a, b in program.exclusive:

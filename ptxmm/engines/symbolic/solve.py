@@ -15,7 +15,7 @@ from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Test
 from ptxmm.relations.formula import TRUE, Formula
 
-FEW = 128
+FEW = 16
 """So many final states are each excluded by a clause."""
 
 
@@ -38,15 +38,17 @@ def stages(
     proposition: Proposition | None = None,
     *,
     each: bool = False,
+    shown: bool = True,
 ) -> Iterator[Search]:
     """As ``search``; with ``proposition`` all final states after that, the first ones among them, from the same
-    problem; ``each``: one at a time, without the first ones, and at last none. A search that the deadline ends is the
-    last."""
+    problem; ``each``: one at a time, without the first ones, and at last none. ``shown``: whether executions are
+    shown, or any will do. A search that the deadline ends is the last."""
     result = Search()
     try:
-        problem = Problem(test, model, observed, limits, terms(proposition) if proposition is not None else ())
+        named = terms(proposition) if proposition is not None else ()
+        problem = Problem(test, model, observed, limits, named, shown=shown)
         for part in held(test, next_grid(model)):
-            _look_at(Problem(part, model, Observed((), ()), limits), result)
+            _look_at(Problem(part, model, Observed((), ()), limits, shown=shown), result)
         _look_at(problem, result)
         _look_at_ends(problem, result)
         listing = _Listing(problem, result)

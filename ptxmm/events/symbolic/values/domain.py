@@ -127,7 +127,10 @@ def chosen(domain: Domain, value: Callable[[Formula], bool]) -> int | None:
     """The one value whose formula has this ``value``, None if there is none."""
     if isinstance(domain, Bits):
         return sum(1 << i for i, bit in enumerate(domain.bits) if value(bit))
-    return next((number for number, when in domain.items() if value(when)), None)
+    for number, when in domain.items():
+        if value(when):
+            return number
+    return None
 
 
 def compared(formulas: Formulas, op: str, a: Domain, b: Domain, type_: Type) -> Formula:
