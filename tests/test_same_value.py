@@ -141,6 +141,26 @@ def test_results_that_are_not_worked_out_are_left_open() -> None:
     )
 
 
+HOST = f"grid = 2\n// ptxmm: {ASSUME}"
+
+
+@pytest.mark.parametrize(
+    ("body", "host", "holds"),
+    [
+        ("mov.u32 %r2, 7;", 7, True),
+        ("mov.u32 %r2, 7;", 8, False),
+        ("cvt.rn.f32.u32 %f1, %r1; ex2.approx.f32 %f1, %f1; mov.b32 %r2, %f1;", 7, None),
+    ],
+)
+def test_threads_of_the_host(body: str, host: int, holds: bool | None) -> None:
+    thread = f'[host]\n// ptxmm: H0 = "st.u32 [x], {host};"'
+    made = launched(
+        ONE + body + "@%p0 st.global.u32 [%rd0], %r2;", OBJECTS, 'races = "none"', launch=HOST, others=thread
+    )
+    (found,) = verdicts(made)
+    assert found.holds is holds
+
+
 # -- at a line -----------------------------------------------------------------------------------------------------
 
 ALLOW = '// ptxmm: allow(race: same-value, "both know it")'
@@ -236,6 +256,23 @@ def test_what_is_no_allowance(comment: str, width: int) -> None:
 def test_of_which_line_a_comment_speaks() -> None:
     text = f"a;\n// no\n{ALLOW}\n// another comment\n\nb;\nc; {ALLOW}\n{ALLOW}\n"
     assert [item.line for item in allowances(text, "k.cu")] == [6, 7]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (f"{ALLOW}\na; {ALLOW}", [2]),  # said twice
+        (f"/* {ALLOW}\n*/ a;", []),
+        (f"/* a; {ALLOW} */ b;\n{ALLOW}\n/* this too\n*/\nc;", [5]),
+        (f'a = "/*"; {ALLOW}\nb = "//"; {ALLOW}\nc = \'"\'; {ALLOW}\nd = 1\'000 / 2; {ALLOW}', [1, 2, 3, 4]),
+        (f'a = "{ALLOW[:-1]}', []),
+        (f"a; // as in {ALLOW}\nb;", []),
+        (f"a;\r\n{ALLOW}\r\nb;\r\n", [3]),
+    ],
+)
+def test_which_comments_count(text: str, lines: list[int]) -> None:
+    """One that is commented out, or that another one quotes, allows nothing."""
+    assert [item.line for item in allowances(text, "k.cu")] == lines
 
 
 def test_the_row_and_its_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

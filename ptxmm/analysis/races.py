@@ -30,7 +30,7 @@ from ptxmm.program.test import Test
 from ptxmm.program.unspecified.left_open import left_open
 from ptxmm.program.unspecified.undecided import either_way, note
 from ptxmm.program.unspecified.unknown import assignments, computed_with
-from ptxmm.ptx.ops import Store, touched
+from ptxmm.ptx.ops import Store, StoreMatrix, touched
 
 DATA_RACE, MIXED_SIZE = "data-race", "mixed-size-race"
 """The flags of a model that an execution with a race raises."""
@@ -228,11 +228,9 @@ def _search(test: Test, assigned: Test, model: Model, limits: Limits, found: _Fo
 
 def _is_open(test: Test, pair: SitePair, race: Race) -> bool:
     """Whether ``race`` is one of stores that may race with the same value, of which it is not known."""
-    allowed = test.same_value
-    if allowed is None or race.mixed or not all(isinstance(test.at(site), Store) for site in pair):
+    if race.mixed or not all(isinstance(test.at(site), Store | StoreMatrix) for site in pair):
         return False
-    lines = [test.at(site).source.span.line for site in pair if not test.threads[site[0]].placement.host]
-    return len(lines) == 2 and all(map(allowed.allows, lines)) and not allowed.open.isdisjoint(lines)
+    return all(map(test.allows, pair)) and not all(map(test.may_race, pair))
 
 
 def _allowances(test: Test, model: Model, limits: Limits, found: _Found, complete: bool) -> Iterator[Note]:

@@ -224,13 +224,17 @@ class Test(Struct, frozen=True):
         """The memory elements that are written by what may race with the same value."""
         return () if self.same_value is None else self.same_value.terms
 
-    def may_race(self, site: tuple[int, int]) -> bool:
-        """Whether a write of the instruction at ``site`` may race with one of the same value."""
+    def allows(self, site: tuple[int, int]) -> bool:
+        """Whether a write of the instruction at ``site`` may race with one of the same value, if that is known."""
         allowed = self.same_value
         if allowed is None or (self.threads[site[0]].placement.host and allowed.lines is not None):
             return False
-        line = self.at(site).source.span.line
-        return allowed.allows(line) and line not in allowed.open
+        return allowed.allows(self.at(site).source.span.line)
+
+    def may_race(self, site: tuple[int, int]) -> bool:
+        """Whether a write of the instruction at ``site`` may race with one of the same value, which is known."""
+        allowed = self.same_value
+        return allowed is not None and self.allows(site) and self.at(site).source.span.line not in allowed.open
 
     @property
     def instructions(self) -> Iterator[tuple[Site, Op]]:

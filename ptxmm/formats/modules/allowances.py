@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.program.test import Allowance
 
-_COMMENT = re.compile(r"//[ \t]*ptxmm:[ \t]*(allow\b.*)$")
+_TEXT = r"""(?:"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)')"""
+_PART = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
+"""Comments, and what may look like one."""
+_ROW = re.compile(rf"((?:{_TEXT}|[^/]|/(?!/))*+)(//.*)?", re.DOTALL)
+_COMMENT = re.compile(r"//[ \t]*ptxmm:[ \t]*(allow\b.*)")
 _FORM = re.compile(r"allow\s*\(\s*race\s*:\s*same-value\s*,\s*\"([^\"]*\S[^\"]*)\"\s*\)\s*")
 _HINT = 'write // ptxmm: allow(race: same-value, "why")'
 
@@ -17,23 +22,35 @@ def allowances(text: str, file: str) -> tuple[Allowance, ...]:
 
     Raises ``PtxmmError`` (kind ``format``) at a comment that says something else.
     """
-    found: list[Allowance] = []
+    found: dict[Allowance, None] = {}
     wrong: list[PtxmmError] = []
     waiting: list[str] = []
-    for number, row in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-        match = _COMMENT.search(row)
-        code = row.partition("//")[0].strip()
+    for number, (code, comment) in enumerate(_rows(text.replace("\r\n", "\n")), 1):
+        match = _COMMENT.match(comment)
         if match is not None:
             form = _FORM.fullmatch(match[1])
             if form is None:
-                span = Span(number, match.start(1) + 1, match.start(1) + 1 + len(match[1].rstrip()))
+                begin = len(code) + match.start(1) + 1
+                span = Span(number, begin, begin + len(match[1].rstrip()))
                 error = PtxmmError("this allows nothing", kind="format", hint=_HINT)
                 wrong.append(error.at(span).place(file, text))
                 continue
             waiting.append(form[1])
-        if code:
-            found += [Allowance(number, why) for why in waiting]
+        if code.strip():
+            found |= dict.fromkeys(Allowance(number, why) for why in waiting)
             waiting = []
     if wrong:
         raise together(wrong)
     return tuple(found)
+
+
+def _rows(text: str) -> Iterator[tuple[str, str]]:
+    """For each line the code, with blanks for comments between, and the comment behind it."""
+    for row in _PART.sub(_blank, text).split("\n"):
+        match = _ROW.match(row)
+        assert match is not None
+        yield match[1], match[2] or ""
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0]) if match[0].startswith("/*") else match[0]
