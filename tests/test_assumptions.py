@@ -145,3 +145,51 @@ def test_where_a_claim_is_refuted(name: str, words: str, capsys: pytest.CaptureF
     assert row.split()[0].startswith(("st.global", "ld.shared", "st.shared", "bar")), row
     _, out, _ = told(capsys, "check", str(path), "--format", "github")
     assert any(f",line={line},title=" in row for row in out.splitlines())
+
+
+@pytest.mark.parametrize("format", ["sarif", "github"])
+def test_lines_of_the_host_may_be_of_another_file(
+    format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lines of host threads are those of the launch: they are none of the kernel."""
+    path = tmp_path / "k.ptx"
+    path.write_text(VECTOR.read_text())
+    launch = tmp_path / "k.toml"
+    given = [line.removeprefix("// ptxmm:") for line in VECTOR.with_suffix(".cu").read_text().splitlines()]
+    rows = [row for row in given if row and not row.startswith(("//", " condition", " races"))]
+    launch.write_text(
+        "\n".join(rows[: next(i for i, row in enumerate(rows) if "[check]" in row)])
+        + '\n[host]\nH0 = "mov.u64 rd1, out; st.u32 [rd1+64], 1;"\n[check]\nbounds = "none outside"\n'
+    )
+    code, out, err = told(capsys, "check", str(path), "--format", format)
+    assert code == 1 and "access outside every object" in out, err
+    assert "startLine" not in out and ",line=" not in out
+
+
+def test_no_reading_is_named_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, 'assume = ["vector=whole"]')
+    path.write_text(path.read_text().replace('races = "none"', 'bounds = "none outside"'))
+    _, out, _ = told(capsys, "check", str(path), "--json")
+    for entry in json.loads(out)["results"]:
+        assert [note["text"] for note in entry["notes"]].count("reading vector=whole") == 1, entry
+
+
+def test_what_one_launch_assumes_is_not_assumed_by_another(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    lines = path.read_text().splitlines()
+    checks = next(number for number, line in enumerate(lines) if "[check]" in line)
+    races = next(number for number, line in enumerate(lines) if 'races = "none"' in line)
+    assert races > checks
+    lines[races + 1 : races + 1] = [
+        '// ptxmm: [[launch]]\n// ptxmm: name = "a"',
+        '// ptxmm: assume = ["vector=whole", "same-value-races"]',
+        '// ptxmm: [[launch]]\n// ptxmm: name = "b"',
+        '// ptxmm: [[launch]]\n// ptxmm: name = "c"\n// ptxmm: assume = ["same-value-races"]',
+    ]
+    path.write_text("\n".join(lines))
+    found = [(test.name, test.check().model, test.check().holds) for test in ptxmm.read(path)]
+    assert found == [
+        ("mp (a, assuming same-value-races)", "ptx-8.5[vector=whole]", True),
+        ("mp (b)", "ptx-8.5", False),
+        ("mp (c, assuming same-value-races)", "ptx-8.5", False),
+    ]

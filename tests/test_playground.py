@@ -151,6 +151,17 @@ def test_a_kernel_and_what_it_claims() -> None:
     assert ask("explain", KERNEL)["result"]["verdict"] == "allowed"
 
 
+@pytest.mark.parametrize("fields", [{"level": "cta"}, {"turns": [{"thread": "P0", "index": 0, "order": "weak"}]}])
+def test_a_kernel_stays_as_it_is(fields: dict[str, Any]) -> None:
+    """What is claimed of it would be lost with its launch."""
+    found = ask("check", KERNEL.replace("races", 'traps = "none"\n// ptxmm: races'), part=2, **fields)
+    (problem,) = found["problems"]
+    assert (problem["kind"], problem["message"]) == (
+        "usage",
+        "the threads and instructions of a kernel stay as they are",
+    )
+
+
 def test_of_a_kernel_no_other_file_says_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither ``NAME.toml`` nor ``NAME.cu`` beside it, as they are for files."""
     monkeypatch.chdir(tmp_path)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ptxmm.analysis.claims import BARRIERS, BOUNDS, TRAPS, claimed
+from ptxmm.analysis.claims import BARRIERS, BOUNDS, HOLDS, TRAPS, claimed
 from ptxmm.analysis.fences import fences
 from ptxmm.analysis.result import Result
 from ptxmm.analysis.scopes import scopes
@@ -163,6 +163,43 @@ def test_scopes_with_which_something_traps() -> None:
     found = scopes(test, model_named("ptx-8.5"))
     narrowest = {item.instruction.line: item.alone for item in found.narrowings}
     assert narrowest == {18: "cta", 19: "gpu", 20: "gpu", 23: "gpu", 26: "gpu", 27: "cta"}
+
+
+LANES = "mov.u32 %r1, %tid.x; setp.eq.u32 %p0, %r1, 0; mov.u32 %r2, 0;\n"
+SEEN = "{0}ld.relaxed.gpu.global.u32 %r4, [%rd1];\n{0}st.relaxed.gpu.global.u32 [%rd0], %r4;\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # The other lane ends after a barrier at which the first one stood alone, which has gone on then,
+        "@!%p0 bar.sync 0;\nbarrier.sync 0;\n" + SEEN.format(""),
+        # or waits,
+        "@%p0 bar.sync 0;\n" + SEEN.format("@%p0 ") + "@!%p0 bar.warp.sync 2;\nst.global.u32 [%rd0+4], 1;\n",
+        # or has ended itself.
+        "@%p0 barrier.sync 2, 32;\n" + SEEN.format("@%p0 ") + "@!%p0 bar.arrive 1, 64;\n" + SEEN.format("@!%p0 "),
+    ],
+)
+def test_a_lane_alone_at_a_barrier_goes_on_in_both_engines_alike(body: str) -> None:
+    """An execution up to there is told, which the other side confirms."""
+    objects = {"x": "{ type = 'u32', count = 4 }", "y": "'u32'"}
+    (test,) = launched(LANES + body, objects, 'barriers = "convergent"', launch="block = 2")
+    limits, model = Limits(deadline=time.monotonic() + 60), model_named("ptx-8.5")
+    for claim in (BARRIERS, None):
+        result = verdict(test, "ptx-8.5", model, limits, Asked("both"), claim=claim)
+        assert (result.status, result.execution is not None) == ("undefined", True)
+        assert any("that all threads of a warp execute together" in note.text for note in result.notes)
+
+
+def test_a_statement_that_is_not_known_to_hold_does_not() -> None:
+    """That threads wait for ever is expected not to be, and not known here: then nothing is said to hold."""
+    check = 'condition = "~exists (y == 1)"'
+    (test,) = launched(
+        TWO + OPEN + "@%p1 bar.sync 0, 64;", OBJECTS, check, launch="block = 64\n// ptxmm: threads = 'lane 0'"
+    )
+    result = verdict(test, "ptx-8.5", model_named("ptx-8.5"), Limits(), Asked("both"), expectation=HOLDS)
+    check_alike(result)
+    assert (result.holds, result.conclusion) == (None, "inconclusive")
 
 
 def test_every_refutation_has_a_line() -> None:

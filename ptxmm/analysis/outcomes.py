@@ -200,6 +200,8 @@ def _result(question: Question, expectation: Expectation | None, states: FinalSt
         notes = [item for item in notes if item.kind not in _CERTAIN]
         notes.append(Note("open", note(question.telling)))
         verdict, refuting = sure, None
+        if conclusion == "inconclusive":
+            verdict = replace(sure, holds=None, observation=None)
     return Result(
         file=test.file,
         test=test.name,

@@ -68,12 +68,13 @@ def safe(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3
     """
     either = either_way(replace(test, condition=None))
     found = check(either.test, model, engine=engine, limits=limits, what=_NOTHING)
+    found = replace(found, notes=tuple(item for item in found.notes if item.kind not in ("kernel", "reading")))
     if found.status == "undefined" or (claim == BARRIERS and "deadlock" in found.flags):
         return _doubted(found, either) if either.telling else _wrong(either.test, model, claim, limits, found)
     holds = True if found.status == "complete" and "vacuous" not in found.flags else None
     if holds and claim == BARRIERS and either.telling and _spins(either.test):
         return _doubted(found, either)  # with what the comparisons really give, nothing may end the loop
-    return Safety(holds, found.status, tuple(item for item in found.notes if item.kind != "kernel"))
+    return Safety(holds, found.status, found.notes)
 
 
 def _spins(test: Test) -> bool:

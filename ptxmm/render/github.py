@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
 from typing import Any
 
 from ptxmm.analysis.claims import CLAIMS
@@ -61,13 +62,16 @@ def refuted(report: Result) -> str:
 
 _REFUTING = ("race", "missing", "undefined", "deadlock")
 """The kinds of notes that say why something does not hold."""
-_PLACE = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?: line |:)(\d+)\b")
+_PLACE = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?: line |:)(\d+)\b")
 
 
 def line_of(report: Result) -> int | None:
-    """The first line that is named by what refutes a claim, if there is one."""
-    texts = [note.text for note in report.notes if note.kind in _REFUTING]
-    return next((int(match[1]) for text in texts if (match := _PLACE.search(text)) is not None), None)
+    """The first line that is named by what refutes a claim, if there is one. Of a kernel, host threads may stand in
+    another file, that of the launch."""
+    kernel = PurePath(report.file).suffix.lower() in (".ptx", ".cu")
+    texts = (note.text for note in report.notes if note.kind in _REFUTING)
+    places = (match.groups() for text in texts for match in _PLACE.finditer(text))
+    return next((int(line) for name, line in places if not kernel or re.fullmatch(r"P\d+", name)), None)
 
 
 def _races(report: RacesResult) -> Iterator[tuple[int, str]]:

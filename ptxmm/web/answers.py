@@ -160,6 +160,8 @@ def _test(text: str) -> Test:
 
 def _turned(test: Test, program: Program, model: Model) -> Test:
     """``test`` with its dials as the program has them, read back from its text."""
+    if test.claims is not None and (program.turns or program.level is not None):
+        raise PtxmmError("the threads and instructions of a kernel stay as they are", kind="usage")
     if program.turns:
         wanted, changed = turned(test, program.turns, model.coverage)
         rewrites = [Rewrite(*site, False, op) for site, op in changed.items()]

@@ -152,7 +152,7 @@ def _end(simulation: Simulation, state: State, way: _Way, fixed: bool) -> Meetin
         return None
     for number, _ in failed:
         slot = plan.slots[number]
-        if not slot.step.asynchronous:
+        if not slot.step.asynchronous and not simulation.executed(state, slot):
             reached[slot.thread] = slot.index + 1
             waiting |= 1 << slot.thread
     return _meeting(simulation, state, way, reached, waiting, min(failed)[1] if failed else None)

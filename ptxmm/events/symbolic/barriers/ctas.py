@@ -179,11 +179,12 @@ def complete(shared: Members, state: State, log: Log) -> tuple[State, tuple[int,
     """
     if state.pending:
         state = _join(shared, state, log)
-    for key, barrier in state.ctas:
-        if barrier.arrived and _full(shared, state, key, barrier):
-            return _end_phase(shared, state, key, barrier, log)
     misused = {t for t, _ in lost(shared, state)} | {t for t, *_ in left_alone(shared, state, waiting=True)}
-    for key in {key for key in state.waits if key is not None} - {state.waits[t] for t in misused}:
+    stopped = {state.waits[t] for t in misused}
+    for key, barrier in state.ctas:
+        if key not in stopped and barrier.arrived and _full(shared, state, key, barrier):
+            return _end_phase(shared, state, key, barrier, log)
+    for key in {key for key in state.waits if key is not None} - stopped:
         if key[0] == "warp" and (there := _gathered(shared, state, key)):
             warps = _with(state.warps, key, dict(state.warps).get(key, 0) + 1)
             return _go_on(replace(state, warps=warps), there), there

@@ -159,8 +159,12 @@ class _Runs:
     def _expand(self, state: State) -> tuple[RunFacts, list[tuple[State, Log]]]:
         """The runs that end at ``state``, and the moments after its next steps."""
         able: list[_Move] = []
+        left = self._left(state)
         wrong: list[tuple[int | None, _Wrong]] = []
+        stuck = {t for t, _ in left}
         for move in self._moves(state):
+            if move[0] in stuck:
+                continue
             verdict = self._verdict(state, *move)
             if verdict is not None:
                 wrong.append((move[0], verdict))
@@ -169,7 +173,7 @@ class _Runs:
             else:
                 able.append(move)
         following = [(step, self._after(state, t, step)) for t, step in able]
-        wrong += self._left(state)
+        wrong += left
         ends = [self._stopped(state, t, v.why) for t, v in wrong if not _further(v, following)]
         if not able and not wrong:
             ends.append(self._over(state))
