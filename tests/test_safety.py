@@ -191,6 +191,16 @@ def test_a_lane_alone_at_a_barrier_goes_on_in_both_engines_alike(body: str) -> N
         assert any("that all threads of a warp execute together" in note.text for note in result.notes)
 
 
+def test_of_two_ways_to_misuse_a_barrier_that_is_confirmed_in_which_the_same_threads_stop() -> None:
+    body = "mov.u32 %r1, %tid.x; setp.eq.u32 %p0, %r1, 0; setp.gt.u32 %p1, %r1, 31;\n@%p1 bar.arrive 1, 64;\n"
+    body += "@!%p0 bar.warp.sync -1;\nst.relaxed.gpu.global.u32 [%rd1], 1;\n@!%p1 bar.sync 1;"
+    launch = "block = 64\n// ptxmm: threads = ['warp 0 lane 0-1', 'warp 1 lane 0']"
+    (test,) = launched(body, OBJECTS, 'barriers = "convergent"', launch=launch)
+    limits, model = Limits(deadline=time.monotonic() + 60), model_named("ptx-8.5")
+    result = verdict(test, "ptx-8.5", model, limits, Asked("both"), claim=BARRIERS)
+    assert (result.holds, result.status) == (False, "undefined")
+
+
 def test_a_statement_that_is_not_known_to_hold_does_not() -> None:
     """That threads wait for ever is expected not to be, and not known here: then nothing is said to hold."""
     check = 'condition = "~exists (y == 1)"'

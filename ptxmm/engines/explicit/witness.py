@@ -230,12 +230,15 @@ class Confirmer:
         """The run of the barriers that has the phases of the witness, with its tokens and results of waits."""
         steps = tuple(run.steps for run in runs)
         order = witness.order if self._ordered else ()
-        key = steps, frozenset(witness.phases.items()), order, witness.misuse, witness.unroll is None
+        stopped = witness.deadlocked if witness.misuse else None
+        key = steps, frozenset(witness.phases.items()), order, stopped, witness.unroll is None
         found = self._meetings.get(key)
         if found is None:
             traces = [run.trace for run in runs]
             phases = _phases(traces, witness)
-            simulated = self._misuse(traces, phases) if witness.misuse else self._simulated(traces, phases, witness)
+            simulated = (
+                self._simulated(traces, phases, witness) if stopped is None else self._misuse(traces, phases, stopped)
+            )
             found = self._meetings.keep(key, simulated, 1 + len(phases))
         return found
 
@@ -253,15 +256,21 @@ class Confirmer:
                 return meeting
         raise Unconfirmed("the barriers can't form these phases")
 
-    def _misuse(self, traces: Sequence[Trace], phases: Phases) -> Meeting:
-        """A run of the barriers in which one is misused, of those with these phases one that goes as far."""
+    def _misuse(self, traces: Sequence[Trace], phases: Phases, stopped: frozenset[int]) -> Meeting:
+        """A run of the barriers in which one is misused, of those with these phases one that goes as far, and in which
+        no thread that has ``stopped`` ends."""
         steps, ended = [t.steps for t in traces], [t.end == "end" for t in traces]
         found = barriers.meetings(self._test, self._scene.places, steps, ended, _no_check, told=True)
         misused = (m for m in found if m.misuse is not None)
         alike = [m for m in misused if all(phases.get(i, p) == p for i, p in m.phases.items())]
         if not alike:
             raise Unconfirmed("the barriers can't be misused like this")
-        return max(alike, key=lambda m: len(phases.keys() & m.phases.keys()))
+
+        def likeness(m: Meeting) -> tuple[int, int]:
+            ends = {t for t, at in enumerate(m.reached) if at == len(steps[t]) and t not in m.waiting}
+            return len(phases.keys() & m.phases.keys()), -len(ends & stopped)
+
+        return max(alike, key=likeness)
 
     def _state(self, finals: Finals, rebuilt: Rebuilt, observed: Observed, witness: Witness) -> State:
         for memory in self._memories(finals, rebuilt, observed, witness):
