@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Annotated
+
+import typer
 
 from ptxmm.cli.checking import Checking
 from ptxmm.cli.frame import answer
@@ -19,12 +22,22 @@ def check(
     engine: EngineOption = Engine.auto,
     all_state: AllState = False,
     all_readings: AllReadings = False,
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--whole", help="Of kernels: is the launch with all its threads free of data races? By one execution."
+        ),
+    ] = False,
     run: Run,
 ) -> None:
     """Decide the condition of each litmus test and compare with what the test expects.
 
     Exit code: 0 all as expected, 1 an expectation contradicted, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
+    if whole:
+        from ptxmm.cli.whole import answer_whole  # with numpy, which takes time to load
+
+        answer_whole(tests, run)
     format = format_of(run)
     report = format == "html"
     work = Checking(engine, all_state, MOST.get(format, "none"), all_readings, graphs=report, report=report)

@@ -65,9 +65,12 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "show": "listing.pages",
         "run": "run.pages",
         "sweep": "sweep.table",
+        "whole": "whole.pages",
     },
     "json": {
-        **dict.fromkeys(("check", "outcomes", *_ANALYSES, "comparisons", "lint", "show", "run"), "document.entries"),
+        **dict.fromkeys(
+            ("check", "outcomes", *_ANALYSES, "comparisons", "lint", "show", "run", "whole"), "document.entries"
+        ),
         "explain": "explain.entries",
         "fences": "fences.entries",
         "separation": "compare.separation_entries",

@@ -20,6 +20,7 @@ from ptxmm.render.document import Schema
 from ptxmm.render.explain import ExplainEntry
 from ptxmm.render.fences import FencesEntry
 from ptxmm.render.listing import Listing
+from ptxmm.whole.result import WholeResult
 
 
 class Document(Struct, frozen=True):
@@ -38,6 +39,7 @@ class Document(Struct, frozen=True):
         | SeparateEntry
         | LintResult
         | Listing
+        | WholeResult
         | Failure
         | Expired,
         ...,

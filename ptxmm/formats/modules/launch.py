@@ -106,8 +106,9 @@ def has_comments(text: str) -> bool:
     return _COMMENT.search(text) is not None
 
 
-def parse_launches(text: str, file: str) -> tuple[Launch, ...]:
+def parse_launches(text: str, file: str, whole: bool = False) -> tuple[Launch, ...]:
     """The launches that ``text``, a TOML file or a source with ``// ptxmm:`` comments, specifies; at least one.
+    ``whole``: with all their threads, of which none is chosen.
 
     Raises ``PtxmmError`` with its place in ``file`` (kind ``format``; ``condition`` and ``syntax`` for the condition).
     """
@@ -118,12 +119,12 @@ def parse_launches(text: str, file: str) -> tuple[Launch, ...]:
             data = toml(document)
         except NotToml as error:
             raise _decode_error(opened, str(error)) from None
-        whole = Table(opened, document, data, 0, len(document))
+        top = Table(opened, document, data, 0, len(document))
         wrong: list[PtxmmError] = []
         found: list[Launch] = []
-        for table in whole.launches():
+        for table in top.launches():
             try:
-                found.append(_launch(table, file, opened.characters))
+                found.append(_launch(table, file, opened.characters, whole))
             except PtxmmError as error:
                 wrong += [error, *error.more]
         if wrong:
@@ -154,7 +155,7 @@ def _decode_error(text: Text, message: str) -> PtxmmError:
     return at(f"this is not TOML: {plain[:1].lower()}{plain[1:]}", Span(line, column, column + 1), kind="format")
 
 
-def _launch(table: Table, file: str, text: str) -> Launch:
+def _launch(table: Table, file: str, text: str, whole: bool) -> Launch:
     data = table.data
     wrong = [
         table.error(key, f"`{key}` is not part of a launch specification", _closest(key, _KEYS))
@@ -197,7 +198,7 @@ def _launch(table: Table, file: str, text: str) -> Launch:
         block=block,
         cluster=cluster,
         shared=told(lambda: table.number(data, "shared", 0, 1 << 20), None) or 0,
-        threads=told(lambda: _threads(table, ctas, size), ()) if sized else (),
+        threads=told(lambda: _threads(table, ctas, size), ()) if sized and not whole else (),
         args=told(lambda: arguments_of(table), ()),
         objects=tuple(item for item in read if item is not None),
         host=told(lambda: _host(table), {}),

@@ -6,37 +6,29 @@ instructions) -> ``specialize`` (one thread) -> ``program.build``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
-from math import prod
 
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
-from ptxmm.formats.modules.inline import inline
-from ptxmm.formats.modules.launch import NO_TIMEOUT, SAME_VALUE, Launch
-from ptxmm.formats.modules.lower import Code, Locate, lower
+from ptxmm.formats.modules.kernel import named, prepared, terms
+from ptxmm.formats.modules.launch import SAME_VALUE, Launch
+from ptxmm.formats.modules.lower import Code, Locate
 from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, viewed
 from ptxmm.formats.modules.prune import pruned
 from ptxmm.formats.modules.threads import threads_of
-from ptxmm.formats.modules.timeouts import timeouts, without_timeouts
 from ptxmm.formats.modules.unwritten import written_first
-from ptxmm.formats.modules.variables import variables_of
 from ptxmm.program.build import build
-from ptxmm.program.condition import comparisons
-from ptxmm.program.naming import did_you_mean
 from ptxmm.program.source import (
     AddressOf,
     NameTerm,
-    RawCondition,
-    RawTerm,
     TensorMapValue,
     TestSource,
     ThreadSource,
     Variable,
 )
-from ptxmm.program.symbols import rename, symbols
+from ptxmm.program.symbols import symbols
 from ptxmm.program.test import Allowance, Claims, SameValue, Test
 from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.ops import Op
@@ -84,16 +76,8 @@ def _launched(
     allowed: tuple[Allowance, ...],
     trapping: bool = False,
 ) -> Test:
-    kernel = _kernel(module, launch)
-    launch = _as_required(kernel, launch)
-    flat = inline(module, kernel, launch, trapping)
-    variables, keys = variables_of(module, flat, launch, set(_named(launch.condition)))
-    others = dict.fromkeys(module.functions, "functions")
-    others |= {v.name: "textures, samplers and surfaces" for v in module.variables if v.opaque is not None}
-    code = lower(flat, keys, others, isa or module.version, locate, start)
-    code = replace(code, body=tuple(rename(op, keys) for op in code.body))
-    code, waits, assumed = _assumed(code, launch)
-    assumed += (SAME_VALUE,) if SAME_VALUE in launch.assume else ()
+    found = prepared(module, launch, locate, isa, start, trapping)
+    launch, variables, code = found.launch, found.variables, found.code
     observed = _observed(launch, code.registers)
     code = pruned(code, frozenset().union(*observed))
     try:
@@ -102,9 +86,9 @@ def _launched(
         raise _with_refused(error, code, file, text) from None
     variables, threads = _in_memory(variables, threads, launch)
     placed = [t for t in threads if not t.placement.host]
-    remarks = (*flat.remarks, *waits, *notes, *_remarks(launch, placed))
+    remarks = (*found.remarks, *notes, *_remarks(launch, placed))
     source = TestSource(
-        name=_named_test(kernel.name, launch.name, assumed),
+        name=_named_test(found.name, launch.name, found.assumed),
         threads=tuple(threads),
         declarations=_declared(variables, threads, launch),
         condition=launch.condition,
@@ -140,20 +124,6 @@ def _named_test(kernel: str, launch: str | None, assumed: Collection[str]) -> st
     return f"{kernel} ({', '.join(words)})" if words else kernel
 
 
-def _assumed(code: Code, launch: Launch) -> tuple[Code, list[str], tuple[str, ...]]:
-    """``code`` under the assumptions of ``launch``, what the reader of a verdict has to know of waits that give up, and
-    the assumptions that leave something out."""
-    found = timeouts(code)
-    if not found:
-        return code, [], ()
-    lines = ", ".join(map(str, sorted({code.body[item.pc].source.span.line for item in found})))
-    where = f"line {lines}: a wait that takes too long traps"
-    if NO_TIMEOUT in launch.assume:
-        note = f"{where}: executions in which that happens were left out ({NO_TIMEOUT})"
-        return without_timeouts(code, found), [note], (NO_TIMEOUT,)
-    return code, [f'{where}; assume = ["{NO_TIMEOUT}"] in the launch leaves out the executions in which it does'], ()
-
-
 def _same_value(launch: Launch, allowed: tuple[Allowance, ...]) -> SameValue | None:
     """Which writes may race with each other where they write the same value."""
     if SAME_VALUE in launch.assume:
@@ -183,57 +153,12 @@ def _in_memory(
     return viewed(variables, bodies, launch), threads
 
 
-def _as_required(kernel: ptx.Function, launch: Launch) -> Launch:
-    """``launch`` with the cluster that the kernel asks for. Raises ``PtxmmError`` where it asks for another launch
-    (PTX ISA 11.4)."""
-    wanted = {key: (*sizes, 1, 1)[:3] for key, sizes in kernel.directives.items() if sizes}
-    shown = " x ".join(map(str, launch.block))
-    block, most = wanted.get("reqntid"), wanted.get("maxntid")
-    if block is not None and block != launch.block:
-        raise launch.error(
-            "block", f"`{kernel.name}` is for CTAs of {' x '.join(map(str, block))} threads, not {shown}"
-        )
-    if most is not None and launch.size > prod(most):
-        raise launch.error("block", f"`{kernel.name}` is for CTAs of at most {prod(most)} threads, not {launch.size}")
-    x, y, z = wanted.get("reqnctapercluster", (0, 0, 0))
-    if not x:
-        return launch
-    if launch.cluster not in (None, (x, y, z)):
-        raise launch.error("cluster", f"`{kernel.name}` is for clusters of {x} x {y} x {z} CTAs")
-    if any(g % c for g, c in zip(launch.grid, (x, y, z), strict=True)):
-        raise launch.error("cluster", f"the grid is not made of whole clusters of {x} x {y} x {z} CTAs")
-    return replace(launch, cluster=(x, y, z))
-
-
 def _placed(error: PtxmmError, source: TestSource, launch: Launch) -> PtxmmError:
     """``error`` with its file: what is not wrong with an instruction is wrong with the launch."""
     places = {(op.source.span.line, op.source.span.column) for thread in source.threads for op in thread.body or ()}
     if (error.line, error.column) in places:
         return error.place(source.file, source.text)
     return error.place(launch.file, launch.text)
-
-
-def _kernel(module: ptx.Module, launch: Launch) -> ptx.Function:
-    """The entry that is launched."""
-    entries = {name: f for name, f in module.functions.items() if f.entry and f.body is not None}
-    if launch.kernel is None:
-        if len(entries) == 1:
-            return next(iter(entries.values()))
-        wrong = "no kernel" if not entries else f"{len(entries)} kernels"
-        hint = None if not entries else "say which: kernel = " + " or ".join(f'"{name}"' for name in list(entries)[:3])
-        raise launch.error(_NOWHERE, f"the module has {wrong}", hint=hint)
-    if launch.kernel in entries:
-        return entries[launch.kernel]
-    mangled = re.compile(rf"_Z(?:N?.*?[A-Za-z_])?{len(launch.kernel)}{re.escape(launch.kernel)}")
-    found = [f for name, f in entries.items() if mangled.match(name)]
-    if len(found) == 1:
-        return found[0]
-    message = f"the module has no kernel `{launch.kernel}`"
-    hint = did_you_mean(launch.kernel, list(entries)) or ("its kernels: " + ", ".join(list(entries)[:5]))
-    if found:
-        message = f"{len(found)} kernels are called `{launch.kernel}`"
-        hint = "give the mangled name: " + " or ".join(f.name for f in found[:3])
-    raise launch.error("kernel", message, "name", hint)
 
 
 # -- variables -----------------------------------------------------------------------------------------------------
@@ -245,7 +170,7 @@ def _declared(variables: dict[str, Object], threads: list[ThreadSource], launch:
     for thread in threads:
         for op in thread.body or ():
             wanted.update(symbols(op))
-    wanted |= set(_named(launch.condition)) & variables.keys()
+    wanted |= set(named(launch.condition)) & variables.keys()
     waiting = list(wanted)
     while waiting:
         for value in variables[waiting.pop()].initial or ():
@@ -267,25 +192,10 @@ def _declaration(item: Object, space: str) -> Variable:
     return Variable(item.name, item.span, space, item.type, item.count, initial, None, item.alignment)
 
 
-def _named(condition: RawCondition | None) -> Iterator[str]:
-    """The variables that a condition names."""
-    for term in _terms(condition):
-        if isinstance(term, NameTerm) and term.thread is None:
-            yield term.name
-        elif isinstance(term, AddressOf):
-            yield term.target.name
-
-
-def _terms(condition: RawCondition | None) -> Iterator[RawTerm]:
-    """The terms of a condition."""
-    for found in comparisons(None if condition is None else condition.proposition):
-        yield from (found.left, found.right)
-
-
 def _observed(launch: Launch, registers: Collection[str]) -> list[frozenset[str]]:
     """For each thread those of ``registers`` that the condition names."""
     found: list[set[str]] = [set() for _ in launch.threads]
-    for term in _terms(launch.condition):
+    for term in terms(launch.condition):
         if isinstance(term, NameTerm) and term.thread is not None and term.name in registers:
             number = term.thread.removeprefix("P")
             if number.isdigit() and int(number) < len(found):

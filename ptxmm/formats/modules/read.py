@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.files import read_bytes
 from ptxmm.formats.compiling import Compiling
 from ptxmm.formats.modules.allowances import allowances
+from ptxmm.formats.modules.kernel import Kernel, prepared
 from ptxmm.formats.modules.launch import Launch, has_comments, parse_launches, with_threads
 from ptxmm.formats.modules.module import launched
 from ptxmm.formats.modules.nvcc import compiled
 from ptxmm.formats.text import decode
 from ptxmm.program.test import Test
 from ptxmm.ptx.module import parse_module
-from ptxmm.ptx.module_syntax import Place
+from ptxmm.ptx.module_syntax import Module, Place
+
+T = TypeVar("T")
 
 
 def parse_ptx(
@@ -38,6 +43,30 @@ def parse_ptx(
         raise error.place(file, text) from None
 
 
+def kernels(
+    path: Path,
+    isa: tuple[int, int] | None = None,
+    launch: str | None = None,
+    compiling: Compiling | None = None,
+) -> list[Kernel]:
+    """The kernels of a ``.ptx`` module or ``.cu`` source, one for each launch, of which no threads are chosen.
+
+    The arguments are those of ``parse_ptx`` and ``parse_cuda``. Raises ``PtxmmError``.
+    """
+    file, text = str(path), _read(path)
+    launches, allowed = _specified(text, file, launch, whole=True), bool(allowances(text, file))
+    if path.suffix == ".ptx":
+        try:
+            module = parse_module(text, file)
+            return [prepared(module, item, _here, isa, allowed=allowed) for item in launches]
+        except PtxmmError as error:
+            raise error.place(file, text) from None
+    source = _Source(text, file, compiling)
+    return source.made(
+        lambda module: [prepared(module, item, source.locate, isa, source.start, allowed=allowed) for item in launches]
+    )
+
+
 def _here(place: Place | None) -> tuple[Span | None, tuple[int, ...]]:
     """Results of a module name places in the module."""
     return None, ()
@@ -58,35 +87,49 @@ def parse_cuda(
     """
     launches = _launches(text, file, launch, threads)
     allowed = allowances(text, file)
-    printed, ptx_file, remarks = compiled(text, file, compiling or Compiling())
-    lines = text.replace("\r\n", "\n").split("\n")
+    source = _Source(text, file, compiling)
+    found = source.made(
+        lambda module: [
+            launched(
+                module, item, file=file, text=text, locate=source.locate, isa=isa, start=source.start, allowed=allowed
+            )
+            for item in launches
+        ]
+    )
+    return [_with_remarks(test, source.remarks) for test in found]
 
-    kernel = next((number for number, row in enumerate(lines, 1) if "__global__" in row), 1)
-    start = Span(kernel, 1, max(2, len(lines[kernel - 1]) + 1))  # the place of all without line information
 
-    def locate(place: Place | None) -> tuple[Span | None, tuple[int, ...]]:
+class _Source:
+    """A CUDA source and what the compiler prints for it. ``start``: the place of all without line information."""
+
+    def __init__(self, text: str, file: str, compiling: Compiling | None) -> None:
+        self.text, self.file = text, file
+        self.printed, self.ptx_file, self.remarks = compiled(text, file, compiling or Compiling())
+        self._lines = text.replace("\r\n", "\n").split("\n")
+        kernel = next((number for number, row in enumerate(self._lines, 1) if "__global__" in row), 1)
+        self.start = Span(kernel, 1, max(2, len(self._lines[kernel - 1]) + 1))
+
+    def made(self, make: Callable[[Module], list[T]]) -> list[T]:
+        """What ``make`` makes of the module. Raises ``PtxmmError`` with places in the source where they are known."""
+        try:
+            return make(parse_module(self.printed, self.ptx_file))
+        except PtxmmError as error:
+            raise _in_source(error, self.file, self.text, self.printed, self.ptx_file) from None
+
+    def locate(self, place: Place | None) -> tuple[Span | None, tuple[int, ...]]:
+        """See ``lower.Locate``."""
         inside: list[Place] = []
         while place is not None:
-            if Path(place.file).name == Path(file).name and 0 < place.line <= len(lines):
+            if Path(place.file).name == Path(self.file).name and 0 < place.line <= len(self._lines):
                 inside.append(place)
             place = place.inlined
         if not inside:
             return None, ()
         first, *calls = inside
-        row = lines[first.line - 1]
+        row = self._lines[first.line - 1]
         start = len(row) - len(row.lstrip()) + 1
         column = max(start, min(first.column, len(row)))
         return Span(first.line, column, max(column + 1, len(row.rstrip()) + 1)), tuple(call.line for call in calls)
-
-    try:
-        module = parse_module(printed, ptx_file)
-        found = [
-            launched(module, item, file=file, text=text, locate=locate, isa=isa, start=start, allowed=allowed)
-            for item in launches
-        ]
-    except PtxmmError as error:
-        raise _in_source(error, file, text, printed, ptx_file) from None
-    return [_with_remarks(test, remarks) for test in found]
 
 
 def _with_remarks(test: Test, remarks: tuple[str, ...]) -> Test:
@@ -108,20 +151,20 @@ def _launches(text: str, file: str, launch: str | None, threads: str | None) -> 
     return found if threads is None else tuple(with_threads(item, threads) for item in found)
 
 
-def _specified(text: str, file: str, launch: str | None) -> tuple[Launch, ...]:
+def _specified(text: str, file: str, launch: str | None, whole: bool = False) -> tuple[Launch, ...]:
     path = Path(file)
     if launch is not None:
-        return parse_launches(_read(Path(launch)), launch)
+        return parse_launches(_read(Path(launch)), launch, whole)
     if has_comments(text):
-        return parse_launches(text, file)
+        return parse_launches(text, file, whole)
     sidecar = path.with_suffix(".toml")
     if sidecar.is_file():
-        return parse_launches(_read(sidecar), str(sidecar))
+        return parse_launches(_read(sidecar), str(sidecar), whole)
     source = path.with_suffix(".cu")
     if path.suffix == ".ptx" and source.is_file():
         other = _read(source)
         if has_comments(other):
-            return parse_launches(other, str(source))
+            return parse_launches(other, str(source), whole)
     beside = "" if file.startswith("<") else f" {sidecar.name},"
     hint = f"say how its kernel is launched: --launch FILE,{beside} or comments `// ptxmm: grid = 2`"
     raise PtxmmError("nothing is said of a launch", kind="format", file=file, hint=hint)

@@ -1,0 +1,36 @@
+"""Whole launches as text."""
+
+from __future__ import annotations
+
+from ptxmm.render.style import Style
+from ptxmm.render.text import head, separated, tail
+from ptxmm.whole.result import WholeResult
+
+_WORDS = {
+    "race-free": "race-free: no execution has a data race",
+    "race": "data race",
+    "deadlock": "threads wait for ever",
+    "outside": "an access outside of all variables",
+    "undefined": "undefined",
+    "undecided": "not decided: one execution does not tell of all",
+    "unsupported": "not decided: not all of this kernel is followed in a whole launch yet",
+    "timeout": "not decided: the time limit was reached",
+}
+
+
+def text(result: WholeResult, style: Style) -> list[str]:
+    """The answer, then where and why."""
+    lines = [*head(result), f"Launch {result.ctas} CTAs, {result.threads} threads, {result.accesses} accesses"]
+    colour = {True: "green", False: "red", None: "yellow"}[result.holds]
+    lines.append(style.paint(f"Answer {_WORDS[result.answer]}", colour))
+    for race in result.races:
+        several = "" if race.pairs == 1 else f" and {race.pairs - 1} other pairs"
+        lines += [f"Race of {race.place}{several}", f"  {race.first}", f"  {race.second}"]
+    if result.reason is not None:
+        lines.append(f"  {result.reason}")
+    if result.spot is not None:
+        lines.append(f"  {result.spot}")
+    return lines + tail(result)
+
+
+pages = separated(text)

@@ -1,0 +1,231 @@
+"""Where threads wait for each other: barriers of a CTA, and what the lanes of a warp execute together (PTX ISA
+9.7.14.1, 9.7.14.2, 9.7.14.9 to .14, 9.7.10.6)."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from ptxmm.program.placement import WARP_SIZE
+from ptxmm.ptx import ops
+from ptxmm.whole.exchanges import exchanged
+from ptxmm.whole.memory import Numbers
+from ptxmm.whole.state import ENDED, RUNS, WAITS, State, Stopped
+from ptxmm.whole.values import constant, unknown
+
+BarrierOp = ops.Barrier | ops.BarrierReduction
+_APART = "an aligned barrier that not all threads of a warp execute together (9.7.14.1)"
+
+
+class Phase(Struct):
+    """The threads at a barrier of a CTA: those that wait, at which instruction, and those that only arrived; what the
+    barrier is asked for: the number of threads (None: all that have not ended) and the ``operation``."""
+
+    count: int | None
+    operation: str
+    waiting: dict[int, int]
+    arrived: set[int]
+    aligned: bool = False
+
+    def has(self, thread: int) -> bool:
+        """Whether a thread has come."""
+        return thread in self.waiting or thread in self.arrived
+
+
+class Meeting:
+    """Who waits for whom, of the threads of ``state``."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._barriers: dict[tuple[int, int], Phase] = {}
+        self._passed: dict[tuple[int, int], dict[int, int]] = {}
+        self._parked: dict[int, dict[int, int]] = {}
+
+    def barrier(self, op: BarrierOp, at: int, threads: Numbers) -> None:
+        """``barrier.cta``."""
+        state = self.state
+        names = state.sure(state.operand(op.barrier, ops.U32, threads), at, "the number of the barrier").tolist()
+        counts: list[int | None] = [None] * len(threads)
+        if op.count is not None:
+            counts = state.sure(state.operand(op.count, ops.U32, threads), at, "the count of the barrier").tolist()
+            if self.state.size % WARP_SIZE:
+                message = "a barrier with a count in a CTA that is not made of whole warps is not followed yet"
+                raise Stopped("unsupported", message, at)
+        waits = not (isinstance(op, ops.Barrier) and op.kind == "arrive")
+        if op.aligned and not waits:
+            self._check_together(at, threads)
+        groups: dict[tuple[tuple[int, int], int | None, int], list[int]] = {}
+        for thread, name, count in zip(threads.tolist(), names, counts, strict=True):
+            groups.setdefault(((thread // state.size, int(name)), count, state.warp(thread)), []).append(thread)
+        for (key, count, _), lanes in groups.items():
+            self._arrive(key, count, op, lanes, at, waits)
+            self._complete_all(key[0])
+
+    def _arrive(
+        self, key: tuple[int, int], count: int | None, op: BarrierOp, lanes: list[int], at: int, waits: bool
+    ) -> None:
+        """Threads of one warp come to a barrier."""
+        operation = op.op if isinstance(op, ops.BarrierReduction) else ""
+        phase = self._barriers.setdefault(key, Phase(count, operation, {}, set()))
+        if phase.count != count:
+            raise Stopped("undefined", "two different thread counts in one phase of a barrier", at, lanes[0])
+        if phase.operation != operation:
+            raise Stopped("undefined", "two different operations in one phase of a barrier", at, lanes[0])
+        if any(map(phase.has, lanes)) or self._counted(phase, self.state.warp(lanes[0])):
+            raise Stopped("undefined", "two arrivals of one warp in one phase of a barrier", at, lanes[0])
+        phase.aligned = phase.aligned or op.aligned
+        for lane in lanes:
+            self._check_order(key, lane, at)
+            if waits:
+                phase.waiting[lane] = at
+                self.state.mode[lane] = WAITS
+            else:
+                phase.arrived.add(lane)
+
+    def _counted(self, phase: Phase, warp: int) -> bool:
+        """Whether all of a warp that have not ended are there, and some of it."""
+        members = self.state.members(warp)
+        there = list(map(phase.has, members))
+        return any(there) and all(here or self.state.mode[t] == ENDED for t, here in zip(members, there, strict=True))
+
+    def _check_order(self, key: tuple[int, int], thread: int, at: int) -> None:
+        """An arrival belongs to the same phase in every execution: it comes after a wait for the phase before."""
+        last = self._passed.get(key)
+        if last is None or thread in last:
+            return
+        others, clocks = np.array(list(last), np.int64), np.array(list(last.values()), np.int64)
+        rows, own = np.full(len(last), self.state.clocks.row[thread]), np.full(len(last), thread)
+        if not self.state.clocks.after(rows, own, others, clocks).any():
+            message = "in which phase of the barrier this thread is counted depends on the schedule"
+            raise Stopped("undecided", message, at, thread)
+
+    def _complete_all(self, cta: int) -> bool:
+        """Complete the barriers of a CTA to which as many threads have come as they are for."""
+        state, found = self.state, False
+        first = cta * state.size
+        warps = range(state.warp(first), state.warp(first + state.size - 1) + 1)
+        for key, phase in list(self._barriers.items()):
+            if key[0] != cta:
+                continue
+            if phase.count is None:
+                alive = np.flatnonzero(state.mode[first : first + state.size] != ENDED) + first
+                complete = len(phase.waiting) + len(phase.arrived) >= len(alive) and all(map(phase.has, alive.tolist()))
+            else:
+                complete = WARP_SIZE * sum(self._counted(phase, warp) for warp in warps) >= phase.count
+            if complete:
+                self._complete(key)
+                found = True
+        return found
+
+    def _complete(self, key: tuple[int, int]) -> None:
+        phase = self._barriers.pop(key)
+        waiting, arrived = np.array(list(phase.waiting), np.int64), np.array(sorted(phase.arrived), np.int64)
+        if phase.aligned:
+            self._check_aligned(phase)
+        self._reduce(phase)
+        self.state.clocks.synchronize(waiting, arrived)
+        self.state.mode[waiting] = RUNS
+        self._passed[key] = {thread: int(self.state.clocks.clock[thread]) for thread in phase.waiting}
+
+    def _check_aligned(self, phase: Phase) -> None:
+        """All threads of a warp execute an aligned barrier together (9.7.14.1)."""
+        warps: dict[int, set[int]] = {}
+        for thread, at in phase.waiting.items():
+            warps.setdefault(self.state.warp(thread), set()).add(at)
+        for warp, places in warps.items():
+            members = self.state.members(warp)
+            if not all(getattr(self.state.body[at], "aligned", False) for at in places):
+                message = "an aligned barrier that other threads of a warp come to by another instruction"
+                raise Stopped("unsupported", f"{message} is not followed yet", min(places), members[0])
+            if len(places) > 1 or not all(map(phase.has, members)):
+                raise Stopped("undefined", _APART, min(places), members[0])
+
+    def _check_together(self, at: int, threads: Numbers) -> None:
+        """Those of ``threads`` that are of one warp are all of it."""
+        here = set(threads.tolist())
+        for thread in here:
+            if any(t not in here for t in self.state.members(self.state.warp(thread))):
+                raise Stopped("undefined", _APART, at, thread)
+
+    def _reduce(self, phase: Phase) -> None:
+        """What ``barrier.red`` gives."""
+        places = {at for at in phase.waiting.values() if isinstance(self.state.body[at], ops.BarrierReduction)}
+        for at in places:
+            op = self.state.body[at]
+            assert isinstance(op, ops.BarrierReduction)
+            threads = np.array([thread for thread, where in phase.waiting.items() if where == at])
+            given = self.state.operand(op.predicate, ops.PREDICATE, threads)
+            if phase.arrived or not given.known.all():
+                self.state.assign(op.dst, threads, unknown(len(threads)))
+                continue
+            truths = int(((given.words != 0) ^ op.negated).sum())
+            result = {"popc": truths, "and": int(truths == len(threads)), "or": int(truths > 0)}[op.op]
+            self.state.assign(op.dst, threads, constant(result, 32, len(threads)))
+
+    def warp_wide(self, op: ops.WarpBarrier | ops.WarpExchange, at: int, threads: Numbers) -> None:
+        """What the lanes of a mask execute together: each waits for the others."""
+        if isinstance(op, ops.WarpExchange) and op.op == "activemask":
+            self.state.assign(op.dst, threads, unknown(len(threads)))
+            return
+        self.state.mode[threads] = WAITS
+        for thread in threads.tolist():
+            self._parked.setdefault(self.state.warp(thread), {})[thread] = at
+        for warp in sorted({self.state.warp(thread) for thread in threads.tolist()}):
+            self._meet(warp)
+
+    def _mask(self, at: int, thread: int) -> int:
+        op = self.state.body[at]
+        assert isinstance(op, ops.WarpBarrier | ops.WarpExchange)
+        operand = op.mask if isinstance(op, ops.WarpBarrier) else op.operands[-1]
+        return int(self.state.sure(self.state.operand(operand, ops.U32, np.array([thread])), at, "the mask")[0])
+
+    def _meet(self, warp: int) -> None:
+        """Let those lanes of a warp go on whose mask is complete."""
+        parked, members = self._parked.get(warp, {}), self.state.members(warp)
+        groups: dict[tuple[int, int], list[int]] = {}
+        for thread, at in parked.items():
+            mask, lane = self._mask(at, thread), thread % self.state.size % WARP_SIZE
+            if not mask >> lane & 1:
+                raise Stopped("undefined", "the mask does not have the lane itself", at, thread)
+            # Barriers of one mask may stand at several places of the text (9.7.14.2); exchanges are one instruction.
+            place = -1 if isinstance(self.state.body[at], ops.WarpBarrier) else at
+            groups.setdefault((place, mask), []).append(thread)
+        for (_, mask), threads in groups.items():
+            wanted = [t for t in members if mask >> t % self.state.size % WARP_SIZE & 1]
+            ended = [t for t in wanted if self.state.mode[t] == ENDED]
+            if len(threads) + len(ended) < len(wanted):
+                continue
+            together = np.array(sorted(threads))
+            op = self.state.body[parked[threads[0]]]
+            for thread in threads:
+                del parked[thread]
+            self.state.mode[together] = RUNS
+            if isinstance(op, ops.WarpBarrier):
+                self.state.clocks.synchronize(together, np.zeros(0, np.int64))
+            else:
+                assert isinstance(op, ops.WarpExchange)
+                self._exchange(op, together)
+
+    def _exchange(self, op: ops.WarpExchange, threads: Numbers) -> None:
+        given = [self.state.operand(o, t, threads) for o, t in zip(op.operands[:-1], op.read[:-1], strict=True)]
+        lanes = [thread % self.state.size % WARP_SIZE for thread in threads.tolist()]
+        first, second = exchanged(op, lanes, given)
+        self.state.assign(op.dst, threads, first)
+        self.state.assign(op.predicate, threads, second)
+
+    def released(self) -> bool:
+        """Whether somebody need not wait any longer because threads have ended."""
+        before = int((self.state.mode == RUNS).sum())
+        for warp in list(self._parked):
+            self._meet(warp)
+        for cta in range(self.state.count // self.state.size):
+            self._complete_all(cta)
+        return int((self.state.mode == RUNS).sum()) > before
+
+    def finished(self) -> None:
+        """Raises ``Stopped`` if some threads wait when nothing else can be done."""
+        waiting = np.flatnonzero(self.state.mode != ENDED)
+        if waiting.size:
+            thread = int(waiting[0])
+            message = f"{len(waiting)} threads wait here for ever" if len(waiting) > 1 else "a thread waits for ever"
+            raise Stopped("deadlock", message, int(self.state.pc[thread]) - 1, thread)

@@ -1,0 +1,110 @@
+"""Where the threads of a launch are, and what their registers hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.formats.modules.special import CLOCKS, special_values
+from ptxmm.program.placement import WARP_SIZE
+from ptxmm.program.symbols import symbols
+from ptxmm.ptx import ops
+from ptxmm.ptx.isa import uses
+from ptxmm.whole.clocks import Clocks
+from ptxmm.whole.memory import Flags, Memory, Numbers, Words
+from ptxmm.whole.result import Answer
+from ptxmm.whole.values import Value, constant, cut, unknown
+
+RUNS, WAITS, ENDED = range(3)
+
+
+class Stopped(Exception):
+    """The execution can't go on: ``word`` says what it means (see ``result.Answer``); at the instruction ``at``."""
+
+    def __init__(self, word: Answer, message: str, at: int | None = None, thread: int | None = None) -> None:
+        super().__init__(message)
+        self.word, self.message, self.at, self.thread = word, message, at, thread
+
+
+class State:
+    """The threads of a launch of ``kernel``: ``count`` in all, ``size`` in a CTA; ``pc``: the instruction that each
+    comes to; ``mode``: whether it runs, waits or has ended. ``changes``: how often a register or memory got another
+    value."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        launch = kernel.launch
+        self.kernel, self.body = kernel, kernel.code.body
+        self.size, self.count = launch.size, launch.ctas * launch.size
+        self.memory = Memory(kernel.variables, {n for op in self.body for n in symbols(op)}, launch.ctas, self.size)
+        self.clocks = Clocks(self.count, self.size)
+        self.pc = np.zeros(self.count, np.int64)
+        self.mode = np.full(self.count, RUNS, np.int8)
+        self.changes = 0
+        self._registers: dict[str, Value] = {}
+        self._start()
+
+    def _start(self) -> None:
+        """What the launch says of the special registers that the kernel reads; clocks may be anything."""
+        launch, used = self.kernel.launch, {name for op in self.body for name, _ in uses(op)}
+        found = [special_values(launch, cta, thread) for cta in range(launch.ctas) for thread in range(launch.size)]
+        clocks = {f"sreg {name}" for name in CLOCKS}
+        for name in (found[0].keys() & used) - clocks:
+            words = np.array([values[name] for values in found], np.uint64)
+            self._registers[name] = Value(words, np.ones(self.count, np.bool_))
+
+    def warp(self, thread: int) -> int:
+        """The number of the warp of a thread, in the launch."""
+        return thread // self.size * -(-self.size // WARP_SIZE) + thread % self.size // WARP_SIZE
+
+    def members(self, warp: int) -> list[int]:
+        """The threads of a warp."""
+        cta, number = divmod(warp, -(-self.size // WARP_SIZE))
+        first = number * WARP_SIZE
+        return [cta * self.size + t for t in range(first, min(first + WARP_SIZE, self.size))]
+
+    def bits(self, register: ops.Reg) -> int:
+        """The width of a register."""
+        return self.kernel.code.registers[register.name].bits
+
+    def truth(self, at: int, threads: Numbers, register: str) -> Flags:
+        """What a predicate is, on which it depends what is executed."""
+        value = self.register(register, threads)
+        if not value.known.all():
+            raise Stopped("undecided", "whether this is executed depends on a value that is not worked out", at)
+        holds: Flags = value.words != 0
+        return holds
+
+    def register(self, name: str, threads: Numbers) -> Value:
+        value = self._registers.get(name)
+        if value is None:
+            return unknown(len(threads))
+        return Value(value.words[threads], value.known[threads])
+
+    def assign(self, register: ops.Reg | None, threads: Numbers, value: Value) -> None:
+        """Give a register a value in some threads."""
+        if register is None:
+            return
+        held = self._registers.get(register.name)
+        if held is None:
+            held = self._registers[register.name] = unknown(self.count)
+        if (held.words[threads] != value.words).any() or (held.known[threads] != value.known).any():
+            self.changes += 1
+        held.words[threads], held.known[threads] = value.words, value.known
+
+    def operand(self, operand: ops.Operand, type_: ops.Type, threads: Numbers) -> Value:
+        """The value of a source operand, as one of ``type_``."""
+        match operand:
+            case ops.Reg(name):
+                value = self.register(name, threads)
+                return Value(cut(value.words, type_.bits), value.known)
+            case ops.Imm(number):
+                return constant(number, type_.bits, len(threads))
+            case ops.Sym(name, offset):
+                address = self.memory.symbols.get(name)
+                return unknown(len(threads)) if address is None else constant(address + offset, 64, len(threads))
+
+    def sure(self, value: Value, at: int, what: str) -> Words:
+        """The numbers of a value that all else depends on."""
+        if not value.known.all():
+            raise Stopped("undecided", f"{what} depends on a value that is not worked out", at)
+        return value.words

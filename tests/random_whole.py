@@ -1,0 +1,182 @@
+"""Random kernels whose threads synchronize by barriers of their CTA and warp, for whole launches (``test_whole``)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+Maker = Callable[[int], str]
+
+_SIZES = {1: "u8", 2: "u16", 4: "u32"}
+_HEAD = """\
+.version 8.5
+.target sm_90
+.address_size 64
+// ptxmm: grid = {grid}
+// ptxmm: block = {block}
+// ptxmm: threads = "{threads}"
+// ptxmm: args = ["g"]
+// ptxmm: [objects]
+// ptxmm: g = {{ type = "u32", count = 4 }}
+// ptxmm: s = {{ init = 0 }}
+// ptxmm: [check]
+// ptxmm: races = "none"
+.visible .entry k(.param .u64 p)
+{{
+    .reg .pred %p<9>;
+    .reg .b16 %h<9>;
+    .reg .b32 %r<9>;
+    .reg .b64 %d<9>;
+    .shared .align 16 .b8 s[16];
+    ld.param.u64 %d1, [p];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    mul.wide.u32 %d2, %r1, 4;
+    mov.u64 %d3, s;
+    add.u64 %d4, %d3, %d2;
+    add.u64 %d5, %d1, %d2;
+    mov.u32 %r3, 1;
+    mov.b32 %r4, 2;
+    st.shared.u32 [%d4], %r3;
+"""
+
+
+class _Body:
+    """The statements of a kernel for ``block`` threads a CTA."""
+
+    def __init__(self, rng: random.Random, block: int, grid: int) -> None:
+        self.rng, self.block, self.grid = rng, block, grid
+        self.lines: list[str] = []
+        self.labels = 0
+
+    def guard(self) -> str:
+        """A predicate on the number of the thread or of the CTA, or none."""
+        rng = self.rng
+        if rng.random() < 0.25:
+            return ""
+        register, most = ("%r1", self.block) if self.grid == 1 or rng.random() < 0.7 else ("%r2", self.grid)
+        number = rng.randrange(most)
+        self.lines.append(f"    setp.{rng.choice(('eq', 'ne', 'lt', 'gt'))}.u32 %p1, {register}, {number};")
+        return rng.choice(("@%p1 ", "@!%p1 "))
+
+    def access(self) -> None:
+        rng, guard = self.rng, self.guard()
+        space = rng.choice(("shared", "shared", "shared", "global"))
+        size = rng.choice((4, 4, 4, 2, 1))
+        base = rng.choice(("%d3", "%d4")) if space == "shared" else rng.choice(("%d1", "%d5"))
+        own = base in ("%d4", "%d5")
+        offset = 0 if own else rng.randrange(0, 16, size)
+        register = "%h2" if size == 1 else "%h1" if size == 2 else "%r3"
+        if rng.random() < 0.15:
+            scope = rng.choice(("cta", "gpu"))
+            self.lines.append(
+                f"    {guard}red.relaxed.{scope}.{space}.add.u32 [{base}+{0 if own else offset // 4 * 4}], 1;"
+            )
+        elif rng.random() < 0.5:
+            self.lines.append(f"    {guard}st.{space}.{_SIZES[size]} [{base}+{offset}], {register};")
+        else:
+            self.lines.append(f"    {guard}ld.{space}.{_SIZES[size]} {register}, [{base}+{offset}];")
+
+    def meeting(self) -> None:
+        rng = self.rng
+        kind = rng.randrange(10)
+        if kind < 5:
+            self.lines.append("    bar.sync 0;")
+        elif kind < 6:
+            self.lines.append(f"    barrier.sync {rng.randrange(2)};")
+        elif kind < 8:
+            mask = (1 << self.block) - 1 if rng.random() < 0.7 else rng.randrange(1, 1 << self.block)
+            lanes = [lane for lane in range(self.block) if mask >> lane & 1]
+            if len(lanes) < self.block:
+                self.apart(lanes, [f"    bar.warp.sync {mask};"])
+            else:
+                self.lines.append(f"    bar.warp.sync {mask};")
+        elif kind < 9:
+            mode = rng.choice(("idx", "up", "down", "bfly"))
+            clamp = 0 if mode == "up" else 31
+            number = rng.randrange(self.block)
+            self.lines.append(f"    shfl.sync.{mode}.b32 %r4|%p2, %r4, {number}, {clamp}, {(1 << self.block) - 1};")
+        else:
+            self.lines.append("    bar.red.popc.u32 %r4, 0, %p1;")
+
+    def apart(self, lanes: list[int], lines: list[str]) -> None:
+        """``lines`` for some threads of a CTA."""
+        self.labels += 1
+        self.lines.append("    mov.b32 %r5, 0;")
+        for lane in lanes:
+            self.lines += [f"    setp.eq.u32 %p3, %r1, {lane};", "    @%p3 mov.b32 %r5, 1;"]
+        self.lines += ["    setp.eq.u32 %p3, %r5, 0;", f"    @%p3 bra L{self.labels};", *lines, f"L{self.labels}:"]
+
+    def branch(self) -> None:
+        """Some steps for some of the threads; a barrier in them may be one that others do not come to."""
+        outer, self.lines = self.lines, []
+        for _ in range(self.rng.randrange(1, 3)):
+            self.meeting() if self.rng.random() < 0.25 else self.access()
+        inner, self.lines = self.lines, outer
+        lanes = [lane for lane in range(self.block) if self.rng.random() < 0.5]
+        self.apart(lanes, inner)
+
+
+def kernel(seed: int) -> str:
+    """A module with its launch."""
+    rng = random.Random(f"whole/{seed}")
+    block, grid = rng.choice((2, 2, 3, 4)), rng.choice((1, 1, 1, 2))
+    body = _Body(rng, block, grid)
+    body.lines.append("    setp.eq.u32 %p1, %r1, 0;")
+    for _ in range(rng.randrange(3, 9)):
+        choice = rng.random()
+        if choice < 0.5:
+            body.access()
+        elif choice < 0.9:
+            body.meeting()
+        else:
+            body.branch()
+    return _HEAD.format(block=block, grid=grid, threads="all") + "\n".join(body.lines) + "\n    ret;\n}\n"
+
+
+def _handed_on(rng: random.Random, count: int) -> list[tuple[list[int], str]]:
+    """A barrier that one warp only arrives at and another one waits at, or that all wait at."""
+    if rng.random() < 0.4:
+        return [(list(range(count)), f"barrier.sync 0, {32 * count};")]
+    one, other = rng.sample(range(count), 2)
+    name = rng.choice((1, 1, 2))
+    return [([one], f"barrier.arrive {name}, 64;"), ([other], f"barrier.sync {name}, 64;")]
+
+
+def _at_random(rng: random.Random, count: int) -> list[tuple[list[int], str]]:
+    kind = rng.choice(("sync", "sync", "arrive"))
+    number = 32 * rng.randrange(1 if kind == "sync" else 2, count + 1)
+    who = [warp for warp in range(count) if rng.random() < 0.7]
+    return [(who, f"barrier.{kind} {rng.randrange(2)}, {number};")]
+
+
+def _accessed(rng: random.Random, count: int) -> list[tuple[list[int], str]]:
+    where = f"[%d3+{rng.randrange(0, 8, 4)}]"
+    access = f"st.shared.u32 {where}, %r3;" if rng.random() < 0.5 else f"ld.shared.u32 %r4, {where};"
+    return [([rng.randrange(count)], f"@%p5 {access}")]
+
+
+def warps(seed: int) -> str:
+    """The same with named barriers for some of two or three warps, of which lane 0 alone accesses memory."""
+    rng = random.Random(f"whole warps/{seed}")
+    count = rng.choice((2, 2, 3))
+    lines = ["    shr.u32 %r6, %r1, 5;", "    and.b32 %r7, %r1, 31;", "    setp.eq.u32 %p5, %r7, 0;"]
+    steps: list[tuple[list[int], str]] = []
+    odd = 0.25 if rng.random() < 0.4 else 0.0
+    for _ in range(rng.randrange(3, 9)):
+        choice = rng.random()
+        kind = _accessed if choice < 0.5 else _at_random if choice < 0.5 + odd else _handed_on
+        steps += kind(rng, count)
+    for number, (who, step) in enumerate(steps):
+        lines.append("    mov.b32 %r5, 0;")
+        for warp in who:
+            lines += [f"    setp.eq.u32 %p3, %r6, {warp};", "    @%p3 mov.b32 %r5, 1;"]
+        lines += ["    setp.eq.u32 %p3, %r5, 0;", f"    @%p3 bra L{number};", f"    {step}", f"L{number}:"]
+    head = _HEAD.format(block=32 * count, grid=1, threads="lane 0").replace("    st.shared.u32 [%d4], %r3;\n", "")
+    head = head.replace(".b8 s[16]", ".b8 s[8]")
+    return (
+        head
+        + "    setp.eq.u32 %p5, %r1, 0;\n    @%p5 st.shared.u32 [%d3], %r3;\n"
+        + "\n".join(lines)
+        + "\n    ret;\n}\n"
+    )

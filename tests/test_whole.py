@@ -1,0 +1,375 @@
+"""Whole launches: the answer is that of the engines, for every kernel that is followed; and the parts alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ptxmm.analysis.races import races
+from ptxmm.engines.result import Limits
+from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.events.explicit.values import arithmetic
+from ptxmm.formats.modules.read import kernels, parse_ptx
+from ptxmm.ptx.ops import Type
+from ptxmm.ptx.ops.signatures import source_types
+from ptxmm.whole.analysis import whole
+from ptxmm.whole.clocks import Clocks
+from ptxmm.whole.conflicts import Accesses, unordered
+from ptxmm.whole.result import WholeResult
+from ptxmm.whole.trace import ATOMIC, READ
+from ptxmm.whole.values import Value, computed
+from tests import random_whole
+from tests.commands import Run
+from tests.support import model_named
+
+CUDA = Path(__file__).parent / "cuda"
+
+
+def answer(path: Path, text: str, seconds: float = 20) -> WholeResult:
+    path.write_text(text)
+    (kernel,) = kernels(path)
+    return whole(kernel, str(path), Limits(deadline=time.monotonic() + seconds))
+
+
+def compare(path: Path, text: str, seconds: float) -> bool:
+    """The answer about a launch and what the engine says of all its executions; whether there was time."""
+    found = answer(path, text)
+    (test,) = parse_ptx(text, str(path))
+    try:
+        every = races(test, model_named("ptx-8.5"), limits=Limits(deadline=time.monotonic() + seconds))
+    except Timeout:
+        return False
+    if every.status == "timeout":
+        return False
+    match found.answer:
+        case "race-free":
+            assert every.race_free is True and every.status == "complete", text
+        case "race":
+            pairs = {frozenset((race.first.line, race.second.line)) for race in every.races}
+            assert {frozenset((race.first.line, race.second.line)) for race in found.races} <= pairs, text
+        case "deadlock" | "undefined":
+            # What is wrong is wrong in every execution, if it does not race before.
+            assert every.race_free is not True, text
+        case "undecided" | "unsupported":
+            pass
+    return True
+
+
+@pytest.mark.parametrize(("make", "count", "least"), [(random_whole.kernel, 60, 50), (random_whole.warps, 40, 30)])
+def test_random_kernels(make: random_whole.Maker, count: int, least: int, tmp_path: Path) -> None:
+    assert sum(compare(tmp_path / "k.ptx", make(seed), 5) for seed in range(count)) >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [random_whole.kernel, random_whole.warps])
+def test_many_random_kernels(make: random_whole.Maker, tmp_path: Path) -> None:
+    assert sum(compare(tmp_path / "k.ptx", make(seed), 20) for seed in range(10_000, 11_500)) >= 1_200
+
+
+FOLLOWED = {
+    "block_histogram": "race-free",
+    "block_histogram.wrong_no_last_sync": "race",
+    "block_vote": "race-free",
+    "block_vote.wrong_shared_flag": "race",
+    "cg_block_sync": "race-free",
+    "cg_block_sync.wrong_warp_sync": "race",
+    "cg_tile_exchange": "race-free",
+    "cg_tile_exchange.wrong_no_sync": "race",
+    "cg_tile_exchange.wrong_other_tile": "race",
+    "cub_block_reduce": "race-free",
+    "cub_block_reduce.wrong_no_barrier": "race",
+    "cub_warp_reduce": "race-free",
+    "cub_warp_reduce.wrong_all_write": "race",
+    "early_exit": "race-free",
+    "early_exit.wrong_return": "undefined",
+    "grid_stride": "race-free",
+    "grid_stride.wrong_one_too_far": "outside",
+    "matrix_mul": "race-free",
+    "matrix_mul.wrong_no_first_barrier": "race",
+    "matrix_mul.wrong_no_second_barrier": "race",
+    "named_barrier": "race-free",
+    "named_barrier.wrong_early_empty": "race",
+    "named_barrier_ring": "race-free",
+    "named_barrier_ring.wrong_early_empty": "race",
+    "ping_pong": "race-free",
+    "ping_pong.wrong_early_pass": "race",
+    # Its own launch is about lane 0 of each warp: all lanes of a warp write one element.
+    "softmax_rows": "race",
+    "tile_ticket": "race-free",
+    "tile_ticket.wrong_no_first_barrier": "race",
+    "tile_ticket.wrong_no_second_barrier": "race",
+    "warp_exchange": "race-free",
+    "warp_exchange.wrong_no_syncwarp": "race",
+    "warp_reduction": "race-free",
+}
+"""The kernels of tests/cuda that synchronize by barriers of their CTAs and warps alone."""
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_kernels_that_are_followed(name: str) -> None:
+    (kernel,) = kernels(CUDA / f"{name}.ptx")
+    found = whole(kernel, name)
+    assert found.answer == FOLLOWED[name], found.reason
+    assert found.holds is (found.answer == "race-free")
+
+
+@pytest.mark.slow
+def test_no_kernel_is_judged_otherwise() -> None:
+    """Of the kernels that are not followed nothing is said; none takes longer than its limit."""
+    judged = {}
+    for path in sorted(CUDA.glob("*.ptx")):
+        for kernel in kernels(path):
+            found = whole(kernel, str(path), Limits(deadline=time.monotonic() + 5))
+            if found.holds is not None:
+                judged[path.stem] = found.answer
+    known = {"softmax_rows.wrong_one_buffer", "grid_sync.wrong_block_sync", "changed_flag", "changed_flag.wrong_values"}
+    assert {name: word for name, word in judged.items() if name not in known | {"warp_exchange.wrong_vote"}} == FOLLOWED
+
+
+TREE = """\
+.version 8.5
+.target sm_90
+.address_size 64
+// ptxmm: grid = {ctas}
+// ptxmm: block = {threads}
+// ptxmm: args = ["in", "out"]
+// ptxmm: [objects]
+// ptxmm: in = {{ type = "u32", count = {count}, init = 1 }}
+// ptxmm: out = {{ type = "u32", count = {ctas} }}
+.visible .entry tree(.param .u64 a, .param .u64 b)
+{{
+    .reg .pred %p<4>;
+    .reg .b32 %r<16>;
+    .reg .b64 %d<9>;
+    .shared .align 16 .b8 s[{bytes}];
+    ld.param.u64 %d1, [a];
+    ld.param.u64 %d2, [b];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mad.lo.u32 %r4, %r2, %r3, %r1;
+    mul.wide.u32 %d3, %r4, 4;
+    add.u64 %d4, %d1, %d3;
+    ld.global.u32 %r5, [%d4];
+    mov.u32 %r6, s;
+    mad.lo.u32 %r7, %r1, 4, %r6;
+    st.shared.u32 [%r7], %r5;
+    bar.sync 0;
+L1:
+    shr.u32 %r3, %r3, 1;
+    setp.ge.u32 %p1, %r1, %r3;
+    @%p1 bra L2;
+    mad.lo.u32 %r8, %r3, 4, %r7;
+    ld.shared.u32 %r9, [%r8];
+    ld.shared.u32 %r10, [%r7];
+    add.u32 %r10, %r10, %r9;
+    st.shared.u32 [%r7], %r10;
+L2:
+    {barrier}
+    setp.gt.u32 %p2, %r3, 1;
+    @%p2 bra L1;
+    setp.ne.u32 %p3, %r1, 0;
+    @%p3 bra L3;
+    ld.shared.u32 %r11, [%r6];
+    mul.wide.u32 %d5, %r2, 4;
+    add.u64 %d6, %d2, %d5;
+    st.global.u32 [%d6], %r11;
+L3:
+    ret;
+}}
+"""
+"""A sum by a tree in shared memory."""
+
+
+def tree(threads: int, ctas: int, barrier: str = "bar.sync 0;") -> str:
+    return TREE.format(threads=threads, ctas=ctas, count=threads * ctas, bytes=4 * threads, barrier=barrier)
+
+
+@pytest.mark.parametrize(("threads", "ctas"), [(128, 1), (256, 8)])
+def test_a_sum_of_a_whole_block(threads: int, ctas: int, tmp_path: Path) -> None:
+    found = answer(tmp_path / "k.ptx", tree(threads, ctas))
+    assert (found.answer, found.threads) == ("race-free", threads * ctas)
+    found = answer(tmp_path / "k.ptx", tree(threads, ctas, "bar.warp.sync -1;"))
+    assert found.answer == "race"
+    assert {(race.first.line, race.second.line) for race in found.races} == {(37, 34)}
+
+
+OPERATIONS = [
+    ("add", Type("u", 32)), ("sub", Type("s", 64)), ("mul.lo", Type("u", 32)), ("mul.wide", Type("s", 32)),
+    ("mul.wide", Type("u", 16)), ("mad.lo", Type("s", 32)), ("mad.wide", Type("u", 32)), ("mad.wide", Type("s", 16)),
+    ("mul.hi", Type("u", 64)), ("and", Type("b", 32)), ("or", Type("b", 64)), ("xor", Type("pred", 1)),
+    ("not", Type("pred", 1)), ("not", Type("b", 16)), ("neg", Type("s", 32)), ("shl", Type("b", 32)),
+    ("shl", Type("b", 64)), ("shr", Type("u", 32)), ("shr", Type("s", 32)), ("shr", Type("s", 64)),
+    ("min", Type("s", 32)), ("min", Type("u", 64)), ("max", Type("s", 16)), ("max", Type("u", 32)),
+    ("eq", Type("b", 32)), ("ne", Type("u", 64)), ("lt", Type("s", 32)), ("le", Type("u", 32)), ("gt", Type("s", 64)),
+    ("ge", Type("s", 16)), ("abs", Type("s", 32)), ("popc", Type("b", 32)), ("clz", Type("b", 64)),
+    ("bfe", Type("u", 32)), ("bfi", Type("b", 32)), ("shf.l.wrap", Type("b", 32)), ("lop3", Type("b", 32)),
+]  # fmt: skip
+EDGES = [
+    0,
+    1,
+    2,
+    31,
+    32,
+    33,
+    63,
+    64,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    1 << 31,
+    (1 << 31) - 1,
+    (1 << 32) - 1,
+    1 << 63,
+    (1 << 64) - 1,
+]
+
+
+@pytest.mark.parametrize(("op", "type_"), OPERATIONS, ids=lambda item: item.name if isinstance(item, Type) else item)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_arithmetic_is_that_of_the_interpreter(op: str, type_: Type, data: st.DataObject) -> None:
+    """Of many threads at once, whatever lies beyond the width of the type."""
+    types = source_types(op, type_) if not arithmetic.is_comparison(op) else (type_, type_)
+    numbers = [st.sampled_from(EDGES) | st.integers(0, (1 << 64) - 1)] * len(types)
+    drawn = data.draw(st.lists(st.tuples(*numbers), min_size=1))
+    rows = [tuple(n & (1 << t.bits) - 1 for n, t in zip(row, types, strict=True)) for row in drawn]
+    if op == "lop3":
+        rows = [(*row[:-1], row[-1] & 0xFF) for row in rows]
+    known = np.array([data.draw(st.booleans()) for _ in rows])
+    given_ = [Value(np.array(column, np.uint64), known) for column in zip(*rows, strict=True)]
+    found = computed(op, type_, given_)
+    for row, sure, word, told in zip(rows, known, found.words, found.known, strict=True):
+        assert told == sure
+        if sure:
+            assert int(word) == arithmetic.compute(op, type_, *row), (row, int(word))
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_neighbours_are_enough(data: st.DataObject) -> None:
+    """Some pair of accesses of a cell is not ordered iff some neighbours are not."""
+    size, ctas = 3, 2
+    clocks = Clocks(size * ctas, size)
+    rows: list[tuple[int, ...]] = []
+    for _ in range(data.draw(st.integers(2, 25))):
+        if data.draw(st.integers(0, 2)) == 0:
+            first = size * data.draw(st.integers(0, ctas - 1))
+            who = sorted(data.draw(st.sets(st.integers(first, first + size - 1), min_size=1)))
+            waits = [t for t in who if data.draw(st.booleans())]
+            clocks.synchronize(np.array(waits, np.int64), np.array([t for t in who if t not in waits], np.int64))
+        else:
+            thread, cell = data.draw(st.integers(0, size * ctas - 1)), data.draw(st.integers(0, 1))
+            kind, instruction = data.draw(st.integers(READ, ATOMIC)), data.draw(st.integers(0, 1))
+            rows.append((cell, cell, 1, thread, int(clocks.clock[thread]), int(clocks.row[thread]), kind, instruction))
+    columns = np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 8).T
+    found = Accesses(*columns)
+    scopes = np.array([0, 1])
+    wrong = set(unordered(found, clocks, scopes, size))
+
+    def conflict(a: int, b: int) -> bool:
+        if found.cell[a] != found.cell[b] or found.kind[a] == found.kind[b] == READ:
+            return False
+        near = found.thread[a] // size == found.thread[b] // size
+        strong = near or not (scopes[found.instruction[a]] or scopes[found.instruction[b]])
+        return not (found.kind[a] == found.kind[b] == ATOMIC and strong)
+
+    def ordered(a: int, b: int) -> bool:
+        one = [column[[a]] for column in columns]
+        return bool(clocks.after(columns[5][[b]], columns[3][[b]], one[3], one[4])[0])
+
+    every = {(a, b) for b in range(len(found)) for a in range(b) if conflict(a, b) and not ordered(a, b)}
+    assert wrong <= every
+    assert bool(wrong) == bool(every)
+
+
+SHARED = """\
+.version 8.5
+.target sm_90
+.address_size 64
+// ptxmm: block = 64
+// ptxmm: args = []
+.visible .entry k()
+{{
+    .reg .pred %p<4>;
+    .reg .b32 %r<9>;
+    .reg .f32 %f<4>;
+    .shared .align 16 .b8 s[256];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, s;
+    mad.lo.u32 %r3, %r1, 4, %r2;
+    {body}
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "word", "reason"),
+    [
+        ("st.shared.u32 [%r3], 1; bar.sync 0; ld.shared.u32 %r4, [%r2];", "race-free", None),
+        ("st.shared.u32 [%r3], 1; bar.warp.sync -1; ld.shared.u32 %r4, [%r2];", "race", None),
+        ("st.shared.u32 [%r3+4], 1;", "outside", "an access outside of all variables"),
+        ("st.shared.u32 [%r3+2], 1;", "undefined", "an address that is no multiple of 4"),
+        ("ld.shared.u32 %r4, [%r3]; ld.shared.u32 %r5, [%r4];", "undecided", "the address depends on a value"),
+        ("ld.shared.u32 %r4, [%r3]; setp.eq.u32 %p1, %r4, 0; @%p1 bra L; L:", "undecided", "whether this is executed"),
+        ("setp.lt.u32 %p1, %r1, 32; @%p1 bra L; bar.sync 0; L:", "race-free", None),
+        ("setp.eq.u32 %p1, %r1, 0; @%p1 barrier.sync 1, 64;", "deadlock", "a thread waits for ever"),
+        ("setp.lt.u32 %p1, %r1, 32; @%p1 barrier.sync 1, 64;", "deadlock", "32 threads wait here for ever"),
+        ("setp.ge.u32 %p1, %r1, 8; @%p1 bra L; bar.sync 0; L:", "undefined", "not all threads of a warp"),
+        ("barrier.sync 1, 32;", "undecided", "in which phase of the barrier"),
+        ("L: ld.volatile.shared.u32 %r4, [%r2]; setp.eq.u32 %p1, %r1, 99; @!%p1 bra L;", "unsupported", "waits for"),
+        ("atom.shared.add.u32 %r4, [%r2], 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra L; L:", "undecided", None),
+        ("red.shared.add.u32 [%r2], 1;", "race-free", None),
+        ("fence.acq_rel.gpu; st.shared.u32 [%r2], 1;", "unsupported", "unless fences and strong accesses order it"),
+        ("sin.approx.f32 %f1, 0f3F800000; setp.gt.f32 %p1, %f1, 0f00000000; @%p1 bra L; L:", "undecided", None),
+        ("L: bra L;", "unsupported", None),
+    ],
+)  # fmt: skip
+def test_what_is_found(body: str, word: str, reason: str | None, tmp_path: Path) -> None:
+    found = answer(tmp_path / "k.ptx", SHARED.format(body=body.replace("; ", ";\n    ")))
+    assert (found.answer, reason or "") == (word, reason if reason and reason in (found.reason or "") else ""), found
+
+
+def test_the_command(tmp_path: Path, run_command: Run) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(SHARED.format(body="st.shared.u32 [%r2], 1;"))
+    ran = run_command("check", "--whole", str(path))
+    assert ran.code == 1
+    assert "Launch 1 CTAs, 64 threads, 64 accesses" in ran.out
+    assert "Race of s, byte 0 and 62 other pairs\n  line 15: st.shared.u32 [%r2], 1 (CTA 0, thread 0)" in ran.out
+    ran = run_command("check", "--whole", "--json", str(path))
+    (entry,) = json.loads(ran.out)["results"]
+    assert (ran.code, entry["answer"], entry["holds"], entry["threads"]) == (1, "race", False, 64)
+    path.write_text(SHARED.format(body="mbarrier.init.shared.b64 [%r2], 1;"))
+    ran = run_command("check", "--whole", str(path))
+    assert ran.code == 3 and "`mbarrier.init.shared.b64` is not followed in a whole launch yet" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([str(CUDA.parent.parent / "litmus" / "sb" / "SB.litmus")], "this is no kernel"),
+        (["--bundled"], "it takes no --bundled"),
+        (["--format", "svg", str(CUDA / "matrix_mul.ptx")], "svg"),
+        (["nowhere.cu"], "no such file or folder"),
+    ],
+)
+def test_what_the_command_refuses(arguments: list[str], message: str, run_command: Run) -> None:
+    ran = run_command("check", "--whole", *arguments)
+    assert ran.code == 2 and message in ran.err
+
+
+def test_a_launch_that_is_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    text = SHARED.format(body="st.shared.u32 [%r2], 1;").replace("block = 64", "grid = 65536\n// ptxmm: block = 64")
+    path.write_text(text.replace("s[256]", "s[65536]"))
+    (kernel,) = kernels(path)
+    with pytest.raises(PtxmmError, match="the variables of this launch have 4294967296 bytes"):
+        whole(kernel, "k.ptx")
