@@ -7,7 +7,7 @@ What a program must not do is searched for in one problem that stands for all it
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from ptxmm.analysis.search import Question, bug, final_states, values
 from ptxmm.analysis.strength.changes import Change, Costs, stated
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.joint import all_changes, combined
+from ptxmm.analysis.strength.repairs import Repair as Found
 from ptxmm.analysis.strength.repairs import Repairs
 from ptxmm.analysis.strength.structure import Structural, left_out, removals, strengthenings, unjudged
 from ptxmm.analysis.strength.sufficient import minimal_sets
@@ -126,6 +127,18 @@ class FencesResult(Struct, frozen=True, tag_field="analysis", tag="fences"):
         return None if self.holds is None else not self.holds
 
 
+class Progress(Struct, frozen=True):
+    """A repair as it is ``found``, and the result if the time limit ended the search now."""
+
+    found: Repair
+    so_far: FencesResult
+
+    @property
+    def finding(self) -> bool | None:
+        """As that of the result."""
+        return self.so_far.finding
+
+
 def fences(
     test: Test,
     model: Model,
@@ -141,7 +154,27 @@ def fences(
     ``wanted``: what must hold; None: of a kernel all that is claimed, and of other tests ``Property.never``.
     ``most``: how many repairs or reductions are listed, None for all. ``graphs``, and what is raised: as ``check``.
     """
-    limits, costs, start = limits or Limits(), costs or Costs(), time.perf_counter()
+    search = searched(test, model, wanted=wanted, costs=costs, most=most, limits=limits, graphs=graphs)
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            result: FencesResult = end.value
+            return result
+
+
+def searched(
+    test: Test,
+    model: Model,
+    *,
+    wanted: Property | None = None,
+    costs: Costs | None = None,
+    most: int | None = MOST,
+    limits: Limits | None = None,
+    graphs: bool = False,
+) -> Generator[Progress, None, FencesResult]:
+    """As ``fences``, with each repair as soon as it is found and confirmed; not in the order of their cost."""
+    limits, costs = limits or Limits(), costs or Costs()
     check_compatible(test, model)
     test = trapping(test) if wanted is None else test
     if model.readings.get("sc-acqrel") == "off":
@@ -149,27 +182,11 @@ def fences(
         raise PtxmmError(message, kind="unsupported", file=test.file)
     search = _Search(test, model, costs, most, limits)
     try:
-        search.run(wanted, graphs)
+        for found in search.run(wanted, graphs):
+            yield Progress(found, search.result(wanted, cut=True))
     except Timeout:
-        search.status, search.listed = "timeout", False
-        search.notes.append(TIMEOUT)
-    asked = Property.never if wanted is None else wanted
-    words = asked.value if search.required is None else search.required.text
-    return FencesResult(
-        test.file,
-        test.name,
-        model.name,
-        words,
-        search.holds,
-        told(search.status, search.holds is not None),
-        search.bad,
-        tuple(item for _, item in sorted(search.items, key=lambda entry: (entry[0], entry[1].line))),
-        tuple(search.repairs),
-        search.listed and not search.partial,
-        not search.listed,
-        tuple(search.notes),
-        time.perf_counter() - start,
-    )
+        return search.result(wanted, cut=True)
+    return search.result(wanted)
 
 
 class _Search:
@@ -186,8 +203,37 @@ class _Search:
         self.partial = False
         self.hangs = False
         self.notes: list[Note] = []
+        self.cheaper: int | None = None
+        """All repairs that cost less have been found."""
+        self.start = time.perf_counter()
 
-    def run(self, wanted: Property | None, graphs: bool) -> None:
+    def result(self, wanted: Property | None, cut: bool = False) -> FencesResult:
+        """What is known; ``cut``: the time limit ends the search here."""
+        named = Property.never if wanted is None else wanted
+        notes = [*self.notes]
+        if cut:
+            notes.append(TIMEOUT)
+        if cut and self.cheaper is not None:
+            notes.append(Note("bound", f"repairs of cost {self.cheaper} or more may be missing"))
+        listed, more = (False, True) if cut else (self.listed and not self.partial, not self.listed)
+        return FencesResult(
+            self.test.file,
+            self.test.name,
+            self.model.name,
+            named.value if self.required is None else self.required.text,
+            self.holds,
+            told("timeout" if cut else self.status, self.holds is not None),
+            self.bad,
+            tuple(item for _, item in sorted(self.items, key=lambda entry: (entry[0], entry[1].line))),
+            tuple(self._ordered()),
+            listed,
+            more,
+            tuple(notes),
+            time.perf_counter() - self.start,
+        )
+
+    def run(self, wanted: Property | None, graphs: bool) -> Iterator[Repair]:
+        """Judge or repair the program; the repairs as they are found."""
         required = self.required = requirement(self.test, self.model, wanted, self.limits)
         now = judge(self.test, self.model, required, self.limits, graphs=graphs)
         self.holds, self.status = now.answer(required), now.result.status
@@ -202,7 +248,7 @@ class _Search:
         if now.holds:
             self._reduce(self._strict(required))
         else:
-            self._repair(required)
+            yield from self._repair(required)
         if any(item.verdict == "unknown" for _, item in self.items) and self.status == "complete":
             self.status = "bounded"
         left = unjudged(self.test)
@@ -235,7 +281,7 @@ class _Search:
             if self._enough(cost):
                 break
             self._list(everything, kept, cost, required)
-        self._order()
+        self.listed = self.listed and (self.most is None or len(self.repairs) <= self.most)
 
     def _item(self, everything: Superposition, family: Family, required: Requirement, site: Site) -> Item:
         own = frozenset(switch for switch in everything.given if switch.site == site)
@@ -277,7 +323,7 @@ class _Search:
 
     # -- what is missing --
 
-    def _repair(self, required: Requirement) -> None:
+    def _repair(self, required: Requirement) -> Iterator[Repair]:
         strict = self._strict(required)
         before: frozenset[tuple[int, ...]] | None = None
 
@@ -286,18 +332,27 @@ class _Search:
 
         steps = strengthenings(self.test, self.model.coverage, self.costs)
         repairs = Repairs(self.test, steps, self.model.coverage, self.costs, problem, self.limits.check, sets=SETS)
-        while (cost := repairs.cost) is not None and not self._enough(cost):
-            if repairs.tried >= TRIED:
-                self._bound("repairs", cost)
-                break
-            found = repairs.advance()
-            if found is None:
-                continue
+
+        def confirm(found: Found) -> Iterator[Repair]:
+            nonlocal before
             if found.chosen and before is None:
                 before = self._reached(self.test, required)
             wanted, earlier = (strict, before) if found.chosen else (required, None)
             if self._confirm(found.program, found.changes, found.cost, wanted, earlier):
                 repairs.accept(found)
+                yield self.repairs[-1]
+
+        self.cheaper = repairs.cost
+        for found in repairs.likely():
+            yield from confirm(found)
+        while (cost := repairs.cost) is not None and not self._enough(cost):
+            self.cheaper = cost
+            if repairs.tried >= TRIED:
+                self._bound("repairs", cost)
+                break
+            following = repairs.advance()
+            if following is not None:
+                yield from confirm(following)
         if repairs.missed is not None:
             self._bound("repairs by several barriers, waits and moves", repairs.missed)
         added = [change.op for repair in self.repairs for change in repair.changes if change.old is None]
@@ -306,7 +361,7 @@ class _Search:
         if left_out(self.test):
             self.partial = True
             self.notes.append(Note("repair", "the threads are too long for all barriers and waits to be tried"))
-        self._order()
+        self.listed = self.listed and (self.most is None or len(self.repairs) <= self.most)
         if not self.repairs and self.listed and not self.partial:
             text = "no order, scope, fence, barrier or wait that can be added is enough"
             self.notes.append(Note("repair", text))
@@ -325,17 +380,14 @@ class _Search:
         self.listed = False
         return True
 
-    def _order(self) -> None:
-        """List the cheapest first, those that prevent what is wanted last."""
+    def _ordered(self) -> list[Repair]:
+        """The repairs that are listed, the cheapest first, those that prevent what is wanted last."""
 
         def key(repair: Repair) -> tuple[bool, int, int, list[tuple[int, int, str]]]:
             places = [(c.number, c.index, c.new or "") for c in repair.changes]
             return not repair.keeps, repair.cost, len(repair.changes), places
 
-        self.repairs.sort(key=key)
-        if self.most is not None and len(self.repairs) > self.most:
-            del self.repairs[self.most :]
-            self.listed = False
+        return sorted(self.repairs, key=key)[: self.most]
 
     def _reached(self, test: Test, required: Requirement) -> frozenset[tuple[int, ...]] | None:
         """The final states that ``sc`` allows and that may be; None where that is not known."""

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Annotated
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
+from ptxmm.analysis.result import Expired, expired
 from ptxmm.cli.analyses import Analysis, named
 from ptxmm.cli.frame import answer
-from ptxmm.cli.options import OwnTests, Run, Wanted, graphs_of
+from ptxmm.cli.inputs import Job
+from ptxmm.cli.options import OwnTests, Run, Wanted, format_of, graphs_of
+from ptxmm.cli.workers import Part
+
+if TYPE_CHECKING:
+    from ptxmm.analysis.fences import FencesResult, Progress
+    from ptxmm.cat import Model
+    from ptxmm.engines.result import Limits
+    from ptxmm.program.test import Test
+
+    Told = FencesResult | Progress | Expired
 
 
 def fences(
@@ -30,6 +43,41 @@ def fences(
     """
     from ptxmm.analysis.strength.changes import costs
 
-    function = partial(named, "fences", wanted=wanted, costs=costs(cost or ()), graphs=graphs_of(run))
-    work = Analysis(function(most=most or None), function(most=1))
-    answer(work, "fences", tests, run)
+    options = {"wanted": wanted, "costs": costs(cost or ()), "graphs": graphs_of(run)}
+    brief = named("fences", **options, most=1)
+    if format_of(run) in ("text", "json"):
+        answer(Searching({**options, "most": most or None}, brief), "fences", tests, run)
+    answer(Analysis(named("fences", **options, most=most or None), brief), "fences", tests, run)
+
+
+class Searching(Struct, frozen=True):
+    """The analysis that tells of each repair of a kernel as it is found. ``options``: those of ``searched``; ``brief``:
+    as in ``Analysis``."""
+
+    options: Mapping[str, Any]
+    brief: Callable[[Test, Model, Limits], FencesResult]
+    stated_models: bool = False
+
+    def run(self, job: Job, model: Model, limits: Limits) -> Generator[Part[Told], None, Told]:
+        """What is told of one test, under the name that the user gave to the model."""
+        from ptxmm.analysis.fences import searched
+        from ptxmm.analysis.told import analysed
+
+        result = yield from _parts(searched(job.test, model, limits=limits, **self.options), job)
+        return analysed(job.test, job.model, model, limits, lambda *_: result, self.brief)
+
+    def expired(self, job: Job, seconds: float) -> Expired:
+        """As that of ``Analysis``."""
+        return expired(job.test.file, job.test.name, job.model, seconds)
+
+
+def _parts(search: Generator[Progress, None, FencesResult], job: Job) -> Generator[Part[Told], None, FencesResult]:
+    """What is found of a kernel on the way, and the result."""
+    while True:
+        try:
+            found = next(search)
+        except StopIteration as end:
+            result: FencesResult = end.value
+            return result
+        if job.test.claims is not None:
+            yield Part(found, replace(found.so_far, model=job.model))

@@ -79,5 +79,5 @@ def show(entries: Iterable[Entry[R]], kind: str, format: str, page: Page, most: 
                 complain(entry.report.text)
 
     for lines in renderer(kind, format)(told(), page):
-        print(lines, flush=kind == "stream")
+        print(lines, flush=kind in ("stream", "fences"))
     raise typer.Exit(worst(codes))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.result import Failure
 from ptxmm.cli.inputs import Job, bug, failure, jobs, model_named
@@ -94,16 +95,19 @@ def run_all(
             yield Entry(file, False)
         else:
             position += 1
-            plan: Sequence[Planned[T] | Failure] = ()
+            plan: list[Planned[T] | Failure] = []
             while upcoming is not None and upcoming[0] == position:
                 _, number, message = upcoming
                 if number > 0:
+                    planned = plan[number - 1]
+                    if isinstance(message, Part) and message.instead is not None and isinstance(planned, Planned):
+                        plan[number - 1] = replace(planned, expired=message.instead)
                     yield _entry(plan[number - 1], message, settings, processes)
                 elif isinstance(message, Lost):
                     error = lost(message, "the reading of this file", settings, processes, str(file))
                     yield Entry(failure(error, str(file)), False)
                 else:
-                    plan = cast("Sequence[Planned[T] | Failure]", message)
+                    plan = list(cast("Sequence[Planned[T] | Failure]", message))
                 upcoming = next(coming, None)
         yield None
 

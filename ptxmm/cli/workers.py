@@ -43,9 +43,11 @@ more."""
 
 
 class Part(Struct, Generic[T], frozen=True):
-    """What a process tells ahead of a message, which is not counted."""
+    """What a process tells ahead of a message, which is not counted. ``instead``: what stands for that message if the
+    time is over before it comes, or None."""
 
     value: T
+    instead: T | None = None
 
 
 class Lost(Struct, frozen=True):

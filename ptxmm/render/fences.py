@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from msgspec import Struct
 
-from ptxmm.analysis.fences import FencesResult, Item, Repair
+from ptxmm.analysis.fences import FencesResult, Item, Progress, Repair
 from ptxmm.analysis.instruction import written
+from ptxmm.analysis.result import Expired, Failure
 from ptxmm.analysis.strength.changes import Change, ChangeEntry
 from ptxmm.formats.patch import Rewrite, diff, patched
 from ptxmm.program.test import Test
+from ptxmm.render import Entry, Page
 from ptxmm.render.document import recorded, taken
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import head, separated, tail
@@ -122,5 +126,31 @@ def _record(result: FencesResult) -> FencesEntry:
     return taken(FencesEntry, result, repairs=tuple(repairs))
 
 
-pages = separated(text)
-entries = recorded(_record)
+def _found(progress: Progress) -> str:
+    """A repair of a kernel on one line."""
+    repair = progress.found
+    what = "; ".join(clean(_change(repair.source, change)) for change in repair.changes)
+    return f"Found after {progress.so_far.seconds:.1f} s, cost {repair.cost}: {what}"
+
+
+def pages(entries: Iterable[Entry[FencesResult | Progress | Expired]], page: Page) -> Iterator[str]:
+    """Each repair of a kernel as it is found, and then the report of each test."""
+    first = True
+    for entry in entries:
+        report = entry.report
+        if isinstance(report, Progress):
+            yield from page.style.fit(_found(report))
+            continue
+        if not (first or isinstance(report, Failure)):
+            yield ""
+        first = first and isinstance(report, Failure)
+        yield from _reports([entry], page)
+
+
+def entries(entries: Iterable[Entry[FencesResult | Progress | Expired]], page: Page) -> Iterator[str]:
+    """The document of the results, which hold what was found on the way."""
+    yield from _document((entry for entry in entries if not isinstance(entry.report, Progress)), page)
+
+
+_reports = separated(text)
+_document = recorded(_record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import combinations
 
 from ptxmm.analysis.instruction import written
@@ -11,7 +11,7 @@ from ptxmm.analysis.strength.superposition import ORDERED
 from ptxmm.analysis.strength.units import Unit, Units
 from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Barrier, BarrierReduction, Branch, ClusterBarrier, Imm, Op, Source, WarpBarrier
+from ptxmm.ptx.ops import COMPUTING, Barrier, BarrierReduction, Branch, ClusterBarrier, Imm, Op, Source, WarpBarrier
 
 
 def met(test: Test) -> list[list[Site]]:
@@ -117,6 +117,26 @@ def _before(
     if threads != touched and any(written(test.at(site)).startswith("@") for site in sites):
         return
     yield (*sites, *(Site(thread, len(test.threads[thread].body)) for thread in sorted(touched - threads)))
+
+
+def orders(test: Test, sites: Sequence[Site]) -> Hashable | None:
+    """What tells the effect of a barrier at ``sites``: how many instructions that do not only compute are before it in
+    each thread; of a thread with branches, where it is. None if there are no two threads of which one accesses memory,
+    or meets others, before it and the other one behind it."""
+    before: set[int] = set()
+    behind: set[int] = set()
+    effect: list[tuple[int, bool, int]] = []
+    for thread, index in sorted(sites):
+        body = test.threads[thread].body
+        branched = any(isinstance(op, Branch) for op in body)
+        passed = sum(not isinstance(op, COMPUTING) for op in body[:index])
+        effect.append((thread, branched, index if branched else passed))
+        if branched or any(isinstance(op, ORDERED) for op in body[:index]):
+            before.add(thread)
+        if branched or any(isinstance(op, ORDERED) for op in body[index:]):
+            behind.add(thread)
+    useless = not before or not behind or (before == behind and len(before) == 1)
+    return None if useless else tuple(effect)
 
 
 def _follow(test: Test, sites: Sequence[Site]) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from ptxmm.analysis.property import Requirement
+from ptxmm.analysis.strength.likely import Pairs, unordered
 from ptxmm.analysis.strength.units import aligned
 from ptxmm.cat import Model
-from ptxmm.engines.result import Limits
+from ptxmm.engines.result import Limits, Witness
 from ptxmm.engines.symbolic.problem import next_grid
 from ptxmm.engines.symbolic.strengths import Strengths, Unwanted
 from ptxmm.program.edit import edited
@@ -56,7 +57,13 @@ class Family:
         self._limits.check()
         if self._variations and (on == self.switches or (self._varied and self._told(on) != self._facts)):
             return Family(self._program(on), {}, *self._given, self._limits).suffices(frozenset())
-        return all(member.find(on) is None for member in self._members())
+        return self._unwanted(on) is None
+
+    def unordered(self) -> Pairs | None:
+        """The conflicting instructions that are not ordered in some unwanted execution of ``test``, which has no
+        variations; None if it has no such execution. Raises ``Timeout``."""
+        found = self._unwanted(frozenset())
+        return None if found is None else unordered(self._parts[found[0]][0], self._given[0], found[1])
 
     def more(self, on: frozenset[Switch]) -> frozenset[Switch] | None:
         """A larger set of switches that is not enough, or None if there is none. Raises ``Timeout``."""
@@ -66,6 +73,11 @@ class Family:
             if found is not None:
                 return found if not self._varied or not self.suffices(found) else None
         return None
+
+    def _unwanted(self, on: frozenset[Switch]) -> tuple[int, Witness] | None:
+        """An unwanted execution of the program that the switches ``on`` make, and the number of the part."""
+        found = ((number, member.find(on)) for number, member in enumerate(self._members()))
+        return next(((number, witness) for number, witness in found if witness is not None), None)
 
     def _members(self) -> Iterator[Strengths]:
         model, _ = self._given

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from msgspec import Struct, field
@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from ptxmm.analysis.strength.changes import Change, Costs
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.joint import Agenda, Chosen, Combined, all_changes, combined, groups, projected, subsets
+from ptxmm.analysis.strength.likely import Pairs, separated
 from ptxmm.analysis.strength.structure import Step
 from ptxmm.analysis.strength.sufficient import MinimalSets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
@@ -17,6 +18,9 @@ from ptxmm.cat.ir import Coverage
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
 from ptxmm.program.variation import Variation
+
+_LIKELY, _TOGETHER = 24, 3
+"""So many of the most likely steps are tried first, and so many of them together."""
 
 
 class Repair(Struct, frozen=True):
@@ -81,9 +85,49 @@ class Repairs:
         self._agenda = Agenda(steps, most)
         self._open: dict[Chosen, _Open] = {}
         self._heap: list[tuple[int, Chosen]] = []
-        self._left = sets
+        self._several = sets
+        self._tried: dict[Chosen, Pairs | None] = {}
+        self._told: set[Chosen] = set()
         self.tried = 0
         self.missed: int | None = None
+
+    def likely(self) -> Iterator[Repair]:
+        """Repairs by steps alone that order what is not ordered in an unwanted execution; where one step is not enough,
+        the one that leaves least is kept, and an unwanted execution of that program shows the next. They come before
+        all others, not by their cost, and are not given again."""
+        kept: Chosen = ()
+        left = self._unordered(*combined(self._test, self._steps, kept))
+        while left and len(kept) < _TOGETHER:
+            counts = {n: separated(step, left) for n, step in enumerate(self._steps) if n not in kept}
+            order = sorted((n for n in counts if counts[n]), key=lambda n: (-counts[n], n))
+            short: list[tuple[int, Chosen, Pairs]] = []
+            for number in order[:_LIKELY]:
+                for program in combined(self._test, self._steps, tuple(sorted((*kept, number)))):
+                    rest = self._unordered(program)
+                    if rest:
+                        short.append((len(rest), program.chosen, rest))
+                    elif rest is None and not any(self._enough(part) for part in subsets(program.chosen)):
+                        self._told.add(program.chosen)
+                        yield self._repair(self._item(program), frozenset())
+            if self._told or not short:
+                return
+            _, kept, left = min(short, key=lambda item: item[:2])
+
+    def _enough(self, chosen: Chosen) -> bool:
+        """Whether some steps are a repair alone."""
+        programs = combined(self._test, self._steps, chosen) if chosen else ()
+        return any(self._unordered(program) is None for program in programs)
+
+    def _unordered(self, program: Combined) -> Pairs | None:
+        """What is not ordered in an unwanted execution of a program of some steps, in places of the test; None: it has
+        none."""
+        chosen = program.chosen
+        if chosen not in self._tried:
+            self._check()
+            self.tried += 1
+            found = self._problem(len(chosen), program.test, {}).unordered()
+            self._tried[chosen] = None if found is None else frozenset(_origins(program, found))
+        return self._tried[chosen]
 
     @property
     def cost(self) -> int | None:
@@ -99,12 +143,13 @@ class Repairs:
         _, chosen = heappop(self._heap)
         item = self._open[chosen]
         added = self._alone(item) if item.alone else self._strengthened(item)
-        if added is None:
-            return None
+        return None if added is None else self._repair(item, added)
+
+    def _repair(self, item: _Open, added: frozenset[Switch]) -> Repair:
         on = item.everything.given | added
         cost = item.cost + sum(self._costs.of(item.everything, switch) for switch in added)
         found = all_changes(self._test, item.program, item.everything, on)
-        return Repair(chosen, added, cost, item.everything.program(on), found)
+        return Repair(item.program.chosen, added, cost, item.everything.program(on), found)
 
     def accept(self, repair: Repair) -> None:
         """Leave out all larger repairs from now on."""
@@ -119,24 +164,32 @@ class Repairs:
         following = self._agenda.pop()
         assert following is not None
         chosen, cost = following
-        if len(chosen) > 1 and self._left == 0:
+        if len(chosen) > 1 and self._several == 0:
             self.missed = cost
             self._agenda.narrow()
             return
         promising = False
         for program in combined(self._test, self._steps, chosen):
-            smaller = [self._open[part] for part in subsets(program.chosen) if part in self._open]
+            smaller = [self._open[part] for part in (*subsets(program.chosen), program.chosen) if part in self._open]
             if any(not known for item in smaller for known in item.least):
                 continue
             promising = True
-            everything = superposition(program.test, self._coverage, stronger=True)
-            weights = {s: self._costs.of(everything, s) for s in everything.switches - everything.given}
-            item = self._open[program.chosen] = _Open(program, everything, cost, weights, bool(chosen))
-            self._push(item)
-        if promising and self._left is not None and len(chosen) > 1:
-            self._left -= 1
+            item = self._item(program)
+            if program.chosen not in self._told:
+                self._push(item)
+        if promising and self._several is not None and len(chosen) > 1:
+            self._several -= 1
         if promising:
             self._agenda.extend(chosen)
+
+    def _item(self, program: Combined) -> _Open:
+        if program.chosen not in self._open:
+            everything = superposition(program.test, self._coverage, stronger=True)
+            weights = {s: self._costs.of(everything, s) for s in everything.switches - everything.given}
+            cost = sum(self._steps[number].cost for number in program.chosen)
+            alone = bool(program.chosen) and program.chosen not in self._tried
+            self._open[program.chosen] = _Open(program, everything, cost, weights, alone)
+        return self._open[program.chosen]
 
     def _alone(self, item: _Open) -> frozenset[Switch] | None:
         """The steps of a program without any switches, if they are enough."""
@@ -176,6 +229,14 @@ class Repairs:
     def _push(self, item: _Open) -> None:
         if item.next is not None:
             heappush(self._heap, (item.next, item.program.chosen))
+
+
+def _origins(program: Combined, pairs: Pairs) -> Iterator[tuple[Site, Site]]:
+    """Those of ``pairs`` that are of instructions of the test, in its places."""
+    for pair in pairs:
+        found = [Site(thread, program.origins[thread][index].index or 0) for thread, index in pair]
+        if all(program.origins[thread][index].index is not None for thread, index in pair):
+            yield found[0], found[1]
 
 
 def _avoid(item: _Open, sets: MinimalSets, smaller: _Open, least: Sequence[frozenset[Switch]]) -> None:

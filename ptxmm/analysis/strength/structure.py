@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ptxmm.analysis.instruction import written
-from ptxmm.analysis.strength.barriers import groups_of, instructions, met, places
+from ptxmm.analysis.strength.barriers import groups_of, instructions, met, orders, places
 from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.forms import scopes_of
 from ptxmm.analysis.strength.units import Unit, Units, aligned, names, units
@@ -335,9 +335,15 @@ def _cost(kind: str, costs: Costs) -> int:
 
 def _added_in_source(test: Test, together: Units, costs: Costs) -> Iterator[Step]:
     """One more barrier in a kernel: before or after an instruction of the source, or before two that different threads
-    come to; the threads of their warps, CTAs or clusters that come to neither have it at their end."""
+    come to; the threads of their warps, CTAs or clusters that come to neither have it at their end. None that nothing
+    is before or behind, and of those with the same instructions before them the first."""
     for kind, found in places(test, together):
+        effects: set[object] = set()
         for sites, after in found[:MOST]:
+            effect = orders(test, sites)
+            if effect is None or effect in effects:
+                continue
+            effects.add(effect)
             added: dict[Site, tuple[Op, ...]] = {}
             gaps: dict[int, int] = {}
             for thread, index in sites:

@@ -1,0 +1,161 @@
+"""In which order ``fences`` tries the repairs of a kernel, what it leaves out, and what it tells on the way."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptxmm.analysis.fences import FencesResult, Progress, fences, searched
+from ptxmm.analysis.property import Requirement, judge, requirement
+from ptxmm.analysis.strength.changes import Costs
+from ptxmm.analysis.strength.family import Family
+from ptxmm.analysis.strength.likely import separated
+from ptxmm.analysis.strength.structure import Step, strengthenings
+from ptxmm.analysis.strength.superposition import superposition
+from ptxmm.cli.workers import Bounds, Lost, Part, events
+from ptxmm.engines.result import Limits
+from ptxmm.program.identity import Site
+from ptxmm.program.test import Test
+from tests.commands import Run
+from tests.support import model_named
+from tests.test_fences_kernels import BOTH, EXCHANGE, MODEL, TWO_WARPS, changed, holds, read, source
+
+TWICE = """
+st.shared.u32 [%r4], 1;
+ld.shared.u32 %r6, [%r5];
+st.shared.u32 [%r4+8], %r6;
+ld.shared.u32 %r7, [%r5+8];
+st.u32 [%rd7], %r7;
+"""
+"""Needs a barrier between the instructions of each pair."""
+RACES = '\n// ptxmm: races = "none"'
+
+
+def told(test: Test) -> tuple[list[Progress], FencesResult]:
+    found = []
+    search: Generator[Progress, None, FencesResult] = searched(test, model_named(MODEL), most=1)
+    while True:
+        try:
+            found.append(next(search))
+        except StopIteration as end:
+            return found, end.value
+
+
+def barriers(test: Test) -> list[Step]:
+    steps = strengthenings(test, model_named(MODEL).coverage, Costs())
+    return [step for step in steps if step.barrier is not None]
+
+
+def test_a_barrier_that_orders_nothing_is_not_tried() -> None:
+    test = read(source(EXCHANGE, BOTH, TWO_WARPS))
+    size = len(test.threads[0].body)
+    gaps = [step.barrier[2] for step in barriers(test) if step.barrier is not None]
+    assert gaps and (0, 0) not in gaps and (size, size) not in gaps
+    assert all(any(pair) and any(gap < size for gap in pair) for pair in gaps)
+
+
+def test_of_barriers_with_the_same_effect_one_is_tried() -> None:
+    body = EXCHANGE.replace("st.u32", "add.u32 %r6, %r6, 1;\nmul.lo.u32 %r6, %r6, 3;\nst.u32")
+    more, less = (barriers(read(source(item, BOTH, TWO_WARPS))) for item in (body, EXCHANGE))
+    assert len(more) == len(less)
+
+
+def test_what_a_barrier_separates() -> None:
+    step = Step(8, {Site(0, 2): (), Site(1, 1): ()}, barrier=("cta", (0, 1), (2, 1)))
+    pairs = [
+        (Site(0, 1), Site(1, 1)), (Site(0, 2), Site(1, 0)), (Site(0, 0), Site(1, 0)), (Site(0, 2), Site(1, 1)),
+        (Site(0, 0), Site(0, 3)),
+    ]  # fmt: skip
+    assert [separated(step, frozenset((pair,))) for pair in pairs] == [1, 1, 0, 0, 0]
+
+
+def test_two_barriers_are_found_from_the_executions_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither is enough alone, and nothing beside them is tried before."""
+    tried = []
+    make = Family.__init__
+
+    def counted(self: Family, *args: Any) -> None:
+        tried.append(args[1])
+        make(self, *args)
+
+    monkeypatch.setattr(Family, "__init__", counted)
+    text = source(TWICE, BOTH + RACES, TWO_WARPS)
+    found = next(iter(searched(read(text), model_named(MODEL))))
+    assert [c.new for c in found.found.changes] == ["barrier.cta.sync 0"] * 2
+    assert found.found.engines == ("z3", "enumerate")
+    edited = changed(text, found.found.changes)
+    assert edited is not None and holds(edited)
+    assert len(tried) < 15 and not any(tried)
+    for change in found.found.changes:  # no part of it is enough
+        alone = changed(text, (change,))
+        assert alone is not None and holds(alone) is False
+
+
+def test_each_repair_is_told_once_and_the_result_has_them_all() -> None:
+    found, result = told(read(source(EXCHANGE, BOTH + RACES, TWO_WARPS)))
+    assert len(found) >= 1 and result.holds is False
+    assert len({part.found.changes for part in found}) == len(found)
+    assert all(any(repair is part.found for part in found) for repair in result.repairs)
+    assert [len(part.so_far.repairs) for part in found][:1] == [1]
+    for part in found:
+        assert judge(part.found.program, model_named(MODEL), required(part.found.source), Limits()).holds
+        assert (part.so_far.status, part.so_far.listed, part.so_far.holds) == ("timeout", False, False)
+
+
+def required(test: Test) -> Requirement:
+    return requirement(test, model_named(MODEL), None, Limits())
+
+
+def test_what_is_found_before_the_time_limit_stays() -> None:
+    """The result of a search that the time ends has what was found, and says from which cost on there may be more."""
+    limits = Limits(deadline=time.monotonic() + 3600)
+    search = searched(read(source(EXCHANGE, BOTH + RACES, TWO_WARPS)), model_named(MODEL), limits=limits)
+    first = next(search)
+    assert len(first.so_far.repairs) == 1 and first.so_far.repairs[0] is first.found
+    assert [note.kind for note in first.so_far.notes][-2:] == ["timeout", "bound"]
+
+
+def test_the_strongest_program_is_asked_without_its_switches() -> None:
+    """Where it does something unwanted no problem of all strengths is made."""
+    test, model = read(source(EXCHANGE, BOTH + RACES, TWO_WARPS)), model_named(MODEL)
+    everything = superposition(test, model.coverage, stronger=True)
+    family = Family(everything.test, everything.variations, model, required(test), Limits())
+    assert not family.suffices(everything.switches)
+    assert not family._made
+
+
+def test_repairs_of_kernels_are_printed_as_they_are_found(run_command: Run) -> None:
+    Path("k.ptx").write_text(source(EXCHANGE, BOTH + RACES, TWO_WARPS))
+    ran = run_command("fences", "k.ptx", "--most", "1")
+    lines = ran.out.splitlines()
+    assert ran.code == 1 and lines[0].startswith("Found after ") and "add barrier.cta.sync 0" in lines[0]
+    assert lines.index("Test k") > 0 and "Repairs" in lines
+    ran = run_command("fences", "k.ptx", "--most", "1", "--json")
+    (entry,) = json.loads(ran.out)["results"]
+    assert entry["analysis"] == "fences" and len(entry["repairs"]) == 1
+
+
+def parts(task: str, done: int) -> Generator[str | Part[str] | Sequence[None], bool, None]:
+    yield [None]
+    yield Part("found", "so far")
+    time.sleep(60)
+    yield "never"
+
+
+def test_what_stands_for_a_message_that_does_not_come() -> None:
+    _, (_, _, part), (_, _, end) = events(parts, ["a"], 1, Bounds(seconds=0.1), lambda message: False)
+    assert isinstance(part, Part) and part.instead == "so far" and isinstance(end, Lost)
+
+
+def test_right_kernels_need_what_they_need() -> None:
+    """What can go is decided again in the text of the source."""
+    text = source(EXCHANGE.replace("ld.shared", "bar.sync 0;\nbar.sync 0;\nld.shared", 1), BOTH, TWO_WARPS)
+    result = fences(read(text), model_named(MODEL))
+    for repair in result.repairs:
+        edited = changed(text, repair.changes)
+        assert edited is not None and holds(edited)
