@@ -319,6 +319,7 @@ def test_a_barrier_together_with_a_stronger_order() -> None:
 
 def test_the_bound_of_the_search_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptxmm.analysis.fences.SETS", 0)
+    monkeypatch.setattr("ptxmm.analysis.strength.repairs._TOGETHER", 1)
     result = fences(parse_one(TWICE), model_named(MODEL))
     assert not result.repairs and not result.listed and not result.more
     (note,) = result.notes

@@ -54,6 +54,9 @@ _LIFETIME = (
 
 _EVERYONE = "all threads of a warp, a CTA or a cluster have to come to its barriers, those too that do not run here"
 
+_SHARE = 2.0, 0.05
+"""So many seconds, or such a part of the time that is left, has the explicit engine for a repair of a kernel."""
+
 SETS, TRIED = 40, 1500
 """So many sets of several barriers, waits and moves are tried as repairs; the search ends after so many strengths."""
 
@@ -390,7 +393,9 @@ class _Search:
         return sorted(self.repairs, key=key)[: self.most]
 
     def _reached(self, test: Test, required: Requirement) -> frozenset[tuple[int, ...]] | None:
-        """The final states that ``sc`` allows and that may be; None where that is not known."""
+        """The final states that ``sc`` allows and that may be; None where that is not known, or none is asked about."""
+        if self.test.condition is None and self.test.claims is not None:
+            return None
         what = observed(self.test)
         try:
             states = final_states(Question(test, strong_model(self.model), what, self.limits))
@@ -428,7 +433,7 @@ class _Search:
         ``_reached``."""
         engines = []
         for engine in ("z3", "enumerate"):
-            decided = judge(program, self.model, required, self.limits, engine)
+            decided = judge(program, self.model, required, self._share(engine), engine)
             if decided.holds is False:
                 raise self._bug()
             if decided.vacuous or (decided.deadlock and not self.hangs):
@@ -441,6 +446,14 @@ class _Search:
         keeps = before is None or after is None or before <= after
         self.repairs.append(Repair(found, cost, tuple(engines), self.test, program, keeps))
         return True
+
+    def _share(self, engine: str) -> Limits:
+        """The explicit engine may take very long for a kernel: no repair waits for it long."""
+        limits = self.limits
+        if engine == "z3" or self.test.claims is None or limits.deadline is None:
+            return limits
+        now = time.monotonic()
+        return replace(limits, deadline=min(limits.deadline, now + max(_SHARE[0], (limits.deadline - now) * _SHARE[1])))
 
     def _bug(self) -> PtxmmError:
         return bug(self.test, "a program that was found to meet the property does not")

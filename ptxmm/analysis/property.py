@@ -17,7 +17,7 @@ from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import Question, final_states, values
 from ptxmm.analysis.words import Property
 from ptxmm.cat import Model, index
-from ptxmm.engines.result import Limits
+from ptxmm.engines.result import Limits, Observed
 from ptxmm.engines.symbolic.strengths import Unwanted
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import (
@@ -162,15 +162,16 @@ def judge(
 
     Raises ``PtxmmError`` as ``analysis.check`` does.
     """
-    condition = None if wanted.bad is None else Condition("exists", wanted.bad, wanted.text)
-    asked = replace(test, condition=condition)
-    result = check(asked, model, engine=engine, limits=limits, enumerate_all=condition is None, graphs=graphs)
-    bad = next((o for o in result.outcomes if o.satisfies), None)
+    # Where no final state is bad none has to be told apart: flags are those of all executions in any case.
+    bad, what = (Disjunction[Term](()), Observed((), ())) if wanted.bad is None else (wanted.bad, None)
+    asked = replace(test, condition=Condition("exists", bad, wanted.text))
+    result = check(asked, model, engine=engine, limits=limits, what=what, enumerate_all=False, graphs=graphs)
+    found = next((o for o in result.outcomes if o.satisfies), None)
     raised = (wanted.flags | index().undefined) & set(result.flags)
     hangs = wanted.deadlock and "deadlock" in result.flags
     # `holds` of `exists` speaks of the values of unknown memory too, which share a row with others.
     if result.holds or raised or hangs or result.status == "undefined":
-        return Judgement(False, bad, result)
+        return Judgement(False, found, result)
     left_open = any(item.kind == "open" for item in result.notes)  # no flags are told then
     if result.status != "complete" or (left_open and (wanted.flags or wanted.deadlock)):
         return Judgement(None, None, result)
