@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ptxmm.analysis.strength.structure import Step, strengthenings
 from ptxmm.analysis.strength.superposition import superposition
 from ptxmm.cli.workers import Bounds, Lost, Part, events
 from ptxmm.engines.result import Limits
+from ptxmm.formats import read as read_files
 from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from tests.commands import Run
@@ -159,3 +161,12 @@ def test_right_kernels_need_what_they_need() -> None:
     for repair in result.repairs:
         edited = changed(text, repair.changes)
         assert edited is not None and holds(edited)
+
+
+def test_a_program_in_which_a_thread_waits_for_ever_is_no_repair() -> None:
+    """Bytes that nobody announces never come: with another barrier no execution reaches its end, and none races."""
+    path = Path(__file__).parent / "cuda" / "barrier_tx.wrong_no_bytes.ptx"
+    (test, *_) = read_files(path)
+    search = searched(test, model_named(MODEL), limits=Limits(deadline=time.monotonic() + 20))
+    for found in islice(search, 1):
+        assert judge(found.found.program, model_named(MODEL), required(test), Limits()).holds
