@@ -224,6 +224,33 @@ def test_what_holds_rests_on_no_dependency_that_need_not_be(body: str, engine: s
     assert check(parse_one(BUFFERING.format(body)), model_named("ptx-8.5"), engine=engine).holds is None
 
 
+ENTANGLED = [
+    "ex2.approx.f32 c, r1; setp.lt.u32 p, c, 7; setp.lt.u32 q, c, 7; selp.u32 v, r0, 0, p; selp.u32 w, r0, 0, q; "
+    "sub.u32 v, v, w; add.u32 v, v, 1; st.relaxed.gpu.global.u32 [y], v;",
+    "ex2.approx.f32 c, r1; setp.lt.f32 p, c, 0f00000000; selp.u32 v, r0, 1, p; st.relaxed.gpu.global.u32 [y], v;",
+    "mov.u32 v, 1; ex2.approx.f32 c, r1; setp.lt.f32 p, c, 0f00000000; @p mov.u32 v, r0; "
+    "st.relaxed.gpu.global.u32 [y], v;",
+    f"ex2.approx.f32 c, r1; setp.lt.f32 p, c, 0f00000000; setp.eq.u32 q, r0, 1; and.pred p, p, q; @!p {STORED}",
+]
+
+
+@pytest.mark.parametrize("engine", ["z3", "enumerate", "both"])
+@pytest.mark.parametrize("body", ENTANGLED)
+def test_nothing_is_said_where_it_is_open_what_depends_on_what(body: str, engine: str) -> None:
+    """With 2 to the power of it in its place the stored value does not depend on x: a power of 2 is never negative, and
+    equal comparisons agree. Where nobody writes x, the value is of no matter."""
+    test = parse_one(BUFFERING.format(body))
+    found = check(test, model_named("ptx-8.5"), engine=engine)
+    assert (found.holds, found.observation, found.conclusion) == (None, None, "inconclusive")
+    alone = BUFFERING.format(body).replace("st.relaxed.gpu.global.u32 [x], r0;", "").replace("P0:r0 == 1", "P0:r0 == 9")
+    assert check(parse_one(alone), model_named("ptx-8.5"), engine=engine).holds is False
+
+
+@pytest.mark.parametrize("body", ENTANGLED[:3])
+def test_nor_is_anything_said_of_races_then(body: str) -> None:
+    assert races(parse_one(BUFFERING.format(body)), model_named("ptx-8.5")).race_free is None
+
+
 @pytest.mark.parametrize("condition", ["forall (P1:r0 <= 1)", "exists (P1:r0 == 2)"])
 def test_a_race_that_may_not_be_leaves_nothing_else_open(condition: str) -> None:
     test = parse_one(PROGRAM.format(WEAK, "ld.global.u32 r0, [e];", condition))

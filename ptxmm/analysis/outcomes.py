@@ -159,7 +159,15 @@ def _question(
     either = either_way(test, (*what.registers, *what.memory))
     shown = test.claims is not None  # of verdicts, those on kernels may have one
     return Question(
-        either.test, model, what, limits or Limits(), engines, proposition, telling=either.telling, shown=shown
+        either.test,
+        model,
+        what,
+        limits or Limits(),
+        engines,
+        proposition,
+        telling=either.telling,
+        loose=either.loose,
+        shown=shown,
     )
 
 
@@ -196,9 +204,9 @@ def _result(question: Question, expectation: Expectation | None, states: FinalSt
     notes = [*missing, *_notes(test, model, states, verdict, limits), *_unknown_notes(test, states)]
     if question.telling:
         sure = doubted(verdict, quantifier)
-        conclusion = _of_none(expectation, verdict, sure, satisfied)
+        conclusion = Conclusion.inconclusive if question.loose else _of_none(expectation, verdict, sure, satisfied)
         notes = [item for item in notes if item.kind not in _CERTAIN]
-        notes.append(Note("open", note(question.telling)))
+        notes.append(Note("open", note(question.telling, question.loose)))
         verdict, refuting = sure, None
         if conclusion == "inconclusive":
             verdict = replace(sure, holds=None, observation=None)

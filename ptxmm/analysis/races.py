@@ -132,7 +132,7 @@ def races(
     if computed and status == "complete":
         status = "bounded"
     unknown = status != "complete" or not found.ends or bool(found.open)
-    known = not telling or not (listed or status == "undefined")
+    known = not telling or not (listed or status == "undefined" or either.loose)
     if not known:  # what was found need not be of an execution of the program
         listed, unknown, status = (), True, "complete" if status == "undefined" else status
         found.undefined, found.flags = None, set()
@@ -140,7 +140,7 @@ def races(
     cut = found.timeout or found.partial or found.bounded or computed or found.undefined is not None or found.open
     notes = [*_notes(test, found, limits, computed), *_allowances(test, model, limits, found, known and not unknown)]
     if telling:
-        notes.append(Note("open", note(telling)))
+        notes.append(Note("open", note(telling, either.loose)))
     return RacesResult(
         file=test.file,
         test=test.name,

@@ -72,7 +72,7 @@ def safe(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3
     if found.status == "undefined" or (claim == BARRIERS and "deadlock" in found.flags):
         return _doubted(found, either) if either.telling else _wrong(either.test, model, claim, limits, found)
     holds = True if found.status == "complete" and "vacuous" not in found.flags else None
-    if holds and claim == BARRIERS and either.telling and _spins(either.test):
+    if holds and (either.loose or (claim == BARRIERS and either.telling and _spins(either.test))):
         return _doubted(found, either)  # with what the comparisons really give, nothing may end the loop
     return Safety(holds, found.status, found.notes)
 
@@ -90,7 +90,7 @@ def _doubted(found: Result, either: Either) -> Safety:
     """What is known where an execution that was found need not be one of the program."""
     notes = [item for item in found.notes if item.kind not in ("undefined", "deadlock")]
     status: Status = "complete" if found.status == "undefined" else found.status
-    return Safety(None, status, (*notes, Note("open", note(either.telling))))
+    return Safety(None, status, (*notes, Note("open", note(either.telling, either.loose))))
 
 
 def _wrong(test: Test, model: Model, claim: str, limits: Limits, found: Result) -> Safety:

@@ -34,7 +34,8 @@ class Question(Struct, frozen=True):
     """The final states of ``test`` under ``model``, told apart by ``what``, from ``engines``, which must agree; with
     ``proposition`` only as many as decide it. ``each``: of several stages, each has states that those before have not,
     as soon as they are found. ``telling``: lines of ``test`` that give predicates which nothing decides, so that an
-    execution of it need be none of the program (``unspecified.undecided``). ``shown``: executions are shown, and not
+    execution of it need be none of the program (``unspecified.undecided``); ``loose``: and the program may have others.
+    ``shown``: executions are shown, and not
     the states alone."""
 
     test: Test
@@ -45,6 +46,7 @@ class Question(Struct, frozen=True):
     proposition: Proposition | None = None
     each: bool = False
     telling: tuple[int, ...] = ()
+    loose: bool = False
     shown: bool = True
 
 

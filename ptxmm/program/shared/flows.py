@@ -120,6 +120,33 @@ class Flow:
                 onward[one].add(node)
         return _closed(set(nodes), onward)
 
+    def mattering(self) -> Iterator[tuple[int, _Node]]:
+        """The registers, each with its thread, that are written to memory or seen whatever is asked for."""
+        nodes = set(self.sinks).union(*(of for holds in self.holds for of in holds.values()))
+        return ((node[0], node) for node in nodes if node[0] >= 0)
+
+    def local(self, node: _Node) -> set[_Node]:
+        """What a register may be made of, up to what its thread reads."""
+        found, waiting = {node}, [node]
+        while waiting:
+            at = waiting.pop()
+            if at[0] >= 0:
+                more = self.makers.get(at, set()) - found
+                found |= more
+                waiting += more
+        return found
+
+    def given_by_others(self, number: int) -> set[_Node]:
+        """What a thread may read that another one may write."""
+        found: set[_Node] = {_EXCHANGED, _MATRICES}
+        for other, thread in enumerate(self.test.threads):
+            for touch in (touch for op in thread.body for touch in ops.touched(op) if other != number and touch.writes):
+                where = self._known(other, touch.address)
+                for item in self.test.objects.values() if where is None else (where[0],):
+                    found |= self._within(item, 0, None)
+                    found |= {(-1, (_READ, space)) for space in (None, item.space)}
+        return found
+
     def hidden(self, seen: set[_Node]) -> Iterator[str]:
         """The physical objects no part of which is in ``seen``."""
         for key, begins in self.parts.items():

@@ -8,7 +8,9 @@ the same function of the same values is the same each time is left out.
 
 What holds of all executions must not rest on dependencies that the program need not have: of ``p|q`` one is the
 opposite of the other, and a comparison of a value with itself depends on nothing. So a predicate that may matter is
-made of nothing, and whatever the guard of its instruction is.
+made of nothing, and whatever the guard of its instruction is. What other values depend on may still depend on what it
+gives: ``selp v, r, 1, p`` on ``r``, unless the comparison is never true. Where ``r`` comes from another thread, that
+decides what No-Thin-Air forbids: then nothing is said.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.program.condition import Term
-from ptxmm.program.shared.flows import is_open
+from ptxmm.program.shared.flows import Flow, is_open
 from ptxmm.program.shared.unseen import Undecided, undecided
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import uses
+from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import Op, Reg
 from ptxmm.ptx.ops.basic import PREDICATE
 
@@ -32,10 +34,12 @@ _NAMED = 5
 
 class Either(Struct, frozen=True):
     """``test``, in which the predicates that nothing decides may be either; ``telling``: which of them may matter, as
-    lines, so that an execution need not be one of the program."""
+    lines, so that an execution need not be one of the program. ``loose``: what depends on what other threads write may
+    depend on them, so that the program may have others."""
 
     test: Test
     telling: tuple[int, ...] = ()
+    loose: bool = False
 
 
 def either_way(test: Test, asked: Iterable[Term] = ()) -> Either:
@@ -52,14 +56,33 @@ def either_way(test: Test, asked: Iterable[Term] = ()) -> Either:
             for pc in pcs
         )
         test = _freed(test, found)
-    return Either(test, tuple(sorted(telling)))
+    return Either(test, tuple(sorted(telling)), bool(telling) and _loose(test))
 
 
-def note(telling: Iterable[int]) -> str:
+def _loose(test: Test) -> bool:
+    """Whether a value that matters is made of a free predicate and of what another thread may write."""
+    flow = Flow(test, forks=False)
+    free = [
+        (number, name)
+        for number, thread in enumerate(test.threads)
+        for op in thread.body
+        if isinstance(op, ops.Opaque) and op.free and not op.sources
+        for name, _ in definitions(op)
+    ]
+    return any(
+        not flow.given_by_others(number).isdisjoint(flow.local(node))
+        for number, node in flow.mattering()
+        if not flow.local(node).isdisjoint(free)
+    )
+
+
+def note(telling: Iterable[int], loose: bool = False) -> str:
     """What to say of predicates that may matter."""
     lines = sorted(telling)
     words = ", ".join(map(str, lines[:_NAMED])) + (", ..." if len(lines) > _NAMED else "")
     which = f"the comparison of line {words} gives" if len(lines) == 1 else f"the comparisons of lines {words} give"
+    if loose:
+        return f"what {which} is not worked out, and what depends on values of other threads with it"
     return f"what {which} is not worked out: both values were tried each time, so that an execution found may be none"
 
 
