@@ -115,7 +115,7 @@ def mbarriers(threads: Sequence[Thread], objects: Objects) -> set[str]:
             here = [names.place(place) for place in barriers_of(op)]
             hidden |= None in here
             own = {place[0] for place in here if place is not None}
-            found |= own & objects.keys()
+            found |= {key for key in own & objects.keys() if objects[key].space == "shared"}
             fields = (getattr(op, word, None) for word in ("address", "dst", "src", "tensormap"))
             memory = any(isinstance(field, Address) for field in fields)
             (used if memory else taken).update(set(symbols(op)) - own)

@@ -30,6 +30,9 @@ SIDES = {
 @pytest.mark.parametrize("kind", get_args(ops.Straight))
 def test_each_operation_has_an_effect(side: str, kind: type) -> None:
     find, matched = SIDES[side]
+    if kind is ops.Opaque and side == "explicit":
+        assert find(kind) is not None  # of the free ones, which are events; the others are assigned
+        return
     if kind in matched:
         with pytest.raises(KeyError):
             find(kind)

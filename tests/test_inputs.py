@@ -183,7 +183,7 @@ ONE = """PTX one
 def test_one_of_two_engines_runs_out_of_time(monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
     (test,) = parse(ONE.format(condition))
     late = {"enumerate": lambda *_, **__: iter([Search(timeout=True)])}
-    monkeypatch.setattr("ptxmm.analysis.search.engine_named", lambda name: late.get(name) or engine_named(name))
+    monkeypatch.setattr("ptxmm.analysis.search.engine_named", lambda name, **_: late.get(name) or engine_named(name))
     result = decide(test, load("ptx-8.5"), engine="both")
     assert (result.status, result.holds, result.observation) == ("timeout", None, None)
     (note,) = (note for note in result.notes if note.kind == "timeout")
@@ -195,7 +195,7 @@ def test_a_counterexample_of_one_engine_stands(monkeypatch: pytest.MonkeyPatch) 
     """It was confirmed, so that it needs no other engine."""
     (test,) = parse(ONE.format("~exists (P1:r0 == 1)"))
     late = {"enumerate": lambda *_, **__: iter([Search(timeout=True)])}
-    monkeypatch.setattr("ptxmm.analysis.search.engine_named", lambda name: late.get(name) or engine_named(name))
+    monkeypatch.setattr("ptxmm.analysis.search.engine_named", lambda name, **_: late.get(name) or engine_named(name))
     result = decide(test, load("ptx-8.5"), engine="both", expectation=Expectation("holds", None))
     assert (result.status, result.holds, result.conclusion) == ("timeout", False, "contradicted")
 

@@ -94,7 +94,7 @@ def test_kernels_that_do_not_end_are_read() -> None:
 # -- the whole kernel, and what is left of it -----------------------------------------------------------------------
 
 
-def _whole(code: Code, flow: object, known: Mapping[str, int], observed: object, variables: object) -> Residue:
+def _whole(code: Code, flow: object, known: Mapping[str, int], *_: object) -> Residue:
     """The kernel as it is, with the values that its thread starts with in registers."""
     source = Source(code.body[0].source.span, "mov")
     moves = [Alu("mov", code.registers[name], Reg(name), (Imm(value),), source) for name, value in known.items()]

@@ -10,6 +10,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.events.explicit.values import circuits, diagrams, essence
 from ptxmm.events.symbolic.values import bitvectors
 from ptxmm.program.shared import refusals
+from ptxmm.program.unspecified.absent import without_absent
 from ptxmm.ptx.ops import StoreBulk
 from tests.support import ENGINES, ROOT, ask, model_named, parse_one
 
@@ -63,6 +64,8 @@ REFUSED = (
     ("a narrow conversion that is asked for", refusals.OPAQUE, 2,
      f"{LOAD} r0, [y]; mov.b32 f, r0; cvt.rn.satfinite.e4m3x2.f32 h, f, f; cvt.u32.u16 r1, h; {STORE} [z], r1",
      f"{STORE} [y], 1", ""),
+    ("a lane that is not there", refusals.ABSENT, 1, "mov.u32 r0, 1; shfl.sync.idx.b32 r1, r0, 9, 31, -1",
+     "mov.u32 r0, 0; shfl.sync.idx.b32 r1, r0, 0, 31, -1", ", warp 0"),
     ("a difference of products", refusals.UNDECIDABLE, 7, HARD, f"{STORE} [x], 2; {STORE} [y], 3", ""),
 )  # fmt: skip
 
@@ -82,6 +85,7 @@ def test_both_engines_say_the_same(
     test = parse_one(
         f"PTX t\nISA=8.6\n{{{OBJECTS}}}\nP0 @ cta 0{place} {{\n{code};\n}}\nP1 @ cta 0{place} {{ {second}; }}\n"
     )
+    test = without_absent(test)  # of which nothing is asked yet
     found = []
     for engine in ENGINES:
         with pytest.raises(PtxmmError) as caught:

@@ -23,6 +23,8 @@ from ptxmm.program.same_value import with_same_value
 from ptxmm.program.test import Test
 from tests.alike import check_alike
 from tests.kernels import launched
+from tests.mutants import mutants
+from tests.mutants_exempt import KERNELS, exempt
 from tests.support import ROOT, model_named, parse_one
 
 ASSUME = 'assume = ["same-value-races"]'
@@ -84,6 +86,13 @@ def verdicts(tests: Iterable[Test]) -> list[Result]:
 def test_what_may_race(body: str, holds: bool | None) -> None:
     result = decided(body)
     assert (result.holds, result.test) == (holds, "k (assuming same-value-races)")
+
+
+def test_without_it_in_the_model_they_race() -> None:
+    (mutant,) = [m for m in mutants("ptx-8.5") if exempt(m) == KERNELS and m.part == "race"]
+    (test,) = launched(BOTH.format(7), OBJECTS, 'races = "none"', launch=f"grid = 2\n// ptxmm: {ASSUME}")
+    found = races(test, mutant.load(), limits=Limits())
+    assert (mutant.name, found.race_free) == ("race without same-value", False)
 
 
 @pytest.mark.parametrize("body", [BOTH.format(7), OWN + BOTH.format("%r2")])

@@ -70,6 +70,7 @@ STATIC: Mapping[str, Words] = MappingProxyType(
         "tmcov": Words("fence of the tensor map", "9.7.14.4"),
         "lives": Words("shared memory of the CTA", "5.1.7"),
         "rcov": Words("fence for the shared memory", "9.7.13.4 of PTX ISA 9.0"),
+        "same-value": Words("the same value, which may race", "8.7.1"),
     }
 )
 """Base relations between what two instructions are by themselves, where a model makes a path of them."""
