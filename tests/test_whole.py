@@ -330,6 +330,29 @@ SHARED = """\
         ("fence.acq_rel.gpu; st.shared.u32 [%r2], 1;", "unsupported", "unless fences and strong accesses order it"),
         ("sin.approx.f32 %f1, 0f3F800000; setp.gt.f32 %p1, %f1, 0f00000000; @%p1 bra L; L:", "undecided", None),
         ("L: bra L;", "unsupported", None),
+        (
+            "setp.eq.u32 %p1, %r1, %r1; setp.lt.u32 %p2, %r1, 32; @%p2 bra A; bar.red.popc.u32 %r5, 0, %p1; bra B; "
+            "A: bar.red.popc.u32 %r5, 0, %p1; B: setp.eq.u32 %p3, %r5, 64; @%p3 st.shared.u32 [%r2], 1;",
+            "race",
+            None,
+        ),
+        (
+            "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], 0; bar.sync 0; @%p1 red.shared.max.s32 [%r2], 1; "
+            "@!%p1 red.shared.max.u32 [%r2], -1; bar.sync 0; ld.shared.u32 %r5, [%r2]; setp.eq.u32 %p2, %r5, 1; "
+            "@%p2 bra L; L:",
+            "undecided",
+            "whether this is executed",
+        ),
+        ("elect.sync %r5|%p1, -1; @%p1 st.shared.u32 [%r2], 1;", "undecided", "whether this is executed"),
+        (
+            "setp.lt.u32 %p1, %r1, 16; setp.ge.u32 %p2, %r1, 32; or.pred %p1, %p1, %p2; @%p1 barrier.sync 1, 32;",
+            "undecided",
+            "in which phase of the barrier",
+        ),
+        ("mov.b32 %r5, 48; barrier.sync 1, %r5;", "undefined", "no multiple of 32"),
+        ("mov.b32 %r5, 17; barrier.sync %r5;", "undefined", "there is no barrier 17"),
+        ("bar.sync 0; setp.eq.u32 %p1, %r1, 0; @%p1 trap;", "undecided", "a trap is executed"),
+        ("setp.lt.u32 %p1, %r1, 32; @%p1 bra A; barrier.sync 1, 64; bra B; A: barrier.sync 1; B:", "unsupported", None),
     ],
 )  # fmt: skip
 def test_what_is_found(body: str, word: str, reason: str | None, tmp_path: Path) -> None:
@@ -368,8 +391,8 @@ def test_what_the_command_refuses(arguments: list[str], message: str, run_comman
 
 def test_a_launch_that_is_too_large(tmp_path: Path) -> None:
     path = tmp_path / "k.ptx"
-    text = SHARED.format(body="st.shared.u32 [%r2], 1;").replace("block = 64", "grid = 65536\n// ptxmm: block = 64")
+    text = SHARED.format(body="st.shared.u32 [%r2], 1;").replace("block = 64", "grid = 32768\n// ptxmm: block = 64")
     path.write_text(text.replace("s[256]", "s[65536]"))
     (kernel,) = kernels(path)
-    with pytest.raises(PtxmmError, match="the variables of this launch have 4294967296 bytes"):
+    with pytest.raises(PtxmmError, match="the variables of this launch have 2147483648 bytes"):
         whole(kernel, "k.ptx")

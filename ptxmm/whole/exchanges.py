@@ -22,8 +22,7 @@ def exchanged(op: WarpExchange, lanes: list[int], given: list[Value]) -> tuple[V
     if first == "shfl":
         return _shuffled(mode, lanes, *given)
     if first == "elect":
-        leader = lanes[0]
-        return _all(leader, len(lanes)), _each([lane == leader for lane in lanes])
+        return unknown(len(lanes)), unknown(len(lanes))  # any lane, from time to time another one
     (value,) = given
     if not value.known.all():
         return unknown(len(lanes)), unknown(len(lanes))

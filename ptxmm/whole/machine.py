@@ -14,6 +14,7 @@ import numpy as np
 from ptxmm.engines.result import Limits
 from ptxmm.events.explicit.values import arithmetic
 from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.program.test import TRAP
 from ptxmm.ptx import ops
 from ptxmm.whole.computing import results
 from ptxmm.whole.meeting import Meeting
@@ -76,7 +77,8 @@ class Machine(State):
             raise Stopped("unsupported", refused[0].message, at)
         execute = _EXECUTE.get(type(op))
         if execute is None:
-            name = op.source.text.split(maxsplit=1)[0] if op.source.text else type(op).__name__
+            words = [word for word in op.source.text.split() if not word.startswith("@")]
+            name = words[0] if words else type(op).__name__
             raise Stopped("unsupported", f"`{name.rstrip(';')}` is not followed in a whole launch yet", at)
         execute(self, op, at, chosen)
 
@@ -94,6 +96,8 @@ class Machine(State):
             window = self.kernel.variables[address.base.name].space
         elif space == "shared::cluster":
             raise Stopped("unsupported", "shared memory of other CTAs is not followed in a whole launch yet", at)
+        if (words == np.uint64(TRAP)).any():
+            raise Stopped("undecided", "a trap is executed, which ends the launch", at, int(threads[0]))
         if window is not None:
             words = words + self.memory.windows(window, threads)
         if (wrong := np.flatnonzero(words % np.uint64(size) != 0)).size:
@@ -102,6 +106,12 @@ class Machine(State):
         if (wrong := np.flatnonzero(places < 0)).size:
             raise Stopped("outside", "an access outside of all variables", at, int(threads[wrong[0]]))
         return places
+
+    def _check_writable(self, places: Numbers, at: int, threads: Numbers) -> None:
+        """Nothing writes constants and parameters of kernels."""
+        for number in np.unique(self.memory.instance_of(places)).tolist():
+            if (space := self.memory.instances[number].variable.space) in ("const", "param"):
+                raise Stopped("undefined", f"a write of memory in .{space}", at, int(threads[0]))
 
     def load(self, op: ops.Load, at: int, threads: Numbers) -> None:
         """``ld``."""
@@ -122,6 +132,7 @@ class Machine(State):
         """``st``."""
         size = op.type.bytes
         places = self.places(op.address, op.space, size * len(op.values), at, threads)
+        self._check_writable(places, at, threads)
         self.changes += 1
         if op.scope is not None:
             self.strong.add(at)
@@ -141,12 +152,13 @@ class Machine(State):
         if len(op.operands) > 1 or op.packed > 1 or size > 8:
             raise Stopped("unsupported", "atomic operations on vectors are not followed in a whole launch yet", at)
         places = self.places(op.address, op.space, size, at, threads)
+        self._check_writable(places, at, threads)
         self.changes += 1
         self.strong.add(at)
         self.trace.add(at, ATOMIC, places, size, threads)
         value = self.operand(op.operands[0][-1], op.type, threads)
         orderless = op.op in _ORDERLESS and op.type.kind not in ("f", "bf")
-        same = _ORDERLESS.index(op.op) + 1 if orderless else _OTHER
+        same = _ORDERLESS.index(op.op) + 1 + 8 * op.type.signed if orderless else _OTHER
         for number, place in enumerate(places.tolist()):
             here = np.array([place])
             words, known = self.memory.load(here, size)

@@ -13,6 +13,7 @@ from ptxmm.whole.memory import Numbers
 from ptxmm.whole.state import ENDED, RUNS, WAITS, State, Stopped
 from ptxmm.whole.values import constant, unknown
 
+_LAST_BARRIER = 15
 BarrierOp = ops.Barrier | ops.BarrierReduction
 _APART = "an aligned barrier that not all threads of a warp execute together (9.7.14.1)"
 
@@ -51,6 +52,11 @@ class Meeting:
             if self.state.size % WARP_SIZE:
                 message = "a barrier with a count in a CTA that is not made of whole warps is not followed yet"
                 raise Stopped("unsupported", message, at)
+        for thread, name, count in zip(threads.tolist(), names, counts, strict=True):
+            if name > _LAST_BARRIER:
+                raise Stopped("undefined", f"there is no barrier {name} (9.7.14.1)", at, thread)
+            if count is not None and (count == 0 or count % WARP_SIZE):
+                raise Stopped("undefined", f"a barrier of {count} threads, no multiple of {WARP_SIZE}", at, thread)
         waits = not (isinstance(op, ops.Barrier) and op.kind == "arrive")
         if op.aligned and not waits:
             self._check_together(at, threads)
@@ -67,6 +73,9 @@ class Meeting:
         """Threads of one warp come to a barrier."""
         operation = op.op if isinstance(op, ops.BarrierReduction) else ""
         phase = self._barriers.setdefault(key, Phase(count, operation, {}, set()))
+        if (phase.count is None) != (count is None):
+            message = "barriers with and without a count in one phase are not followed yet"
+            raise Stopped("unsupported", message, at, lanes[0])
         if phase.count != count:
             raise Stopped("undefined", "two different thread counts in one phase of a barrier", at, lanes[0])
         if phase.operation != operation:
@@ -119,6 +128,8 @@ class Meeting:
 
     def _complete(self, key: tuple[int, int]) -> None:
         phase = self._barriers.pop(key)
+        if phase.count is not None:
+            self._check_whole_warps(phase)
         waiting, arrived = np.array(list(phase.waiting), np.int64), np.array(sorted(phase.arrived), np.int64)
         if phase.aligned:
             self._check_aligned(phase)
@@ -140,6 +151,13 @@ class Meeting:
             if len(places) > 1 or not all(map(phase.has, members)):
                 raise Stopped("undefined", _APART, min(places), members[0])
 
+    def _check_whole_warps(self, phase: Phase) -> None:
+        """A barrier with a count counts warps: of one that has not come as a whole some lanes are in it by chance."""
+        for thread in (*phase.waiting, *phase.arrived):
+            if not self._counted(phase, self.state.warp(thread)):
+                message = "in which phase of the barrier this thread is counted depends on the schedule"
+                raise Stopped("undecided", message, phase.waiting.get(thread), thread)
+
     def _check_together(self, at: int, threads: Numbers) -> None:
         """Those of ``threads`` that are of one warp are all of it."""
         here = set(threads.tolist())
@@ -148,19 +166,25 @@ class Meeting:
                 raise Stopped("undefined", _APART, at, thread)
 
     def _reduce(self, phase: Phase) -> None:
-        """What ``barrier.red`` gives."""
-        places = {at for at in phase.waiting.values() if isinstance(self.state.body[at], ops.BarrierReduction)}
-        for at in places:
+        """What ``barrier.red`` gives: the same in all threads of the phase, wherever in the text it stands."""
+        places: dict[int, list[int]] = {}
+        for thread, at in phase.waiting.items():
+            places.setdefault(at, []).append(thread)
+        truths, known = 0, not phase.arrived
+        made: list[tuple[ops.BarrierReduction, Numbers]] = []
+        for at, members in places.items():
             op = self.state.body[at]
-            assert isinstance(op, ops.BarrierReduction)
-            threads = np.array([thread for thread, where in phase.waiting.items() if where == at])
-            given = self.state.operand(op.predicate, ops.PREDICATE, threads)
-            if phase.arrived or not given.known.all():
-                self.state.assign(op.dst, threads, unknown(len(threads)))
-                continue
-            truths = int(((given.words != 0) ^ op.negated).sum())
-            result = {"popc": truths, "and": int(truths == len(threads)), "or": int(truths > 0)}[op.op]
-            self.state.assign(op.dst, threads, constant(result, 32, len(threads)))
+            if isinstance(op, ops.BarrierReduction):
+                threads = np.array(members)
+                given = self.state.operand(op.predicate, ops.PREDICATE, threads)
+                truths += int(((given.words != 0) ^ op.negated).sum())
+                known = known and bool(given.known.all())
+                made.append((op, threads))
+        for op, threads in made:
+            count = len(phase.waiting)
+            result = {"popc": truths, "and": int(truths == count), "or": int(truths > 0)}[op.op]
+            value = constant(result, 32, len(threads)) if known else unknown(len(threads))
+            self.state.assign(op.dst, threads, value)
 
     def warp_wide(self, op: ops.WarpBarrier | ops.WarpExchange, at: int, threads: Numbers) -> None:
         """What the lanes of a mask execute together: each waits for the others."""
@@ -227,5 +251,9 @@ class Meeting:
         waiting = np.flatnonzero(self.state.mode != ENDED)
         if waiting.size:
             thread = int(waiting[0])
+            at = int(self.state.pc[thread]) - 1
+            if isinstance(self.state.body[at], ops.WarpExchange):
+                message = "lanes that come to an exchange at several places of the text are not followed yet"
+                raise Stopped("unsupported", message, at, thread)
             message = f"{len(waiting)} threads wait here for ever" if len(waiting) > 1 else "a thread waits for ever"
             raise Stopped("deadlock", message, int(self.state.pc[thread]) - 1, thread)

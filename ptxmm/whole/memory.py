@@ -28,6 +28,7 @@ _SHARED, _LOCAL, _CONST, _PARAM, _GLOBAL = 1 << 40, 1 << 44, 1 << 42, 1 << 43, 0
 _CTA_BITS, _THREAD_BITS = 26, 24
 _BASES = {"const": _CONST, "param": _PARAM, "global": 0}
 MOST_BYTES = 1 << 30
+_MOST_CTAS = (_CONST - _SHARED) >> _CTA_BITS
 
 
 class Instance(Struct, frozen=True):
@@ -49,6 +50,8 @@ class Memory:
     def __init__(self, variables: Mapping[str, Object], named: Collection[str], ctas: int, size: int) -> None:
         """``named``: the variables that the kernel names; of CTAs and threads, each of the ``ctas`` with ``size``
         threads, only those are made. Raises ``PtxmmError`` (kind ``unsupported``) where they are too large."""
+        if ctas > _MOST_CTAS:
+            raise PtxmmError(f"{ctas} CTAs; at most {_MOST_CTAS} are followed", kind="unsupported")
         self.symbols: dict[str, int] = {}
         self._size = size
         self.instances = sorted(self._placed(variables, named, ctas, ctas * size), key=lambda item: item.base)

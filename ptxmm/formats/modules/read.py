@@ -58,12 +58,15 @@ def kernels(
     if path.suffix == ".ptx":
         try:
             module = parse_module(text, file)
-            return [prepared(module, item, _here, isa, allowed=allowed) for item in launches]
+            return [prepared(module, item, _here, isa, trapping=True, allowed=allowed) for item in launches]
         except PtxmmError as error:
             raise error.place(file, text) from None
     source = _Source(text, file, compiling)
     return source.made(
-        lambda module: [prepared(module, item, source.locate, isa, source.start, allowed=allowed) for item in launches]
+        lambda module: [
+            prepared(module, item, source.locate, isa, source.start, trapping=True, allowed=allowed)
+            for item in launches
+        ]
     )
 
 
