@@ -19,10 +19,10 @@ from ptxmm.formats.modules.read import kernels, parse_ptx
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.ops.signatures import source_types
 from ptxmm.whole.analysis import whole
-from ptxmm.whole.clocks import Clocks
+from ptxmm.whole.clocks import NOTHING, Clocks, Release
 from ptxmm.whole.conflicts import Accesses, unordered
 from ptxmm.whole.result import WholeResult
-from ptxmm.whole.trace import ATOMIC, READ
+from ptxmm.whole.trace import ATOMIC, GENERIC, READ, WRITE
 from ptxmm.whole.values import Value, computed
 from tests import random_whole
 from tests.commands import Run
@@ -267,16 +267,17 @@ def test_neighbours_are_enough(data: st.DataObject) -> None:
         else:
             thread, cell = data.draw(st.integers(0, size * ctas - 1)), data.draw(st.integers(0, 1))
             kind, instruction = data.draw(st.integers(READ, ATOMIC)), data.draw(st.integers(0, 1))
-            rows.append((cell, cell, 1, thread, int(clocks.clock[thread]), int(clocks.row[thread]), kind, instruction))
-    columns = np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 8).T
+            now = int(clocks.clock[thread]), int(clocks.views(np.array([thread]))[0])
+            rows.append((cell, cell, 1, thread, *now, kind, instruction, 0))
+    columns = np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 9).T
     found = Accesses(*columns)
     scopes = np.array([0, 1])
-    wrong = set(unordered(found, clocks, scopes, size))
+    wrong = set(unordered(found, clocks, scopes, [GENERIC]))
 
     def conflict(a: int, b: int) -> bool:
         if found.cell[a] != found.cell[b] or found.kind[a] == found.kind[b] == READ:
             return False
-        near = found.thread[a] // size == found.thread[b] // size
+        near = found.agent[a] // size == found.agent[b] // size
         strong = near or not (scopes[found.instruction[a]] or scopes[found.instruction[b]])
         return not (found.kind[a] == found.kind[b] == ATOMIC and strong)
 
@@ -287,6 +288,93 @@ def test_neighbours_are_enough(data: st.DataObject) -> None:
     every = {(a, b) for b in range(len(found)) for a in range(b) if conflict(a, b) and not ordered(a, b)}
     assert wrong <= every
     assert bool(wrong) == bool(every)
+
+
+class Graph:
+    """Base causality order as a graph of steps, beside the clocks of the same operations."""
+
+    def __init__(self, size: int, ctas: int) -> None:
+        self.clocks = Clocks(size * ctas, size)
+        self.before: list[set[int]] = []
+        self.last: dict[int, set[int]] = {}
+        self.fences: list[tuple[int, int]] = []
+        self.rows: list[tuple[int, int, int, int, int]] = []
+        self.releases: list[tuple[Release, int]] = []
+
+    def step(self, agent: int, *after: int) -> int:
+        known = {item for step in (*self.last.get(agent, ()), *after) for item in (step, *self.before[step])}
+        self.before.append(known)
+        self.last[agent] = {len(self.before) - 1}
+        return len(self.before) - 1
+
+    def access(self, agent: int, proxy: int) -> None:
+        now = int(self.clocks.clock[agent]), int(self.clocks.views(np.array([agent]))[0])
+        self.rows.append((self.step(agent), agent, *now, proxy))
+
+    def synchronize(self, waiting: list[int], arriving: list[int]) -> None:
+        arrivals = [self.step(agent) for agent in (*waiting, *arriving)]
+        for agent in waiting:
+            self.step(agent, *arrivals)
+        self.clocks.synchronize(np.array(waiting, np.int64), np.array(arriving, np.int64))
+
+    def fence(self, agent: int) -> None:
+        self.fences.append((self.step(agent), int(self.clocks.cta[agent])))
+        self.clocks.fence(np.array([agent]), "async")
+
+    def release(self, agent: int) -> None:
+        self.releases.append((self.clocks.release(agent), self.step(agent)))
+
+    def acquire(self, agent: int, chosen: list[int]) -> None:
+        self.step(agent, *(self.releases[at][1] for at in chosen))
+        self.clocks.acquire(np.array([agent]), [self.releases[at][0] for at in chosen])
+
+    def ordered(self, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+        """Proxy-preserved base causality order (8.9.5), by its definition."""
+        one, other = int(self.clocks.cta[a[1]]), int(self.clocks.cta[b[1]])
+        if a[4] == b[4] and (not a[4] or one == other):
+            return a[0] in self.before[b[0]]
+        left = [step for step, cta in self.fences if cta == one and a[0] in self.before[step]] if a[4] else [a[0]]
+        entered = [step for step, cta in self.fences if cta == other and step in self.before[b[0]]] if b[4] else [b[0]]
+        return any(step in self.before[end] for step in left for end in entered)
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_clocks_are_base_causality_order(data: st.DataObject) -> None:
+    """Of threads and asynchronous operations, with and without proxy fences, between CTAs as well."""
+    graph = Graph(2, 3)
+    for _ in range(data.draw(st.integers(4, 30))):
+        agent = data.draw(st.integers(0, len(graph.clocks.clock) - 1))
+        match data.draw(st.sampled_from("aaaasffrqqn")):
+            case "a":
+                graph.access(agent, int(agent >= 6) or data.draw(st.sampled_from((0, 0, 1))))
+            case "s":
+                who = data.draw(st.lists(st.integers(0, 5), min_size=1, unique=True))
+                cut = data.draw(st.integers(0, len(who)))
+                graph.synchronize(who[:cut], who[cut:])
+            case "f":
+                graph.fence(agent)
+            case "r":
+                graph.release(agent)
+            case "q" if graph.releases:
+                graph.acquire(agent, data.draw(st.lists(st.integers(0, len(graph.releases) - 1), max_size=3)))
+            case "n":
+                graph.clocks.add_component(data.draw(st.integers(0, 2)))
+    for number, b in enumerate(graph.rows):
+        for a in graph.rows[:number]:
+            columns = np.array([(0, 0, 1, *row[1:4], WRITE, 0, row[4]) for row in (a, b)], np.int64).T
+            found = list(unordered(Accesses(*columns), graph.clocks, np.array([0]), [GENERIC, "async"]))
+            assert (not found) == graph.ordered(a, b), (a, b)
+
+
+def test_nothing_of_what_an_agent_comes_after_is_handed_on() -> None:
+    clocks = Clocks(2, 1)
+    first = clocks.release(0)
+    agent = clocks.add_component(0)
+    clocks.acquire(np.array([agent]), [first])
+    clocks.acquire(np.array([1]), [Release(NOTHING, agent, int(clocks.clock[agent]))])
+    seen = clocks.views(np.array([1, 1]))
+    assert clocks.after(seen, np.array([1, 1]), np.array([agent, 0]), np.array([1, 1])).tolist() == [True, False]
 
 
 SHARED = """\

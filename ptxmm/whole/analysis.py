@@ -63,7 +63,7 @@ class _Whole:
         found = accesses(machine.memory, machine.trace)
         self._refuse_noncoherent(found)
         groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        every = unordered(found, machine.clocks, self._scopes(), machine.size)
+        every = unordered(found, machine.clocks, self._scopes(), machine.trace.proxies)
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
             groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
             if number % 4096 == 0:
@@ -75,7 +75,7 @@ class _Whole:
     def _refuse_unsure(self, one: int, other: int, found: Accesses, pair: tuple[int, int]) -> None:
         """Raise ``Stopped`` where accesses that no barrier orders may be ordered otherwise, or are no race."""
         strong, fences = self.machine.strong, self.machine.fences
-        thread = int(found.thread[pair[1]])
+        thread = int(found.agent[pair[1]])
         body = self.kernel.code.body
         if {one, other} <= strong and not (isinstance(body[one], ops.Atomic) and isinstance(body[other], ops.Atomic)):
             raise Stopped("undecided", "what this strong access finds depends on the schedule", other, thread)
@@ -94,7 +94,7 @@ class _Whole:
         if reads.any():
             number = int(np.flatnonzero(reads)[0])
             message = "a non-coherent load of what the launch writes"
-            raise Stopped("undefined", message, int(found.instruction[number]), int(found.thread[number]))
+            raise Stopped("undefined", message, int(found.instruction[number]), int(found.agent[number]))
 
     def _scopes(self) -> Numbers:
         """For each instruction whether its scope is its CTA alone."""
@@ -113,7 +113,7 @@ class _Whole:
         place = int(found.cell[b])
         instance = self.machine.memory.instances[int(self.machine.memory.instance_of(np.array([place]))[0])]
         where = f"{instance.variable.name}, byte {place - instance.start}"
-        first, second = (self._spot(int(found.instruction[n]), int(found.thread[n])) for n in (a, b))
+        first, second = (self._spot(int(found.instruction[n]), int(found.agent[n])) for n in (a, b))
         return WholeRace(first, second, where, len(pairs))
 
     def _spot(self, at: int, thread: int) -> Spot:

@@ -7,15 +7,15 @@ a write with the next one. Where all of these are ordered, so are all others, as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import gcd
 
 import numpy as np
 from msgspec import Struct
 
-from ptxmm.whole.clocks import Clocks
-from ptxmm.whole.memory import Memory, Numbers
-from ptxmm.whole.trace import READ, WRITE, Trace
+from ptxmm.whole.clocks import Clocks, Layer
+from ptxmm.whole.memory import Flags, Memory, Numbers
+from ptxmm.whole.trace import ATOMIC, GENERIC, READ, WRITE, Trace
 
 _PAIRS = 1 << 22
 """So many pairs are compared at once."""
@@ -28,11 +28,12 @@ class Accesses(Struct):
     cell: Numbers
     place: Numbers
     size: Numbers
-    thread: Numbers
+    agent: Numbers
     clock: Numbers
-    row: Numbers
+    view: Numbers
     kind: Numbers
     instruction: Numbers
+    proxy: Numbers
 
     def __len__(self) -> int:
         return len(self.cell)
@@ -73,29 +74,34 @@ def _widths(count: int, instance: Numbers, columns: dict[str, Numbers]) -> Numbe
     return found
 
 
-def unordered(found: Accesses, clocks: Clocks, scopes: Numbers, size: int) -> Iterator[tuple[int, int]]:
+def unordered(found: Accesses, clocks: Clocks, scopes: Numbers, proxies: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Pairs of ``found`` (by number) that conflict and that nothing orders, the one that was executed first before.
 
-    ``scopes``: for each instruction how many threads are in its scope, from its own on, 0 for all of the launch; atomic
-    operations in each other's scope do not conflict where they are on the same bytes (8.7.1). ``size``: the threads of
-    a CTA.
+    ``scopes``: for each instruction whether its scope is its CTA alone; atomic operations in each other's scope do not
+    conflict where they are on the same bytes (8.7.1). ``proxies``: the names of the proxies, by their numbers.
     """
     if not len(found):
         return
-    single = found.kind == WRITE
-    starts = np.ones(len(found), np.bool_)
-    starts[1:] = (found.cell[1:] != found.cell[:-1]) | (found.kind[1:] != found.kind[:-1]) | single[1:]
+    other = found.cell[(found.proxy != 0) | (found.agent >= clocks.threads)]
+    apart = np.isin(found.cell, other)
+    check = _Check(found, clocks, scopes, proxies)
+    near = np.flatnonzero(~apart)
+    single = found.kind[near] == WRITE
+    starts = np.ones(len(near), np.bool_)
+    starts[1:] = (np.diff(found.cell[near]) != 0) | (np.diff(found.kind[near]) != 0) | single[1:]
     first = np.flatnonzero(starts)
-    last = np.append(first[1:], len(found))
-    same = np.append(found.cell[first[1:]] == found.cell[first[:-1]], False)
-    for batch in _batches(first, last, same):
-        yield from _checked(found, clocks, *batch)
-    kinds = found.kind[first]
-    for run in np.flatnonzero((kinds != READ) & (kinds != WRITE) & (last - first > 1)).tolist():
-        yield from _among(found, clocks, np.arange(first[run], last[run]), scopes, size)
+    last = np.append(first[1:], len(near))
+    same = np.append(np.diff(found.cell[near[first]]) == 0, np.zeros(min(len(first), 1), np.bool_))
+    for before, behind in _batches(first, last, same):
+        yield from check.all(near[before], near[behind])
+    kinds = found.kind[near[first]]
+    for run in np.flatnonzero((kinds == ATOMIC) & (last - first > 1)).tolist():
+        yield from check.among(near[first[run] : last[run]])
+    for cell in np.unique(other).tolist():
+        yield from check.every(slice(*np.searchsorted(found.cell, (cell, cell + 1))))
 
 
-def _batches(first: Numbers, last: Numbers, same: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+def _batches(first: Numbers, last: Numbers, same: Flags) -> Iterator[tuple[Numbers, Numbers]]:
     """All pairs of each run with the next one of the same cell, some at a time."""
     runs = np.flatnonzero(same)
     lengths = (last - first)[runs]
@@ -112,21 +118,67 @@ def _batches(first: Numbers, last: Numbers, same: Numbers) -> Iterator[tuple[Num
         at = end
 
 
-def _checked(found: Accesses, clocks: Clocks, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
-    ordered = clocks.after(found.row[behind], found.thread[behind], found.thread[before], found.clock[before])
-    wrong = np.flatnonzero(~ordered)
-    yield from zip(before[wrong].tolist(), behind[wrong].tolist(), strict=True)
+class _Check(Struct):
+    """What asks of pairs of ``found`` whether they are ordered or morally strong."""
 
+    found: Accesses
+    clocks: Clocks
+    scopes: Numbers
+    proxies: Sequence[str]
 
-def _among(found: Accesses, clocks: Clocks, run: Numbers, scopes: Numbers, size: int) -> Iterator[tuple[int, int]]:
-    """Of a run of atomic operations those that are not morally strong."""
-    whole = len(set(zip(found.place[run].tolist(), found.size[run].tolist(), strict=True))) == 1
-    scope = scopes[found.instruction[run]]
-    if whole and (not scope.any() or len(set((found.thread[run] // size).tolist())) == 1):
-        return
-    for at, number in enumerate(run.tolist()):
-        others = run[:at]
-        near = found.thread[others] // size == found.thread[number] // size
-        strong = (near | ((scope[:at] == 0) & (scope[at] == 0))) & (found.place[others] == found.place[number])
-        strong &= found.size[others] == found.size[number]
-        yield from _checked(found, clocks, others[~strong], np.full(int((~strong).sum()), number))
+    def all(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
+        """Those pairs that are not ordered."""
+        wrong = np.flatnonzero(~self._ordered(before, behind))
+        yield from zip(before[wrong].tolist(), behind[wrong].tolist(), strict=True)
+
+    def among(self, run: Numbers) -> Iterator[tuple[int, int]]:
+        """Of a run of atomic operations those that are neither morally strong nor ordered."""
+        found, cta = self.found, self.clocks.cta
+        whole = len(set(zip(found.place[run].tolist(), found.size[run].tolist(), strict=True))) == 1
+        if whole and (not self.scopes[found.instruction[run]].any() or len(set(cta[found.agent[run]].tolist())) == 1):
+            return
+        for at, number in enumerate(run.tolist()):
+            others = run[:at]
+            weak = others[~self._strong(others, np.full(at, number))]
+            yield from self.all(weak, np.full(len(weak), number))
+
+    def every(self, cell: slice) -> Iterator[tuple[int, int]]:
+        """All pairs of one cell: what precedes an asynchronous operation need not precede what follows it."""
+        found, here = self.found, np.arange(len(self.found))[cell]
+        for at, number in enumerate(here.tolist()):
+            others = here[:at]
+            others = others[(found.kind[others] != READ) | (found.kind[number] != READ)]
+            both = np.full(len(others), number)
+            others = others[~self._strong(others, both)]
+            yield from self.all(others, both[: len(others)])
+
+    def _strong(self, before: Numbers, behind: Numbers) -> Flags:
+        """Which pairs are atomic operations in each other's scope, on the same bytes (8.7)."""
+        found, cta = self.found, self.clocks.cta
+        near = cta[found.agent[before]] == cta[found.agent[behind]]
+        wide = (self.scopes[found.instruction[before]] == 0) & (self.scopes[found.instruction[behind]] == 0)
+        strong: Flags = (near | wide) & (found.kind[before] == ATOMIC) & (found.kind[behind] == ATOMIC)
+        for column in (found.place, found.size, found.proxy):
+            strong &= column[before] == column[behind]
+        return strong
+
+    def _ordered(self, before: Numbers, behind: Numbers) -> Flags:
+        found, clocks = self.found, self.clocks
+        given = found.view[behind], found.agent[before], found.clock[before]
+        ordered = clocks.after(given[0], found.agent[behind], *given[1:])
+        here, there = found.proxy[before], found.proxy[behind]
+        ctas = clocks.cta[found.agent[before]], clocks.cta[found.agent[behind]]
+        through = np.flatnonzero(ordered & ((here != there) | ((here != 0) & (ctas[0] != ctas[1]))))
+        if through.size:
+            layers = [
+                self._layer(*row) for row in zip(*(c[through].tolist() for c in (here, there, ctas[1])), strict=True)
+            ]
+            passed = clocks.passed(layers, *(column[through] for column in given))
+            ordered[through] = passed & np.array([kind != GENERIC for kind, _, _ in layers])
+        return ordered
+
+    def _layer(self, before: int, behind: int, cta: int) -> Layer:
+        """The layer that has what precedes the proxy fences between two accesses (8.9.5)."""
+        if before and behind:
+            return (self.proxies[before] if before == behind else GENERIC), "both", cta
+        return (self.proxies[behind], "enter", cta) if behind else (self.proxies[before], "leave", -1)

@@ -103,8 +103,8 @@ class Meeting:
         if last is None or thread in last:
             return
         others, clocks = np.array(list(last), np.int64), np.array(list(last.values()), np.int64)
-        rows, own = np.full(len(last), self.state.clocks.row[thread]), np.full(len(last), thread)
-        if not self.state.clocks.after(rows, own, others, clocks).any():
+        own = np.full(len(last), thread)
+        if not self.state.clocks.after(self.state.clocks.views(own), own, others, clocks).any():
             message = "in which phase of the barrier this thread is counted depends on the schedule"
             raise Stopped("undecided", message, at, thread)
 

@@ -11,27 +11,34 @@ from ptxmm.whole.clocks import Clocks
 from ptxmm.whole.memory import Numbers
 
 READ, WRITE, ATOMIC = 0, 1, 2
+GENERIC = ""
+"""The generic proxy; the others have names."""
 
 
 class Trace:
-    """Columns, one for each of ``COLUMNS``: the place in the arena and the ``size`` in bytes, the thread with its clock
-    and row, the ``kind``, the index of the instruction."""
+    """Columns, one for each of ``COLUMNS``: the place in the arena and the ``size`` in bytes, the agent with its clock
+    and view, the ``kind``, the index of the instruction, the number of the proxy among ``proxies``."""
 
-    COLUMNS: ClassVar = ("place", "size", "thread", "clock", "row", "kind", "instruction")
+    COLUMNS: ClassVar = ("place", "size", "agent", "clock", "view", "kind", "instruction", "proxy")
 
     def __init__(self, clocks: Clocks) -> None:
         self._clocks = clocks
+        self.proxies = [GENERIC]
         self._parts: list[NDArray[np.int64]] = []
         self.count = 0
 
-    def add(self, instruction: int, kind: int, places: Numbers, size: int, threads: Numbers) -> None:
-        """Each of ``threads`` accesses ``size`` bytes at its place."""
-        part = np.empty((len(self.COLUMNS), len(threads)), np.int64)
-        part[0], part[1], part[2] = places, size, threads
-        part[3], part[4] = self._clocks.clock[threads], self._clocks.row[threads]
-        part[5], part[6] = kind, instruction
+    def add(
+        self, instruction: int, kind: int, places: Numbers, size: int, agents: Numbers, proxy: str = GENERIC
+    ) -> None:
+        """Each of ``agents`` accesses ``size`` bytes at its place."""
+        if proxy not in self.proxies:
+            self.proxies.append(proxy)
+        part = np.empty((len(self.COLUMNS), len(agents)), np.int64)
+        part[0], part[1], part[2] = places, size, agents
+        part[3], part[4] = self._clocks.clock[agents], self._clocks.views(agents)
+        part[5], part[6], part[7] = kind, instruction, self.proxies.index(proxy)
         self._parts.append(part)
-        self.count += len(threads)
+        self.count += len(agents)
 
     def columns(self) -> dict[str, Numbers]:
         """All rows, by the names of the columns."""
