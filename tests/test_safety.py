@@ -17,6 +17,7 @@ from ptxmm.formats import parse
 from ptxmm.formats.modules.launch import parse_launches
 from tests.alike import check_alike
 from tests.kernels import launched
+from tests.random_misuse import kernel
 from tests.support import model_named
 from tests.test_timeouts import LAUNCH, MODULE, PREDICATED, ROUNDS
 
@@ -199,6 +200,28 @@ def test_of_two_ways_to_misuse_a_barrier_that_is_confirmed_in_which_the_same_thr
     limits, model = Limits(deadline=time.monotonic() + 60), model_named("ptx-8.5")
     result = verdict(test, "ptx-8.5", model, limits, Asked("both"), claim=BARRIERS)
     assert (result.holds, result.status) == (False, "undefined")
+
+
+def check_misuse(seed: int) -> None:
+    """Both engines say the same, and what they find is confirmed."""
+    (test,) = parse(kernel(seed), "k.ptx")
+    limits, model = Limits(deadline=time.monotonic() + 60), model_named("ptx-8.5")
+    result = verdict(test, "ptx-8.5", model, limits, Asked("both"), claim=BARRIERS)
+    check_alike(result)
+    assert (result.holds is False) is any(note.kind in ("undefined", "deadlock") for note in result.notes)
+
+
+@pytest.mark.parametrize("start", range(0, 80, 20))
+def test_random_misuses(start: int) -> None:
+    for seed in range(start, start + 20):
+        check_misuse(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(100, 2100, 100))
+def test_many_random_misuses(start: int) -> None:
+    for seed in range(start, start + 100):
+        check_misuse(seed)
 
 
 def test_a_statement_that_is_not_known_to_hold_does_not() -> None:

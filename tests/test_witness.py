@@ -114,7 +114,7 @@ FALSE: dict[str, tuple[Callable[[Witness], Witness], str]] = {
     "no last write": (
         lambda w: replace(w, last=w.last[:1]), "no last write for y"),
     "a deadlock": (
-        lambda w: replace(w, deadlocked=frozenset({0})), "has no final state"),
+        lambda w: replace(w, deadlocked=frozenset({EventId(0, 0)})), "has no final state"),
     "phases of no barrier": (
         lambda w: replace(w, phases={F0: 0}), "the phases are not those of the barriers executed"),
 }  # fmt: skip

@@ -49,10 +49,11 @@ class Witness(Struct, frozen=True):
     arrival is not of the chosen subset and only its wait takes part; for an operation on an mbarrier ``epoch *
     2**20 + phase``: how often it had been initialised by an instruction, and the phase that an arrival counts in
     or, for a wait, how many phases were complete. ``last``: for each observed byte range the co-maximal write its
-    final value comes from (``Source.write`` None: the initial one). ``deadlocked``: threads that wait for ever at a
-    barrier; such an execution has no final state. ``order``: the operations on mbarriers as they ran, where the
-    model asks for it (``mbnext``). ``unroll``: where this is only the beginning of an execution, or one that has no
-    meaning, the bound of loops; each thread ends, stops at the bound or at a read that has no value here, or waits.
+    final value comes from (``Source.write`` None: the initial one). ``deadlocked``: the steps at which threads wait for
+    ever, or stop where a barrier is misused; such an execution has no final state. ``order``: the operations on
+    mbarriers as they ran, where the model asks for it (``mbnext``). ``unroll``: where this is only the beginning of an
+    execution, or one that has no meaning, the bound of loops; each thread ends, stops at the bound or at a read that
+    has no value here, or waits.
     ``misuse``: a barrier is misused. ``open``: reads whose values the engine did not need to know; they are what their
     sources hold.
     """
@@ -63,7 +64,7 @@ class Witness(Struct, frozen=True):
     fence_sc: frozenset[tuple[EventId, EventId]]
     phases: Mapping[EventId, int | None]
     last: tuple[Source, ...]
-    deadlocked: frozenset[int] = frozenset()
+    deadlocked: frozenset[EventId] = frozenset()
     order: tuple[EventId, ...] = ()
     unroll: int | None = None
     misuse: bool = False

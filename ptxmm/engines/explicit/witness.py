@@ -29,7 +29,7 @@ from ptxmm.events.explicit.relations.base import base_of
 from ptxmm.events.explicit.relations.execution import Layout, Scene
 from ptxmm.events.explicit.relations.tags import scope_of
 from ptxmm.events.explicit.together import Run, Together, exchanged_as_given
-from ptxmm.events.explicit.trace import Cell, Trace
+from ptxmm.events.explicit.trace import Cell, Step, Trace
 from ptxmm.program.condition import State, evaluate
 from ptxmm.program.identity import EventId
 from ptxmm.program.latest import Latest
@@ -111,7 +111,7 @@ class Confirmer:
         self._ordered = in_order(test, model)
         self._filter = memory_terms(test.filter)
         self._frames: Kept[object, Frame] = Kept(_FRAMES)
-        self._meetings: Kept[object, Meeting] = Kept(_MEETINGS)
+        self._meetings: Kept[object, Sequence[Meeting]] = Kept(_MEETINGS)
 
     def confirm(self, observed: Observed, witness: Witness) -> State:
         """The observed part of the final state of the execution that ``witness`` describes.
@@ -125,10 +125,16 @@ class Confirmer:
         return self._state(frame.finals(observed, self._filter), rebuilt, observed, witness)
 
     def allowed(self, witness: Witness) -> Rebuilt:
-        """As ``rebuild``, of what the model allows."""
-        rebuilt = self.rebuild(witness)
-        self._judge(rebuilt)
-        return rebuilt
+        """As ``rebuild``, of what the model allows: where several misuses of barriers are alike, one that it allows."""
+        failed: Unconfirmed | None = None
+        for number in range(len(self._meetings_of(self._run(witness), witness))):
+            try:
+                rebuilt = self._rebuild(witness, number)[1]
+                self._judge(rebuilt)
+                return rebuilt
+            except Unconfirmed as error:
+                failed = failed or error
+        raise failed or Unconfirmed("the barriers can't be misused like this")
 
     def _judge(self, rebuilt: Rebuilt) -> None:
         for axiom, _ in rebuilt.violated():
@@ -141,16 +147,16 @@ class Confirmer:
         """
         return self._rebuild(witness)[1]
 
-    def _rebuild(self, witness: Witness) -> tuple[Frame, Rebuilt]:
+    def _rebuild(self, witness: Witness, number: int = 0) -> tuple[Frame, Rebuilt]:
         if witness.deadlocked and witness.unroll is None:
             raise Unconfirmed("an execution in which a thread waits for ever has no final state")
         for _ in witness.open:  # each time one more of them is what its sources hold
-            *_, frame, written = self._executed(witness)
+            *_, frame, written = self._executed(witness, number)
             values = frame.settled(written, witness)
             if values == witness.values:
                 break
             witness = replace(witness, values=values)
-        runs, meeting, paths, open_, frame, written = self._executed(witness)
+        runs, meeting, paths, open_, frame, written = self._executed(witness, number)
         traces = [run.trace for run in runs]
         rf = frame.reads_from(written, witness)
         co = frame.coherence(witness.co)
@@ -162,10 +168,14 @@ class Confirmer:
         misuse = meeting.misuse or self._stray(paths, open_)
         return frame, Rebuilt(frame.layout, evaluator, base, written, witness.values, co, traces, meeting, misuse)
 
-    def _executed(self, witness: Witness) -> tuple[list[Run], Meeting, list[Path], frozenset[int], Frame, list[int]]:
-        """What the threads do with the values of the witness, which of them come to no end, and what is written."""
+    def _executed(
+        self, witness: Witness, number: int
+    ) -> tuple[list[Run], Meeting, list[Path], frozenset[int], Frame, list[int]]:
+        """What the threads do with the values of the witness and the run of the barriers of this ``number``, which of
+        them come to no end, and what is written."""
         runs = self._run(witness)
-        meeting = self._meeting(runs, witness)
+        meetings = self._meetings_of(runs, witness)
+        meeting = meetings[min(number, len(meetings) - 1)]
         paths = [executed(run.trace, meeting) for run in runs]
         open_ = frozenset(p.trace.thread for p in paths if not _ends(p, meeting))
         frame = self._frame(runs, paths, self._exchanges(paths, witness), open_)
@@ -226,8 +236,9 @@ class Confirmer:
             self._frames.keep(key, found, 4096 + layout.algebra.n**2)
         return found
 
-    def _meeting(self, runs: Sequence[Run], witness: Witness) -> Meeting:
-        """The run of the barriers that has the phases of the witness, with its tokens and results of waits."""
+    def _meetings_of(self, runs: Sequence[Run], witness: Witness) -> Sequence[Meeting]:
+        """The run of the barriers that has the phases of the witness, with its tokens and results of waits; where one
+        is misused, all that it may be, the most likely one first."""
         steps = tuple(run.steps for run in runs)
         order = witness.order if self._ordered else ()
         stopped = witness.deadlocked if witness.misuse else None
@@ -236,10 +247,11 @@ class Confirmer:
         if found is None:
             traces = [run.trace for run in runs]
             phases = _phases(traces, witness)
-            simulated = (
-                self._simulated(traces, phases, witness) if stopped is None else self._misuse(traces, phases, stopped)
-            )
-            found = self._meetings.keep(key, simulated, 1 + len(phases))
+            if stopped is None:
+                alike: Sequence[Meeting] = [self._simulated(traces, phases, witness)]
+            else:
+                alike = self._misuses(traces, phases, stopped)
+            found = self._meetings.keep(key, alike, len(alike) * (1 + len(phases)))
         return found
 
     def _simulated(self, traces: Sequence[Trace], phases: Phases, witness: Witness) -> Meeting:
@@ -256,21 +268,25 @@ class Confirmer:
                 return meeting
         raise Unconfirmed("the barriers can't form these phases")
 
-    def _misuse(self, traces: Sequence[Trace], phases: Phases, stopped: frozenset[int]) -> Meeting:
-        """A run of the barriers in which one is misused, of those with these phases one that goes as far, and in which
-        no thread that has ``stopped`` ends."""
-        steps, ended = [t.steps for t in traces], [t.end == "end" for t in traces]
+    def _misuses(self, traces: Sequence[Trace], phases: Phases, stopped: frozenset[EventId]) -> Sequence[Meeting]:
+        """The runs of the barriers with these phases in which one is misused and threads go no further than where they
+        have ``stopped``; first those that are most like it."""
+        last = {i.thread: i for i in stopped}
+        steps = [_up_to(t.steps, last.get(t.thread)) for t in traces]
+        ended = [t.end == "end" and len(mine) == len(t.steps) for t, mine in zip(traces, steps, strict=True)]
         found = barriers.meetings(self._test, self._scene.places, steps, ended, _no_check, told=True)
         misused = (m for m in found if m.misuse is not None)
         alike = [m for m in misused if all(phases.get(i, p) == p for i, p in m.phases.items())]
         if not alike:
             raise Unconfirmed("the barriers can't be misused like this")
 
-        def likeness(m: Meeting) -> tuple[int, int]:
-            ends = {t for t, at in enumerate(m.reached) if at == len(steps[t]) and t not in m.waiting}
-            return len(phases.keys() & m.phases.keys()), -len(ends & stopped)
+        def held(m: Meeting) -> Meeting:
+            there = (
+                t for t, i in last.items() if steps[t][-1:] and steps[t][-1].id == i and m.reached[t] == len(steps[t])
+            )
+            return replace(m, waiting=m.waiting.union(there))
 
-        return max(alike, key=likeness)
+        return sorted(map(held, alike), key=lambda m: len(phases.keys() & m.phases.keys()), reverse=True)
 
     def _state(self, finals: Finals, rebuilt: Rebuilt, observed: Observed, witness: Witness) -> State:
         for memory in self._memories(finals, rebuilt, observed, witness):
@@ -314,6 +330,11 @@ def _phases(traces: Sequence[Trace], witness: Witness) -> Phases:
     if not known >= phases.keys():
         raise Unconfirmed("the phases are not those of the barriers executed")
     return phases
+
+
+def _up_to(steps: Sequence[Step], last: EventId | None) -> Sequence[Step]:
+    """``steps`` to the ``last`` one that a thread comes to; all where it is not among them."""
+    return next((steps[: at + 1] for at, step in enumerate(steps) if step.id == last), steps)
 
 
 def _ends(path: Path, meeting: Meeting) -> bool:

@@ -258,7 +258,7 @@ class Problem:
             pairs(program.fsc),
             dict(step for scenario in scenarios for step in scenario.phases),
             self._shared(s for cell, writers in program.last.items() for s in self._taken(cell, writers, value)),
-            frozenset(i.thread for scenario in scenarios for i in scenario.waiting),
+            frozenset(i for scenario in scenarios for i in scenario.waiting),
             tuple(step for scenario in scenarios for step in scenario.order),
             None if value(program.final) else self._unroll,
             any(scenario.misuse is not None for scenario in scenarios),
