@@ -21,17 +21,21 @@ from ptxmm.analysis.words import Exit
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
-from ptxmm.hardware.build import build, disassembler
+from ptxmm.hardware import campaign
+from ptxmm.hardware.build import Built, build, disassembler
 from ptxmm.hardware.campaign import Evidence, judge, prepare
-from ptxmm.hardware.compare import RunResult
+from ptxmm.hardware.compare import RunResult, state_of
 from ptxmm.hardware.emit import Emitted, emit, source
 from ptxmm.hardware.launch import Campaign, launch, script
+from ptxmm.hardware.looked_at import looked_at
 from ptxmm.hardware.machine_code import missing, threads_of
 from ptxmm.hardware.measured import Measured, read, together
 from ptxmm.hardware.sibling import relaxed
+from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
 from tests.benchmarks.hardware import kept, tables
 from tests.benchmarks.hardware_family import family
+from tests.benchmarks.hardware_waits import family as waits
 from tests.commands import Run
 from tests.ptxas_assembler import assembler
 from tests.support import ROOT, model_named
@@ -102,6 +106,16 @@ def test_a_test_is_written_once_and_known_by_what_it_does() -> None:
 @pytest.mark.parametrize(("name", "text"), [item for item in family() if "+grid" in item[0]][:12])
 def test_the_family_can_run(name: str, text: str) -> None:
     assert emit(parse(text, name, "litmus")[0]).seats.units > 1
+
+
+@pytest.mark.parametrize(("name", "text"), list(waits()))
+def test_the_forms_of_a_wait_can_run(name: str, text: str) -> None:
+    """Those with a relaxed wait are allowed, the others not."""
+    known = prepare(parse(text, name, "litmus")[0], model_named("ptx-8.5"), "ptx-8.5", Limits())
+    condition = known.test.condition
+    assert condition is not None and known.known.whole
+    states = [state_of(looked_at(known.test), values) for values in known.known.states]
+    assert any(evaluate(condition.proposition, state) for state in states) == ("relaxed-wait" in name)
 
 
 def test_the_sibling_has_no_fence_and_no_order() -> None:
@@ -230,6 +244,30 @@ def test_a_violation_is_seen_twice_in_the_right_machine_code() -> None:
         if code is not None:
             evidence.code[test.made.id] = code
         assert judge(test, evidence).verdict == verdict
+
+
+def test_what_is_forbidden_is_looked_for_again_in_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = [
+        prepare(one(path), model_named("ptx-8.5"), "ptx-8.5", Limits()) for path in (SB, "litmus/mp/ISA-MP.litmus")
+    ]
+    programs: list[str] = []
+    runs: list[tuple[str, list[str], int]] = []
+
+    def built(text: str, arch: str, seconds: float) -> Built:
+        programs.append(text)
+        return Built(Path(str(len(programs))), "")
+
+    def launched(program: Path, names: list[str], how: Campaign) -> tuple[None, list[Measured]]:
+        runs.append((str(program), names, how.seed))
+        return None, [replace(measured(t.made, {(0, 0): 9}), seed=how.seed) for t in tests if t.made.id in names]
+
+    monkeypatch.setattr(campaign, "build", built)
+    monkeypatch.setattr(campaign, "launch", launched)
+    monkeypatch.setattr(campaign, "missing", lambda test, name, found: [])
+    evidence = campaign.run(tests, Campaign(seed=3), "sm_90", 1, 60)
+    assert [judge(one, evidence).verdict for one in tests] == ["violation", "forbidden"]
+    assert runs[0][0::2] == ("1", 3) and runs[1:] == [("2", [tests[0].made.id], 4)]
+    assert [f"struct {t.made.id} " in programs[1] for t in tests] == [True, False]
 
 
 @pytest.mark.parametrize(

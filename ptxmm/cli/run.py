@@ -73,7 +73,8 @@ def run(tests: OwnTests, *, hardware: Hardware, run: Run) -> None:
     """Run litmus tests on an NVIDIA GPU, millions of instances at a time, and compare what is seen with a model.
 
     Needs nvcc, and a GPU here or `--via` a command. Exit code: 0 nothing that the model forbids was seen, 1 it was (and
-    again with another seed, in a program whose machine code is that of the test), 2 bad input, 3 inconclusive.
+    again with another seed, in a program of its own whose machine code is that of the test), 2 bad input,
+    3 inconclusive.
     """
     from ptxmm.hardware.campaign import Prepared
 

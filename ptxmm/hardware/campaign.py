@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct, field
@@ -65,6 +65,14 @@ class Evidence(Struct):
                 other = self.again.get(row.test)
                 self.again[row.test] = row if other is None else together(other, row)
 
+    def inspect(self, program: Built, text: str, tests: Mapping[str, Test]) -> None:
+        """Look at the machine code that ``program``, made of ``text``, has for ``tests``, if it was disassembled."""
+        if program.code is None:
+            return
+        found = threads_of(program.code, text)
+        for name, test in tests.items():
+            self.code[name] = [*dict.fromkeys([*self.code.get(name, ()), *missing(test, name, found)])]
+
 
 def prepare(test: Test, model: Model, name: str, limits: Limits) -> Prepared:
     """``test`` made ready to run, with what ``model``, which the user calls ``name``, allows.
@@ -83,7 +91,8 @@ def prepare(test: Test, model: Model, name: str, limits: Limits) -> Prepared:
 
 def run(tests: Sequence[Prepared], campaign: Campaign, arch: str, jobs: int, seconds: float) -> Evidence:
     """Build ``tests`` for GPUs of ``arch``, in ``jobs`` processes of nvcc of at most ``seconds`` each, look at the
-    machine code, and run them. What the model forbids and was seen is run again: alone, and with another seed.
+    machine code, and run them. What the model forbids and was seen is run again, with another seed and in a program of
+    its own.
 
     Raises ``PtxmmError`` as ``build`` and ``launch`` do.
     """
@@ -99,19 +108,16 @@ def run(tests: Sequence[Prepared], campaign: Campaign, arch: str, jobs: int, sec
     sources = [source((wanted[name][0], wanted[name][1]) for name in group) for group in groups]
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         built = list(pool.map(lambda text: build(text, arch, seconds), sources))
-    programs: dict[str, Built] = {}
     for group, text, program in zip(groups, sources, built, strict=True):
-        found = None if program.code is None else threads_of(program.code, text)
-        for name in group:
-            programs[name] = program
-            test = wanted[name][2]
-            if found is not None and test is not None:
-                evidence.code[name] = missing(test, name, found)
+        evidence.inspect(program, text, {name: test for name in group if (test := wanted[name][2]) is not None})
         evidence.add(*launch(program.program, group, campaign))
     for one in tests:
-        if one.made.id not in evidence.again and _judged(one, evidence).verdict == "suspected":
-            other = replace(campaign, seed=campaign.seed + 1)
-            evidence.add(*launch(programs[one.made.id].program, [one.made.id], other))
+        name = one.made.id
+        if name not in evidence.again and _judged(one, evidence).verdict == "suspected":
+            text = source([(one.test.name, one.made)])
+            program = build(text, arch, seconds)
+            evidence.inspect(program, text, {name: one.test})
+            evidence.add(*launch(program.program, [name], replace(campaign, seed=campaign.seed + 1)))
     return evidence
 
 

@@ -18,7 +18,7 @@ from ptxmm.program.condition import State, evaluate
 from ptxmm.program.test import Test
 
 Verdict = Literal["violation", "suspected", "seen", "unseen", "forbidden", "listed", "open"]
-"""``violation``: a state that the model forbids was seen, and again when it was looked for; ``suspected``: seen, but
+"""``violation``: a state that the model forbids was seen, and again in a program of its own; ``suspected``: seen, but
 not again, or the machine code is not known to be that of the test. Else of the condition: ``seen``; ``unseen``: the
 model allows it; ``forbidden``: the model forbids it, and it was not seen; ``listed``: there is no condition.
 ``open``: nothing can be concluded."""
@@ -129,8 +129,8 @@ def compared(
 ) -> RunResult:
     """What was ``found`` of ``test`` against what the model allows (``known``).
 
-    ``again``: a second run, alone and with another seed; ``missing``: what is wrong with the machine code, None where
-    nobody looked; ``sibling``: the run of the relaxed sibling.
+    ``again``: a second run, in a program of its own and with another seed; ``missing``: what is wrong with the machine
+    code, None where nobody looked; ``sibling``: the run of the relaxed sibling.
     """
     what = looked_at(test)
     condition = test.condition

@@ -428,6 +428,7 @@ struct Options {
   uint64_t instances = UINT64_MAX;
   std::vector<std::string> only;
   size_t skip = 0;
+  bool plain = false;  // without stress, delays and prefetches
 };
 
 struct Random {
@@ -652,6 +653,7 @@ inline void run(const Meta& meta, Kernel kernel, const Buffers& b, const Options
     if (found->second < (uint32_t)(meta.units * meta.ranks) ||
         !draw(random, meta, warps, found->second, (uint32_t)shared, p)) { tries++; continue; }
     tries = 0;
+    if (options.plain) p.stress = p.delay = p.prefetch = 0;
     for (int a = 0; a < 4; a++) p.memory[a] = b.memory[a];
     p.log = b.log; p.tags = b.tags; p.counters = b.counters; p.where = b.where; p.scratch = b.scratch;
     p.scratch_words = random.of(std::vector<uint32_t>{256, 4096, SCRATCH});
@@ -733,7 +735,8 @@ inline int main_of(int count, char** arguments, const std::vector<Case>& cases) 
     else if (word == "--instances") options.instances = strtoull(value(), nullptr, 10);
     else if (word == "--only") options.only.push_back(value());
     else if (word == "--skip") options.skip = strtoull(value(), nullptr, 10);
-    else { fprintf(stderr, "options: --seed N --seconds S --instances N --only TEST --skip N\n"); return 2; }
+    else if (word == "--plain") options.plain = true;
+    else { fprintf(stderr, "options: --seed N --seconds S --instances N --only TEST --skip N --plain\n"); return 2; }
   }
   int all = 0, driver = 0, runtime = 0;
   CHECKED(cudaGetDeviceCount(&all));

@@ -7,7 +7,7 @@ from ptxmm.render.style import Style, clean
 from ptxmm.render.text import head, separated, tail
 
 _WORDS = {
-    "violation": ("VIOLATION: a final state that the model forbids was seen, and again with another seed", "red"),
+    "violation": ("VIOLATION: a final state that the model forbids was seen, and again in a program of its own", "red"),
     "suspected": ("suspected: a state that the model forbids was seen, but not yet confirmed", "yellow"),
     "seen": ("allowed, seen", "green"),
     "unseen": ("allowed, never seen", "plain"),

@@ -84,8 +84,12 @@ def tables(found: Sequence[Row]) -> dict[str, str]:
         "summary": _summary(found),
         **{f"family-{place}": _family(family, place) for place in ("grid", "cluster")},
         "waits": _table(
-            ("test", "forbidden state seen", "instances"),
-            [(one.name, _count(one.forbidden), _count(one.instances)) for one in found if one.source == "waits"],
+            ("test", "the access passed the wait", "instances", "model"),
+            [
+                (one.name, _count(one.weak or 0), _count(one.instances), _model(one))
+                for one in found
+                if one.source == "waits"
+            ],
         ),
         "violations": _table(
             ("test", "forbidden state seen", "instances"),
