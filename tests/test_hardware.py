@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,9 +16,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
 from ptxmm.analysis.words import Exit
+from ptxmm.cli.inputs import failure
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
@@ -33,6 +36,7 @@ from ptxmm.hardware.measured import Measured, read, together
 from ptxmm.hardware.sibling import relaxed
 from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
+from ptxmm.render import Entry, Page, renderer, schema
 from tests.benchmarks.hardware import kept, tables
 from tests.benchmarks.hardware_family import family
 from tests.benchmarks.hardware_waits import family as waits
@@ -453,8 +457,30 @@ def test_results_of_elsewhere_are_compared(run_command: Run, tmp_path: Path) -> 
     done = run_command("run", str(SB), "--results", str(file))
     assert done.code == Exit.OK and "Verdict forbidden, never seen" in done.out and "  90  9.0e-01  P0:r0=1" in done.out
     done = run_command("run", str(SB), "--results", str(file), "--json")
-    assert '"analysis": "run"' in done.out and '"verdict": "forbidden"' in done.out
+    document = json.loads(done.out)
+    Draft202012Validator(json.loads(schema.text())).validate(document)
+    assert [(entry["analysis"], entry["verdict"]) for entry in document["results"]] == [("run", "forbidden")]
     assert run_command("run", str(SB), "--results", str(tmp_path / "none")).code == Exit.BAD_INPUT
+
+
+def test_a_page_has_a_bar_for_every_state_that_was_seen() -> None:
+    """Bars are as long as numbers have digits; what was never seen has none, but what its rate is at most."""
+    seen: dict[tuple[int, ...], int] = {(1, 1): 999_990, (0, 0): 9, (0, 1): 1}
+    text = "\n".join(renderer("run", "html")([Entry(judged(SB, seen, []), False, "text of the test")], Page()))
+    rows = re.findall(r"<tr(?: class=\"satisfies\")?><td>.*?</tr>", text.replace("\n", ""))
+    cells = [re.findall(r"<td[^>]*>([^<]*)", row) for row in rows]
+    assert [row[1:6] for row in cells] == [
+        ["1", "1", "999,990", "1.0e+00", "allowed"],
+        ["0", "0", "9", "9.0e-06", "forbidden"],
+        ["0", "1", "1", "1.0e-06", "allowed"],
+        ["1", "0", "0", "at most 3.0e-06", "allowed"],
+    ]
+    assert [re.findall(r'<rect class="(\w+)" width="(\d+)"', row) for row in rows] == [
+        [("good", "160")], [("bad", "27")], [("good", "8")], [],
+    ]  # fmt: skip
+    assert 'data-verdict="suspected"' in text and " style=" not in text and "text of the test" in text
+    error = failure(PtxmmError("no", kind="io", file="f"), "f")
+    assert "error: no" in "".join(renderer("run", "html")([Entry(error)], Page()))
 
 
 GPU = """

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
 from ptxmm.analysis.swept import Swept
@@ -25,6 +26,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.generate.cycles.cycle import parse
 from ptxmm.generate.cycles.family import Family, every, shapes
 from ptxmm.generate.cycles.litmus import litmus
+from ptxmm.render import schema
 from tests.commands import Run
 from tests.support import ROOT
 
@@ -236,6 +238,9 @@ def test_folders(run_command: Run, tmp_path: Path) -> None:
     (folder / "expected.litmus").write_text(litmus(parse("LB")).replace("{\n", "Expect=ptx-8.5:never\n{\n", 1))
     ran = run_command("sweep", str(folder), "--results", str(path), "--jobs", "1", "--json")
     rows = [json.loads(line) for line in ran.out.splitlines()]
+    lines = Draft202012Validator({**json.loads(schema.text()), "$ref": "#/$defs/Swept"})
+    assert [lines.is_valid(row) for row in rows] == [row["analysis"] == "sweep" for row in rows]
+    assert lines.is_valid(rows[0]) and not lines.is_valid({**rows[0], "states": "3"})
     assert [Path(row["file"]).name for row in rows] == sorted(p.name for p in folder.iterdir())
     assert {Path(row["file"]).stem: row.get("observation") for row in rows if "error" not in row} == {
         "PodWW+Rfe+PodRR+Fre@gpu": "sometimes", "PodWR+Fre+PodWR+Fre@cta": "sometimes", "expected": "sometimes",

@@ -71,8 +71,8 @@ def json_schema() -> str:
     """The page of what JSON documents hold: a table for each kind of object."""
     page = """# JSON, key by key
 
-[schema.json](schema.json) as tables: what `--json` prints is a `Document`; what the words mean is on
-[Results and JSON](results.md). A key that has a default is there all the same.
+[schema.json](schema.json) as tables: what `--json` prints is a `Document`, and of `sweep` a `Swept` on each line; what
+the words mean is on [Results and JSON](results.md). A key that has a default is there all the same, but in a `Swept`.
 """
     for name, item in json.loads(schema.text())["$defs"].items():
         text = " ".join(item.get("description", "").split())

@@ -80,7 +80,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
     "svg": dict.fromkeys(PICTURED, "pictures.drawn"),
     "dot": dict.fromkeys(PICTURED, "pictures.graphs"),
     "graphml": dict.fromkeys(PICTURED, "pictures.network"),
-    "html": dict.fromkeys(("check", *PICTURED), "report.page"),
+    "html": dict.fromkeys(("check", *PICTURED, "run"), "report.page"),
     "sarif": {"check": "sarif.verdicts", "lint": "sarif.log"},
     "github": {
         "check": "github.verdicts",

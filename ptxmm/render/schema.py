@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from msgspec import Struct
-from msgspec.json import schema
+from msgspec.json import schema_components
 
 from ptxmm.analysis.compare import CompareResult
 from ptxmm.analysis.lint import LintResult
@@ -15,6 +15,8 @@ from ptxmm.analysis.races import RacesResult
 from ptxmm.analysis.result import Expired, Failure, Result
 from ptxmm.analysis.robust import RobustResult
 from ptxmm.analysis.scopes import ScopesResult
+from ptxmm.analysis.swept import Swept
+from ptxmm.hardware.compare import RunResult
 from ptxmm.render.compare import SeparateEntry
 from ptxmm.render.document import Schema
 from ptxmm.render.explain import ExplainEntry
@@ -40,6 +42,7 @@ class Document(Struct, frozen=True):
         | LintResult
         | Listing
         | WholeResult
+        | RunResult
         | Failure
         | Expired,
         ...,
@@ -47,8 +50,9 @@ class Document(Struct, frozen=True):
 
 
 def text() -> str:
-    """The schema, as docs/schema.json has it."""
-    found: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema(Document)}
+    """The schema, as docs/schema.json has it: of a document, and under ``Swept`` of a line of a sweep."""
+    (document, _), kinds = schema_components((Document, Swept), ref_template="#/$defs/{name}")
+    found: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "$defs": kinds}
     return json.dumps(found, indent=1) + "\n"
 
 

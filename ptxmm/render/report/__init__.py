@@ -14,6 +14,7 @@ from html import escape
 from importlib.resources import files
 
 from ptxmm.analysis.result import Failure
+from ptxmm.hardware.compare import RunResult
 from ptxmm.render import Entry, Page
 from ptxmm.render.pictures.looks import STYLE
 from ptxmm.render.pictures.subject import Picture, pictures
@@ -116,7 +117,7 @@ def _test(number: int, entries: Sequence[Entry[Report]], each: bool) -> Iterator
     drawn = next((entry.report for entry in entries if entry.report.model == DRAWN), first)
     for entry in entries:
         report = entry.report
-        shown = list(pictures(report, each)) if report is drawn and not isinstance(report, Failure) else []
+        shown = list(pictures(report, each)) if report is drawn and not isinstance(report, Failure | RunResult) else []
         yield from _report(report, report is drawn, shown, f"t{number}-picture-")
     yield "</section>"
 

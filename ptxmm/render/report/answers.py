@@ -15,7 +15,9 @@ from ptxmm.analysis.fences import FencesResult
 from ptxmm.analysis.races import RacesResult
 from ptxmm.analysis.result import Expired, Failure, Outcome, Result
 from ptxmm.analysis.told import Reported
-from ptxmm.render import explain, fences, races
+from ptxmm.hardware.compare import RunResult
+from ptxmm.render import explain, fences, races, run
+from ptxmm.render.report.bars import bars
 from ptxmm.render.report.steps import trees
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import answer as in_a_word
@@ -24,7 +26,7 @@ from ptxmm.render.text import note_lines, observed
 _WIDTH = 110
 """Of what is told in sentences."""
 
-Report = Result | ExplainResult | RacesResult | FencesResult | Failure | Expired
+Report = Result | ExplainResult | RacesResult | FencesResult | RunResult | Failure | Expired
 
 
 class Answer(Struct, frozen=True):
@@ -90,6 +92,19 @@ def _(report: FencesResult) -> Answer:
     return Answer(mark, report.holds, report.required, cells)
 
 
+@answer.register
+def _(report: RunResult) -> Answer:
+    cells = {
+        "Condition": " ".join(filter(None, (report.quantifier, report.condition))),
+        "Met": run.met(report),
+        "Instances": f"{report.instances:,}",
+        "Placement": report.placement,
+        "Status": report.status,
+    }
+    good = None if report.finding is None or report.verdict == "unseen" else not report.finding
+    return Answer(run.in_short(report), good, report.gpu, cells)
+
+
 @singledispatch
 def body(report: Report) -> Iterator[str]:
     """What stands below the picture of a report. Raises ``TypeError`` for what has no page."""
@@ -135,6 +150,12 @@ def _(report: RacesResult) -> Iterator[str]:
 @body.register
 def _(report: FencesResult) -> Iterator[str]:
     yield preformatted(fences.text(report, Style(False))[2:])
+
+
+@body.register
+def _(report: RunResult) -> Iterator[str]:
+    yield from bars(report)
+    yield preformatted(run.conclusions(report, Style(False)), _WIDTH)
 
 
 def preformatted(lines: Iterable[str], width: int = 0) -> str:
