@@ -42,7 +42,8 @@ class _Maker(Struct):
         if self.chance(0.2):
             self.rows.append("add.u32 n, n, 1")
         if self.chance(0.4):  # a poll that does not lead out
-            self.rows += ["I: ld." + order + ".u32 i, [f]", f"setp.ne.u32 p3, i, {value}", "@p3 bra I"]
+            inner = rng.choice((order, "relaxed.gpu"))
+            self.rows += [f"I: ld.{inner}.u32 i, [f]", f"setp.ne.u32 p3, i, {value}", "@p3 bra I"]
         self.rows += [f"H: ld.{order}.u32 h, [f]"] if self.chance(0.5) else [f"H: ld.{order}.u32 r1, [f]"]
         register = self.rows[-1].split()[2].rstrip(",")
         self.rows += [f"setp.ne.u32 p1, {register}, {value}", "@p1 bra H"]

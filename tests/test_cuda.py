@@ -38,7 +38,8 @@ WRONG = [name for name in SOURCES if ".wrong_" in name]
 SLOW = frozenset({
     "barrier_tx.wrong_no_bytes", "cg_tile_exchange.wrong_other_tile", "cub_block_reduce",
     "cub_block_reduce.wrong_no_barrier", "cuda_barrier_device.wrong_block_scope",
-    "cuda_barrier_split.wrong_arrive_first", "cuda_pipeline_shared", "cuda_pipeline_shared.wrong_early_release",
+    "cuda_barrier_split.wrong_arrive_first", "cuda_counting_semaphore.wrong_block_scope", "cuda_pipeline_shared",
+    "cuda_pipeline_shared.wrong_early_release",
     "cuda_semaphore", "cuda_semaphore.wrong_early_release", "dsmem_bulk_copy.wrong_no_proxy_fence",
     "dsmem_bulk_copy.wrong_no_wait", "grid_barrier_generation.wrong_late_reset", "persistent_loop",
     "persistent_loop.wrong_one_barrier", "ping_pong", "ping_pong.wrong_early_pass", "red_async.wrong_late_start",

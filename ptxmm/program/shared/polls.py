@@ -3,8 +3,9 @@
 Libraries wait in stages: some polls right after each other, then some with a sleep in between, then longer ones; and
 compilers unroll each stage. What comes out is a region of loads of one place and of branches on what they return. It is
 entered at its first load and left to one place only, each load comes from the one before it, and none leads out of it
-for a value for which the first one does not. All that such a region does is to wait for a value, so every load but the
-first becomes a jump back to that one: a spin loop (``control._spin_loops``).
+for a value for which the first one does not; those that do not lead out may be relaxed where the first acquires. All
+that such a region does is to wait for a value, so every load but the first becomes a jump back to that one: a spin loop
+(``control._spin_loops``).
 
 - **No final state is lost.** Take an execution of the program and a way through the region. Take out all its reads
   but the last one, as if that were the first load: the same read of the same place, it leads out of the region as
@@ -13,16 +14,16 @@ first becomes a jump back to that one: a spin loop (``control._spin_loops``).
 - **None is added.** A final state of the spin loop is reached without a round that fails, and so by the program. In
   the search for data races, and accesses outside every object, one round may fail before the read r that leads out.
   Then the program goes on to loads that may lead out or not, but all of which return what r does: copies of r right
-  before it, that read from the same write. The way out is looked for that they take (``_Region.ends``). A base
-  relation that a copy has with another event is one that r has with it. So what an axiom forbids about copies it
-  forbids about r, except that causality order gets those pairs (w, r) in which r observes w (8.9.5, by way of a
-  copy); and from-reads from r to w would contradict that, for w is what r reads, or comes before that in coherence
-  order.
+  before it, that read from the same write, some of them relaxed. The way out is looked for that they take
+  (``_Region.ends``). A base relation that a copy has with another event is one that r has with it. So what an axiom
+  forbids about copies it forbids about r, except that causality order gets those pairs (w, r) in which r observes w
+  (8.9.5, by way of a copy); and from-reads from r to w would contradict that, for w is what r reads, or comes before
+  that in coherence order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import is_
 
 from msgspec import Struct
@@ -31,21 +32,18 @@ from msgspec.structs import replace
 from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.graph import Graph, graph_of, live_at, reach
 from ptxmm.program.latest import Latest
-from ptxmm.program.test import Test, Thread
-from ptxmm.ptx.isa import computation, definitions, uses
-from ptxmm.ptx.ops import COMPUTING, Branch, Load, Op, Reg, SetPredicate, Type
+from ptxmm.program.shared.retries import without_retries
+from ptxmm.program.shared.ways import Form, Rejected, Ways
+from ptxmm.program.test import Test
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.ops import COMPUTING, Branch, Load, Op
 
-_NEGATED = {"ne": "eq", "ge": "lt", "gt": "le"}
 _MOST = 64
 """The branches on the way from one load to the next."""
 
-Form = object
-"""What a register holds as an expression of the value that was loaded, or another part of an instruction with these in
-place of its registers."""
-
 
 def without_repeats(test: Test, asked: Collection[Term] = ()) -> Test:
-    """``test`` with one load for each region of polls; all pcs stay.
+    """``test`` with one load for each region of polls, and without the rounds of ``retries``; all pcs stay.
 
     ``asked``: the registers whose final values are asked for, besides those that ``test`` names.
     """
@@ -60,20 +58,31 @@ def _shortened(test: Test, terms: Collection[RegisterTerm]) -> Test:
     threads = []
     for number, thread in enumerate(test.threads):
         asked = frozenset(term.register for term in terms if term.thread == number)
-        body = list(thread.body)
-        for first, others, inside in _regions(thread, asked):
+        body = without_retries(thread, asked)
+        for first, others, inside in list(_regions(body, asked)):
             for pc in others:
                 body[pc] = Branch(first, None, body[pc].source)
             # What was between the other loads is not reached any more, and no part of the loop.
             for pc in inside - reach(graph_of(body).after, [first]):
                 body[pc] = Branch(first, None, body[pc].source)
+        _one_way_back(body, thread.body)
         threads.append(thread if all(map(is_, body, thread.body)) else replace(thread, body=tuple(body)))
     return test if all(map(is_, threads, test.threads)) else replace(test, threads=tuple(threads))
 
 
-def _regions(thread: Thread, asked: frozenset[str]) -> Iterator[tuple[int, list[int], set[int]]]:
-    """The regions of ``thread``: the first load, the others, and all pcs."""
-    body = thread.body
+def _one_way_back(body: list[Op], before: Sequence[Op]) -> None:
+    """Let what goes back to a load go by way of one of the branches that were made: one failing round is enough for all
+    of them."""
+    made = {
+        op.target: pc for pc, op in enumerate(body) if op is not before[pc] and isinstance(op, Branch) and not op.guard
+    }
+    for pc, op in enumerate(body):
+        if isinstance(op, Branch) and op.target <= pc < made.get(op.target, 0):
+            body[pc] = replace(op, target=made[op.target])
+
+
+def _regions(body: Sequence[Op], asked: frozenset[str]) -> Iterator[tuple[int, list[int], set[int]]]:
+    """The regions of ``body``: the first load, the others, and all pcs."""
     loads = [pc for pc, op in enumerate(body) if isinstance(op, Load) and _polls(op)]
     if len(loads) < 2 or not any(isinstance(op, Branch) for op in body):
         return
@@ -101,7 +110,7 @@ def _polls(op: Load) -> bool:
     return op.guard is None and len(op.dst) == 1 and op.proxy == "generic" and not (op.mmio or op.nc)
 
 
-def _is_closed(body: tuple[Op, ...], graph: Graph, first: int, inside: set[int]) -> bool:
+def _is_closed(body: Sequence[Op], graph: Graph, first: int, inside: set[int]) -> bool:
     """Whether the pcs ``inside`` are entered at ``first`` only, and only look."""
     return graph.end not in inside and all(
         (pc == first or inside.issuperset(graph.before[pc])) and isinstance(body[pc], (Load, *COMPUTING, Branch))
@@ -118,20 +127,16 @@ class _Leaf(Struct, frozen=True):
     needed: tuple[tuple[str, Form], ...] = ()
 
 
-class _Rejected(Exception):
-    """A region does more than to wait."""
-
-
-class _Region:
+class _Region(Ways):
     """Loads and branches ``inside``, entered at ``first``, left to ``out``."""
 
     def __init__(
-        self, body: tuple[Op, ...], first: int, out: int, inside: set[int], entering: list[frozenset[str]]
+        self, body: Sequence[Op], first: int, out: int, inside: set[int], entering: list[frozenset[str]]
     ) -> None:
-        self.body, self.first, self.out, self.inside = body, first, out, inside
-        self.written = {name for pc in inside for name, _ in definitions(body[pc])}
-        self.needed = sorted(self.written & entering[out])
-        self.form: Form = None
+        super().__init__(body, {name for pc in inside for name, _ in definitions(body[pc])})
+        self.first, self.out, self.inside = first, out, inside
+        self.needed = sorted(entering[out].intersection(self.written))
+        self.form: tuple[str, Form] = "", None
 
     def waits(self) -> bool:
         """Whether one load stands for all."""
@@ -139,7 +144,7 @@ class _Region:
             self.form = self._load(self.first)
             loads = [pc for pc in self.inside if isinstance(self.body[pc], Load)]
             ways = {pc: self._leaves(pc) for pc in loads}
-        except _Rejected:
+        except Rejected:
             return False
         leaving = {
             pc: {(leaf.when, leaf.needed) for leaf in leaves if leaf.pc == self.out} for pc, leaves in ways.items()
@@ -161,16 +166,18 @@ class _Region:
             pc = following
         return True
 
-    def _load(self, pc: int) -> Form:
+    def _load(self, pc: int) -> tuple[str, Form]:
         op = self.body[pc]
         if not isinstance(op, Load) or not _polls(op) or any(name in self.written for name, _ in uses(op)):
-            raise _Rejected
-        return op.address, op.type, op.sem, op.scope, op.space, op.volatile
+            raise Rejected
+        return op.sem, (op.address, op.type, op.scope, op.space, op.volatile)
 
     def _leaves(self, pc: int) -> list[_Leaf]:
-        """Where the load at ``pc`` leads. Raises ``_Rejected`` if that rests on more than what it returns."""
-        if self._load(pc) != self.form:
-            raise _Rejected
+        """Where the load at ``pc`` leads. Raises ``Rejected`` if that rests on more than what it returns, or if it is
+        none of those that may be there (see above)."""
+        form = self._load(pc)
+        if form not in (self.form, _relaxed(self.form)):
+            raise Rejected
         start: dict[str, Form] = {name: ("value",) for name, _ in definitions(self.body[pc])}
         found: list[_Leaf] = []
         stack: list[tuple[int, dict[str, Form], dict[Form, bool], int]] = [(pc + 1, start, {}, 0)]
@@ -178,66 +185,16 @@ class _Region:
             at, held, when, steps = stack.pop()
             if at == self.out or (at in self.inside and isinstance(self.body[at], Load)):
                 needed = tuple((name, held.get(name)) for name in self.needed) if at == self.out else ()
-                if any(form is None for _, form in needed):
-                    raise _Rejected
+                if any(held is None for _, held in needed) or (at == self.out and form != self.form):
+                    raise Rejected
                 found.append(_Leaf(at, frozenset(when.items()), needed))
                 continue
             if at not in self.inside or steps > _MOST * len(self.body) or len(found) > _MOST:
-                raise _Rejected
-            stack += [(*way, steps + 1) for way in self._step(at, held, when)]
+                raise Rejected
+            stack += [(*way, steps + 1) for way in self.step(at, held, when)]
         return found
 
-    def _step(
-        self, pc: int, held: dict[str, Form], when: dict[Form, bool]
-    ) -> Iterator[tuple[int, dict[str, Form], dict[Form, bool]]]:
-        op = self.body[pc]
-        if op.guard is not None:
-            guard = self._held(op.guard.register, held)
-            if guard is None:
-                raise _Rejected
-            form, true = _predicate(guard)
-            for truth in (True, False):
-                if when.get(form, truth) == truth:
-                    yield from self._done(pc, (truth == true) != op.guard.negated, held, {**when, form: truth})
-            return
-        yield from self._done(pc, True, held, when)
 
-    def _done(
-        self, pc: int, taken: bool, held: dict[str, Form], when: dict[Form, bool]
-    ) -> Iterator[tuple[int, dict[str, Form], dict[Form, bool]]]:
-        op = self.body[pc]
-        if isinstance(op, Branch):
-            if op.condition is not None:
-                raise _Rejected
-            yield (op.target if taken else pc + 1), held, when
-            return
-        if taken:
-            written = [name for name, _ in definitions(op)]
-            form: Form = None
-            if all(self._held(name, held) is not None for name, _ in uses(op)):
-                form = (type(op), *(self._of(part, held) for part in computation(op)))
-            places = {name: number for number, name in enumerate(written)}
-            held = {**held, **{name: None if form is None else (places[name], form) for name in written}}
-        yield pc + 1, held, when
-
-    def _held(self, name: str, held: Mapping[str, Form]) -> Form:
-        """What a register holds; None if that depends on the way that led here."""
-        return held.get(name) if name in self.written else ("register", name)
-
-    def _of(self, item: object, held: Mapping[str, Form]) -> Form:
-        match item:
-            case Reg(name):
-                return self._held(name, held)
-            case tuple():
-                return tuple(self._of(part, held) for part in item)
-        return item
-
-
-def _predicate(form: Form) -> tuple[Form, bool]:
-    """A predicate that is no negation, and the value that it has where ``form`` is true."""
-    match form:
-        case (int(result), (kind, str(comparison), Type() as type_, a, b, None, *rest)) if kind is SetPredicate:
-            if type_.kind != "f":
-                true = (comparison in _NEGATED) == bool(result)
-                return (0, (kind, _NEGATED.get(comparison, comparison), type_, a, b, None, *rest)), true
-    return form, True
+def _relaxed(form: tuple[str, Form]) -> tuple[str, Form]:
+    """What a load is that orders no more than one that is ``form``."""
+    return ("relaxed" if form[0] == "acquire" else form[0], form[1])
