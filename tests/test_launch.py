@@ -449,18 +449,6 @@ MEETING = [
         "13:3: error: addresses of textures, samplers and surfaces are not supported\n"
         "    mov.u64 %rd3, picture;\n    " + "^" * 21,
     ),
-    (
-        OBJECT.replace('"u32"', '{ type = "u32", count = 256 }'),
-        entry(
-            POINTER,
-            "  ld.param.u64 %rd1, [p0];\n  ld.global.u32 %r1, [%rd1];\n  mov.u32 %r2, tile;\n  add.s32 %r2, %r2, %r1;\n"
-            "  ld.shared.u32 %r3, [%r2];\n  st.global.u32 [%rd1], %r3;\n",
-            before=".shared .align 4 .b8 tile[256];\n",
-        ),
-        "unsupported",
-        " error: 256 bytes have no initial value (tile); at most 128 are supported\n"
-        "  hint: give an initial value: [objects] tile = { init = 0 }",
-    ),
 ]  # fmt: skip
 
 

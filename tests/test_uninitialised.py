@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Result
 from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.engines.result import Limits, Observed
+from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import hidden
@@ -199,3 +202,30 @@ forall (P0:r1 == 1)
 """
     result = check(parse_one(text), model_named("ptx-8.5"), engine="both")
     assert (result.holds, result.status) == (True, "complete")
+
+
+MANY = """PTX t
+{{
+  .global .u32 x = 2;
+  .shared .u32 s[64] @ cta 0;
+}}
+P0 @ cta 0 {{
+  ld.u32 i, [x];
+  mov.u32 a, s;
+  add.u32 a, a, i;
+  add.u32 a, a, i;
+  {0}
+  ld.shared.u32 v, [a];
+  add.u32 w, v, 1;
+}}
+forall (P0:w == 6)
+"""
+
+
+def test_more_bytes_than_can_be_told_apart() -> None:
+    """It is enough to know that none of them is read. Else there is one error."""
+    written = parse_one(MANY.format("st.shared.u32 [a], 5;"))
+    assert verdict(written, "z3").holds is True
+    read = parse_one(MANY.format("@q st.shared.u32 [a], 5;").replace("ld.u32 i", "setp.eq.u32 q, 1, 2; ld.u32 i"))
+    with pytest.raises(PtxmmError, match="256 bytes have no initial value \\(s\\); at most 128 are supported"):
+        verdict(read, "z3")

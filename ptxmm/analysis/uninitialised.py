@@ -11,7 +11,7 @@ gone on with to an execution: the threads, one after the other, read what is las
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -81,19 +81,18 @@ def _seen(test: Test, model: Model, limits: Limits, shown: Sequence[Term]) -> se
     marks = {byte: origin[0] for byte, origin in unknown_bytes(test).items()}
     when: dict[str, list[Formula]] = {}
 
-    def collect(domain: Mapping[int, Formula], size: int, presence: Formula) -> None:
-        for value, holds in domain.items():
-            for key in {marks[byte] for byte in value.to_bytes(size, "little") if byte in marks}:
-                when.setdefault(key, []).append(formulas.both(presence, holds))
+    def collect(found: Iterable[tuple[int, Formula]], presence: Formula) -> None:
+        for byte, holds in found:
+            when.setdefault(marks[byte], []).append(formulas.both(presence, holds))
 
     for event in program.events:
         if event.kind == "R" and not event.asynchronous:
             for (_, _, size), domain in program.read_cells[event.number].items():
-                collect(domain, size, event.presence)
+                collect(domain.having(marks, size), event.presence)
         if event.kind == "W" and test.may_race(event.id.site):
             for place in event.places:
-                collect(event.value, place.size, event.presence)
+                collect(event.value.having(marks, place.size), event.presence)
     for term in shown:
         if isinstance(term, MemoryTerm):
-            collect(problem.domain(term), term.type.bytes, program.final)
+            collect(problem.domain(term).having(marks, term.type.bytes), program.final)
     return {key for key, choices in when.items() if problem.solver.satisfiable(formulas.any(choices))}

@@ -112,9 +112,6 @@ def _launched(
     try:
         return build(source)
     except PtxmmError as error:
-        if error.line is None and error.hint is not None and "initial values" in error.hint:
-            unknown = (v.name for v in variables.values() if v.space in ("shared", "local") and v.initial is None)
-            error.hint = "give an initial value: [objects] " + ", ".join(f"{name} = {{ init = 0 }}" for name in unknown)
         raise _placed(error, source, launch) from None
 
 

@@ -76,7 +76,8 @@ def _mark_objects(
     """The initial values of the objects ``unknown``, of bytes of ``free``, and what is left of these.
 
     Where there are too many bytes, elements that nothing looks at have the same byte everywhere, and so have objects
-    whose contents nothing sees.
+    whose contents nothing sees. If that is not enough, each object has one byte everywhere: who asks for values of
+    these is told so (see ``assignments``).
     """
     most = min(MOST_BYTES, len(free))
     seen = None
@@ -90,9 +91,12 @@ def _mark_objects(
         told[item.key] = [seen is None or not seen.isdisjoint(element) for element in bytes_]
     size = sum(item.type.bytes * sum(told[item.key]) for item in unknown)
     if size > most - (seen is not None):
-        names = ", ".join(o.key for o in unknown)
-        message = f"{size} bytes have no initial value ({names}); at most {most} are supported"
-        raise PtxmmError(message, kind="unsupported", hint="give initial values, such as `= 0`")
+        if len(unknown) > most:
+            raise _too_many(test, size, unknown)
+        alike = {
+            o.key: int.from_bytes(bytes((b,) * o.type.bytes), "little") for o, b in zip(unknown, free, strict=False)
+        }
+        return {o.key: (alike[o.key],) * o.count for o in unknown}, free[len(unknown) :]
     rest = 0
     if seen is not None:
         rest, free = free[0], free[1:]
@@ -106,6 +110,17 @@ def _mark_objects(
             values.append(int.from_bytes(own, "little"))
         initial[item.key] = tuple(values)
     return initial, free
+
+
+def _too_many(test: Test, size: int, unknown: Sequence[MemoryObject]) -> PtxmmError:
+    message = (
+        f"{size} bytes have no initial value ({', '.join(o.key for o in unknown)}); at most {MOST_BYTES} are supported"
+    )
+    hint = "give initial values, such as `= 0`"
+    if test.claims is not None:
+        names = dict.fromkeys(o.key.rpartition(":")[2] for o in unknown)
+        hint = "give an initial value: [objects] " + ", ".join(f"{name} = {{ init = 0 }}" for name in names)
+    return PtxmmError(message, kind="unsupported", hint=hint)
 
 
 def _mark_writers(test: Test, made: Sequence[Writer], free: list[int]) -> tuple[Thread, ...]:
@@ -185,17 +200,22 @@ def choices(test: Test, asked: Collection[Term] = (), every: bool = False) -> It
 def assignments(test: Test, asked: Collection[Term] = (), every: bool = False) -> Iterator[Assignment]:
     """``test``, for each of its ``choices``, with its unknown values kept
     apart from all others, then with the values that comparisons tell apart:
-    all combinations, or where these are more than ``MOST_ASSIGNMENTS`` one value at a time (see ``computed_with``)."""
+    all combinations, or where these are more than ``MOST_ASSIGNMENTS`` one value at a time (see ``computed_with``).
+
+    Raises ``PtxmmError`` (kind ``unsupported``) if there are too many bytes to tell them apart."""
     for chosen in choices(test, asked, every):
         yield from _assignments(chosen, asked)
 
 
 def _assignments(test: Test, asked: Collection[Term]) -> Iterator[Assignment]:
-    yield Assignment(test, {})
     if not has_unknown(test):
+        yield Assignment(test, {})
         return
     parts, choices = _choices(test, asked)
     whole = b"".join(parts)
+    if len(set(whole)) < len(whole):
+        raise _too_many(test, len(whole), [o for o in test.objects.values() if o.unknown and o.physical == o.key])
+    yield Assignment(test, {})
     for number, selection in enumerate(_selections(choices)):
         if number:  # the first are the unknown values themselves
             yield _assigned(test, dict(zip(whole, b"".join(selection), strict=True)))

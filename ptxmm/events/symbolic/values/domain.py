@@ -7,7 +7,7 @@ becomes a propositional problem. An expression number stands beside each value f
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence
 from functools import partial
 from itertools import product
 from math import prod
@@ -31,6 +31,11 @@ class Domain(dict[int, Formula]):
     def __init__(self, values: Mapping[int, Formula], support: Mapping[int, int] | None = None) -> None:
         super().__init__(values)
         self.support: Mapping[int, int] = support or {}
+
+    def having(self, wanted: Collection[int], size: int) -> Iterator[tuple[int, Formula]]:
+        """The bytes ``wanted`` that are among the lowest ``size`` ones of a value, and when."""
+        for value, when in self.items():
+            yield from ((byte, when) for byte in set(value.to_bytes(size, "little")).intersection(wanted))
 
 
 _LISTED = 12
@@ -78,6 +83,13 @@ class Bits(Domain):
     def items(self) -> ItemsView[int, Formula]:  # type: ignore[override]
         """The values, and when each is taken."""
         return self._listed().items()
+
+    def having(self, wanted: Collection[int], size: int) -> Iterator[tuple[int, Formula]]:
+        """As of any domain, of which no value need be listed."""
+        for byte, begin in product(wanted, range(0, min(8 * size, len(self.bits)), 8)):
+            when = Bits(self.formulas, self.bits[begin : begin + 8])[byte]
+            if when != FALSE:
+                yield byte, when
 
     def _open(self) -> list[Formula]:
         return list(dict.fromkeys(abs(bit) for bit in self.bits if abs(bit) != TRUE))
