@@ -180,3 +180,128 @@ def warps(seed: int) -> str:
         + "\n".join(lines)
         + "\n    ret;\n}\n"
     )
+
+
+_FLAGS_HEAD = """\
+.version 8.5
+.target sm_90
+.address_size 64
+// ptxmm: grid = {grid}
+// ptxmm: block = {block}
+// ptxmm: threads = "all"
+// ptxmm: args = ["g", "f"]
+// ptxmm: [objects]
+// ptxmm: g = {{ type = "u32", count = 4 }}
+// ptxmm: f = {{ type = "u32", count = 2 }}
+// ptxmm: [check]
+// ptxmm: races = "none"
+.visible .entry k(.param .u64 p, .param .u64 q)
+{{
+    .reg .pred %p<9>;
+    .reg .b32 %r<30>;
+    .reg .b64 %d<9>;
+    ld.param.u64 %d1, [p];
+    ld.param.u64 %d2, [q];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mad.lo.u32 %r4, %r2, %r3, %r1;
+"""
+
+
+class _Flags:
+    """Threads that hand data on by flags and counters; most of it right, and some of it not."""
+
+    def __init__(self, rng: random.Random, threads: int, odd: float) -> None:
+        self.rng, self.threads, self.odd = rng, threads, odd
+        self.lines: list[list[str]] = [[] for _ in range(threads)]
+        self.labels = 0
+
+    def scope(self) -> str:
+        return self.rng.choice(("cta", "cluster")) if self.rng.random() < self.odd else self.rng.choice(("gpu", "sys"))
+
+    def fence(self, sem: str = "acq_rel") -> str:
+        sem = "sc" if self.rng.random() < 0.2 else sem
+        return f"fence.{sem}.{self.scope()};"
+
+    def data(self, thread: int, cell: int, store: bool) -> None:
+        text = f"st.global.u32 [%d1+{4 * cell}], 1;" if store else f"ld.global.u32 %r5, [%d1+{4 * cell}];"
+        self.lines[thread].append(text)
+
+    def signal(self, thread: int, flag: int, value: int, counts: bool) -> None:
+        """Write a flag, or add to a counter."""
+        rng, scope, out = self.rng, self.scope(), self.lines[thread]
+        releases = rng.random() < 0.5
+        if not releases and rng.random() >= self.odd:
+            out.append(self.fence())
+        sem = "release" if releases else "relaxed"
+        if counts:
+            name = "red" if rng.random() < 0.6 else "atom"
+            first = "%r6, " if name == "atom" else ""
+            out.append(f"{name}.{sem}.{scope}.global.add.u32 {first}[%d2+{4 * flag}], {value};")
+        elif not releases and rng.random() < 0.2:
+            out.append(f"st.volatile.global.u32 [%d2+{4 * flag}], {value};")
+        elif rng.random() < 0.15:
+            out.append(f"atom.{sem}.{scope}.global.exch.b32 %r6, [%d2+{4 * flag}], {value};")
+        else:
+            out.append(f"st.{sem}.{scope}.global.u32 [%d2+{4 * flag}], {value};")
+
+    def wait(self, thread: int, flag: int, value: int) -> None:
+        """Read a flag until it has a value."""
+        rng, out = self.rng, self.lines[thread]
+        self.labels += 1
+        acquires = rng.random() < 0.5
+        if rng.random() < 0.15:
+            load = f"ld.volatile.global.u32 %r7, [%d2+{4 * flag}];"
+            acquires = False
+        else:
+            load = f"ld.{'acquire' if acquires else 'relaxed'}.{self.scope()}.global.u32 %r7, [%d2+{4 * flag}];"
+        test = f"setp.{rng.choice(('lt', 'lt', 'ne'))}.u32 %p1, %r7, {value};"
+        if rng.random() < self.odd / 2:
+            out += [load]
+        elif rng.random() < 0.3:
+            out += [load, test, f"@!%p1 bra D{self.labels};", f"W{self.labels}:", load, test]
+            out += [f"@%p1 bra W{self.labels};", f"D{self.labels}:"]
+        else:
+            out += [f"W{self.labels}:", load, test, f"@%p1 bra W{self.labels};"]
+        if not acquires and rng.random() >= self.odd:
+            out.append(self.fence())
+
+    def text(self) -> str:
+        lines = []
+        for thread, own in enumerate(self.lines):
+            lines += [f"    setp.ne.u32 %p2, %r4, {thread};", f"    @%p2 bra T{thread};"]
+            lines += [line if line.endswith(":") else f"    {line}" for line in own]
+            lines += [f"T{thread}:"]
+        return "\n".join(lines)
+
+
+def flags(seed: int) -> str:
+    """Threads of several CTAs that hand data on by flags, counters and fences."""
+    rng = random.Random(f"whole flags/{seed}")
+    grid, block = rng.choice(((2, 1), (2, 1), (3, 1), (2, 2), (1, 2), (1, 3)))
+    threads = grid * block
+    body = _Flags(rng, threads, rng.choice((0.0, 0.0, 0.1, 0.3)))
+    for flag in range(rng.choice((1, 1, 2))):
+        writers = rng.sample(range(threads), rng.choice((1, 1, 1, 2, min(3, threads))) if threads > 1 else 1)
+        readers = [t for t in range(threads) if t not in writers] or [writers.pop()]
+        counts = len(writers) > 1 and rng.random() < 0.8
+        total = 0
+        for number, writer in enumerate(writers):
+            cell = 2 * flag + number % 2
+            body.data(writer, cell, True)
+            step = 2 if counts and rng.random() < body.odd else 1
+            total = total + step if counts else 1
+            body.signal(writer, flag, step, counts)
+            if rng.random() < 0.2 + body.odd:
+                body.data(writer, rng.choice((cell, 1 - flag)), rng.random() < 0.5)
+            if not counts and rng.random() < 0.2:
+                body.signal(writer, flag, 2, False)
+        wanted = total + (rng.choice((-1, 1)) if total > 1 and rng.random() < body.odd else 0)
+        for reader in rng.sample(readers, rng.randrange(1, len(readers) + 1)):
+            body.wait(reader, flag, wanted)
+            for number in range(min(len(writers), 2)):
+                body.data(reader, 2 * flag + number, rng.random() < 0.3)
+            if rng.random() < 0.15:
+                body.signal(reader, rng.randrange(2), rng.randrange(3), False)
+    return _FLAGS_HEAD.format(grid=grid, block=block) + body.text() + "\n    ret;\n}\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,12 +19,17 @@ from ptxmm.errors import Timeout
 from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.ptx import ops
 from ptxmm.whole.conflicts import Accesses, accesses, unordered
-from ptxmm.whole.machine import Machine
+from ptxmm.whole.machine import Machine, clusters
 from ptxmm.whole.memory import Numbers
+from ptxmm.whole.narrowing import narrowed
+from ptxmm.whole.polls import polls
 from ptxmm.whole.result import Answer, Spot, WholeRace, WholeResult
 from ptxmm.whole.state import Stopped
+from ptxmm.whole.strong import Plan
 from ptxmm.whole.trace import READ
 
+Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
+"""By two instructions the pairs of accesses by them."""
 _MODEL = "ptx-8.5"
 _MOST = 20
 _PAIRS = 100_000
@@ -43,13 +49,14 @@ class _Whole:
     def __init__(self, kernel: Kernel, file: str, limits: Limits) -> None:
         self.kernel, self.file, self.limits = kernel, file, limits
         self.start = time.perf_counter()
-        self.machine = Machine(kernel)
+        self.waiting = polls(kernel.code.body)
+        self.plan = Plan(True, {}, set(), {}, set())
+        self.machine = Machine(kernel, self.plan, self.waiting)
 
     def result(self) -> WholeResult:
         if self.kernel.launch.host:
             return self._made("unsupported", Stopped("unsupported", "threads of the host are not followed yet"))
         try:
-            self.machine.run(self.limits)
             races = self._races()
         except Stopped as stop:
             return self._made(stop.word, stop)
@@ -58,33 +65,77 @@ class _Whole:
         return self._made("race" if races else "race-free", None, races)
 
     def _races(self) -> tuple[WholeRace, ...]:
-        """The races of what has been executed. Raises ``Stopped`` where it is not known whether they are."""
-        machine = self.machine
+        """The races of the launch. Raises ``Stopped`` where it is not known whether there are any."""
+        found, groups = self._executed()
+        if races := self._sure(found, groups):
+            return races
+        if not self.machine.strong.choices:
+            if groups:
+                (one, other), pairs = next(iter(groups.items()))
+                self._refuse_unsure(one, other, found, pairs[0])
+            return ()
+        self.plan = Plan(False, {}, set(), {}, set(self.machine.strong.logs))
+        while True:
+            found, groups = self._executed()
+            if not narrowed(self.machine, self.plan):
+                break
+        for (_, other), pairs in groups.items():
+            message = "whether this is ordered depends on the schedule"
+            raise Stopped("undecided", message, other, int(found.agent[pairs[0][1]]))
+        return ()
+
+    def _executed(self) -> tuple[Accesses, Pairs]:
+        """The accesses of a run, and the pairs of them that nothing orders, by their instructions."""
+        machine = self.machine = Machine(self.kernel, self.plan, self.waiting)
+        machine.run(self.limits)
         found = accesses(machine.memory, machine.trace)
         self._refuse_noncoherent(found)
-        groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        every = unordered(found, machine.clocks, self._scopes(), machine.trace.proxies)
+        groups: Pairs = {}
+        every = unordered(found, machine.clocks, self._levels(), clusters(self.kernel), machine.trace.proxies)
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
             groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
             if number % 4096 == 0:
                 self.limits.check()
-        for (one, other), pairs in groups.items():
-            self._refuse_unsure(one, other, found, pairs[0])
-        return tuple(self._race(found, pairs) for _, pairs in sorted(groups.items()))[:_MOST]
+        return found, groups
+
+    def _sure(self, found: Accesses, groups: Pairs) -> tuple[WholeRace, ...]:
+        """Those of the pairs of one execution that race."""
+        races = []
+        for (one, other), pairs in sorted(groups.items()):
+            if self.kernel.allowed:
+                self._refuse_unsure(one, other, found, pairs[0])
+            if sure := [pair for pair in pairs[:_MOST] if not self._observed(found, *pair)]:
+                races.append(self._race(found, sure, len(pairs)))
+        return tuple(races)[:_MOST]
+
+    def _observed(self, found: Accesses, a: int, b: int) -> bool:
+        """Whether somebody may have observed a strong write before the other access (8.9.5, causality order (2))."""
+        clocks, one = self.machine.clocks, np.array([b])
+        if not self._level(int(found.instruction[a])) or found.kind[a] == READ:
+            return False
+        return any(
+            place <= found.cell[a] < place + size
+            and clocks.after(found.view[one], found.agent[one], np.array([read.thread]), np.array([read.clock]))[0]
+            for read in self.machine.strong.reads
+            for place, size in [read.location]
+        )
 
     def _refuse_unsure(self, one: int, other: int, found: Accesses, pair: tuple[int, int]) -> None:
-        """Raise ``Stopped`` where accesses that no barrier orders may be ordered otherwise, or are no race."""
-        strong, fences = self.machine.strong, self.machine.fences
+        """Raise ``Stopped`` where it is not known whether two accesses race."""
         thread = int(found.agent[pair[1]])
-        body = self.kernel.code.body
-        if {one, other} <= strong and not (isinstance(body[one], ops.Atomic) and isinstance(body[other], ops.Atomic)):
-            raise Stopped("undecided", "what this strong access finds depends on the schedule", other, thread)
-        if fences or any(_orders(body[at]) for at in strong):
-            message = "this races unless fences and strong accesses order it, which is not followed yet"
-            raise Stopped("unsupported", message, other, thread)
         if self.kernel.allowed:
             message = "this races unless it writes the same value, which is allowed but not followed yet"
             raise Stopped("unsupported", message, other, thread)
+        raise Stopped("undecided", "whether this is ordered depends on the schedule", other, thread)
+
+    def _level(self, at: int) -> int:
+        op = self.kernel.code.body[at]
+        scope = op.scope if isinstance(op, ops.Load | ops.Store | ops.Atomic) else None
+        return self.machine.strong.level(scope)
+
+    def _levels(self) -> Numbers:
+        """For each instruction how wide its scope is."""
+        return np.array([self._level(at) for at in range(len(self.kernel.code.body))], np.int64)
 
     def _refuse_noncoherent(self, found: Accesses) -> None:
         """Raise ``Stopped`` where ``ld.global.nc`` reads what the launch writes (9.7.10.9)."""
@@ -96,25 +147,13 @@ class _Whole:
             message = "a non-coherent load of what the launch writes"
             raise Stopped("undefined", message, int(found.instruction[number]), int(found.agent[number]))
 
-    def _scopes(self) -> Numbers:
-        """For each instruction whether its scope is its CTA alone."""
-        launch = self.kernel.launch
-        narrow = ("cta", "cluster") if launch.cluster is None else ("cta",)
-        found = np.zeros(len(self.kernel.code.body) + 1, np.int64)
-        for at, op in enumerate(self.kernel.code.body):
-            if isinstance(op, ops.Atomic):
-                if op.scope == "cluster" and launch.cluster is not None and at in self.machine.strong:
-                    raise Stopped("unsupported", "atomic operations of cluster scope are not followed yet", at)
-                found[at] = op.scope in narrow
-        return found
-
-    def _race(self, found: Accesses, pairs: list[tuple[int, int]]) -> WholeRace:
+    def _race(self, found: Accesses, pairs: list[tuple[int, int]], count: int) -> WholeRace:
         a, b = pairs[0]
         place = int(found.cell[b])
         instance = self.machine.memory.instances[int(self.machine.memory.instance_of(np.array([place]))[0])]
         where = f"{instance.variable.name}, byte {place - instance.start}"
         first, second = (self._spot(int(found.instruction[n]), int(found.agent[n])) for n in (a, b))
-        return WholeRace(first, second, where, len(pairs))
+        return WholeRace(first, second, where, count)
 
     def _spot(self, at: int, thread: int) -> Spot:
         source = self.kernel.code.body[at].source
@@ -132,8 +171,3 @@ class _Whole:
             self.machine.trace.count, races, spot, None if stop is None else stop.message,
             tuple(Note("remark", text) for text in self.kernel.remarks), time.perf_counter() - self.start,
         )  # fmt: skip
-
-
-def _orders(op: ops.Op) -> bool:
-    """Whether a strong access may synchronize by itself."""
-    return isinstance(op, ops.Load | ops.Store | ops.Atomic) and op.sem in ("acquire", "release", "acq_rel")

@@ -14,7 +14,7 @@ from ptxmm.whole.state import State
 from ptxmm.whole.values import Value, computed, converted, cut, unknown
 
 
-def results(state: State, op: ops.Calculation | ops.Nothing, threads: Numbers) -> list[tuple[ops.Reg | None, Value]]:
+def results(state: State, op: ops.Op, threads: Numbers) -> list[tuple[ops.Reg | None, Value]]:
     """The registers that ``op`` writes, each with its value."""
     match op:
         case ops.Alu():

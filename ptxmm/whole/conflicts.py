@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ptxmm.whole.clocks import Clocks, Layer
 from ptxmm.whole.memory import Flags, Memory, Numbers
+from ptxmm.whole.strong import ALL, CLUSTER, CTA, WEAK
 from ptxmm.whole.trace import ATOMIC, GENERIC, READ, WRITE, Trace
 
 _PAIRS = 1 << 22
@@ -74,30 +75,32 @@ def _widths(count: int, instance: Numbers, columns: dict[str, Numbers]) -> Numbe
     return found
 
 
-def unordered(found: Accesses, clocks: Clocks, scopes: Numbers, proxies: Sequence[str]) -> Iterator[tuple[int, int]]:
+def unordered(
+    found: Accesses, clocks: Clocks, levels: Numbers, clusters: Numbers | None, proxies: Sequence[str]
+) -> Iterator[tuple[int, int]]:
     """Pairs of ``found`` (by number) that conflict and that nothing orders, the one that was executed first before.
 
-    ``scopes``: for each instruction whether its scope is its CTA alone; atomic operations in each other's scope do not
-    conflict where they are on the same bytes (8.7.1). ``proxies``: the names of the proxies, by their numbers.
+    ``levels``: for each instruction how wide its scope is, ``clusters``: the cluster of each CTA; strong accesses of
+    the same bytes in each other's scope do not conflict (8.7.1). ``proxies``: the names of the proxies, by numbers.
     """
     if not len(found):
         return
-    other = found.cell[(found.proxy != 0) | (found.agent >= clocks.threads)]
-    apart = np.isin(found.cell, other)
-    check = _Check(found, clocks, scopes, proxies)
+    check = _Check(found, clocks, levels, clusters, proxies)
+    level = levels[found.instruction]
+    other = (found.proxy != 0) | (found.agent >= clocks.threads) | ((level != WEAK) & (found.kind == READ))
+    apart = np.isin(found.cell, found.cell[other])
     near = np.flatnonzero(~apart)
-    single = found.kind[near] == WRITE
+    kind = np.where(level[near] != WEAK, ATOMIC, found.kind[near])
     starts = np.ones(len(near), np.bool_)
-    starts[1:] = (np.diff(found.cell[near]) != 0) | (np.diff(found.kind[near]) != 0) | single[1:]
+    starts[1:] = (np.diff(found.cell[near]) != 0) | (np.diff(kind) != 0) | (kind[1:] == WRITE)
     first = np.flatnonzero(starts)
     last = np.append(first[1:], len(near))
     same = np.append(np.diff(found.cell[near[first]]) == 0, np.zeros(min(len(first), 1), np.bool_))
     for before, behind in _batches(first, last, same):
         yield from check.all(near[before], near[behind])
-    kinds = found.kind[near[first]]
-    for run in np.flatnonzero((kinds == ATOMIC) & (last - first > 1)).tolist():
+    for run in np.flatnonzero((kind[first] == ATOMIC) & (last - first > 1)).tolist():
         yield from check.among(near[first[run] : last[run]])
-    for cell in np.unique(other).tolist():
+    for cell in np.unique(found.cell[apart]).tolist():
         yield from check.every(slice(*np.searchsorted(found.cell, (cell, cell + 1))))
 
 
@@ -123,7 +126,8 @@ class _Check(Struct):
 
     found: Accesses
     clocks: Clocks
-    scopes: Numbers
+    levels: Numbers
+    clusters: Numbers | None
     proxies: Sequence[str]
 
     def all(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
@@ -132,32 +136,45 @@ class _Check(Struct):
         yield from zip(before[wrong].tolist(), behind[wrong].tolist(), strict=True)
 
     def among(self, run: Numbers) -> Iterator[tuple[int, int]]:
-        """Of a run of atomic operations those that are neither morally strong nor ordered."""
-        found, cta = self.found, self.clocks.cta
-        whole = len(set(zip(found.place[run].tolist(), found.size[run].tolist(), strict=True))) == 1
-        if whole and (not self.scopes[found.instruction[run]].any() or len(set(cta[found.agent[run]].tolist())) == 1):
-            return
-        for at, number in enumerate(run.tolist()):
-            others = run[:at]
-            weak = others[~self._strong(others, np.full(at, number))]
-            yield from self.all(weak, np.full(len(weak), number))
+        """Of a run of strong accesses those that are neither morally strong nor ordered."""
+        wide = self._wide(run)
+        for number in run[~wide].tolist():
+            yield from self._against(number, run[(run < number) | (wide & (run > number))])
 
     def every(self, cell: slice) -> Iterator[tuple[int, int]]:
-        """All pairs of one cell: what precedes an asynchronous operation need not precede what follows it."""
-        found, here = self.found, np.arange(len(self.found))[cell]
-        for at, number in enumerate(here.tolist()):
-            others = here[:at]
-            others = others[(found.kind[others] != READ) | (found.kind[number] != READ)]
-            both = np.full(len(others), number)
-            others = others[~self._strong(others, both)]
-            yield from self.all(others, both[: len(others)])
+        """All pairs of one cell: what precedes an asynchronous operation need not precede what follows it, and strong
+        accesses need not be ordered at all."""
+        yield from self.among(np.arange(len(self.found))[cell])
+
+    def _against(self, number: int, others: Numbers) -> Iterator[tuple[int, int]]:
+        """What of ``others`` conflicts with an access and is not ordered."""
+        found = self.found
+        if found.kind[number] == READ:
+            others = others[found.kind[others] != READ]
+        others = others[~self._strong(others, np.full(len(others), number))]
+        yield from self.all(np.minimum(others, number), np.maximum(others, number))
+
+    def _wide(self, run: Numbers) -> Flags:
+        """Which accesses of one cell are morally strong with each other, at least, as their scopes have all threads of
+        the launch, or are all the same CTA's."""
+        found = self.found
+        level = self.levels[found.instruction[run]]
+        alone = len(np.unique(self.clocks.cta[found.agent[run]])) == 1
+        wide: Flags = (level == ALL) | (alone & (level != WEAK))
+        wide &= found.proxy[run] == 0
+        extents = np.stack((found.place[run], found.size[run]), axis=1)
+        if wide.any():
+            kinds, counts = np.unique(extents[wide], axis=0, return_counts=True)
+            wide &= (extents == kinds[int(counts.argmax())]).all(axis=1)
+        return wide
 
     def _strong(self, before: Numbers, behind: Numbers) -> Flags:
-        """Which pairs are atomic operations in each other's scope, on the same bytes (8.7)."""
+        """Which pairs are strong accesses in each other's scope, of the same bytes (8.7)."""
         found, cta = self.found, self.clocks.cta
-        near = cta[found.agent[before]] == cta[found.agent[behind]]
-        wide = (self.scopes[found.instruction[before]] == 0) & (self.scopes[found.instruction[behind]] == 0)
-        strong: Flags = (near | wide) & (found.kind[before] == ATOMIC) & (found.kind[behind] == ATOMIC)
+        one, other = cta[found.agent[before]], cta[found.agent[behind]]
+        level = np.minimum(self.levels[found.instruction[before]], self.levels[found.instruction[behind]])
+        near = one == other if self.clusters is None else self.clusters[one] == self.clusters[other]
+        strong: Flags = (level == ALL) | ((level == CLUSTER) & near) | ((level == CTA) & (one == other))
         for column in (found.place, found.size, found.proxy):
             strong &= column[before] == column[behind]
         return strong

@@ -19,27 +19,42 @@ from ptxmm.ptx import ops
 from ptxmm.whole.computing import results
 from ptxmm.whole.meeting import Meeting
 from ptxmm.whole.memory import Numbers
-from ptxmm.whole.state import ENDED, RUNS, State, Stopped
+from ptxmm.whole.options import ORDERLESS
+from ptxmm.whole.polls import Inputs, Outcome, Poll, Round
+from ptxmm.whole.state import ENDED, RUNS, WAITS, State, Stopped
+from ptxmm.whole.strong import Location, Plan, Strong
 from ptxmm.whole.trace import ATOMIC, READ, WRITE, Trace
 from ptxmm.whole.values import Value, extended, unknown
 
-_ORDERLESS = ("add", "and", "max", "min", "or", "xor")
-"""What atomic operations on integers may be done in any order with the same result."""
 _OTHER = 255
 
 
-class Machine(State):
-    """An execution of a launch of ``kernel``. ``strong`` and ``fences``: the strong accesses and the fences that were
-    executed, by the indices of their instructions."""
+def clusters(kernel: Kernel) -> Numbers | None:
+    """For each CTA the number of its cluster, if the launch has clusters."""
+    launch = kernel.launch
+    if launch.cluster is None:
+        return None
+    (x, y, _), (a, b, c) = launch.grid, launch.cluster
+    cta = np.arange(launch.ctas)
+    return cta % x // a + (cta // x % y // b) * (x // a) + (cta // (x * y) // c) * (x // a) * (y // b)
 
-    def __init__(self, kernel: Kernel) -> None:
+
+class Machine(State):
+    """An execution of a launch of ``kernel``; ``plan``: what is known of others; ``waiting``: its loops that wait."""
+
+    def __init__(self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll]) -> None:
         super().__init__(kernel)
         self.trace = Trace(self.clocks)
-        self.strong: set[int] = set()
-        self.fences: set[int] = set()
+        self.plan, self.waiting = plan, waiting
+        self.strong = Strong(self.clocks, clusters(kernel), plan)
+        self._parked: dict[Location, list[tuple[int, Poll, int, Inputs]]] = {}
+        self._watched = np.zeros(len(self.memory.bytes), np.bool_)
+        for location in sorted(plan.watched):
+            self._watch(location)
         self._meeting = Meeting(self)
         self._atomics = np.zeros(len(self.memory.bytes), np.uint8)
         self._back: dict[int, tuple[int, bytes]] = {}
+        self._rounds: dict[tuple[int, int, Inputs, int, bool], Outcome] = {}
         self._steps = 0
 
     def run(self, limits: Limits) -> None:
@@ -117,16 +132,20 @@ class Machine(State):
         """``ld``."""
         size = op.type.bytes
         places = self.places(op.address, op.space, size * len(op.dst), at, threads)
-        if op.scope is not None:
-            self.strong.add(at)
+        if at in self.waiting:
+            poll = self.waiting[at]
+            for thread, place in zip(threads.tolist(), places.tolist(), strict=True):
+                self._look(thread, poll, at, (place, size), self._inputs(poll, thread))
+            return
         for number, register in enumerate(op.dst):
             here = places + number * size
+            self._find(op, at, here, threads)
             self.trace.add(at, READ, here, size, threads)
             if register is not None:
                 words, known = self.memory.load(here, min(size, 8))
                 if op.type.signed:
                     words = extended(words, op.type.bits, self.bits(register))
-                self.assign(register, threads, Value(words, known & (size <= 8)))
+                self.assign(register, threads, Value(words, known & (size <= 8) & (at not in self.plan.unknown)))
 
     def store(self, op: ops.Store, at: int, threads: Numbers) -> None:
         """``st``."""
@@ -134,16 +153,22 @@ class Machine(State):
         places = self.places(op.address, op.space, size * len(op.values), at, threads)
         self._check_writable(places, at, threads)
         self.changes += 1
-        if op.scope is not None:
-            self.strong.add(at)
+        level = self.strong.level(op.scope)
         for number, operand in enumerate(op.values):
             here = places + number * size
+            if level:
+                for place in here.tolist():
+                    self._watch((place, size))
             self.trace.add(at, WRITE, here, size, threads)
             value = self.operand(operand, op.type, threads)
+            known = value.known & (size <= 8)
             for part in range(0, size, 8):
-                known = value.known & (size <= 8)
                 self.memory.store(here + part, min(size, 8), value.words, known)
-            self._atomics[(here[:, None] + np.arange(size)).ravel()] = 0
+            span = here[:, None] + np.arange(size)
+            self._atomics[span.ravel()] = 0
+            for row in np.flatnonzero(self._watched[span].any(axis=1)).tolist():
+                word = int(value.words[row]) if known[row] else None
+                self._written((int(here[row]), size), int(threads[row]), word, level, op.sem == "release")
 
     def atomic(self, op: ops.Atomic, at: int, threads: Numbers) -> None:
         """``atom`` and ``red``: what they return depends on the order in which threads come, so that it is not known;
@@ -154,21 +179,114 @@ class Machine(State):
         places = self.places(op.address, op.space, size, at, threads)
         self._check_writable(places, at, threads)
         self.changes += 1
-        self.strong.add(at)
-        self.trace.add(at, ATOMIC, places, size, threads)
+        level = self.strong.level(op.scope)
         value = self.operand(op.operands[0][-1], op.type, threads)
-        orderless = op.op in _ORDERLESS and op.type.kind not in ("f", "bf")
-        same = _ORDERLESS.index(op.op) + 1 + 8 * op.type.signed if orderless else _OTHER
+        orderless = op.op in ORDERLESS and op.type.kind not in ("f", "bf")
+        same = ORDERLESS.index(op.op) + 1 + 8 * op.type.signed if orderless else _OTHER
         for number, place in enumerate(places.tolist()):
-            here = np.array([place])
+            thread, here, location = int(threads[number]), np.array([place]), (place, size)
+            self._watch(location)
+            old = self._held(location)
+            if op.returns:
+                self.strong.read("atomic", at, location, thread, level, op.sem in ("acquire", "acq_rel"))
+            self.trace.add(at, ATOMIC, here, size, threads[number : number + 1])
             words, known = self.memory.load(here, size)
             before = set(self._atomics[place : place + size].tolist())
             certain = bool(known[0] and value.known[number] and orderless and before <= {0, same})
             word = arithmetic.compute(op.op, op.type, int(words[0]), int(value.words[number])) if certain else 0
             self.memory.store(here, size, np.array([word], np.uint64), np.array([certain]))
             self._atomics[place : place + size] = same
+            operand = int(value.words[number]) if value.known[number] and op.op != "cas" else None
+            new = None if old is None or operand is None or op.type.kind in ("f", "bf") else old
+            if new is not None and operand is not None:
+                new = arithmetic.compute(op.op, op.type, new, operand)
+            change = op.op, op.type, operand
+            self._written(location, thread, new, level, op.sem in ("release", "acq_rel"), change)
         for register in op.dst:
             self.assign(register, threads, unknown(len(threads)))
+
+    def _find(self, op: ops.Load, at: int, places: Numbers, threads: Numbers) -> None:
+        """Threads read what there is a log of, or will be."""
+        level, size = self.strong.level(op.scope), op.type.bytes
+        if level:
+            for place in places.tolist():
+                self._watch((place, size))
+        chosen = np.flatnonzero(self._watched[places[:, None] + np.arange(size)].any(axis=1))
+        for place, thread in zip(places[chosen].tolist(), threads[chosen].tolist(), strict=True):
+            for location in sorted(self.strong.overlapping(place, size)):
+                self.strong.read("load", at, location, thread, level, op.sem == "acquire")
+
+    def _watch(self, location: Location) -> None:
+        """Keep a log of what is written at a location."""
+        if location not in self.strong.logs:
+            place, size = location
+            words, known = self.memory.load(np.array([place]), min(size, 8))
+            self.strong.log(location, int(words[0]) if known[0] and size <= 8 else None)
+            self._watched[place : place + size] = True
+
+    def _held(self, location: Location) -> int | None:
+        """What is at a location of which there is a log."""
+        log = self.strong.logs[location]
+        if not log.mixed:
+            return log.writes[-1].value
+        words, known = self.memory.load(np.array([location[0]]), location[1])
+        return int(words[0]) if known[0] else None
+
+    def _written(
+        self, location: Location, thread: int, value: int | None, level: int, releases: bool,
+        change: tuple[str, ops.Type, int | None] | None = None,
+    ) -> None:  # fmt: skip
+        """A thread has written a location; who waits for that looks again."""
+        for other in sorted(self.strong.overlapping(*location)):
+            if other == location:
+                self.strong.write(location, thread, value, level, releases, change)
+            else:
+                self.strong.logs[other].mixed = True
+            parked, self._parked[other] = self._parked.get(other, []), []
+            for waiter, poll, at, inputs in parked:
+                self._look(waiter, poll, at, other, inputs)
+
+    def _inputs(self, poll: Poll, thread: int) -> Inputs:
+        values = [self.register(name, np.array([thread])) for name in poll.inputs]
+        return tuple((int(value.words[0]), bool(value.known[0])) for value in values)
+
+    def _look(self, thread: int, poll: Poll, at: int, location: Location, inputs: Inputs) -> None:
+        """A thread reads what a loop waits for: it goes on, or waits for somebody to write there."""
+        self._watch(location)
+        value = self._held(location)
+        if value is None:
+            raise Stopped("undecided", "what this loop finds is not worked out", at, thread)
+        again = self.mode[thread] != RUNS
+        found = self.round(poll, at, inputs, value, again)
+        self.changes += 1
+        if found.at != poll.end:
+            self.mode[thread], self.pc[thread] = WAITS, found.at + 1
+            self._parked.setdefault(location, []).append((thread, poll, found.at, inputs))
+            return
+        one = np.array([thread])
+        self.mode[thread], self.pc[thread] = RUNS, poll.end
+        self.trace.add(at, READ, one * 0 + location[0], location[1], one)
+        op = self.body[at]
+        assert isinstance(op, ops.Load)
+        self.strong.read(
+            "poll", at, location, thread, self.strong.level(op.scope), op.sem == "acquire", (poll.start, inputs)
+        )
+        for name in poll.outputs & found.registers.keys():
+            word, known = found.registers[name]
+            known = known and name not in self.plan.forgotten.get(poll.start, ())
+            self.assign(ops.Reg(name), one, Value(np.array([word], np.uint64), np.array([known])))
+        for fence in found.fences:
+            self.order(self.body[fence], fence, one)
+
+    def round(self, poll: Poll, at: int, inputs: Inputs, value: int, again: bool) -> Outcome:
+        """Where a round of a loop that waits leads from the load at ``at``; ``again``: it is not the first one."""
+        key = poll.start, at, inputs, value, again
+        if key not in self._rounds:
+            made = Round(self, dict(zip(poll.inputs, inputs, strict=True)))
+            if again:
+                made.forget(poll.written)
+            self._rounds[key] = made.run(poll, at, value)
+        return self._rounds[key]
 
     def compute(self, op: Any, at: int, threads: Numbers) -> None:
         """What only gives registers values."""
@@ -200,8 +318,10 @@ class Machine(State):
         self._meeting.warp_wide(op, at, threads)
 
     def order(self, op: Any, at: int, threads: Numbers) -> None:
-        """What only orders accesses of threads that synchronize by them: nothing is concluded from it."""
-        self.fences.add(at)
+        """``fence``, ``membar``."""
+        if op.restrict is not None:
+            raise Stopped("unsupported", "`.sync_restrict` is not followed in a whole launch yet", at)
+        self.strong.fence(op, threads.tolist())
 
     def nothing(self, op: Any, at: int, threads: Numbers) -> None:
         """What has no effect on memory."""

@@ -1,0 +1,227 @@
+"""What a read may find in any execution, from the log of one (docs/whole.md says why that is all).
+
+A read may find every write that does not come after it in base causality order and that no other write hides which
+comes before it. Atomic operations on one location that may be done in any order are taken together: what the read may
+find is what some of them leave, those among them that must come before it, and with each one all that come before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from ptxmm.events.explicit.values import arithmetic
+from ptxmm.ptx.ops import Type
+from ptxmm.whole.clocks import NOTHING, Release
+from ptxmm.whole.memory import Flags
+from ptxmm.whole.strong import ALL, CLUSTER, INITIAL, WEAK, Location, Log, Read, Strong, Write
+
+ORDERLESS = ("add", "and", "max", "min", "or", "xor")
+"""What atomic operations on integers may be done in any order with the same result."""
+_MOST_WRITES, _MOST_VALUES = 4096, 20_000
+Kind = tuple[str, Type, int | None]
+
+
+class Unclear(Exception):
+    """It is not known what a read may find."""
+
+
+class Option(Struct, frozen=True):
+    """A write that does not depend on what was there before (by its number in the log), and the atomic operations
+    behind it: ``sure`` are those that a read which likes what it finds comes after; ``values``: what it may find."""
+
+    base: int
+    sure: tuple[int, ...]
+    values: frozenset[int]
+
+
+class Options:
+    """Of the reads of one execution."""
+
+    def __init__(self, strong: Strong) -> None:
+        self._strong = strong
+        self._orders: dict[Location, Flags] = {}
+        self._heard: dict[tuple[frozenset[Release], int], int] = {}
+
+    def of(self, read: Read, likes: Callable[[int], bool]) -> list[Option]:
+        """What ``read`` may find that it ``likes``. Raises ``Unclear``."""
+        log = self._strong.logs[read.location]
+        if log.mixed:
+            raise Unclear("accesses of other sizes overlap it")
+        if len(log.writes) > _MOST_WRITES:
+            raise Unclear("it is written too often")
+        sight = self._sight(read, log)
+        return [option for base in sight.bases for option in self._behind(sight, base, likes)]
+
+    def stuck(self, read: Read, likes: Callable[[int], bool]) -> bool:
+        """Whether a loop that waits may find something for ever that it does not like. Raises ``Unclear``."""
+        log = self._strong.logs[read.location]
+        sight = self._sight(read, log)
+        last = max(at for at in range(read.seen) if _is_base(log.writes[at]))
+        for base in sight.bases:
+            forced, free = sight.segment(base)
+            if base < last and sight.order[base, last]:
+                continue
+            done = [at for at in free if at < read.seen] if base == last else []
+            rest = [at for at in free if at not in done]
+            if not all(map(likes, _values(log, base, [*forced, *done], _counted(log, rest)))):
+                return True
+        return False
+
+    def covered(self, read: Read, option: Option, level: int) -> Callable[[Release], bool]:
+        """Whether who finds something of ``option`` and acquires from it, in a scope so wide, gets a release too."""
+        strong, clocks = self._strong, self._strong.clocks
+        log = strong.logs[read.location]
+        found: set[Release] = set()
+        forced, free = self._sight(read, log).segment(option.base)
+        if self._observed([log.writes[at] for at in (option.base, *forced, *free)], read):
+            for at in (option.base, *option.sure):
+                found |= strong.usable(log.writes[at].heads, level, read.thread)
+        home = int(clocks.cta[read.thread])
+        key = frozenset(found), home
+        if key not in self._heard:
+            self._heard[key] = clocks.joined(home, NOTHING, found) if found else NOTHING
+        view = np.array([self._heard[key]])
+
+        def told(release: Release) -> bool:
+            agent, clock = np.array([release.agent]), np.array([release.clock])
+            return release in found or bool(clocks.after(view, agent - agent - 1, agent, clock)[0])
+
+        return told
+
+    def _observed(self, writes: list[Write], read: Read) -> bool:
+        """Whether all of ``writes`` that are strong, and ``read``, are in each other's scope."""
+        clocks, strong = self._strong.clocks, self._strong
+        ends = [(read.level, read.thread), *((w.level, w.thread) for w in writes if w.level != WEAK)]
+        ctas = {int(clocks.cta[thread]) for _, thread in ends}
+        level = min(level for level, _ in ends)
+        if level == ALL or len(ctas) == 1:
+            return level != WEAK
+        first = min(ctas)
+        return level == CLUSTER and all(strong.includes(CLUSTER, first, cta) for cta in ctas)
+
+    def _sight(self, read: Read, log: Log) -> _Sight:
+        clocks = self._strong.clocks
+        if read.location not in self._orders:
+            self._orders[read.location] = _order(self._strong, log)
+        thread, clock, view = (np.array([getattr(w, name) for w in log.writes]) for name in ("thread", "clock", "view"))
+        own, same = np.maximum(thread, 0), np.full(len(thread), read.thread)
+        number = np.arange(len(thread))
+        before = (number < read.seen) & clocks.after(np.full(len(own), read.view), same, own, clock)
+        before[thread == INITIAL] = True
+        behind = (number >= read.seen) & clocks.after(view, own, same, np.full(len(own), read.clock))
+        if read.kind == "atomic":
+            behind[read.seen] = True
+        return _Sight(log, self._orders[read.location], before, ~behind)
+
+    def _behind(self, sight: _Sight, base: int, likes: Callable[[int], bool]) -> Iterator[Option]:
+        """What may be found of one base, if it may be liked."""
+        log = sight.log
+        forced, free = sight.segment(base)
+        values = frozenset(filter(likes, _values(log, base, forced, _counted(log, free))))
+        if not values:
+            return
+        sure = list(forced)
+        known: dict[tuple[tuple[Kind, int], ...], bool] = {}
+        order = sight.order[np.ix_(free, free)] if free else np.zeros((0, 0), np.bool_)
+        for number, at in enumerate(free):
+            without = [free[other] for other in np.flatnonzero(~order[number]).tolist() if other != number]
+            key = tuple(sorted(_counted(log, without).items(), key=repr))
+            if key not in known:
+                known[key] = any(map(likes, _values(log, base, forced, dict(key))))
+            if not known[key]:
+                sure.append(at)
+        yield Option(base, tuple(sure), values)
+
+
+class _Sight(Struct):
+    """The writes of a log as a read sees them: which come one before the other, which come ``before`` the read, and
+    which it may find."""
+
+    log: Log
+    order: Flags
+    before: Flags
+    possible: Flags
+
+    @property
+    def bases(self) -> list[int]:
+        """The writes that do not depend on others and that nothing hides. Raises ``Unclear``."""
+        writes, possible = self.log.writes, self.possible
+        every = [at for at in np.flatnonzero(possible).tolist() if _is_base(writes[at])]
+        hiding = [at for at in every if self.before[at]]
+        found = [at for at in every if not self.order[at, hiding].any()]
+        for at in np.flatnonzero(possible).tolist():
+            if not _is_base(writes[at]):
+                others = np.array([base for base in found if base != at], np.int64)
+                if not np.where(others < at, self.order[others, at], self.order[at, others]).all():
+                    raise Unclear("stores and atomic operations are not ordered")
+        return found
+
+    def segment(self, base: int) -> tuple[list[int], list[int]]:
+        """The atomic operations behind a base and before the next one: those that are before the read, the others."""
+        writes = self.log.writes
+        every = np.flatnonzero(self.possible & self.order[base])
+        between = np.array([at for at in every.tolist() if _is_base(writes[at])], np.int64)
+        here = [at for at in every.tolist() if not _is_base(writes[at]) and not self.order[between, at].any()]
+        return [at for at in here if self.before[at]], [at for at in here if not self.before[at]]
+
+
+def _is_base(write: Write) -> bool:
+    return write.change is None or write.change[0] == "exch"
+
+
+def _order(strong: Strong, log: Log) -> Flags:
+    """Which writes of a log come before which, in base causality order."""
+    clocks = strong.clocks
+    thread, clock, view = (np.array([getattr(w, name) for w in log.writes]) for name in ("thread", "clock", "view"))
+    count = len(thread)
+    found = np.zeros((count, count), np.bool_)
+    own = np.maximum(thread, 0)
+    for at in range(count):
+        earlier = slice(0, at)
+        found[earlier, at] = clocks.after(np.full(at, view[at]), np.full(at, own[at]), own[earlier], clock[earlier])
+    found[0, 1:] = True
+    return found
+
+
+def _counted(log: Log, numbers: list[int]) -> dict[Kind, int]:
+    """How many of each kind some atomic operations are."""
+    found: dict[Kind, int] = {}
+    for at in numbers:
+        change = log.writes[at].change
+        assert change is not None
+        found[change] = found.get(change, 0) + 1
+    return found
+
+
+def _values(log: Log, base: int, forced: list[int], free: dict[Kind, int]) -> set[int]:
+    """What is there after ``base``, all of ``forced`` and any of ``free``. Raises ``Unclear``."""
+    start = log.writes[base].value
+    kinds = {**_counted(log, forced), **free}
+    if start is None or any(operand is None or type_.kind in ("f", "bf") for _, type_, operand in kinds):
+        raise Unclear("what is written there is not worked out")
+    names = {(op, type_.signed, type_.bits) for op, type_, _ in kinds}
+    if len(kinds) > 1 and (len(names) > 1 or not all(op in ORDERLESS for op, _, _ in kinds)):
+        raise Unclear("its atomic operations give another result in another order")
+    for at in forced:
+        change = log.writes[at].change
+        assert change is not None
+        start = _changed(start, change)
+    found = {start}
+    for kind, count in free.items():
+        grown = set(found)
+        for _ in range(count):
+            found = {_changed(value, kind) for value in found}
+            grown |= found
+            if len(grown) > _MOST_VALUES:
+                raise Unclear("too many values may be there")
+        found = grown
+    return found
+
+
+def _changed(value: int, kind: Kind) -> int:
+    op, type_, operand = kind
+    assert operand is not None
+    return arithmetic.compute(op, type_, value, operand)

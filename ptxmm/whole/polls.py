@@ -1,0 +1,180 @@
+"""Loops that wait: those in which a thread does nothing but read one location until it likes what it finds there.
+
+Such a loop is found in the text (``polls``). Whether it ends with a value is tried on a copy of the registers
+(``Round``), so that it can be asked of any value that the thread may read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from msgspec import Struct
+
+from ptxmm.program.graph import Graph, graph_of, live_at, post_dominators, reach
+from ptxmm.ptx import ops
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.whole.computing import results
+from ptxmm.whole.memory import Numbers
+from ptxmm.whole.state import State, Stopped
+from ptxmm.whole.values import Value, extended, unknown
+
+_STEPS = 10_000
+_ONE = np.zeros(1, np.int64)
+Inputs: TypeAlias = tuple[tuple[int, bool], ...]
+"""The registers that a loop begins with: what they are, and whether that is known."""
+
+
+class Poll(Struct, frozen=True):
+    """What waits, from the load at ``start`` to the instruction ``end``, behind the loop: the loads that it goes round
+    (``again``); the registers that it begins with (``inputs``), those that it writes, and those of them that are needed
+    behind it (``outputs``)."""
+
+    start: int
+    end: int
+    again: frozenset[int]
+    inputs: tuple[str, ...]
+    written: frozenset[str]
+    outputs: frozenset[str]
+
+
+def polls(body: Sequence[ops.Op]) -> dict[int, Poll]:
+    """The loops of a kernel that wait, by the strong loads that a thread may come to first."""
+    loads = [at for at, op in enumerate(body) if _looks(op)]
+    if not loads:
+        return {}
+    graph = graph_of(body)
+    behind, live = post_dominators(graph), live_at(body, graph, frozenset())
+    found = {}
+    for start in loads:
+        for end in _chain(behind, start):
+            region = reach(graph.after, [start], end)
+            if graph.end in region or not all(_pure(body[at], body[start]) for at in region):
+                break
+            again = _again(body, graph, region)
+            written = frozenset(name for at in region for name, _ in definitions(body[at]))
+            if again and _decides(body, region) and not _moves(body[start], written):
+                used = {name for at in region for name, _ in uses(body[at])}
+                inputs = tuple(sorted(used & live[start]))
+                found[start] = Poll(start, end, again, inputs, written, written & live[end])
+                break
+    return found
+
+
+def _looks(op: ops.Op) -> bool:
+    """Whether an instruction is a strong load of one number."""
+    return isinstance(op, ops.Load) and op.scope is not None and len(op.dst) == 1 and op.type.bytes <= 8
+
+
+def _pure(op: ops.Op, first: ops.Op) -> bool:
+    """Whether an instruction of a loop does nothing but look as the ``first`` one does."""
+    if isinstance(op, ops.Load) and isinstance(first, ops.Load):
+        return _looks(op) and (op.space, op.type, op.address) == (first.space, first.type, first.address)
+    return isinstance(op, (*ops.COMPUTING, ops.Branch, ops.Fence)) and not isinstance(op, ops.ConvertAddress)
+
+
+def _moves(op: ops.Op, written: frozenset[str]) -> bool:
+    """Whether the address of a load changes with what is ``written``."""
+    return isinstance(op, ops.Load) and isinstance(op.address.base, ops.Reg) and op.address.base.name in written
+
+
+def _chain(behind: dict[int, int], at: int) -> Iterator[int]:
+    while at in behind:
+        at = behind[at]
+        yield at
+
+
+def _again(body: Sequence[ops.Op], graph: Graph, region: set[int]) -> frozenset[int]:
+    """The loads of ``region`` that are in a loop of it."""
+    outside = [at for at in range(graph.end + 1) if at not in region]
+    inside = [() if at in outside else targets for at, targets in enumerate(graph.after)]
+    return frozenset(at for at in region if _looks(body[at]) and at in reach(inside, inside[at]))
+
+
+def _decides(body: Sequence[ops.Op], region: set[int]) -> bool:
+    """Whether what is read decides where the thread goes."""
+    read = {name for at in region if _looks(body[at]) for name, _ in definitions(body[at])}
+    size = 0
+    while size != len(read):
+        size = len(read)
+        for at in region:
+            if read & {name for name, _ in uses(body[at])}:
+                read |= {name for name, _ in definitions(body[at])}
+    guards = (body[at].guard for at in region if isinstance(body[at], ops.Branch))
+    return any(guard is not None and guard.register in read for guard in guards)
+
+
+class Outcome(Struct, frozen=True):
+    """What a round leads to: the end of the loop or another load (``at``), the registers that it gives values, and the
+    fences that are executed on the way."""
+
+    at: int
+    registers: dict[str, tuple[int, bool]]
+    fences: tuple[int, ...]
+
+
+class Round(State):
+    """A thread of ``state`` that goes round a loop which waits, with what its ``registers`` are."""
+
+    def __init__(self, state: State, registers: Mapping[str, tuple[int, bool]]) -> None:
+        self.kernel, self.body, self.memory = state.kernel, state.body, state.memory
+        self._written = {
+            name: Value(np.array([word], np.uint64), np.array([known])) for name, (word, known) in registers.items()
+        }
+        self._first = self._written.copy()
+
+    def register(self, name: str, threads: Numbers) -> Value:
+        return self._written.get(name) or unknown(1)
+
+    def assign(self, register: ops.Reg | None, threads: Numbers, value: Value) -> None:
+        if register is not None:
+            self._written[register.name] = value
+
+    def forget(self, registers: Iterable[str]) -> None:
+        """Nothing is known of some registers."""
+        self._written |= {name: unknown(1) for name in registers}
+
+    def run(self, poll: Poll, at: int, word: int) -> Outcome:
+        """What follows when the load at ``at`` gives ``word``. Raises ``Stopped`` where that is not known."""
+        self._give(at, word)
+        fences: list[int] = []
+        at += 1
+        for _ in range(_STEPS):
+            if at == poll.end:
+                return Outcome(at, self._given(), tuple(fences))
+            op = self.body[at]
+            if op.guard is not None and self._skips(at, op.guard):
+                at += 1
+            elif _looks(op):
+                return Outcome(at, {}, ())
+            elif isinstance(op, ops.Branch):
+                at = op.target
+            else:
+                if isinstance(op, ops.Fence):
+                    fences.append(at)
+                elif isinstance(op, ops.COMPUTING):
+                    for register, value in results(self, op, _ONE):
+                        self.assign(register, _ONE, value)
+                at += 1
+        raise Stopped("undecided", "a loop in this one has too many rounds", at)
+
+    def _given(self) -> dict[str, tuple[int, bool]]:
+        made = {name: value for name, value in self._written.items() if self._first.get(name) is not value}
+        return {name: (int(value.words[0]), bool(value.known[0])) for name, value in made.items()}
+
+    def _give(self, at: int, word: int) -> None:
+        op = self.body[at]
+        assert isinstance(op, ops.Load)
+        words = np.array([word], np.uint64)
+        if op.dst[0] is not None:
+            if op.type.signed:
+                words = extended(words, op.type.bits, self.bits(op.dst[0]))
+            self.assign(op.dst[0], _ONE, Value(words, np.ones(1, np.bool_)))
+
+    def _skips(self, at: int, guard: ops.Guard) -> bool:
+        value = self.register(guard.register, _ONE)
+        if not value.known[0]:
+            message = "whether this loop ends depends on a value that is not worked out"
+            raise Stopped("undecided", message, at)
+        return bool(value.words[0]) == guard.negated
