@@ -145,9 +145,9 @@ class Clocks:
     def synchronize(self, waiting: Numbers, arriving: Numbers) -> None:
         """Threads of one CTA meet: those ``waiting`` come after what all of both did before."""
         every = np.concatenate((waiting, arriving))
-        for cta in np.unique(self.cta[waiting]).tolist():
-            here = waiting[self.cta[waiting] == cta]
-            self._seen[here] = self._joined(cta, every, every)
+        joined = {cta: self._joined(cta, every, every) for cta in np.unique(self.cta[waiting]).tolist()}
+        for cta, view in joined.items():
+            self._seen[waiting[self.cta[waiting] == cta]] = view
         for fenced in self._fenced.values():
             fenced[waiting] = 0
         self.clock[every] += 1
