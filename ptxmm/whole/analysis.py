@@ -31,6 +31,7 @@ from ptxmm.whole.trace import READ
 Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
 """By two instructions the pairs of accesses by them."""
 _MODEL = "ptx-8.5"
+_RESTS = "rests on proxy-war: proxy-war=free gives no race (these reads precede the copies, without a proxy fence)"
 _MOST = 20
 _PAIRS = 100_000
 """After so many pairs no more are looked for."""
@@ -51,6 +52,7 @@ class _Whole:
         self.start = time.perf_counter()
         self.waiting = polls(kernel.code.body)
         self.plan = Plan(True, {}, set(), {}, set())
+        self.rests = False
         self.machine = Machine(kernel, self.plan, self.waiting)
 
     def result(self) -> WholeResult:
@@ -58,10 +60,15 @@ class _Whole:
             return self._made("unsupported", Stopped("unsupported", "threads of the host are not followed yet"))
         try:
             races = self._races()
+            if not races:
+                self.machine.copies.check_end()
         except Stopped as stop:
             return self._made(stop.word, stop)
         except Timeout:
             return self._made("timeout", None)
+        doubt = self.machine.undecided
+        if doubt is not None and not races:
+            return self._made("undecided", doubt)
         return self._made("race" if races else "race-free", None, races)
 
     def _races(self) -> tuple[WholeRace, ...]:
@@ -90,6 +97,7 @@ class _Whole:
         machine.run(self.limits)
         found = accesses(machine.memory, machine.trace)
         self._refuse_noncoherent(found)
+        self._refuse_opaque()
         groups: Pairs = {}
         every = unordered(found, machine.clocks, self._levels(), clusters(self.kernel), machine.trace.proxies)
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
@@ -106,7 +114,15 @@ class _Whole:
                 self._refuse_unsure(one, other, found, pairs[0])
             if sure := [pair for pair in pairs[:_MOST] if not self._observed(found, *pair)]:
                 races.append(self._race(found, sure, len(pairs)))
+        every = np.array([pair for pairs in groups.values() for pair in pairs], np.int64).reshape(-1, 2)
+        self.rests = bool(races) and self.machine.undecided is None and self._overwrites(found, *every.T)
         return tuple(races)[:_MOST]
+
+    def _overwrites(self, found: Accesses, before: Numbers, behind: Numbers) -> bool:
+        """Whether reads by the generic proxy precede writes by the asynchronous one but for proxy fences (A56)."""
+        given = found.view[behind], found.agent[behind], found.agent[before], found.clock[before]
+        kinds = (found.kind[before] == READ) & (found.proxy[before] == 0) & (found.proxy[behind] != 0)
+        return bool((kinds & (found.kind[behind] != READ) & self.machine.clocks.after(*given)).all())
 
     def _observed(self, found: Accesses, a: int, b: int) -> bool:
         """Whether somebody may have observed a strong write before the other access (8.9.5, causality order (2))."""
@@ -131,11 +147,25 @@ class _Whole:
     def _level(self, at: int) -> int:
         op = self.kernel.code.body[at]
         scope = op.scope if isinstance(op, ops.Load | ops.Store | ops.Atomic) else None
+        if isinstance(op, ops.BulkCopy) and op.reduction is not None:
+            scope = "gpu"  # of its accesses that are atomic (9.7.10.24.7)
         return self.machine.strong.level(scope)
 
     def _levels(self) -> Numbers:
         """For each instruction how wide its scope is."""
         return np.array([self._level(at) for at in range(len(self.kernel.code.body))], np.int64)
+
+    def _refuse_opaque(self) -> None:
+        """Raise ``Stopped`` where the memory of an mbarrier is accessed otherwise (9.7.14.15)."""
+        places = np.array([-ops.MBARRIER_BYTES, *self.machine.mbarriers.places()], np.int64)
+        columns = self.machine.trace.columns()
+        ends = columns["place"] + columns["size"]
+        last = places[np.searchsorted(places, ends, "left") - 1]
+        wrong = np.flatnonzero(last + ops.MBARRIER_BYTES > columns["place"])
+        if wrong.size:
+            message = "memory that is an mbarrier and something else is not followed yet"
+            number = int(wrong[0])
+            raise Stopped("unsupported", message, int(columns["instruction"][number]), int(columns["agent"][number]))
 
     def _refuse_noncoherent(self, found: Accesses) -> None:
         """Raise ``Stopped`` where ``ld.global.nc`` reads what the launch writes (9.7.10.9)."""
@@ -155,9 +185,14 @@ class _Whole:
         first, second = (self._spot(int(found.instruction[n]), int(found.agent[n])) for n in (a, b))
         return WholeRace(first, second, where, count)
 
-    def _spot(self, at: int, thread: int) -> Spot:
+    def _spot(self, at: int, agent: int) -> Spot:
+        thread = self.machine.copies.thread(agent)
         source = self.kernel.code.body[at].source
         return Spot(source.span.line, source.text, *divmod(thread, self.machine.size))
+
+    def _notes(self) -> tuple[Note, ...]:
+        notes = [Note("remark", text) for text in self.kernel.remarks]
+        return (*notes, Note("reading", _RESTS)) if self.rests else tuple(notes)
 
     def _made(self, answer: Answer, stop: Stopped | None, races: tuple[WholeRace, ...] = ()) -> WholeResult:
         spot = None
@@ -169,5 +204,5 @@ class _Whole:
         return WholeResult(
             self.file, name, _MODEL, status, answer, _FOUND.get(answer), self.machine.count, launch.ctas,
             self.machine.trace.count, races, spot, None if stop is None else stop.message,
-            tuple(Note("remark", text) for text in self.kernel.remarks), time.perf_counter() - self.start,
+            self._notes(), time.perf_counter() - self.start,
         )  # fmt: skip

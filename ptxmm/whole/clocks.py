@@ -10,8 +10,8 @@ nothing. As most that is learnt is of the own CTA, a view has the vector of its 
 What an operation changes is which view an agent has:
 
 - ``synchronize(waiting, arriving)``: threads meet, and those that wait come after what all of them did.
-- ``release(agent)``: what comes before an operation of the agent that releases, itself included, for somebody to
-  ``acquire`` later; the next steps of the agent are not in it.
+- ``release(agent)``, ``release_all(agents)``: what comes before an operation of the agent that releases, itself
+  included, for somebody to ``acquire`` later; the next steps of the agent are not in it.
 - ``acquire(agents, releases)``: each of the agents comes after all of that. To order them behind the steps of an agent
   alone, but not behind what that one came after, give ``Release(NOTHING, agent, clock)``.
 - ``fence(threads, kind)``: each executes a proxy fence between the generic proxy and the one that ``kind`` names.
@@ -125,6 +125,12 @@ class Clocks:
         self.clock[agent] += 1
         return found
 
+    def release_all(self, agents: Numbers) -> Release:
+        """The same of some agents of one CTA at once."""
+        found = Release(self._joined(int(self.cta[agents[0]]), agents, agents), int(agents[0]), 0)
+        self.clock[agents] += 1
+        return found
+
     def acquire(self, agents: Numbers, releases: Collection[Release]) -> None:
         """Each of ``agents`` comes after all ``releases``."""
         if not releases:
@@ -160,8 +166,10 @@ class Clocks:
         self.clock[threads] += 1
 
     def after(self, views: Numbers, agents: Numbers, others: Numbers, clocks: Numbers) -> Flags:
-        """Whether a step of each of ``agents`` with this view comes after that of another one with this clock."""
-        found: Flags = (agents == others) | (self._known(views, others) >= clocks)
+        """Whether a step of each of ``agents`` with this view comes after that of another one with this clock; those of
+        an agent that is no thread have no order of their own."""
+        own = (agents == others) & (agents < self.threads)
+        found: Flags = own | (self._known(views, others) >= clocks)
         return found
 
     def passed(self, layers: Sequence[Layer], views: Numbers, others: Numbers, clocks: Numbers) -> Flags:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from ptxmm.whole.clocks import Clocks, Layer
 from ptxmm.whole.memory import Flags, Memory, Numbers
 from ptxmm.whole.strong import ALL, CLUSTER, CTA, WEAK
-from ptxmm.whole.trace import ATOMIC, GENERIC, READ, WRITE, Trace
+from ptxmm.whole.trace import ASYNC, ATOMIC, GENERIC, READ, WRITE, Trace
 
 _PAIRS = 1 << 22
 """So many pairs are compared at once."""
@@ -100,8 +100,15 @@ def unordered(
         yield from check.all(near[before], near[behind])
     for run in np.flatnonzero((kind[first] == ATOMIC) & (last - first > 1)).tolist():
         yield from check.among(near[first[run] : last[run]])
-    for cell in np.unique(found.cell[apart]).tolist():
+    copied = np.unique(found.cell[(found.proxy != 0) | (found.agent >= clocks.threads)])
+    for cell in np.setdiff1d(found.cell[apart], copied).tolist():
         yield from check.every(slice(*np.searchsorted(found.cell, (cell, cell + 1))))
+    known: set[bytes] = set()
+    for first, end in np.searchsorted(found.cell, np.stack((copied, copied + 1), axis=1)).tolist():
+        alike = check.alike(first, end)
+        if alike not in known:
+            known.add(alike)
+            yield from check.latest(first, end)
 
 
 def _batches(first: Numbers, last: Numbers, same: Flags) -> Iterator[tuple[Numbers, Numbers]]:
@@ -142,9 +149,31 @@ class _Check(Struct):
             yield from self._against(number, run[(run < number) | (wide & (run > number))])
 
     def every(self, cell: slice) -> Iterator[tuple[int, int]]:
-        """All pairs of one cell: what precedes an asynchronous operation need not precede what follows it, and strong
-        accesses need not be ordered at all."""
+        """All pairs of one cell: strong accesses need not be ordered."""
         yield from self.among(np.arange(len(self.found))[cell])
+
+    def alike(self, first: int, end: int) -> bytes:
+        """What the order of the accesses of a cell, from ``first`` to ``end``, depends on."""
+        found = self.found
+        columns = (found.agent, found.clock, found.view, found.kind, found.instruction, found.proxy, found.size)
+        parts = [column[first:end].tobytes() for column in columns]
+        return b"".join((*parts, (found.place[first:end] - found.cell[first:end]).tobytes()))
+
+    def latest(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """What is not ordered of the accesses of one cell that copies access: what precedes a copy need not precede
+        what follows it. So each is compared with the latest ones of each agent; who knows of them knows of all."""
+        found = self.found
+        last: dict[tuple[int, ...], int] = {}
+        pairs: list[tuple[int, int]] = []
+        columns = (found.agent, found.kind, found.instruction, found.place, found.size)
+        rows = zip(*(column[first:end].tolist() for column in columns), strict=True)
+        for number, row in enumerate(rows, first):
+            reads = row[1] == READ
+            pairs += [(other, number) for key, other in last.items() if not (reads and key[1] == READ)]
+            last[row] = number
+        before, behind = np.array(pairs, np.int64).reshape(-1, 2).T
+        weak = ~self._strong(before, behind)
+        yield from self.all(before[weak], behind[weak])
 
     def _against(self, number: int, others: Numbers) -> Iterator[tuple[int, int]]:
         """What of ``others`` conflicts with an access and is not ordered."""
@@ -177,6 +206,7 @@ class _Check(Struct):
         strong: Flags = (level == ALL) | ((level == CLUSTER) & near) | ((level == CTA) & (one == other))
         for column in (found.place, found.size, found.proxy):
             strong &= column[before] == column[behind]
+        strong &= (found.proxy[before] == 0) | ((found.kind[before] == ATOMIC) & (found.kind[behind] == ATOMIC))
         return strong
 
     def _ordered(self, before: Numbers, behind: Numbers) -> Flags:
@@ -185,7 +215,12 @@ class _Check(Struct):
         ordered = clocks.after(given[0], found.agent[behind], *given[1:])
         here, there = found.proxy[before], found.proxy[behind]
         ctas = clocks.cta[found.agent[before]], clocks.cta[found.agent[behind]]
-        through = np.flatnonzero(ordered & ((here != there) | ((here != 0) & (ctas[0] != ctas[1]))))
+        names = [name.partition(".")[0] for name in self.proxies]
+        same = np.array([names.index(name) for name in names])
+        apart = (same[here] != same[there]) | ((here != 0) & (ctas[0] != ctas[1]))
+        # Who knows of an asynchronous operation knows of its completion, with a proxy fence of its own (9.7.10.24.2).
+        here = np.where(np.array([name == ASYNC for name in names])[here], 0, here)
+        through = np.flatnonzero(ordered & apart & ((here != 0) | (there != 0)))
         if through.size:
             layers = [
                 self._layer(*row) for row in zip(*(c[through].tolist() for c in (here, there, ctas[1])), strict=True)

@@ -16,12 +16,16 @@ from ptxmm.events.explicit.values import arithmetic
 from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.program.test import TRAP
 from ptxmm.ptx import ops
+from ptxmm.whole import matrices
+from ptxmm.whole.accessing import Accessing
 from ptxmm.whole.computing import results
+from ptxmm.whole.copies import Copies
+from ptxmm.whole.mbarriers import Mbarriers
 from ptxmm.whole.meeting import Meeting
 from ptxmm.whole.memory import Numbers
 from ptxmm.whole.options import ORDERLESS
 from ptxmm.whole.polls import Inputs, Outcome, Poll, Round
-from ptxmm.whole.state import ENDED, RUNS, WAITS, State, Stopped
+from ptxmm.whole.state import ENDED, RUNS, WAITS, Stopped
 from ptxmm.whole.strong import Location, Plan, Strong
 from ptxmm.whole.trace import ATOMIC, READ, WRITE, Trace
 from ptxmm.whole.values import Value, extended, unknown
@@ -39,19 +43,21 @@ def clusters(kernel: Kernel) -> Numbers | None:
     return cta % x // a + (cta // x % y // b) * (x // a) + (cta // (x * y) // c) * (x // a) * (y // b)
 
 
-class Machine(State):
+class Machine(Accessing):
     """An execution of a launch of ``kernel``; ``plan``: what is known of others; ``waiting``: its loops that wait."""
 
     def __init__(self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll]) -> None:
         super().__init__(kernel)
         self.trace = Trace(self.clocks)
-        self.plan, self.waiting = plan, waiting
+        self.plan, self.waiting, self.exact = plan, waiting, plan.exact
         self.strong = Strong(self.clocks, clusters(kernel), plan)
         self._parked: dict[Location, list[tuple[int, Poll, int, Inputs]]] = {}
-        self._watched = np.zeros(len(self.memory.bytes), np.bool_)
+        self.watched = np.zeros(len(self.memory.bytes), np.bool_)
         for location in sorted(plan.watched):
             self._watch(location)
         self._meeting = Meeting(self)
+        self.mbarriers = Mbarriers(self, self.strong)
+        self.copies = Copies(self)
         self._atomics = np.zeros(len(self.memory.bytes), np.uint8)
         self._back: dict[int, tuple[int, bytes]] = {}
         self._rounds: dict[tuple[int, int, Inputs, int, bool], Outcome] = {}
@@ -66,7 +72,8 @@ class Machine(State):
             if not runs.any():
                 if self._meeting.released():
                     continue
-                self._meeting.finished()
+                self._meeting.finished(self.mbarriers.lacks)
+                self.mbarriers.check_end()
                 return
             at = int(self.pc[runs].min())
             threads = np.flatnonzero(runs & (self.pc == at))
@@ -100,29 +107,34 @@ class Machine(State):
     def _end(self, threads: Numbers) -> None:
         self.mode[threads] = ENDED
 
-    def places(self, address: ops.Address, space: str | None, size: int, at: int, threads: Numbers) -> Numbers:
+    def places(
+        self, address: ops.Address, space: str | None, size: int, at: int, threads: Numbers, alignment: int = 0
+    ) -> Numbers:
         """Where in the arena the ``size`` bytes at an operand are.
 
-        Raises ``Stopped`` where they are in no variable, or their address is no multiple of their size."""
+        Raises ``Stopped`` where they are in no variable, or their address is no multiple of ``alignment``, or of their
+        size."""
         value = self.operand(address.base, ops.U64, threads)
         words = self.sure(value, at, "the address") + np.uint64(address.offset & (1 << 64) - 1)
         window = None if space is None else space.partition("::")[0]
         if isinstance(address.base, ops.Sym):
             window = self.kernel.variables[address.base.name].space
-        elif space == "shared::cluster":
+        elif space == "shared::cluster" and self.kernel.launch.cluster is not None:
             raise Stopped("unsupported", "shared memory of other CTAs is not followed in a whole launch yet", at)
         if (words == np.uint64(TRAP)).any():
             raise Stopped("undecided", "a trap is executed, which ends the launch", at, int(threads[0]))
         if window is not None:
             words = words + self.memory.windows(window, threads)
-        if (wrong := np.flatnonzero(words % np.uint64(size) != 0)).size:
-            raise Stopped("undefined", f"an address that is no multiple of {size}", at, int(threads[wrong[0]]))
+        if (wrong := np.flatnonzero(words % np.uint64(alignment or size) != 0)).size:
+            raise Stopped(
+                "undefined", f"an address that is no multiple of {alignment or size}", at, int(threads[wrong[0]])
+            )
         _, places = self.memory.find(words, size, threads)
         if (wrong := np.flatnonzero(places < 0)).size:
             raise Stopped("outside", "an access outside of all variables", at, int(threads[wrong[0]]))
         return places
 
-    def _check_writable(self, places: Numbers, at: int, threads: Numbers) -> None:
+    def check_writable(self, places: Numbers, at: int, threads: Numbers) -> None:
         """Nothing writes constants and parameters of kernels."""
         for number in np.unique(self.memory.instance_of(places)).tolist():
             if (space := self.memory.instances[number].variable.space) in ("const", "param"):
@@ -151,7 +163,7 @@ class Machine(State):
         """``st``."""
         size = op.type.bytes
         places = self.places(op.address, op.space, size * len(op.values), at, threads)
-        self._check_writable(places, at, threads)
+        self.check_writable(places, at, threads)
         self.changes += 1
         level = self.strong.level(op.scope)
         for number, operand in enumerate(op.values):
@@ -166,9 +178,16 @@ class Machine(State):
                 self.memory.store(here + part, min(size, 8), value.words, known)
             span = here[:, None] + np.arange(size)
             self._atomics[span.ravel()] = 0
-            for row in np.flatnonzero(self._watched[span].any(axis=1)).tolist():
+            for row in np.flatnonzero(self.watched[span].any(axis=1)).tolist():
                 word = int(value.words[row]) if known[row] else None
                 self._written((int(here[row]), size), int(threads[row]), word, level, op.sem == "release")
+
+    def overwrite(self, places: Numbers, size: int, at: int) -> None:
+        """A copy has written ``size`` bytes at each place. Raises ``Stopped`` where strong accesses find that."""
+        span = (places[:, None] + np.arange(size)).ravel()
+        self._atomics[span] = 0
+        if self.watched[span].any():
+            raise Stopped("unsupported", "a copy to what strong accesses access is not followed yet", at)
 
     def atomic(self, op: ops.Atomic, at: int, threads: Numbers) -> None:
         """``atom`` and ``red``: what they return depends on the order in which threads come, so that it is not known;
@@ -177,7 +196,7 @@ class Machine(State):
         if len(op.operands) > 1 or op.packed > 1 or size > 8:
             raise Stopped("unsupported", "atomic operations on vectors are not followed in a whole launch yet", at)
         places = self.places(op.address, op.space, size, at, threads)
-        self._check_writable(places, at, threads)
+        self.check_writable(places, at, threads)
         self.changes += 1
         level = self.strong.level(op.scope)
         value = self.operand(op.operands[0][-1], op.type, threads)
@@ -211,7 +230,7 @@ class Machine(State):
         if level:
             for place in places.tolist():
                 self._watch((place, size))
-        chosen = np.flatnonzero(self._watched[places[:, None] + np.arange(size)].any(axis=1))
+        chosen = np.flatnonzero(self.watched[places[:, None] + np.arange(size)].any(axis=1))
         for place, thread in zip(places[chosen].tolist(), threads[chosen].tolist(), strict=True):
             for location in sorted(self.strong.overlapping(place, size)):
                 self.strong.read("load", at, location, thread, level, op.sem == "acquire")
@@ -222,7 +241,7 @@ class Machine(State):
             place, size = location
             words, known = self.memory.load(np.array([place]), min(size, 8))
             self.strong.log(location, int(words[0]) if known[0] and size <= 8 else None)
-            self._watched[place : place + size] = True
+            self.watched[place : place + size] = True
 
     def _held(self, location: Location) -> int | None:
         """What is at a location of which there is a log."""
@@ -317,21 +336,66 @@ class Machine(State):
         self.changes += 1
         self._meeting.warp_wide(op, at, threads)
 
+    def mbarrier(self, op: Any, at: int, threads: Numbers) -> None:
+        """What operates on mbarriers, which are in shared memory (PTX ISA 9.7.14.15)."""
+        self.changes += 1
+        _MBARRIERS[type(op)](self.mbarriers, op, at, self.mbarrier_places(op, at, threads), threads)
+
+    def mbarrier_places(self, op: Any, at: int, threads: Numbers) -> Numbers:
+        """Where the mbarriers at the address of ``op`` are."""
+        places = self.places(op.address, op.space, ops.MBARRIER_BYTES, at, threads)
+        for number in np.unique(self.memory.instance_of(places)).tolist():
+            if self.memory.instances[number].variable.space != "shared":
+                raise Stopped("undefined", "an mbarrier that is not in shared memory", at, int(threads[0]))
+        return places
+
+    def copy(self, op: Any, at: int, threads: Numbers) -> None:
+        """Asynchronous copies, their groups, and proxy fences."""
+        self.changes += 1
+        _COPIES[type(op)](self.copies, op, at, threads)
+
     def order(self, op: Any, at: int, threads: Numbers) -> None:
         """``fence``, ``membar``."""
         if op.restrict is not None:
             raise Stopped("unsupported", "`.sync_restrict` is not followed in a whole launch yet", at)
         self.strong.fence(op, threads.tolist())
 
+    def matrix(self, op: Any, at: int, threads: Numbers) -> None:
+        """What a warp does with matrices."""
+        self.changes += 1
+        _MATRICES[type(op)](self, op, at, threads)
+
     def nothing(self, op: Any, at: int, threads: Numbers) -> None:
         """What has no effect on memory."""
 
+
+_MBARRIERS: Mapping[type, Callable[[Mbarriers, Any, int, Numbers, Numbers], None]] = {
+    ops.MbarrierInit: Mbarriers.init,
+    ops.MbarrierArrive: Mbarriers.arrive,
+    ops.MbarrierTx: Mbarriers.count_bytes,
+    ops.MbarrierWait: Mbarriers.wait,
+}
+
+_COPIES: Mapping[type, Callable[[Copies, Any, int, Numbers], None]] = {
+    ops.CopyAsync: Copies.copy,
+    ops.CopyAsyncArrive: Copies.arrive,
+    ops.AsyncCommit: Copies.commit,
+    ops.AsyncWait: Copies.wait,
+    ops.BulkCopy: Copies.bulk,
+    ops.ProxyFence: Copies.fence,
+}
+
+_MATRICES: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
+    ops.LoadMatrix: matrices.load,
+    ops.StoreMatrix: matrices.store,
+    ops.Wmma: matrices.product,
+}
 
 _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys(
         (
             ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.Opaque,
-            ops.ConvertAddress, ops.IsSpace, ops.Nothing,
+            ops.ConvertAddress, ops.IsSpace, ops.Nothing, ops.PendingCount,
         ),
         Machine.compute,
     ),
@@ -343,6 +407,9 @@ _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     ops.Fence: Machine.order,
     **dict.fromkeys((ops.Barrier, ops.BarrierReduction), Machine.barrier),
     **dict.fromkeys((ops.WarpBarrier, ops.WarpExchange), Machine.warp_wide),
-    ops.SetMaxRegisters: Machine.nothing,
+    **dict.fromkeys((ops.MbarrierInit, ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait), Machine.mbarrier),
+    **dict.fromkeys(_COPIES, Machine.copy),
+    **dict.fromkeys(_MATRICES, Machine.matrix),
+    **dict.fromkeys((ops.SetMaxRegisters, ops.MbarrierInitFence), Machine.nothing),
 }  # fmt: skip
 """What is followed; every other instruction is refused where it is executed."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from msgspec import Struct
 
@@ -246,8 +248,9 @@ class Meeting:
             self._complete_all(cta)
         return int((self.state.mode == RUNS).sum()) > before
 
-    def finished(self) -> None:
-        """Raises ``Stopped`` if some threads wait when nothing else can be done."""
+    def finished(self, lacks: Callable[[int], str | None]) -> None:
+        """Raises ``Stopped`` if some threads wait when nothing else can be done; ``lacks``: what one waits for at an
+        mbarrier."""
         waiting = np.flatnonzero(self.state.mode != ENDED)
         if waiting.size:
             thread = int(waiting[0])
@@ -256,4 +259,6 @@ class Meeting:
                 message = "lanes that come to an exchange at several places of the text are not followed yet"
                 raise Stopped("unsupported", message, at, thread)
             message = f"{len(waiting)} threads wait here for ever" if len(waiting) > 1 else "a thread waits for ever"
+            if (what := lacks(thread)) is not None:
+                message += f": for {what}"
             raise Stopped("deadlock", message, int(self.state.pc[thread]) - 1, thread)

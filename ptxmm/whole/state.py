@@ -29,7 +29,8 @@ class Stopped(Exception):
 class State:
     """The threads of a launch of ``kernel``: ``count`` in all, ``size`` in a CTA; ``pc``: the instruction that each
     comes to; ``mode``: whether it runs, waits or has ended. ``changes``: how often a register or memory got another
-    value."""
+    value; ``turn``: how often somebody operated on an mbarrier. ``undecided``: why other executions may be another
+    matter, if that is known; ``exact``: whether what is not ordered here is not so in this execution."""
 
     def __init__(self, kernel: Kernel) -> None:
         launch = kernel.launch
@@ -39,9 +40,22 @@ class State:
         self.clocks = Clocks(self.count, self.size)
         self.pc = np.zeros(self.count, np.int64)
         self.mode = np.full(self.count, RUNS, np.int8)
-        self.changes = 0
+        self.changes = self.turn = 0
+        self.undecided: Stopped | None = None
+        self.exact = True
         self._registers: dict[str, Value] = {}
         self._start()
+
+    def doubt(self, message: str, at: int | None, thread: int) -> None:
+        """This execution goes on, but says nothing of others."""
+        if self.undecided is None:
+            self.undecided = Stopped("undecided", message, at, thread)
+
+    def unordered(self, message: str, at: int, thread: int) -> None:
+        """Something undefined, for nothing orders it."""
+        if self.exact:
+            raise Stopped("undefined", message, at, thread)
+        self.doubt(message, at, thread)
 
     def _start(self) -> None:
         """What the launch says of the special registers that the kernel reads; clocks may be anything."""

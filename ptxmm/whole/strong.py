@@ -218,6 +218,16 @@ class Strong:
         """What of ``heads`` an operation of ``thread`` that ends an acquire pattern gets."""
         return {h.release for h in heads if self._mutual(h.level, h.release.agent, level, thread)}
 
+    def fenced(self, thread: int) -> Iterable[Head]:
+        """The fences of a thread that release what comes before them."""
+        return self._fences.get(thread, {}).values()
+
+    def pend(self, thread: int, head: Head) -> None:
+        """A thread comes after ``head`` from its next fence on that acquires."""
+        location = (-1, 0)
+        read = Read("mbarrier", 0, thread, 0, 0, 0, location, ALL, 0, (thread, 0), set(), (head,))
+        self._pending.setdefault(thread, []).append(read)
+
     def fence(self, op: ops.Fence, threads: Sequence[int]) -> None:
         """``fence``, ``membar``."""
         level = self.level(op.scope)

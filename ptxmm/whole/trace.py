@@ -13,6 +13,8 @@ from ptxmm.whole.memory import Numbers
 READ, WRITE, ATOMIC = 0, 1, 2
 GENERIC = ""
 """The generic proxy; the others have names."""
+ASYNC, TENSORMAP = "async", "tensormap"
+"""The asynchronous proxy, whose name goes on with where the memory is that is accessed, and that of tensor maps."""
 
 
 class Trace:

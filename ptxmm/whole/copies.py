@@ -1,0 +1,255 @@
+"""Asynchronous copies, and how it is known that they are done (PTX ISA 8.9.1.1, 9.7.10.24, 9.7.14.15.15).
+
+A copy is done at once here. It is an agent of its own: it comes after what its thread did before, and what it did is
+known to those only who know of its completion, by a group of its thread or by an mbarrier. A thread has one agent for
+each way to learn of that; the clock of the agent is the number of the group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops.copies import BULK_ALIGNMENT as _UNIT
+from ptxmm.whole.accessing import Accessing
+from ptxmm.whole.clocks import NOTHING, Release
+from ptxmm.whole.memory import Numbers
+from ptxmm.whole.state import Stopped
+from ptxmm.whole.tensors import Transfer, straight, tiled
+from ptxmm.whole.trace import ASYNC, ATOMIC, READ, TENSORMAP, WRITE
+
+_READ, _DONE = "read", "done"
+
+
+class Copies:
+    """The asynchronous operations of the threads of ``machine``."""
+
+    def __init__(self, machine: Accessing) -> None:
+        self.machine = machine
+        self._agents: dict[tuple[object, ...], int] = {}
+        self._threads: dict[int, int] = {}
+        self._groups: dict[tuple[str, int], list[dict[str, int]]] = {}
+        self._last: dict[tuple[int, int], tuple[int, int]] = {}
+        self._open: dict[int, list[tuple[int, int]]] = {}
+
+    def thread(self, agent: int) -> int:
+        """The thread that an agent is, or that has issued its operations."""
+        return self._threads.get(agent, agent)
+
+    def _agent(self, thread: int, *what: object) -> int:
+        key = thread, *what
+        if key not in self._agents:
+            clocks = self.machine.clocks
+            self._agents[key] = clocks.add_component(int(clocks.cta[thread]))
+            self._threads[self._agents[key]] = thread
+        return self._agents[key]
+
+    def _issued(self, threads: Numbers, *what: object) -> Numbers:
+        """The agents that make the accesses of what ``threads`` issue now: these come after all that they did."""
+        clocks = self.machine.clocks
+        agents = np.array([self._agent(thread, *what) for thread in threads.tolist()], np.int64)
+        for thread, agent in zip(threads.tolist(), agents.tolist(), strict=True):
+            clocks.acquire(np.array([agent]), [clocks.release(thread)])
+        return agents
+
+    # cp.async, by the generic proxy.
+
+    def copy(self, op: ops.CopyAsync, at: int, threads: Numbers) -> None:
+        """``cp.async``: bytes past the size of the source are written as zeros."""
+        machine = self.machine
+        sizes = np.full(len(threads), op.size, np.int64)
+        if op.source_size is not None:
+            given = machine.operand(op.source_size, ops.U32, threads)
+            sizes = machine.sure(given, at, "the source size of this copy").astype(np.int64)
+            if (wrong := np.flatnonzero(sizes > op.size)).size:
+                message = f"cp.async reads {sizes[wrong[0]]} bytes of {op.size}"
+                raise Stopped("undefined", message, at, int(threads[wrong[0]]))
+        if op.ignore is not None:
+            sizes[machine.truth(at, threads, op.ignore.name) ^ op.ignore_negated] = 0
+        to = machine.places(op.dst, "shared", op.size, at, threads)
+        self._check_group(at, to, op.size, threads)
+        agents = self._issued(threads, "cp.async", _DONE)
+        for size in np.unique(sizes).tolist():
+            here = np.flatnonzero(sizes == size)
+            if size:
+                frm = machine.places(op.src, "global", size, at, threads[here], op.size)
+                machine.trace.add(at, READ, frm, size, agents[here])
+                self._move(to[here], frm, size)
+            rest = (to[here][:, None] + np.arange(size, op.size)).ravel()
+            machine.memory.bytes[rest], machine.memory.known[rest] = 0, True
+        machine.trace.add(at, WRITE, to, op.size, agents)
+        machine.overwrite(to, op.size, at)
+
+    def _check_group(self, at: int, places: Numbers, size: int, threads: Numbers) -> None:
+        """Copies of one group are in no order: two of them to one location are undefined (9.7.10.24.4)."""
+        for place, thread in zip(places.tolist(), threads.tolist(), strict=True):
+            others = self._open.setdefault(thread, [])
+            if any(first < place + size and place < end for first, end in others):
+                raise Stopped("undefined", "cp.async to the location of another one of its group", at, thread)
+            others.append((place, place + size))
+
+    def _move(self, to: Numbers, frm: Numbers, size: int) -> None:
+        memory, inside = self.machine.memory, np.arange(size)
+        there, here = to[:, None] + inside, frm[:, None] + inside
+        memory.bytes[there] = memory.bytes[here]
+        memory.known[there] = memory.known[here] & ~self.machine.watched[here]
+
+    def arrive(self, op: ops.CopyAsyncArrive, at: int, threads: Numbers) -> None:
+        """``cp.async.mbarrier.arrive``: an arrival when all earlier ``cp.async`` of the thread are done."""
+        machine, clocks = self.machine, self.machine.clocks
+        places = machine.mbarrier_places(op, at, threads)
+        for place, thread in zip(places.tolist(), threads.tolist(), strict=True):
+            agent, release = self._agents.get((thread, "cp.async", _DONE)), None
+            if agent is not None:
+                release = Release(NOTHING, agent, int(clocks.clock[agent]))
+                clocks.clock[agent] += 1
+            machine.mbarriers.arrive_late(place, at, thread, not op.noinc, release)
+
+    # Groups.
+
+    def commit(self, op: ops.AsyncCommit, at: int, threads: Numbers) -> None:
+        """``commit_group``."""
+        for thread in threads.tolist():
+            if op.kind == "cp.async":
+                self._open.pop(thread, None)
+            self._groups.setdefault((op.kind, thread), []).append(self._latest(op.kind, thread))
+
+    def _latest(self, kind: str, thread: int) -> dict[str, int]:
+        """The clocks of what a thread has issued of a kind, which end a group now."""
+        clocks, found = self.machine.clocks, {}
+        for part in (_READ, _DONE):
+            agent = self._agents.get((thread, kind, part))
+            if agent is not None:
+                found[part] = int(clocks.clock[agent])
+                clocks.clock[agent] += 1
+        return found
+
+    def wait(self, op: ops.AsyncWait, at: int, threads: Numbers) -> None:
+        """``wait_group`` and ``wait_all``: the thread comes after all groups but the latest ``pending``."""
+        for thread in threads.tolist():
+            groups = self._groups.get((op.kind, thread), [])
+            if op.pending is None:
+                groups = [*groups, self._latest(op.kind, thread)]
+            done = groups[: len(groups) - (op.pending or 0)]
+            if not done:
+                continue
+            parts = {_READ: done[-1].get(_READ)} if op.read else done[-1]
+            releases = [
+                Release(NOTHING, self._agents[thread, op.kind, part], clock)
+                for part, clock in parts.items()
+                if clock is not None
+            ]
+            self.machine.clocks.acquire(np.array([thread]), releases)
+
+    # Bulk copies, by the asynchronous proxy.
+
+    def bulk(self, op: ops.BulkCopy, at: int, threads: Numbers) -> None:
+        """``cp.async.bulk`` and ``cp.reduce.async.bulk``, with and without a tensor map."""
+        if op.mask is not None or op.byte_mask is not None or op.load_mode != "tile":
+            raise Stopped("unsupported", "a copy with a mask or by im2col is not followed in a whole launch yet", at)
+        machine, clocks = self.machine, self.machine.clocks
+        for thread in threads.tolist():
+            one = np.array([thread])
+            place = None
+            if op.mbarrier is not None:
+                place = int(machine.places(op.mbarrier, op.dst_space, ops.MBARRIER_BYTES, at, one)[0])
+            moved = self._moved(op, at, one)
+            reads, writes = self._bulk_agents(one, place)
+            if moved.map is not None:
+                machine.trace.add(at, READ, np.array([moved.map]), ops.TENSORMAP_BYTES, reads, TENSORMAP)
+            for frm, size in zip(*(part.tolist() for part in moved.reads), strict=True):
+                machine.trace.add(at, READ, np.array([frm]), size, reads, self._proxy(np.array([frm]), one))
+                self._note(at, np.array([frm]), reads)
+            self._write(op, at, moved, writes)
+            if place is not None:
+                self._note(at, np.array([place]), writes)
+                clock = int(clocks.clock[writes[0]])
+                clocks.clock[writes] += 1
+                machine.mbarriers.complete(place, at, thread, moved.size, Release(NOTHING, int(writes[0]), clock))
+
+    def _moved(self, op: ops.BulkCopy, at: int, thread: Numbers) -> Transfer:
+        """What a copy moves."""
+        machine, one = self.machine, int(thread[0])
+        if op.tensormap is not None:
+            where = machine.places(op.tensormap, None, ops.TENSORMAP_BYTES, at, thread, _UNIT)
+            near, space = (op.src, op.src_space) if op.dst is None else (op.dst, op.dst_space)
+            assert near is not None
+            (first,) = machine.places(near, space, 1, at, thread, _UNIT).tolist()
+            moved = tiled(machine, op, int(where[0]), first, at, thread)
+            machine.places(near, space, moved.size, at, thread, _UNIT)
+            return moved
+        assert op.size is not None and op.src is not None and op.dst is not None
+        size = int(machine.sure(machine.operand(op.size, ops.U32, thread), at, "the size of this copy")[0])
+        if size % _UNIT:
+            raise Stopped("undefined", f"a bulk copy of {size} bytes, which is no multiple of {_UNIT}", at, one)
+        if not size:
+            nothing = np.zeros(0, np.int64)
+            return Transfer((nothing, nothing), (nothing, nothing), nothing, nothing, nothing, 0, op.type)
+        frm, to = (
+            int(machine.places(address, space, size, at, thread, _UNIT)[0])
+            for address, space in ((op.src, op.src_space), (op.dst, op.dst_space))
+        )
+        return straight(frm, to, size, op.type)
+
+    def _note(self, at: int, places: Numbers, agents: Numbers) -> None:
+        """Note what is done last to the shared memory of a CTA by an agent."""
+        owner, agent = self._owner(places), int(agents[0])
+        if owner is not None:
+            self._last[agent, owner] = int(self.machine.clocks.clock[agent]), at
+
+    def check_end(self) -> None:
+        """Raise ``Stopped`` where a CTA may end, and its shared memory with it, before a bulk copy is done (5.1.7)."""
+        clocks, size = self.machine.clocks, self.machine.size
+        for (agent, owner), (clock, at) in self._last.items():
+            threads = np.arange(owner * size, (owner + 1) * size)
+            known = clocks.after(clocks.views(threads), threads, np.full(size, agent), np.full(size, clock))
+            if not known.any():
+                message = "the CTA may end, and its shared memory with it, before this is done (5.1.7)"
+                self.machine.unordered(message, at, self.thread(agent))
+
+    def _owner(self, places: Numbers) -> int | None:
+        """The CTA whose shared memory is at a place; None: it is other memory."""
+        memory = self.machine.memory
+        instance = memory.instances[int(memory.instance_of(places)[0])]
+        return instance.owner if instance.variable.space == "shared" else None
+
+    def _bulk_agents(self, thread: Numbers, place: int | None) -> tuple[Numbers, Numbers]:
+        """The agents that read and write for a copy."""
+        if place is None:
+            return self._issued(thread, "bulk", _READ), self._issued(thread, "bulk", _DONE)
+        agents = self._issued(thread, "mbarrier", place)
+        return agents, agents
+
+    def _write(self, op: ops.BulkCopy, at: int, moved: Transfer, agents: Numbers) -> None:
+        machine = self.machine
+        for to, size in zip(*(part.tolist() for part in moved.writes), strict=True):
+            places = np.array([to])
+            machine.check_writable(places, at, agents)
+            proxy = self._proxy(places, agents)
+            self._note(at, places, agents)
+            machine.memory.bytes[to : to + size], machine.memory.known[to : to + size] = 0, op.reduction is None
+            machine.overwrite(places, size, at)
+            if op.reduction is None:
+                machine.trace.add(at, WRITE, places, size, agents, proxy)
+            else:
+                assert moved.type is not None
+                elements = to + np.arange(0, size, moved.type.bytes)
+                every = np.full(len(elements), agents[0])
+                machine.trace.add(at, ATOMIC, elements, moved.type.bytes, every, proxy)
+        if op.reduction is None:
+            for frm, to, size in zip(moved.frm.tolist(), moved.to.tolist(), moved.sizes.tolist(), strict=True):
+                self._move(np.array([to]), np.array([frm]), size)
+
+    def _proxy(self, places: Numbers, agents: Numbers) -> str:
+        """The proxy of an access by its place: in global memory, in shared memory of the own CTA or of another one."""
+        owner = self._owner(places)
+        if owner is None:
+            return f"{ASYNC}.global"
+        return f"{ASYNC}.own" if owner == self.machine.clocks.cta[agents[0]] else f"{ASYNC}.other"
+
+    def fence(self, op: ops.ProxyFence, at: int, threads: Numbers) -> None:
+        """``fence.proxy.async``, for the objects in a state space or in all (9.7.14.4)."""
+        if op.kind == ASYNC:
+            spaces = {"global": ("global",), "shared::cta": ("own",), "shared::cluster": ("own", "other")}
+            for space in spaces.get(op.space or "", ("global", "own", "other")):
+                self.machine.clocks.fence(threads, f"{ASYNC}.{space}")

@@ -1,0 +1,434 @@
+"""mbarriers: their phases, who waits for them, and whether both are the same in every execution (PTX ISA 9.7.14.15).
+
+An operation on an mbarrier counts in the same phase whatever the schedule if it comes after the completion of the phase
+before, as far as its thread can know, and if no phase is complete without it. A wait by parity waits for the same
+phase if the one before it is complete for sure, and if something that the next one needs comes after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from msgspec import Struct, field
+
+from ptxmm.ptx import ops
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.whole.clocks import NOTHING, Release
+from ptxmm.whole.memory import Flags, Numbers
+from ptxmm.whole.retries import Retries
+from ptxmm.whole.state import RUNS, WAITS, State, Stopped
+from ptxmm.whole.strong import ALL, CLUSTER, CTA, Head, Strong
+from ptxmm.whole.values import constant, unknown
+
+_MOST = (1 << 20) - 1
+"""The largest count of arrivals, and the largest size of a tx-count (9.7.14.15.2)."""
+_BYTES = ops.MBARRIER_BYTES
+_ODD = 0x9E3779B97F4A7C15
+
+
+class Moments(Struct):
+    """What threads did, each at its clock, what they came after, and in which turn of the execution; ``arrived``: which
+    of it are arrivals that the expected count is of; ``late``: whether some of it is asynchronous and happens later."""
+
+    threads: list[int] = field(default_factory=list)
+    clocks: list[int] = field(default_factory=list)
+    views: list[int] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)
+    arrived: list[bool] = field(default_factory=list)
+    late: bool = False
+
+    def add(self, state: State, threads: Numbers, arrived: bool = False) -> None:
+        """Something that ``threads`` do now."""
+        self.threads += threads.tolist()
+        self.clocks += state.clocks.clock[threads].tolist()
+        self.views += state.clocks.views(threads).tolist()
+        self.turns += [state.turn] * len(threads)
+        self.arrived += [arrived] * len(threads)
+        state.turn += 1
+
+    def known(self, state: State, threads: Numbers) -> Flags:
+        """For each of ``threads`` which of these moments its next step comes after."""
+        return _after(state, state.clocks.views(threads), threads, self)
+
+    def behind(self, state: State, others: Moments) -> Flags:
+        """For each of these moments which of the ``others`` it comes after."""
+        found = _after(state, np.array(self.views, np.int64), np.array(self.threads, np.int64), others)
+        return found & (np.array(self.turns)[:, None] > np.array(others.turns)[None, :])
+
+
+def _after(state: State, views: Numbers, threads: Numbers, others: Moments) -> Flags:
+    shape = len(views), len(others.threads)
+    them, clocks = (np.tile(np.array(each, np.int64), shape[0]) for each in (others.threads, others.clocks))
+    found = state.clocks.after(np.repeat(views, shape[1]), np.repeat(threads, shape[1]), them, clocks)
+    return found.reshape(shape)
+
+
+class Completed(Struct):
+    """A phase that is complete: the ``waits`` that returned true for it, and what was done in it."""
+
+    waits: Moments
+    done: Moments
+
+
+class Mbarrier(Struct):
+    """An mbarrier at ``place`` of the arena, which the thread ``owner`` initialised when its clock was ``clock``.
+
+    ``expected``, ``pending``, ``tx`` and ``phase`` are those of 9.7.14.15; ``begun``: what was pending when the phase
+    began; ``bytes``: all that it has counted. ``before`` is the phase before the present one, ``earlier`` that before
+    it; ``done`` what has been done in the present one, ``needed`` what of that must come before some arrival of it;
+    ``waiting`` the threads that wait for it. ``released``: the view of all that the phases before have released to
+    waits, by the scopes of these; ``heads``: the arrivals of the present one that release, and the fences before
+    arrivals; ``late``: what is done with it asynchronously. ``last``: the clock of each thread when it operated last.
+    """
+
+    place: int
+    name: str
+    owner: int
+    clock: int
+    expected: int
+    pending: int
+    begun: int
+    before: Completed
+    earlier: Completed
+    released: dict[int, int] = field(default_factory=dict)
+    heads: list[Head] = field(default_factory=list)
+    late: list[Release] = field(default_factory=list)
+    tx: int = 0
+    bytes: int = 0
+    phase: int = 0
+    live: bool = True
+    done: Moments = field(default_factory=Moments)
+    needed: Moments = field(default_factory=Moments)
+    last: dict[int, int] = field(default_factory=dict)
+    waiting: list[tuple[int, Numbers]] = field(default_factory=list)
+
+
+def _all(it: Mbarrier) -> Moments:
+    return Moments(list(it.last), list(it.last.values()))
+
+
+class Mbarriers:
+    """The mbarriers of the launch of ``state``."""
+
+    def __init__(self, state: State, strong: Strong) -> None:
+        self.state, self._strong = state, strong
+        self._found: dict[int, Mbarrier] = {}
+        self._tokens: dict[int, tuple[Mbarrier, int]] = {}
+        self._retries = Retries(state)
+        self._computes = _computes_with_states(state.body)
+
+    def init(self, op: ops.MbarrierInit, at: int, places: Numbers, threads: Numbers) -> None:
+        """``mbarrier.init`` and ``mbarrier.inval``."""
+        state = self.state
+        if op.count is None:
+            for place, thread in zip(places.tolist(), threads.tolist(), strict=True):
+                self._invalidate(self._at(place, at, np.array([thread])), at, thread)
+            return
+        counts = state.sure(state.operand(op.count, ops.U32, threads), at, "the count of this mbarrier").tolist()
+        for place, thread, count in zip(places.tolist(), threads.tolist(), counts, strict=True):
+            name = self._name(place)
+            if not 1 <= count <= _MOST:
+                raise Stopped("undefined", f"{name} is initialised with the count {count}", at, thread)
+            old = self._found.get(place)
+            if old is not None and old.live:
+                raise Stopped("undefined", f"{name} is initialised again without mbarrier.inval", at, thread)
+            if old is not None and not _all(old).known(state, np.array([thread])).all():
+                state.doubt(f"the invalidation of {name} does not precede this", at, thread)
+            state.memory.known[place : place + _BYTES] = False
+            first = Completed(Moments(), Moments()), Completed(Moments(), Moments())
+            clock = int(state.clocks.clock[thread])
+            self._found[place] = Mbarrier(place, name, thread, clock, count, count, count, *first)
+
+    def _invalidate(self, it: Mbarrier, at: int, thread: int) -> None:
+        one = np.array([thread])
+        known = _all(it).known(self.state, one).all() and self._knows(it.phase - 1, it.before, one)[0]
+        if it.waiting or it.done.late or not known:
+            self.state.doubt(f"what others do with {it.name} may come after this", at, thread)
+        it.live = False
+        it.last[thread] = int(self.state.clocks.clock[thread])
+
+    def arrive(self, op: ops.MbarrierArrive, at: int, places: Numbers, threads: Numbers) -> None:
+        """``mbarrier.arrive`` and ``arrive_drop``."""
+        state = self.state
+        counts, sizes = np.ones(len(threads), np.int64), np.zeros(len(threads), np.int64)
+        if op.count is not None:
+            counts = self._number(op.count, threads, at, "the count of this arrival")
+        if op.expect is not None:
+            sizes = self._number(op.expect, threads, at, "the number of bytes of this arrival")
+        if (wrong := np.flatnonzero((counts < 1) | (counts > _MOST))).size:
+            raise Stopped("undefined", f"{counts[wrong[0]]} arrivals at once", at, int(threads[wrong[0]]))
+        for place in np.unique(places).tolist():
+            here = np.flatnonzero(places == place)
+            it = self._at(place, at, threads[here])
+            while here.size:
+                # Those come first that the phase still needs; the rest come to the next one.
+                enough = int(np.searchsorted(np.cumsum(counts[here]), max(it.pending, 1), "left")) + 1
+                now, here = here[:enough], here[enough:]
+                self._belongs(it, at, threads[now], arrived=True)
+                if op.no_complete:
+                    it.needed.add(state, threads[now])
+                self._release(it, op.scope, op.sem, threads[now])
+                self._give(op.dst, it, threads[now])
+                given = _Counts(int(counts[now].sum()), int(sizes[now].sum()), op.drop, op.no_complete)
+                self._change(it, at, int(threads[now[0]]), given)
+
+    def _number(self, operand: ops.Operand, threads: Numbers, at: int, what: str) -> Numbers:
+        return self.state.sure(self.state.operand(operand, ops.U32, threads), at, what).astype(np.int64)
+
+    def _give(self, register: ops.Reg | None, it: Mbarrier, threads: Numbers) -> None:
+        """Give the threads the state of ``it`` in its present phase: a number that means nothing else."""
+        if register is None:
+            return
+        if self._computes:
+            self.state.assign(register, threads, unknown(len(threads)))
+            return
+        token = (len(self._tokens) + 1) * _ODD & (1 << 64) - 1
+        self._tokens[token] = it, it.phase
+        self.state.assign(register, threads, constant(token, 64, len(threads)))
+
+    def count_bytes(self, op: ops.MbarrierTx, at: int, places: Numbers, threads: Numbers) -> None:
+        """``mbarrier.expect_tx`` and ``complete_tx``."""
+        amounts = self._number(op.amount, threads, at, "the number of bytes of this operation")
+        for place in np.unique(places).tolist():
+            here = places == place
+            it = self._at(place, at, threads[here])
+            total = int(amounts[here].sum())
+            expects = op.kind == "expect_tx"
+            if expects:
+                it.needed.add(self.state, threads[here])
+            self._belongs(it, at, threads[here])
+            self._release(it, op.scope, "relaxed", threads[here])
+            self._change(it, at, int(threads[here][0]), _Counts(0, total if expects else -total))
+
+    def _release(self, it: Mbarrier, scope: ops.Scope, sem: str, threads: Numbers) -> None:
+        """What an operation of threads, and their fences before it, hand on to those who wait (9.7.14.15.13)."""
+        clocks = self.state.clocks
+        it.heads += [head for thread in threads.tolist() for head in self._strong.fenced(thread)]
+        for cta in np.unique(clocks.cta[threads]).tolist() if sem == "release" else ():
+            here = threads[clocks.cta[threads] == cta]
+            it.heads.append(Head(clocks.release_all(here), self._strong.level(scope)))
+
+    def complete(self, place: int, at: int, thread: int, size: int, release: Release) -> None:
+        """The end of an asynchronous operation that ``thread`` issued, of ``size`` bytes (9.7.14.15.5)."""
+        one = np.array([thread])
+        it = self._at(place, at, one)
+        self._belongs(it, at, one, late=True)
+        it.late.append(release)
+        self._change(it, at, thread, _Counts(0, -size))
+
+    def arrive_late(self, place: int, at: int, thread: int, increments: bool, release: Release | None) -> None:
+        """An arrival when copies are done (9.7.14.15.15); ``increments``: from now on it is expected, too."""
+        one = np.array([thread])
+        it = self._at(place, at, one)
+        if increments:
+            it.needed.add(self.state, one)
+            it.pending += 1
+        self._belongs(it, at, one, arrived=not increments, late=True)
+        if release is not None:
+            it.late.append(release)
+        self._change(it, at, thread, _Counts(1, 0))
+
+    def wait(self, op: ops.MbarrierWait, at: int, places: Numbers, threads: Numbers) -> None:
+        """``mbarrier.test_wait`` and ``try_wait``: who waits goes on when the phase is complete."""
+        state = self.state
+        for place in np.unique(places).tolist():
+            here = threads[places == place]
+            it = self._at(place, at, here)
+            if op.parity is not None:
+                parity = state.sure(state.operand(op.parity, ops.U32, here), at, "the parity of this wait")
+                if (wrong := np.flatnonzero(parity > 1)).size:
+                    raise Stopped("undefined", f"a parity of {parity[wrong[0]]}", at, int(here[wrong[0]]))
+                targets = it.phase - (parity.astype(np.int64) != it.phase & 1)
+                self._check_parity(it, targets, at, here)
+            else:
+                targets = self._states(op, it, at, here)
+            sure = np.zeros(len(here), np.bool_)
+            past = targets < it.phase
+            sure[past] = self._knows(it.phase - 1, it.before, here[past])
+            if not sure.all():
+                self._retries.check(at, here[~sure])
+            self._pass(it, at, here[past])
+            if not past.all():
+                state.mode[here[~past]] = WAITS
+                it.waiting.append((at, here[~past]))
+
+    def _check_parity(self, it: Mbarrier, targets: Numbers, at: int, threads: Numbers) -> None:
+        """The phases before those that the threads wait for are complete in every execution."""
+        for target in np.unique(targets).tolist():
+            here = threads[targets == target]
+            before = it.before if target == it.phase else it.earlier
+            if (wrong := np.flatnonzero(~self._knows(target - 1, before, here))).size:
+                message = f"which phase of {it.name} this waits for depends on the schedule: an earlier one may do"
+                self.state.doubt(message, at, int(here[wrong[0]]))
+
+    def _states(self, op: ops.MbarrierWait, it: Mbarrier, at: int, threads: Numbers) -> Numbers:
+        """The phases that states of arrivals are of."""
+        assert op.state is not None
+        words = self.state.sure(self.state.operand(op.state, ops.B64, threads), at, "the state of this wait")
+        found = np.zeros(len(threads), np.int64)
+        for number, (word, thread) in enumerate(zip(words.tolist(), threads.tolist(), strict=True)):
+            token = self._tokens.get(word)
+            if token is None:
+                raise Stopped("undecided", "the state of this wait is not followed", at, thread)
+            other, phase = token
+            if other is not it or phase not in (it.phase, it.phase - 1):
+                message = f"a wait for a phase of {it.name} that is neither the current one nor the one before"
+                raise Stopped("undefined", message, at, thread)
+            found[number] = phase
+        return found
+
+    def _knows(self, phase: int, it: Completed, threads: Numbers) -> Flags:
+        """Which of ``threads`` come after the completion of a ``phase`` for sure: after a wait for it, or after all
+        that it needed."""
+        if phase < 0 or not len(threads):
+            return np.ones(len(threads), np.bool_)
+        found = np.asarray(it.waits.known(self.state, threads).any(axis=1))
+        if not it.done.late:
+            found |= it.done.known(self.state, threads).all(axis=1)
+        return found
+
+    def _pass(self, it: Mbarrier, at: int, threads: Numbers) -> None:
+        """A wait for the last complete phase returns true."""
+        if not len(threads):
+            return
+        state = self.state
+        op = state.body[at]
+        assert isinstance(op, ops.MbarrierWait)
+        if it.released:
+            self._acquire(it, op, threads, at)
+        it.before.waits.add(state, threads)
+        it.last.update(zip(threads.tolist(), state.clocks.clock[threads].tolist(), strict=True))
+        state.assign(op.dst, threads, constant(1, 1, len(threads)))
+
+    def _acquire(self, it: Mbarrier, op: ops.MbarrierWait, threads: Numbers, at: int) -> None:
+        """What a wait that returns true comes after; a relaxed one through a fence behind it."""
+        found = {level: Release(view, it.owner, 0) for level, view in it.released.items()}
+        if op.sem == "acquire":
+            self.state.clocks.acquire(threads, [found[self._strong.level(op.scope)]])
+        elif it.released[CTA] != it.released[CLUSTER]:
+            raise Stopped("unsupported", "a relaxed wait for arrivals of other CTAs is not followed yet", at)
+        else:
+            for thread in threads.tolist():
+                self._strong.pend(thread, Head(found[CTA], ALL))
+
+    def _belongs(self, it: Mbarrier, at: int, threads: Numbers, arrived: bool = False, late: bool = False) -> None:
+        """What ``threads`` do now counts in the present phase in every execution; ``arrived``, ``late``: see
+        ``Moments``."""
+        if (wrong := np.flatnonzero(~self._knows(it.phase - 1, it.before, threads))).size:
+            message = f"in which phase of {it.name} this counts depends on the schedule: phase {it.phase - 1} may last"
+            self.state.doubt(message, at, int(threads[wrong[0]]))
+        it.done.add(self.state, threads, arrived)
+        it.done.late |= late
+        it.last.update(zip(threads.tolist(), self.state.clocks.clock[threads].tolist(), strict=True))
+
+    def _change(self, it: Mbarrier, at: int, thread: int, given: _Counts) -> None:
+        """Change the counts, and complete the phase if nothing is left."""
+        it.pending -= given.arrivals
+        it.tx += given.size
+        it.bytes += abs(given.size)
+        if given.drop:
+            it.expected -= given.arrivals
+        if it.pending < 0 or it.expected < 0:
+            raise Stopped("undefined", f"more arrivals at {it.name} than its phase expects", at, thread)
+        if abs(it.tx) > _MOST:
+            raise Stopped("undefined", f"the tx-count of {it.name} leaves its range", at, thread)
+        if not it.pending and not it.tx:
+            if given.no_complete:
+                raise Stopped("undefined", f"an arrival with .noComplete completes the phase of {it.name}", at, thread)
+            self._complete(it, at, thread)
+
+    def _complete(self, it: Mbarrier, at: int, thread: int) -> None:
+        state = self.state
+        if not _some(it.done, it.done.behind(state, it.needed)).all():
+            message = f"in which phase of {it.name} its bytes are counted depends on the schedule"
+            self.state.doubt(message, at, thread)
+        if not it.done.behind(state, it.before.waits).any(axis=0).all():
+            message = f"phase {it.phase} of {it.name} may be complete before a wait for phase {it.phase - 1} asks"
+            self.state.doubt(message, at, thread)
+        if it.bytes > _MOST or not it.begun:
+            self.state.doubt(
+                f"how the counts of {it.name} change in phase {it.phase} depends on the schedule", at, thread
+            )
+        it.earlier, it.before = it.before, Completed(Moments(), it.done)
+        it.done, it.needed = Moments(), Moments()
+        for level in (CTA, CLUSTER):
+            found = [*it.late, *self._strong.usable(it.heads, level, it.owner)]
+            before = it.released.get(level, NOTHING)
+            it.released[level] = state.clocks.joined(int(state.clocks.cta[it.owner]), before, found)
+        it.heads, it.late = [], []
+        it.phase += 1
+        it.pending = it.begun = it.expected
+        it.tx = it.bytes = 0
+        waiting, it.waiting = it.waiting, []
+        for wait, threads in waiting:
+            state.mode[threads] = RUNS
+            self._pass(it, wait, threads)
+
+    def _name(self, place: int) -> str:
+        memory = self.state.memory
+        instance = memory.instances[int(memory.instance_of(np.array([place]))[0])]
+        offset = place - instance.start
+        return f"mbarrier {instance.variable.name}" + (f"+{offset}" if offset else "")
+
+    def _at(self, place: int, at: int, threads: Numbers) -> Mbarrier:
+        """The mbarrier at a place, on which ``threads`` operate: its initialisation precedes that (9.7.14.15.9)."""
+        it = self._found.get(place)
+        if it is None or not it.live:
+            raise Stopped("undefined", f"{self._name(place)} is not initialised", at, int(threads[0]))
+        state = self.state
+        first = Moments([it.owner], [it.clock])
+        if (wrong := np.flatnonzero(~first.known(state, threads)[:, 0])).size:
+            state.unordered(f"the initialisation of {it.name} does not precede this", at, int(threads[wrong[0]]))
+        return it
+
+    def places(self) -> list[int]:
+        """Where mbarriers are or have been."""
+        return sorted(self._found)
+
+    def lacks(self, thread: int) -> str | None:
+        """What a thread waits for at an mbarrier."""
+        for it in self._found.values():
+            if any(thread in threads for _, threads in it.waiting):
+                parts = [f"{it.pending} arrivals"] * (it.pending > 0) + [f"{it.tx} bytes"] * (it.tx > 0)
+                lacks = " and ".join(parts) or f"the expectation of {-it.tx} bytes that have come"
+                return f"phase {it.phase} of {it.name}, which lacks {lacks}"
+        return None
+
+    def check_end(self) -> None:
+        """Raise ``Stopped`` where a phase that is not complete at the end may be so in another execution."""
+        for it in self._found.values():
+            if it.live and not it.pending and (it.tx < 0 or (it.bytes and not it.begun)):
+                message = f"which bytes complete phase {it.phase} of {it.name} depends on the schedule"
+                self.state.doubt(message, None, it.owner)
+
+
+class _Counts(Struct, frozen=True):
+    """What an operation does to the counts of an mbarrier: its ``arrivals``, and the bytes that it adds."""
+
+    arrivals: int
+    size: int
+    drop: bool = False
+    no_complete: bool = False
+
+
+def _some(done: Moments, after: Flags) -> Flags:
+    """For each moment whether some arrival comes after it."""
+    return np.asarray(after[np.array(done.arrived, np.bool_)].any(axis=0))
+
+
+def _computes_with_states(body: Iterable[ops.Op]) -> bool:
+    """Whether the state that an arrival returns is used otherwise than by a wait."""
+    body = tuple(body)
+    states = {op.dst.name for op in body if isinstance(op, ops.MbarrierArrive) and op.dst is not None}
+    known = 0
+    while known < len(states):
+        known = len(states)
+        for op in body:
+            moves = isinstance(op, ops.Select) or (isinstance(op, ops.Alu) and op.op == "mov")
+            if any(name in states for name, _ in uses(op)):
+                if moves:
+                    states |= {name for name, _ in definitions(op)}
+                elif not isinstance(op, ops.MbarrierWait):
+                    return True
+    return False

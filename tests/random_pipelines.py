@@ -1,0 +1,305 @@
+"""Random kernels whose threads hand data on by mbarriers and asynchronous copies, for whole launches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+
+Maker = Callable[[int], str]
+Step = tuple[int, list[str]]
+"""A thread, and lines that it executes."""
+
+_HEAD = """\
+.version 8.6
+.target sm_90
+.address_size 64
+// ptxmm: grid = 1
+// ptxmm: block = {block}
+// ptxmm: threads = "all"
+// ptxmm: args = ["g"]
+// ptxmm: [objects]
+// ptxmm: g = {{ type = "u32", count = 16 }}
+// ptxmm: s = {{ init = 0 }}
+// ptxmm: [check]
+// ptxmm: races = "none"
+.visible .entry k(.param .u64 p)
+{{
+    .reg .pred %p<9>;
+    .reg .b32 %r<9>;
+    .reg .b64 %d<20>;
+    .shared .align 16 .b8 s[48];
+    .shared .align 8 .b64 full[2];
+    .shared .align 8 .b64 empty[2];
+    ld.param.u64 %d1, [p];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r3, 1;
+"""
+
+
+class _Pipeline:
+    """The steps of each of ``block`` threads, in the order of its program."""
+
+    def __init__(self, rng: random.Random, block: int) -> None:
+        self.rng, self.block, self.labels = rng, block, 0
+        self.steps: list[list[list[str]]] = [[] for _ in range(block)]
+
+    def add(self, thread: int, *lines: str) -> None:
+        self.steps[thread].append(list(lines))
+
+    def wait(self, thread: int, where: str, parity: int) -> None:
+        """A loop on ``test_wait`` or ``try_wait``, with the result in a predicate or in a register."""
+        self.labels += 1
+        label, kind = f"W{self.labels}", self.rng.choice(("test_wait", "try_wait"))
+        sem = self.rng.choice(("", "", ".acquire.cta", ".relaxed.cta")) if self.rng.random() < 0.3 else ""
+        ask = f"mbarrier.{kind}.parity{sem}.shared.b64 %p4, [{where}], {parity};"
+        if self.rng.random() < 0.5:
+            self.add(thread, f"{label}:", ask, f"@!%p4 bra {label};")
+            if sem == ".relaxed.cta" and self.rng.random() < 0.7:
+                self.add(thread, "fence.acq_rel.cta;")
+        else:
+            again = ("selp.b32 %r4, 1, 0, %p4;", "setp.eq.u32 %p5, %r4, 0;", f"@%p5 bra {label};")
+            self.add(thread, f"{label}:", ask, *again)
+
+    def wait_for_state(self, thread: int, where: str, state: int) -> None:
+        self.labels += 1
+        label = f"W{self.labels}"
+        self.add(
+            thread, f"{label}:", f"mbarrier.test_wait.shared.b64 %p4, [{where}], %d{state};", f"@!%p4 bra {label};"
+        )
+
+    def mistake(self) -> None:
+        """Take out a step, exchange two, or do one twice."""
+        rng = self.rng
+        thread = rng.choice([t for t in range(self.block) if self.steps[t]])
+        steps = self.steps[thread]
+        at, kind = rng.randrange(len(steps)), rng.randrange(5)
+        if kind < 2:
+            del steps[at]
+        elif kind < 4 and at + 1 < len(steps):
+            steps[at], steps[at + 1] = steps[at + 1], steps[at]
+        elif not any(line.endswith(":") for line in steps[at]):
+            steps.insert(at, steps[at])
+
+    def text(self, counts: Iterable[tuple[str, int]], begin: str = "bar.sync 0;") -> str:
+        """The kernel: thread 0 initialises the mbarriers, all of them meet, and each goes its way."""
+        lines = ["setp.ne.u32 %p1, %r1, 0;", "@%p1 bra I;"]
+        lines += [f"mbarrier.init.shared.b64 [{where}], {count};" for where, count in counts]
+        lines += ["ld.shared.u32 %r5, [s+44];", "I:", *([begin] if begin else [])]
+        for thread, steps in enumerate(self.steps):
+            lines += [f"setp.ne.u32 %p1, %r1, {thread};", f"@%p1 bra T{thread};"]
+            lines += [line for step in steps for line in step]
+            lines += [f"T{thread}:"]
+        body = "".join(f"{'' if line.endswith(':') else '    '}{line}\n" for line in lines)
+        return _HEAD.format(block=self.block) + body + "    ret;\n}\n"
+
+
+def _arrival(rng: random.Random, where: str, state: str = "%d9") -> list[str]:
+    kind = rng.random()
+    if kind < 0.75:
+        return [f"mbarrier.arrive.shared.b64 {state}, [{where}];"]
+    if kind < 0.85:
+        return [f"mbarrier.arrive.shared.b64 {state}, [{where}], 1;"]
+    if kind < 0.92:
+        return [
+            f"mbarrier.arrive.expect_tx.shared.b64 {state}, [{where}], 16;",
+            f"mbarrier.complete_tx.shared.b64 [{where}], 16;",
+        ]
+    fence = rng.choice(([], ["fence.acq_rel.cta;"], ["fence.acq_rel.gpu;"]))
+    return [*fence, f"mbarrier.arrive.relaxed.cta.shared.b64 {state}, [{where}];"]
+
+
+def ring(seed: int) -> str:
+    """A ring of one or two stages between a producer and one or two consumers, perhaps with a mistake."""
+    rng = random.Random(f"ring/{seed}")
+    consumers, stages, items = rng.choice((1, 1, 1, 2)), rng.choice((1, 2)), rng.choice((1, 2, 2, 3))
+    made = _Pipeline(rng, 1 + consumers)
+    wrong = rng.choice((0, 0, 1, 1, 2))
+    odd = rng.randrange(8) if rng.random() < 0.15 else -1
+    for item in range(items):
+        stage, turn = item % stages, item // stages & 1
+        full, empty, place = f"full+{8 * stage}", f"empty+{8 * stage}", f"s+{4 * stage}"
+        if item >= stages or rng.random() < 0.5:
+            made.wait(0, empty, turn ^ 1 ^ (odd == item))
+        made.add(0, f"st.shared.u32 [{place}], %r3;")
+        made.add(0, *_arrival(rng, full))
+        for consumer in range(1, 1 + consumers):
+            made.wait(consumer, full, turn ^ (odd == 4 + item))
+            made.add(consumer, f"ld.shared.u32 %r5, [{place}];")
+            made.add(consumer, *_arrival(rng, empty))
+    for _ in range(wrong):
+        made.mistake()
+    filled = 1 + (rng.random() < 0.1)
+    counts = [(f"full+{8 * n}", filled) for n in range(stages)] + [(f"empty+{8 * n}", consumers) for n in range(stages)]
+    return made.text(counts, "" if rng.random() < 0.05 else "bar.sync 0;")
+
+
+def meetings(seed: int) -> str:
+    """Threads that arrive at mbarriers and wait for the state that they got, a few times, perhaps with a mistake."""
+    rng = random.Random(f"meetings/{seed}")
+    block = rng.choice((2, 2, 3))
+    made = _Pipeline(rng, block)
+    number = [0] * block
+    for turn in range(rng.randrange(1, 4)):
+        where = rng.choice(("full", "full", "empty"))
+        for thread in range(block):
+            if rng.random() < 0.6:
+                made.add(thread, f"st.shared.u32 [s+{4 * rng.choice((thread, thread, 0))}], %r3;")
+            state = 10 + number[thread]
+            number[thread] += 1
+            made.add(thread, *_arrival(rng, where, f"%d{state}"))
+            if rng.random() < 0.9:
+                if rng.random() < 0.5:
+                    made.wait_for_state(thread, where, state)
+                else:
+                    made.wait(thread, where, turn & 1)
+            if rng.random() < 0.6:
+                made.add(thread, f"ld.shared.u32 %r5, [s+{4 * rng.choice(((thread + 1) % block, thread))}];")
+    for _ in range(rng.choice((0, 0, 0, 1, 2))):
+        made.mistake()
+    return made.text([("full", block), ("empty", block)])
+
+
+def arrivals(seed: int) -> str:
+    """A few operations on one mbarrier, in any order."""
+    rng = random.Random(f"arrivals/{seed}")
+    block = rng.choice((2, 2, 3))
+    made = _Pipeline(rng, block)
+    for thread in range(block):
+        for _ in range(rng.randrange(1, 5)):
+            kind = rng.randrange(10)
+            if kind < 4:
+                made.add(thread, *_arrival(rng, "full"))
+            elif kind < 5:
+                made.add(thread, "mbarrier.expect_tx.relaxed.cta.shared.b64 [full], 16;")
+            elif kind < 6:
+                made.add(thread, "mbarrier.complete_tx.relaxed.cta.shared.b64 [full], 16;")
+            elif kind < 7:
+                drop = rng.choice(("arrive_drop", "arrive.noComplete"))
+                made.add(thread, f"mbarrier.{drop}.shared.b64 %d9, [full], 1;")
+            elif kind < 9:
+                made.wait(thread, "full", rng.randrange(2))
+            else:
+                made.add(thread, "st.shared.u32 [s], %r3;")
+        made.add(thread, rng.choice(("st.shared.u32 [s], %r3;", "ld.shared.u32 %r5, [s];", "ld.shared.u32 %r5, [s];")))
+    return made.text([("full", rng.randrange(1, 4))])
+
+
+def groups(seed: int) -> str:
+    """Threads that fill two buffers by ``cp.async`` and read what another one has copied, perhaps with a mistake."""
+    rng = random.Random(f"groups/{seed}")
+    made = _Pipeline(rng, 2)
+    tiles, ahead = rng.choice((1, 2, 2)), rng.choice((0, 1))
+    late, noinc = rng.random() < 0.3, rng.choice(("", ".noinc"))
+
+    def copy(thread: int, tile: int) -> None:
+        size = rng.choice((4, 4, 4, 0))
+        place = f"s+{8 * (tile % 2) + 4 * thread}"
+        made.add(thread, f"cp.async.ca.shared.global [{place}], [%d1+{4 * tile}], 4{', 0' if not size else ''};")
+        if not late:
+            made.add(thread, "cp.async.commit_group;")
+
+    for thread in (0, 1):
+        for tile in range(tiles):
+            if tile == 0 or not ahead:
+                copy(thread, tile)
+            if ahead and tile + 1 < tiles:
+                copy(thread, tile + 1)
+            if late:
+                made.add(thread, f"cp.async.mbarrier.arrive{noinc}.shared.b64 [full];")
+                made.add(thread, *_arrival(rng, "full") if not noinc else ["mov.u32 %r3, 1;"])
+                made.wait(thread, "full", tile & 1)
+            else:
+                wait = rng.choice(("wait_all", f"wait_group {ahead}", f"wait_group {ahead}"))
+                made.add(thread, f"cp.async.{wait if tile + 1 < tiles else rng.choice(('wait_all', 'wait_group 0'))};")
+                made.add(thread, "barrier.sync 0;")
+            made.add(thread, f"ld.shared.u32 %r5, [s+{8 * (tile % 2) + 4 * (thread ^ 1)}];")
+            if rng.random() < 0.8:
+                made.add(thread, "barrier.sync 0;")
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+        made.mistake()
+    return made.text([("full", 2)])
+
+
+def _proxy_fence(rng: random.Random) -> list[str]:
+    kind = rng.random()
+    if kind < 0.1:
+        return ["mov.u32 %r3, 1;"]
+    space = rng.choice(("", "", ".shared::cta", ".shared::cluster")) if kind < 0.9 else ".global"
+    return [f"fence.proxy.async{space};"]
+
+
+_MAP = '// ptxmm: map = { tensormap = { target = "g", type = "u32", box = [4], dims = [16] } }\n'
+
+
+def loads(seed: int) -> str:
+    """A ring that bulk copies fill, perhaps with a mistake."""
+    rng = random.Random(f"loads/{seed}")
+    consumers, stages, items = rng.choice((1, 1, 1, 2)), rng.choice((1, 1, 2)), rng.choice((1, 2, 2))
+    made = _Pipeline(rng, 1 + consumers)
+    apart, tensor = rng.random() < 0.2, rng.random() < 0.2
+    if rng.random() < 0.3:
+        made.add(1, "st.shared.u32 [s], %r3;")
+        made.add(1, *_proxy_fence(rng))
+        for thread in range(1 + consumers):
+            made.add(thread, "barrier.sync 0;")
+    for item in range(items):
+        stage, turn = item % stages, item // stages & 1
+        full, empty, place = f"full+{8 * stage}", f"empty+{8 * stage}", f"s+{16 * stage}"
+        if item >= stages or rng.random() < 0.5:
+            made.wait(0, empty, turn ^ 1)
+        if apart:
+            made.add(0, f"mbarrier.expect_tx.relaxed.cta.shared.b64 [{full}], 16;")
+        else:
+            made.add(0, f"mbarrier.arrive.expect_tx.shared.b64 %d9, [{full}], 16;")
+        kind, complete = "shared::cluster.global", "mbarrier::complete_tx::bytes"
+        if tensor:
+            made.add(0, f"cp.async.bulk.tensor.1d.{kind}.tile.{complete} [{place}], [%d19, {{{4 * item}}}], [{full}];")
+        else:
+            made.add(0, f"cp.async.bulk.{kind}.{complete} [{place}], [%d1+{16 * item}], 16, [{full}];")
+        if apart:
+            made.add(0, f"mbarrier.arrive.shared.b64 %d9, [{full}];")
+        for consumer in range(1, 1 + consumers):
+            made.wait(consumer, full, turn)
+            made.add(consumer, f"ld.shared.u32 %r5, [{place}+{rng.choice((0, 4))}];")
+            made.add(consumer, *_proxy_fence(rng))
+            made.add(consumer, *_arrival(rng, empty))
+    for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
+        made.mistake()
+    counts = [(f"full+{8 * n}", 1) for n in range(stages)] + [(f"empty+{8 * n}", consumers) for n in range(stages)]
+    text = made.text(counts)
+    if tensor:
+        text = text.replace('args = ["g"]', 'args = ["g", "map"]').replace("// ptxmm: s =", f"{_MAP}// ptxmm: s =")
+        text = text.replace("k(.param .u64 p)", "k(.param .u64 p, .param .align 64 .b8 q[128])")
+        text = text.replace(
+            "    mov.u32 %r1", "    mov.b64 %d18, q;\n    cvta.param.u64 %d19, %d18;\n    mov.u32 %r1", 1
+        )
+    return text
+
+
+def stores(seed: int) -> str:
+    """Words of shared memory that bulk copies and reductions take to global memory, perhaps with a mistake."""
+    rng = random.Random(f"stores/{seed}")
+    made = _Pipeline(rng, 2)
+    add = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+    copies = ("cp.async.bulk.global.shared::cta.bulk_group", add)
+    for item in range(rng.choice((1, 2))):
+        place = f"s+{rng.choice((0, 16 * (item & 1)))}"
+        writer = rng.choice((0, 0, 1))
+        made.add(writer, f"st.shared.u32 [{place}], %r3;")
+        made.add(writer, *_proxy_fence(rng))
+        if writer or rng.random() < 0.2:
+            made.add(0, "barrier.sync 0;")
+            made.add(1, "barrier.sync 0;")
+        made.add(0, f"{rng.choice(copies)} [%d1+{16 * item}], [{place}], 16;")
+        made.add(0, "cp.async.bulk.commit_group;")
+        read = rng.choice(("", ".read"))
+        made.add(0, f"cp.async.bulk.wait_group{read} {rng.choice((0, 0, 1))};")
+        if rng.random() < 0.5:
+            made.add(0, rng.choice((f"st.shared.u32 [{place}], %r3;", f"ld.global.u32 %r5, [%d1+{16 * item}];")))
+    made.add(0, "cp.async.bulk.wait_group 0;")
+    made.add(0, "barrier.sync 1;")
+    made.add(1, "barrier.sync 1;")
+    made.add(1, rng.choice(("ld.global.u32 %r5, [%d1];", "st.shared.u32 [s], %r3;", "ld.global.u32 %r5, [%d1+16];")))
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+        made.mistake()
+    return made.text([("full", 1)])
