@@ -346,6 +346,37 @@ def test_machine_code_is_that_of_the_thread() -> None:
         assert len(missing(test, "t0123456789ab", {**both, ("t0123456789ab", 1): wrong})) == 1, wrong
 
 
+BARRIERS = """
+\t//## File "t.cu", line 2
+        /*0010*/                   FENCE.VIEW.ASYNC.S ;
+        /*0020*/                   SYNCS.EXCH.64 URZ, [UR6], UR4 ;
+        /*0030*/                   STG.E desc[UR8][R24.64], R27 ;
+        /*0040*/                   SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R14+URZ], RZ ;
+\t//## File "t.cu", line 3
+        /*0050*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR5], R0 ;
+        /*0060*/               @P0 CCTL.IVALL ;
+        /*0070*/                   STAS [R8.64], R14 ;
+        /*0080*/                   LDGSTS.E [R7], desc[UR8][R2.64] ;
+        /*0090*/                   ARRIVES.LDGSTSBAR.64.ARVCNT [R6+URZ] ;
+        /*00a0*/                   UBLKCP.S.G [UR8], [UR6], UR4 ;
+        /*00b0*/                   SYNCS.CCTL.IV [R3+URZ] ;
+"""
+
+
+def test_machine_code_has_the_instructions_of_mbarriers_and_copies() -> None:
+    text = "\n".join(["", "/* t0123456789ab role 0 */", "/* t0123456789ab role 1 */"])
+    found = threads_of(BARRIERS, text)
+    assert found == {("t0123456789ab", 0): "ISV", ("t0123456789ab", 1): "WCTGVKI"}
+    test = one("litmus/mbarrier/relaxed-wait.litmus")
+    both = {("t", 0): "SMV", ("t", 1): "WL"}
+    assert missing(test, "t", {**both, ("t", 0): "SV"}) == missing(test, "t", both) == []
+    for number, wrong in ((0, "VS"), (0, "S"), (1, "LW"), (1, "WLL"), (1, "L")):
+        assert len(missing(test, "t", {**both, ("t", number): wrong})) == 1, wrong
+    copies = one("litmus/cp-async/A36-mbarrier-arrive.litmus")
+    wanted = {("t", 0): "GVV", ("t", 1): "WL"}
+    assert missing(copies, "t", wanted) == [] and len(missing(copies, "t", {**wanted, ("t", 0): "VV"})) == 1
+
+
 @pytest.mark.skipif(assembler() is None, reason="no ptxas")
 @pytest.mark.parametrize("folder", ["mp", "aliases", "mbarrier", "async", "vectors", "barriers", "cluster", "locks"])
 def test_ptxas_takes_the_bodies(folder: str, tmp_path: Path) -> None:
@@ -376,6 +407,7 @@ def test_ptxas_takes_the_bodies(folder: str, tmp_path: Path) -> None:
 def test_nvcc_builds_it_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     tests = [one(SB), one("litmus/coherence/CoRR-weak.litmus"), one("litmus/async/st.async.litmus")]
+    tests.append(one("litmus/mbarrier/MP+arrive+wait.litmus"))
     text = source((test.name, emit(test)) for test in tests)
     built = build(text)
     assert built.program.stat().st_mode & stat.S_IXUSR and build(text).program == built.program
@@ -383,7 +415,7 @@ def test_nvcc_builds_it_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.
         pytest.skip("no nvdisasm")
     assert built.code is not None
     found = threads_of(built.code, text)
-    assert [missing(test, emit(test).id, found) for test in tests] == [[], [], []]
+    assert [missing(test, emit(test).id, found) for test in tests] == [[], [], [], []]
 
 
 # -- running -----------------------------------------------------------------------------------------------------------

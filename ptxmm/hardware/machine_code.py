@@ -18,15 +18,24 @@ _ROLE = re.compile(r"/\* (t[0-9a-f]{12}) role (\d+) \*/")
 _LINE = re.compile(r'//## File "[^"]*", line (\d+)')
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
 _KINDS = (
-    ("L", r"LDG|LD|LDS"),
-    ("S", r"STG|ST|STS"),
-    ("A", r"ATOM|ATOMG|ATOMS|RED|REDG|REDS"),
-    ("M", r"MEMBAR"),
-    ("C", r"CCTL"),
+    ("L", r"(LDG|LD|LDS)\b.*"),
+    ("S", r"(STG|ST|STS)\b.*"),
+    ("A", r"(ATOM|ATOMG|ATOMS|RED|REDG|REDS)\b.*"),
+    ("M", r"MEMBAR\b.*"),
+    ("C", r"CCTL\.IVALL\b.*"),
+    ("I", r"SYNCS\.(EXCH|CCTL)\b.*"),
+    ("V", r"SYNCS\.ARRIVE\b.*|ARRIVES\b.*"),
+    ("W", r"SYNCS\.PHASECHK\b.*"),
+    ("T", r"(STAS|REDAS)\b.*"),
+    ("G", r"LDGSTS\b.*"),
+    ("K", r"(UBLKCP|UBLKRED)\b.*"),
 )
-"""A letter for the instructions that count, by the first word of their names: loads, stores, atomics, fences, and what
-drops the first-level cache."""
-_EXACT = (ops.Load, ops.Store, ops.Atomic, ops.Fence, ops.Branch, ops.Exit, *ops.COMPUTING)
+"""A letter for the instructions that count: loads, stores, atomics, fences, and what drops the first-level cache; of
+mbarriers initializations, arrivals and waits; asynchronous stores, and copies without and with the copy engine."""
+_EXACT = (
+    ops.Load, ops.Store, ops.Atomic, ops.Fence, ops.MbarrierInit, ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait,
+    ops.AsyncStore, ops.Branch, ops.Exit, *ops.COMPUTING,
+)  # fmt: skip
 
 
 def threads_of(code: str, source: str) -> dict[tuple[str, int], str]:
@@ -45,10 +54,7 @@ def threads_of(code: str, source: str) -> dict[tuple[str, int], str]:
 
 
 def _letter(opcode: str) -> str:
-    name, _, rest = opcode.partition(".")
-    if name == "CCTL" and "IVALL" not in rest:
-        return ""
-    return next((letter for letter, names in _KINDS if re.fullmatch(names, name)), "")
+    return next((letter for letter, names in _KINDS if re.fullmatch(names, opcode)), "")
 
 
 def pattern(op: Op) -> str:
@@ -64,12 +70,27 @@ def pattern(op: Op) -> str:
             return f"{before}(L?A)+{after}"  # where there is no such instruction: a load, and a loop of cas
         case ops.Fence(sem="acquire"):
             return "M*C?"
-        case ops.Fence():
+        case ops.Fence() | ops.ProxyFence(kind="alias"):
             return "M+C?"
-        case ops.ProxyFence(kind="alias"):
-            return "M+C?"
+        case ops.MbarrierArrive(sem="release", scope="cluster"):
+            return "M*C?V"
+        case ops.MbarrierWait(sem="acquire", scope="cluster"):
+            return "WC?"
         case _:
-            return ""
+            return _OTHERS.get(type(op), "")
+
+
+_OTHERS: dict[type, str] = {
+    ops.MbarrierInit: "I",
+    ops.MbarrierArrive: "V",
+    ops.MbarrierTx: "V",
+    ops.MbarrierWait: "W",
+    ops.CopyAsyncArrive: "V+",  # one more where its own arrival is to be counted in
+    ops.AsyncStore: "T",
+    ops.CopyAsync: "G",
+    ops.BulkCopy: "K",
+}
+"""What instructions become that are always the same."""
 
 
 def missing(test: Test, name: str, found: Mapping[tuple[str, int], str]) -> list[str]:
