@@ -37,7 +37,7 @@ from ptxmm.hardware.sibling import relaxed
 from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
 from ptxmm.render import Entry, Page, renderer, schema
-from tests.benchmarks.hardware import kept, tables
+from tests.benchmarks.hardware import BESIDE, kept, tables
 from tests.benchmarks.hardware_family import family
 from tests.benchmarks.hardware_waits import family as waits
 from tests.commands import Run
@@ -114,12 +114,14 @@ def test_the_family_can_run(name: str, text: str) -> None:
 
 @pytest.mark.parametrize(("name", "text"), list(waits()))
 def test_the_forms_of_a_wait_can_run(name: str, text: str) -> None:
-    """Those with a relaxed wait are allowed, the others not."""
+    """Those with a relaxed wait are allowed, and a copy after a read without a proxy fence; the others not."""
     known = prepare(parse(text, name, "litmus")[0], model_named("ptx-8.5"), "ptx-8.5", Limits())
     condition = known.test.condition
     assert condition is not None and known.known.whole
     states = [state_of(looked_at(known.test), values) for values in known.known.states]
-    assert any(evaluate(condition.proposition, state) for state in states) == ("relaxed-wait" in name)
+    assert any(evaluate(condition.proposition, state) for state in states) == (
+        "relaxed-wait" in name or name == "refill-straight"
+    )
 
 
 def test_the_sibling_has_no_fence_and_no_order() -> None:
@@ -135,6 +137,55 @@ def test_seats() -> None:
     seats = emit(one("litmus/async/st.async.litmus")).seats
     assert (seats.units, seats.ranks, [seat.rank for seat in seats.seats]) == (1, 2, [1, 0])
     assert emit(one("litmus/scopes/MP+rel.sys+acq.sys-two-gpus.litmus")).seats.devices == 2
+
+
+def test_threads_of_a_named_warp_share_it() -> None:
+    text = "P0 @ cta 0, warp 7 { st.global.u32 [x], 1; } P1 @ cta 0 { st.global.u32 [x], 2; } "
+    text += "P2 @ cta 0, warp 7 { st.global.u32 [x], 3; } P3 @ cta 1, warp 7 { st.global.u32 [x], 4; }"
+    made = emit(parse(f"PTX t\n\n{{ .global .u32 x = 0; }}\n{text}\nexists (x == 1)\n", "t", "litmus")[0])
+    places = [(seat.unit, seat.seat, seat.lane) for seat in made.seats.seats]
+    assert places == [(0, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0)]
+    assert (made.seats.width, made.seats.lanes) == (2, 2) and "constexpr unsigned LANES = 2;" in made.text
+    assert re.findall(r"case (\d+): return (\d);", made.text) == [("0", "0"), ("2", "1"), ("1", "2"), ("4", "3")]
+    assert campaign.placement_text(made.seats) == "2 CTAs, 3 warps"
+
+
+def test_grids_are_launched_in_order() -> None:
+    made = emit(one("litmus/grids/order-three-grids.litmus"))
+    assert [seat.device for seat in made.seats.seats] == [0, 1, 2] and made.seats.grids
+    assert campaign.placement_text(made.seats) == "3 grids, 3 CTAs"
+    assert not emit(one("litmus/scopes/MP+rel.sys+acq.sys-two-gpus.litmus")).seats.grids
+
+
+def test_a_variable_that_several_ctas_have_lies_at_one_place() -> None:
+    """A multicast writes at the same offset in each; there is one initialization of the mbarrier in each."""
+    text = emit(one("litmus/async/TMA-multicast.litmus")).text
+    assert text.count("mbarrier.init") == text.count("mbarrier.expect_tx") == 1
+    assert {int(at) for at in re.findall(r"c\.shared\((\d+),", text)} == {0, 16}
+    assert ", false, true, true, false, 32, {" in text  # ranks that are fixed
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("litmus/barriers/BAR-named-warp.litmus", "a barrier is not run where threads share a warp"),
+        ("litmus/grids/overlap-no-wait.litmus", "grids that may overlap are not run yet"),
+        ("litmus/thin-air/grid-read.litmus", "several grids of one GPU beside another GPU"),
+        ("litmus/tensormap/tensor-load.litmus", "a copy of a tensor is not run on a GPU yet"),
+        ("litmus/async/bulk-masked-bytes.litmus", "a copy with a byte mask is not run on a GPU yet"),
+        ("litmus/host/ping-pong.litmus", "a thread of the host is not run on a GPU"),
+    ],
+)
+def test_what_is_not_run_is_said(path: str, said: str) -> None:
+    with pytest.raises(PtxmmError, match=said) as caught:
+        emit(one(path))
+    assert caught.value.kind == "unsupported" and caught.value.line
+
+
+def test_multicast_is_run_where_ranks_are_numbers() -> None:
+    text = (ROOT / "litmus/async/A32-multicast.litmus").read_text(encoding="utf-8").replace("cta 1,", "cta 2,")
+    with pytest.raises(PtxmmError, match="multicast is run where"):
+        emit(parse(text, "t", "litmus")[0])
 
 
 # -- indices -----------------------------------------------------------------------------------------------------------
@@ -156,7 +207,10 @@ def test_the_formulas_are_those_of_the_skeleton() -> None:
         "group = spot / units; unit = spot % units;",
         "return (number + (uint64_t)round * (turn >> 16) + (turn & 0xffff)) % count;",
         "uint32_t team = warp / T::SEATS, seat = warp % T::SEATS;",
-        "(group * p.teams + team) * 32 + threadIdx.x % 32",
+        "uint32_t lane = threadIdx.x % 32 / T::LANES, sub = threadIdx.x % T::LANES;",
+        "(group * p.teams + team) * (32 / T::LANES) + lane",
+        "p.instances = p.groups * p.teams * (32 / meta.lanes);",
+        "T::run(c, T::role(p.device, u, k, s, sub));",
         "return (wanted + T::RANKS - turn) % T::RANKS;",
     ):
         assert line in SKELETON, line
@@ -165,6 +219,7 @@ def test_the_formulas_are_those_of_the_skeleton() -> None:
 @given(st.data())
 def test_every_role_of_every_instance_is_played_once(data: st.DataObject) -> None:
     units, ranks, width = (data.draw(st.integers(1, 4)) for _ in range(3))
+    lanes = data.draw(st.sampled_from([1, 2, 4, 32]))
     groups, teams, rounds = (data.draw(st.integers(1, 4)) for _ in range(3))
     clusters = groups * units + data.draw(st.integers(0, 3))
     multiplier = data.draw(st.integers(1, 50).filter(lambda m: gcd(m, clusters) == 1))
@@ -183,9 +238,13 @@ def test_every_role_of_every_instance_is_played_once(data: st.DataObject) -> Non
                         turned(n, round_, t, c)
                         for n, t, c in zip((unit, rank, seat), turns, (units, ranks, width), strict=True)
                     )
-                    played.add((round_, group * teams + team, *role))
-                    count += 1
-    assert count == len(played) == rounds * groups * teams * units * ranks * width
+                    for thread in (0, 1, 2, 13, 17, 30, 31):
+                        lane, sub = thread // lanes, thread % lanes
+                        instance = (group * teams + team) * (32 // lanes) + lane
+                        assert instance < groups * teams * (32 // lanes)
+                        played.add((round_, instance, *role, sub))
+                        count += 1
+    assert count == len(played) == rounds * groups * teams * units * ranks * width * 7
 
 
 @given(st.integers(1, 4), st.integers(0, 3), st.integers(0, (1 << 32) - 1))
@@ -543,5 +602,7 @@ def test_the_page_has_the_tables_of_the_rows() -> None:
 
 
 def test_nothing_but_the_waits_was_seen_that_is_forbidden() -> None:
-    strange = [row for row in kept() if row.forbidden and row.source != "waits"]
+    strange = [row for row in kept() if row.forbidden and row.source not in BESIDE]
     assert len(strange) == 20 and {row.source for row in strange} == {"async", "cp-async", "mbarrier"}
+    again = {row.name: row.forbidden for row in kept() if row.source == "own"}
+    assert again.keys() == {f"{row.source}/{row.name}" for row in strange} and all(again.values())

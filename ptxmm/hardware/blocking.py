@@ -6,11 +6,15 @@ from ptxmm.hardware.refusal import refused
 from ptxmm.hardware.seats import Seating
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
+from ptxmm.ptx.spelling import refuse
 
 
 def check_barriers(test: Test, seats: Seating) -> None:
     """Raise ``PtxmmError`` (kind ``unsupported``) if some thread of ``test`` waits for ever at a barrier, or if a
     cluster has warps that take no part in a cluster barrier. The threads that have barriers have no branches."""
+    for _, op in test.instructions:
+        if seats.lanes > 1 and isinstance(op, ops.Barrier | ops.ClusterBarrier):
+            raise refuse(op, "a barrier is not run where threads share a warp: lanes of other instances are in it")
     _check_clusters(test, seats)
     left = [[op for op in thread.body if isinstance(op, ops.Barrier)] for thread in test.threads]
     arrived: dict[tuple[tuple[int, int, int], int], int] = {}

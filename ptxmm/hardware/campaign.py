@@ -153,11 +153,14 @@ def _judged(one: Prepared, evidence: Evidence) -> RunResult:
 
 
 def placement_text(seats: Seating) -> str:
-    """``1 CTA``, ``3 CTAs``, ``2 CTAs, 1 cluster``, ``2 GPUs, 2 CTAs``."""
+    """``1 CTA``, ``3 CTAs``, ``2 CTAs, 1 cluster``, ``2 GPUs, 2 CTAs``, ``1 CTA, 1 warp``."""
     ctas = len({seat.cta for seat in seats.seats})
+    warps = len({(*seat.cta, seat.seat) for seat in seats.seats})
     clusters = len({seat.cta[:2] for seat in seats.seats})
-    parts = [f"{seats.devices} GPUs"] if seats.devices > 1 else []
+    parts = [f"{seats.devices} {'grids' if seats.grids else 'GPUs'}"] if seats.devices > 1 else []
     parts.append("1 CTA" if ctas == 1 else f"{ctas} CTAs")
     if clusters < ctas:
         parts.append("1 cluster" if clusters == 1 else f"{clusters} clusters")
+    if seats.lanes > 1:
+        parts.append("1 warp" if warps == 1 else f"{warps} warps")
     return ", ".join(parts)

@@ -22,6 +22,7 @@ from ptxmm.hardware.threads import Body, Places, body, check_ops
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
+from ptxmm.ptx.spelling import refuse
 
 _ASYNCHRONOUS = (ops.CopyAsync, ops.CopyAsyncArrive, ops.BulkCopy, ops.AsyncStore)
 _ID = "TEST_ID"
@@ -50,6 +51,7 @@ def emit(test: Test) -> Emitted:
         what = looked_at(test)
         seats = seating(test)
         check_barriers(test, seats)
+        _check_ranks(test, seats)
         text = _text(test, what, seats, _places(test, what))
     except PtxmmError as error:
         raise error.place(test.file, test.text) from None
@@ -82,14 +84,16 @@ def _places(test: Test, what: Observed) -> Places:
     """The objects of ``test``. Raises ``PtxmmError`` (kind ``unsupported``) for those that are not on a GPU so."""
     own = tuple(item for item in test.objects.values() if item.physical == item.key)
     offsets: dict[str, int] = {}
+    named: dict[str, int] = {}  # a variable that several CTAs have lies at the same place in each
     end = 0
     for item in test.objects.values():
         _check_object(test, item)
         if item.space == "shared" and item.physical == item.key:
             size = alignment(item)
-            end = -(-end // size) * size
-            offsets[item.key] = end
-            end += item.size
+            if item.name not in named:
+                named[item.name] = -(-end // size) * size
+                end = named[item.name] + item.size
+            offsets[item.key] = named[item.name]
     aliases: dict[str, int] = {}
     for item in test.objects.values():
         number = sum(other.physical == item.physical for other in test.objects.values() if other.key in aliases)
@@ -110,6 +114,17 @@ def _places(test: Test, what: Observed) -> Places:
     return Places(
         own, {item.key: n for n, item in enumerate(own)}, offsets, -(-end // 16) * 16, aliases, tuple(sorted(names))
     )
+
+
+def _multicast(op: object) -> bool:
+    return isinstance(op, ops.BulkCopy) and op.mask is not None
+
+
+def _check_ranks(test: Test, seats: Seating) -> None:
+    """Raise ``PtxmmError`` (kind ``unsupported``) where a mask of CTAs would name others on a GPU."""
+    for _, op in test.instructions:
+        if _multicast(op) and any(cta.path[3] != seat.rank for cta, seat in seats.ctas.items()):
+            raise refuse(op, "multicast is run where the CTAs of a cluster have the numbers from 0")
 
 
 def _check_object(test: Test, item: MemoryObject) -> None:
@@ -172,6 +187,7 @@ def _text(test: Test, what: Observed, seats: Seating, places: Places) -> str:
         "UNITS": seats.units,
         "RANKS": seats.ranks,
         "SEATS": seats.width,
+        "LANES": seats.lanes,
         "ARRIVES": int(arrives),
         "BARRIERS": len(places.barriers) + arrives,
         "SHARED_BYTES": places.shared_bytes,
@@ -214,11 +230,13 @@ def _check_sizes(test: Test, what: Observed, places: Places, accesses: int) -> N
 
 def _roles(seats: Seating) -> list[str]:
     """Which role the warp at a seat plays."""
-    sizes = (seats.units, seats.ranks, seats.width)
-    lines = ["  static __device__ int role(int device, unsigned unit, unsigned rank, unsigned seat) {"]
-    lines.append(f"    switch (((device * {sizes[0]} + unit) * {sizes[1]} + rank) * {sizes[2]} + seat) {{")
+    sizes = (seats.units, seats.ranks, seats.width, seats.lanes)
+    lines = ["  static __device__ int role(int device, unsigned unit, unsigned rank, unsigned seat, unsigned lane) {"]
+    place = f"(((device * {sizes[0]} + unit) * {sizes[1]} + rank) * {sizes[2]} + seat) * {sizes[3]} + lane"
+    lines.append(f"    switch ({place}) {{")
     for number, seat in enumerate(seats.seats):
-        at = ((seat.device * sizes[0] + seat.unit) * sizes[1] + seat.rank) * sizes[2] + seat.seat
+        at = (((seat.device * sizes[0] + seat.unit) * sizes[1] + seat.rank) * sizes[2] + seat.seat) * sizes[3]
+        at += seat.lane
         lines.append(f"      case {at}: return {number};")
     return [*lines, "      default: return -1;", "    }", "  }"]
 
@@ -254,11 +272,12 @@ def _case(number: int, one: Body) -> list[str]:
 def _prepare(places: Places) -> list[str]:
     """The shared memory of an instance before the test."""
     lines = ["  static __device__ void prepare(uint8_t* memory) {", "    (void)memory;"]
-    for number, at, size, kind, value, tx in _initials(places):
+    shared = []
+    for number, at, *rest in _initials(places):
         item = places.objects[number]
-        if item.space != "shared":
-            continue
-        at += places.offsets[item.key]
+        if item.space == "shared":
+            shared.append((at + places.offsets[item.key], *rest))
+    for at, size, kind, value, tx in dict.fromkeys(shared):
         if kind:
             place = f'"r"((uint32_t)__cvta_generic_to_shared(memory + {at}))'
             texts = [f"mbarrier.init.shared::cta.b64 [%0], {max(1, value)};"]
@@ -302,10 +321,10 @@ def _meta(test: Test, what: Observed, seats: Seating, places: Places, facts: dic
     initials = [
         f"{{{p}, {at}, {size}, {kind}, {value}ull, {tx}}}" for p, at, size, kind, value, tx in _initials(places)
     ]
-    fixed = any(isinstance(op, ops.Mapa | ops.CtaRank) for _, op in test.instructions)
-    counts = [len(test.threads), seats.devices, seats.units, seats.ranks, seats.width]
+    fixed = any(isinstance(op, ops.Mapa | ops.CtaRank) or _multicast(op) for _, op in test.instructions)
+    counts = [len(test.threads), seats.devices, seats.units, seats.ranks, seats.width, seats.lanes]
     counts += [len(rows), len(values), len(initials), facts["BARRIERS"]]
-    flags = [bool(facts["CLUSTER_BARRIER"]), fixed, bool(facts["DRAIN"])]
+    flags = [bool(facts["CLUSTER_BARRIER"]), fixed, bool(facts["DRAIN"]), seats.grids]
     each = [[getattr(seat, name) for seat in seats.seats] for name in ("device", "unit", "rank", "seat")]
     parts = [f'"{_ID}"', *map(str, counts), *(str(flag).lower() for flag in flags), str(places.shared_bytes)]
     parts += [f"{{{', '.join(items)}}}" for items in (rows, values, initials)]

@@ -13,13 +13,15 @@ from ptxmm.program.test import MemoryObject, Test
 
 
 class Seat(Struct, frozen=True):
-    """The place of a thread, or of shared memory: on the GPU ``device``, in its cluster ``unit``, in the CTA ``rank``
-    of that, and there in the warp ``seat``; all from 0."""
+    """The place of a thread, or of shared memory: in the launch ``device`` (of a GPU, or of a grid where one GPU has
+    several), in its cluster ``unit``, in the CTA ``rank`` of that, and there in the warp ``seat`` the thread ``lane``
+    of those that share it; all from 0."""
 
     device: int
     unit: int
     rank: int
     seat: int = 0
+    lane: int = 0
 
     @property
     def cta(self) -> tuple[int, int, int]:
@@ -29,7 +31,9 @@ class Seat(Struct, frozen=True):
 
 class Seating(Struct, frozen=True):
     """The seat of each thread of a test. ``ctas``: of each CTA, without a warp; ``devices``, ``units``, ``ranks``,
-    ``width``: how many GPUs there are, the most clusters on one, CTAs in a cluster and warps in a CTA."""
+    ``width``: how many launches there are, the most clusters of one, CTAs in a cluster and warps in a CTA; ``lanes``:
+    room for the threads of a warp, a power of two. ``grids``: the launches are those of one GPU, one after the other.
+    """
 
     seats: tuple[Seat, ...]
     ctas: Mapping[Cta, Seat]
@@ -37,6 +41,8 @@ class Seating(Struct, frozen=True):
     units: int
     ranks: int
     width: int
+    lanes: int = 1
+    grids: bool = False
 
     def owner(self, item: MemoryObject) -> Seat:
         """The CTA that a shared object lies in."""
@@ -45,50 +51,63 @@ class Seating(Struct, frozen=True):
 
 
 def seating(test: Test) -> Seating:
-    """Seats for the threads of ``test``: each has a warp of its own, of CTAs in the order of their numbers.
+    """Seats for the threads of ``test``: each has a warp of its own but for those of a named one, of CTAs in the order
+    of their numbers.
 
-    Raises ``PtxmmError`` (kind ``unsupported``) for threads of the host, of one warp, and of several grids of one GPU.
+    Raises ``PtxmmError`` (kind ``unsupported``) for threads of the host, of grids that overlap, and of several grids
+    beside another GPU.
     """
-    places = [thread.placement for thread in test.threads]
-    grids: dict[int, int] = {}
-    warps = set()
-    ctas: list[Cta] = []
-    for thread, cta in zip(test.threads, cta_of(places), strict=True):
-        place = thread.placement
-        if cta is None:
-            raise refused(test, thread.name, "a thread of the host is not run on a GPU")
-        if grids.setdefault(place.gpu, place.grid) != place.grid:
-            raise refused(test, thread.name, "threads of several grids of one GPU are not run yet")
-        if place.warp is not None and (cta, place.warp) in warps:
-            raise refused(test, thread.name, "threads of one warp are not run yet: each has a warp of its own")
-        warps.add((cta, place.warp))
-        ctas.append(cta)
-    devices = {gpu: number for number, gpu in enumerate(sorted({place.gpu for place in places}))}
-    clusters: dict[int, list[object]] = defaultdict(list)
-    members: dict[tuple[int, object], list[Cta]] = defaultdict(list)
+    ctas = _ctas(test)
+    launches = sorted({cta.path[:2] for cta in ctas})
+    clusters: dict[tuple[int, int], list[object]] = defaultdict(list)
+    members: dict[tuple[tuple[int, int], object], list[Cta]] = defaultdict(list)
     for cta in sorted(set(ctas), key=lambda cta: (cta.path[3] is None, cta.path[3] or 0, ctas.index(cta))):
-        gpu, grid, cluster, _ = cta.path
-        unit: object = cta if cluster is None else (gpu, grid, cluster)
-        if unit not in clusters[gpu]:
-            clusters[gpu].append(unit)
-        members[gpu, unit].append(cta)
+        launch, cluster = cta.path[:2], cta.path[2]
+        unit: object = cta if cluster is None else (*launch, cluster)
+        if unit not in clusters[launch]:
+            clusters[launch].append(unit)
+        members[launch, unit].append(cta)
     seats_of = {
-        cta: Seat(devices[gpu], clusters[gpu].index(unit), rank)
-        for (gpu, unit), inside in members.items()
+        cta: Seat(launches.index(launch), clusters[launch].index(unit), rank)
+        for (launch, unit), inside in members.items()
         for rank, cta in enumerate(inside)
     }
-    taken: dict[Cta, int] = defaultdict(int)
+    warps: dict[Cta, list[object]] = defaultdict(list)
+    sharing: dict[tuple[Cta, object], int] = defaultdict(int)
     seats = []
-    for cta in ctas:
+    for number, (thread, cta) in enumerate(zip(test.threads, ctas, strict=True)):
+        warp = ("own", number) if thread.placement.warp is None else ("named", thread.placement.warp)
+        if warp not in warps[cta]:
+            warps[cta].append(warp)
         at = seats_of[cta]
-        seats.append(Seat(at.device, at.unit, at.rank, taken[cta]))
-        taken[cta] += 1
+        seats.append(Seat(at.device, at.unit, at.rank, warps[cta].index(warp), sharing[cta, warp]))
+        sharing[cta, warp] += 1
     ranks = max(map(len, members.values()))
     return Seating(
         tuple(seats),
         seats_of,
-        len(devices),
+        len(launches),
         max(map(len, clusters.values())),
         1 << (ranks - 1).bit_length(),
-        max(taken.values()),
+        max(map(len, warps.values())),
+        1 << (max(sharing.values()) - 1).bit_length(),
+        len(launches) > len({gpu for gpu, _ in launches}),
     )
+
+
+def _ctas(test: Test) -> list[Cta]:
+    """The CTA of each thread."""
+    ctas: list[Cta] = []
+    grids: dict[int, int] = {}
+    gpus = {thread.placement.gpu for thread in test.threads}
+    for thread, cta in zip(test.threads, cta_of([thread.placement for thread in test.threads]), strict=True):
+        place = thread.placement
+        if cta is None:
+            raise refused(test, thread.name, "a thread of the host is not run on a GPU")
+        if grids.setdefault(place.gpu, place.grid) != place.grid:
+            if len(gpus) > 1:
+                raise refused(test, thread.name, "several grids of one GPU beside another GPU are not run")
+            if any(other.placement.overlap for other in test.threads):
+                raise refused(test, thread.name, "grids that may overlap are not run yet, only those in order")
+        ctas.append(cta)
+    return ctas

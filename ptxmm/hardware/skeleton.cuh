@@ -1,8 +1,8 @@
 // Runs litmus tests on NVIDIA GPUs: many instances of a test at a time, and a histogram of how they end.
 //
-// A warp plays one thread of a test for 32 instances, a lane each. The warps that play the threads of the same 32
-// instances are a team: in one CTA, in CTAs of one cluster, in different clusters or on different GPUs, as the test
-// says. All CTAs are resident at once, and go through many rounds in a launch, each on memory of its own, so that
+// A warp plays one thread of a test for 32 instances, a lane each; where the test has threads of one warp, those of
+// fewer instances, in neighbouring lanes. The warps that play the threads of the same instances are a team: in one CTA,
+// in CTAs of one cluster, in different clusters, on different GPUs or in grids one after the other, as the test says. All CTAs are resident at once, and go through many rounds in a launch, each on memory of its own, so that
 // nothing is reset between them. What a launch looks like (CTAs, warps, strides, who plays with whom, delays, stress) is
 // drawn anew for each from the seed. Afterwards another kernel reads the registers and the memory of every instance.
 
@@ -58,8 +58,8 @@ struct Value {
 // What a test is, apart from the code of its threads.
 struct Meta {
   const char* name;
-  int roles, devices, units, ranks, seats, places, values, initials, barriers;
-  bool cluster_barrier, fixed_ranks, drain;
+  int roles, devices, units, ranks, seats, lanes, places, values, initials, barriers;
+  bool cluster_barrier, fixed_ranks, drain, grids;
   uint32_t shared_bytes;
   Place place[MOST_PLACES];
   Value value[MOST_VALUES];
@@ -80,7 +80,7 @@ struct Launch {
   uint32_t scratch_words;
   uint32_t instances, rounds, teams, groups, clusters, cluster_multiplier, cluster_addend;
   uint32_t turn_unit, turn_rank, turn_seat;
-  uint32_t align, polls, delay, prefetch, stress, stress_line, tag, seed, padding;
+  uint32_t align, meet, polls, delay, prefetch, stress, stress_line, tag, seed, padding;
   int device;
   uint64_t zero[MOST_ACCESSES];
 };
@@ -118,12 +118,17 @@ __device__ inline uint32_t special_ctaid() { uint32_t v; asm volatile("mov.u32 %
 __device__ inline uint32_t special_cluster() { uint32_t v; asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(v)); return v; }
 __device__ inline uint32_t special_rank() { uint32_t v; asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(v)); return v; }
 
+// Where a role ran, in 64 bits: multiprocessor (12), CTA (20), cluster (20), warp (8), launch (4).
+__device__ inline uint64_t place_of(uint32_t sm, uint32_t cta, uint32_t cluster, uint32_t warp, int launch) {
+  return sm | (uint64_t)cta << 12 | (uint64_t)cluster << 32 | (uint64_t)warp << 52 | (uint64_t)launch << 60;
+}
+
 extern __shared__ __align__(128) uint8_t shared_memory[];
 
 // One instance of a test, seen from the thread that plays one role of it.
 template <class T> struct Instance {
   const Launch& p;
-  uint32_t round, lane, team, group, instance, rank;
+  uint32_t round, lane, team, group, instance, rank;  // lane: where threads share a warp, that of all of an instance
   uint32_t slot[T::PLACES > 0 ? T::PLACES : 1];
 
   __device__ uint64_t index() const { return (uint64_t)round * p.instances + instance; }
@@ -178,7 +183,7 @@ template <class T> struct Instance {
     for (int l = 0; l < T::PLACES; l++)
       if ((p.prefetch >> (l * 2) & 3) == 1 + (chance(role, 2 + l) & 1) && T::GLOBAL >> l & 1)
         asm volatile("prefetch.global.L1 [%0];" ::"l"((uint64_t)p.memory[0] + bytes_at(p, l, round, slot[l])));
-    if (p.align) {
+    if (T::LANES == 1 && p.align) {  // lanes of one warp take turns, and would wait for each other as long as they may
       if (lane == 0) {
         uint32_t* counter = p.counters + (uint64_t)round * p.groups * p.teams + group * p.teams + team;
         uint32_t seen;
@@ -187,7 +192,7 @@ template <class T> struct Instance {
         for (uint32_t n = 0; n < p.polls; n++) {
           if (T::DEVICES > 1) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(counter) : "memory");
           else asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(counter) : "memory");
-          if (seen >= T::ROLES) break;
+          if (seen >= p.meet) break;
         }
       }
       __syncwarp();
@@ -208,7 +213,7 @@ template <class T> struct Instance {
     p.tags[(uint64_t)role * p.rounds * p.instances + index()] = p.tag << 1 | incomplete;
     if (lane == 0)
       p.where[((uint64_t)round * p.groups * p.teams + group * p.teams + team) * T::ROLES + role] =
-          special_smid() | (uint64_t)special_ctaid() << 12 | (uint64_t)special_cluster() << 36 | (uint64_t)p.device << 60;
+          place_of(special_smid(), special_ctaid(), special_cluster(), threadIdx.x / 32, p.device);
   }
 };
 
@@ -247,7 +252,8 @@ template <class T> __global__ void __launch_bounds__(T::MOST_THREADS) play(const
   spot_of(p, T::RANKS > 1 ? special_cluster() : blockIdx.x, T::UNITS, group, unit);
   uint32_t team = warp / T::SEATS, seat = warp % T::SEATS;
   bool plays = group < p.groups && team < p.teams;
-  Instance<T> c{p, 0, threadIdx.x % 32, team, group, (group * p.teams + team) * 32 + threadIdx.x % 32, rank};
+  uint32_t lane = threadIdx.x % 32 / T::LANES, sub = threadIdx.x % T::LANES;
+  Instance<T> c{p, 0, lane, team, group, (group * p.teams + team) * (32 / T::LANES) + lane, rank};
 #pragma unroll
   for (int l = 0; l < T::PLACES; l++) c.slot[l] = slot_of(c.instance, p.multiplier[l], p.addend[l], p.instances);
   if (T::SHARED_BYTES > 0) { prepare_shared<T>(p, rank); everyone_in_cluster(T::RANKS); }
@@ -256,7 +262,7 @@ template <class T> __global__ void __launch_bounds__(T::MOST_THREADS) play(const
       c.round = round;
       uint32_t u = turned(unit, c.round, p.turn_unit, T::UNITS), k = turned(rank, c.round, p.turn_rank, T::RANKS);
       uint32_t s = turned(seat, c.round, p.turn_seat, T::SEATS);
-      T::run(c, T::role(p.device, u, k, s));
+      T::run(c, T::role(p.device, u, k, s, sub));
       // Who only arrives at a barrier is not to arrive at it for the next round before the others have waited.
       if (T::ARRIVES)
         asm volatile("barrier.cta.sync %0, %1;" ::"r"(c.barrier(T::BARRIERS - 1)), "r"(32 * T::SEATS) : "memory");
@@ -274,7 +280,7 @@ template <class T> __global__ void __launch_bounds__(T::MOST_THREADS) play(const
       for (uint32_t round = 0; round < p.rounds; round++) {
         c.round = round;
         uint32_t u = turned(unit, c.round, p.turn_unit, T::UNITS), k = turned(rank, c.round, p.turn_rank, T::RANKS);
-        if (seat == 0) T::finish(c, p.device, u, k, shared_memory + ((c.round * p.teams + team) * 32 + c.lane) * (T::SHARED_BYTES + p.padding));
+        if (seat == 0 && sub == 0) T::finish(c, p.device, u, k, shared_memory + ((c.round * p.teams + team) * 32 + c.lane) * (T::SHARED_BYTES + p.padding));
       }
   }
 }
@@ -336,11 +342,13 @@ __global__ void __launch_bounds__(256) look(const __grid_constant__ Launch p, co
   const uint32_t lane = threadIdx.x % 32;
   for (uint64_t x = blockIdx.x * blockDim.x + threadIdx.x; x < all; x += gridDim.x * blockDim.x) {
     uint32_t round = x / p.instances, instance = x % p.instances;
+    const uint64_t rest = all - (x - lane);  // where lanes of one warp are threads, the last warp may have fewer
+    const uint32_t mask = rest < 32 ? (1u << rest) - 1 : 0xffffffffu;
     bool whole = true, ended = true;
     for (int r = 0; r < meta.roles; r++) {
       uint32_t tag = p.tags[r * all + x];
       bool ran = tag >> 1 == p.tag;
-      uint32_t n = __popc(__ballot_sync(__activemask(), ran));
+      uint32_t n = __popc(__ballot_sync(mask, ran));
       if (lane == 0) atomicAdd(&roles[r], n);
       whole &= ran; ended &= !(tag & INCOMPLETE);
     }
@@ -351,7 +359,7 @@ __global__ void __launch_bounds__(256) look(const __grid_constant__ Launch p, co
     }
     key |= 1;
     if (!whole) key = 0; else if (!ended) key = 2;
-    for (uint32_t left = __activemask(); left;) {
+    for (uint32_t left = mask; left;) {
       int leader = __ffs(left) - 1;
       unsigned long long first = __shfl_sync(left, key, leader);
       uint32_t same = __ballot_sync(left, key == first);
@@ -372,7 +380,7 @@ __global__ void __launch_bounds__(256) look(const __grid_constant__ Launch p, co
       left &= ~same;
       if (same >> lane & 1) break;
     }
-    __syncwarp();
+    __syncwarp(mask);
   }
   __syncthreads();
   for (uint32_t n = threadIdx.x; n < LOCAL_TABLE; n += blockDim.x)
@@ -390,12 +398,12 @@ __global__ void __launch_bounds__(256) look(const __grid_constant__ Launch p, co
     for (int a = 0; a < meta.roles; a++)
       for (int b = 0; b < a; b++) {
         uint64_t x = p.where[t * meta.roles + a], y = p.where[t * meta.roles + b];
-        bool device = x >> 60 == y >> 60, cluster = device && (x >> 36) == (y >> 36);
-        if (meta.ranks == 1) cluster = device && (x >> 12 & 0xffffff) == (y >> 12 & 0xffffff);
-        bool cta = cluster && (x >> 12) == (y >> 12), sm = device && (x & 0xfff) == (y & 0xfff);
+        auto same = [x, y](int from, int bits) { return ((x ^ y) >> from & ((1u << bits) - 1)) == 0; };
+        bool device = same(60, 4), cluster = device && (meta.ranks == 1 ? same(12, 20) : same(32, 20));
+        bool cta = cluster && same(12, 20), warp = cta && same(52, 8), sm = device && same(0, 12);
         bool want_device = meta.device[a] == meta.device[b], want_cluster = want_device && meta.unit[a] == meta.unit[b];
-        bool want_cta = want_cluster && meta.rank[a] == meta.rank[b];
-        wrong |= device != want_device || cluster != want_cluster || cta != want_cta;
+        bool want_cta = want_cluster && meta.rank[a] == meta.rank[b], want_warp = want_cta && meta.seat[a] == meta.seat[b];
+        wrong |= device != want_device || cluster != want_cluster || cta != want_cta || warp != want_warp;
         together |= sm && !cta;
       }
     misplaced += wrong; same_sm += together; teams++;
@@ -485,7 +493,7 @@ inline bool draw(Random& random, const Meta& meta, uint32_t warps, uint32_t most
     p.groups -= p.groups / 4;
   }
   if (p.groups == 0 || p.teams == 0) return false;
-  p.instances = p.groups * p.teams * 32;
+  p.instances = p.groups * p.teams * (32 / meta.lanes);
   p.cluster_multiplier = random.chance(30) ? 1 : coprime(random, p.clusters);
   p.cluster_addend = random.below(p.clusters);
   p.padding = meta.shared_bytes ? random.below(3) * 16 : 0;
@@ -611,9 +619,10 @@ inline void wait_for_gpu() {
 
 inline void run(const Meta& meta, Kernel kernel, const Buffers& b, const Options& options) {
   current = meta.name;
-  if (meta.devices > b.devices) {
+  const int gpus = meta.grids ? 1 : meta.devices;
+  if (gpus > b.devices) {
     char text[128];
-    snprintf(text, sizeof text, "%d GPUs with access to each other are needed, %d found", meta.devices, b.devices);
+    snprintf(text, sizeof text, "%d GPUs with access to each other are needed, %d found", gpus, b.devices);
     printf("{\"test\": \"%s\", \"error\": \"%s\"}\n", meta.name, text);
     fflush(stdout);
     return;
@@ -621,7 +630,7 @@ inline void run(const Meta& meta, Kernel kernel, const Buffers& b, const Options
   cudaDeviceProp properties;
   CHECKED(cudaGetDeviceProperties(&properties, 0));
   uint32_t limit = (uint32_t)properties.sharedMemPerBlockOptin - 1024;
-  for (int d = 0; d < meta.devices; d++) {
+  for (int d = 0; d < gpus; d++) {
     CHECKED(cudaSetDevice(d));
     if (meta.shared_bytes) CHECKED(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
     if (meta.ranks > 8) CHECKED(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
@@ -661,16 +670,19 @@ inline void run(const Meta& meta, Kernel kernel, const Buffers& b, const Options
     CHECKED(cudaMemsetAsync(b.memory[0], 0, used(meta, p)));
     CHECKED(cudaMemsetAsync(b.counters, 0, (uint64_t)p.rounds * p.groups * p.teams * 4));
     if (meta.initials) { fill<<<256, 256>>>(p, meta); CHECKED(cudaGetLastError()); }
-    if (meta.devices > 1) CHECKED(cudaDeviceSynchronize());
+    if (gpus > 1) CHECKED(cudaDeviceSynchronize());
+    p.meet = meta.grids ? 0 : meta.roles;
     for (int d = 0; d < meta.devices; d++) {
-      if (meta.devices > 1) CHECKED(cudaSetDevice(d));
-      p.device = (int)((d + launches) % meta.devices);
+      if (gpus > 1) CHECKED(cudaSetDevice(d));
+      p.device = meta.grids ? d : (int)((d + launches) % meta.devices);
+      // The counters have those of the grids before as well: these have ended.
+      if (meta.grids) p.meet += (uint32_t)std::count(meta.device, meta.device + meta.roles, d);
       cudaLaunchAttribute attribute;
       auto config = configured(meta, p.clusters * meta.ranks, warps, shared, &attribute);
       CHECKED(cudaLaunchKernelEx(&config, kernel, (const Launch)p));
     }
-    for (int d = meta.devices - 1; d > 0; d--) { CHECKED(cudaSetDevice(d)); CHECKED(cudaDeviceSynchronize()); }
-    if (meta.devices > 1) CHECKED(cudaSetDevice(0));
+    for (int d = gpus - 1; d > 0; d--) { CHECKED(cudaSetDevice(d)); CHECKED(cudaDeviceSynchronize()); }
+    if (gpus > 1) CHECKED(cudaSetDevice(0));
     look<<<properties.multiProcessorCount * 4, 256>>>(p, meta, b.histogram);
     CHECKED(cudaGetLastError());
     launches++;

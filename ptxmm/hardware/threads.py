@@ -76,8 +76,9 @@ def check_ops(test: Test) -> None:
     for site, op in test.instructions:
         if not isinstance(op, _RUN):
             raise refuse(op, "this instruction is not run on a GPU yet")
-        if isinstance(op, ops.BulkCopy) and (op.tensormap or op.mask or op.byte_mask):
-            raise refuse(op, "tensor copies, multicast and byte masks are not run on a GPU yet")
+        if isinstance(op, ops.BulkCopy) and (op.tensormap or op.byte_mask):
+            what = "of a tensor" if op.tensormap else "with a byte mask"
+            raise refuse(op, f"a copy {what} is not run on a GPU yet")
         if isinstance(op, ops.Load | ops.Store | ops.Atomic) and op.proxy != "generic":
             raise refuse(op, f"a {op.proxy} access is not run on a GPU yet")
         body = test.threads[site[0]].body

@@ -25,12 +25,15 @@ from tests.benchmarks.hardware_family import ORDERS, SCOPES, SHAPES
 
 REORDERED = ("source-written-after-wait", "st.async-prior-data", "relaxed-wait")
 """The machine code of all tests was looked at: that of these has accesses in another order."""
+BESIDE = ("waits", "bare", "own", "asked", "more")
+"""The sources of rows that are not of the campaign: forms of a wait, the same in ``hardware_wait.cu``, tests in
+programs of their own, tests that ran longer, and those that have run since."""
 ROWS = Path(__file__).with_name("hardware_h200.jsonl")
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
-    """A test: where it is from (a folder of ``litmus/``, ``family`` or ``waits``), the verdict, in how many instances
-    the condition held, and of how many; the same of its relaxed sibling; states that the model forbids."""
+    """A test: where it is from (a folder of ``litmus/``, ``family`` or one of ``BESIDE``), the verdict, in how many
+    instances the condition held, and of how many; the same of its relaxed sibling; states that the model forbids."""
 
     name: str
     source: str
@@ -80,6 +83,7 @@ def kept() -> list[Row]:
 def tables(found: Sequence[Row]) -> dict[str, str]:
     """The tables of the page by their names."""
     family = {one.name: one for one in found if one.source == "family"}
+    own = {one.name: one for one in found if one.source == "own"}
     return {
         "summary": _summary(found),
         **{f"family-{place}": _family(family, place) for place in ("grid", "cluster")},
@@ -92,11 +96,27 @@ def tables(found: Sequence[Row]) -> dict[str, str]:
             ],
         ),
         "violations": _table(
-            ("test", "forbidden state seen", "instances"),
+            ("test", "forbidden state seen", "instances", "in a program of its own", "instances"),
             [
-                (f"`{one.source}/{one.name}`", _count(one.forbidden), _count(one.instances))
+                (f"`{one.source}/{one.name}`", *_forbidden(one), *_forbidden(own[f"{one.source}/{one.name}"]))
                 for one in found
-                if one.verdict == "violation" and one.source != "waits"
+                if one.verdict == "violation" and one.source not in BESIDE
+            ],
+        ),
+        "bare": _table(
+            ("form", "the wait returned true", "the access passed it"),
+            [(one.name, _count(one.instances), _count(one.weak or 0)) for one in found if one.source == "bare"],
+        ),
+        "asked": _table(
+            ("test", "outcome seen", "instances", "model"),
+            [(one.name, _seen(one), _count(one.instances), _model(one)) for one in found if one.source == "asked"],
+        ),
+        "more": _table(
+            ("test", "placement", "outcome seen", "instances", "model"),
+            [
+                (one.name, one.placement, _count(one.weak or 0), _count(one.instances), _model(one))
+                for one in found
+                if one.source == "more"
             ],
         ),
         "bugs": _table(
@@ -112,7 +132,7 @@ def tables(found: Sequence[Row]) -> dict[str, str]:
             [
                 (f"`{one.source}/{one.name}`", one.placement, f"{3 / one.instances:.0e}", _sibling(one))
                 for one in found
-                if one.verdict == "unseen" and one.source not in ("family", "waits")
+                if one.verdict == "unseen" and one.source not in ("family", *BESIDE)
             ],
         ),
     }
@@ -129,7 +149,7 @@ def _summary(found: Sequence[Row]) -> str:
     }
     rows = []
     for verdict, text in words.items():
-        own = [one for one in found if one.verdict == verdict and one.source != "waits"]
+        own = [one for one in found if one.verdict == verdict and one.source not in BESIDE]
         made = [one for one in own if one.source == "family"]
         rows.append((text, str(len(own) - len(made)), str(len(made))))
     return _table(("", "tests of `litmus/`", "tests of the family"), rows)
@@ -154,7 +174,15 @@ def _rate(one: Row) -> str:
 
 
 def _model(one: Row) -> str:
-    return {"forbidden": "forbidden", "violation": "forbidden"}.get(one.verdict, "allowed")
+    return "forbidden" if one.verdict in ("forbidden", "violation", "suspected") else "allowed"
+
+
+def _forbidden(one: Row) -> tuple[str, str]:
+    return _count(one.forbidden), _count(one.instances)
+
+
+def _seen(one: Row) -> str:
+    return _count(one.weak) if one.weak else f"never: at most {3 / one.instances:.0e}"
 
 
 def _sibling(one: Row) -> str:

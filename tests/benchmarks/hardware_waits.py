@@ -1,4 +1,5 @@
-"""Writes message passing through an mbarrier in every form that a wait and the access after it can have.
+"""Writes message passing through an mbarrier in every form that a wait and the access after it can have, and what frees
+a slot of shared memory that is filled again, by a copy or by a store.
 
 python -m tests.benchmarks.hardware_waits FOLDER
 """
@@ -29,6 +30,17 @@ WAIT = "mbarrier.{}.parity.{}.shared::cta.b64 p, [b], 0"
 SEEN = "P1:p == 1 /\\ P1:r0 == 0"
 
 
+ARRIVE = "mbarrier.arrive.release.cta.shared::cta.b64 _, [empty];"
+COPY = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], 16, [full];"
+REFILLS = {
+    "straight": ("ld.shared.u32 r0, [s]; " + ARRIVE, COPY),
+    "used": ("ld.shared.u32 r0, [s]; setp.ne.u32 q, r0, 99; @q " + ARRIVE, COPY),
+    "fence": ("ld.shared.u32 r0, [s]; fence.proxy.async.shared::cta; " + ARRIVE, COPY),
+    "store": ("ld.shared.u32 r0, [s]; " + ARRIVE, "st.shared.u32 [s], 7;"),
+}
+"""Who reads the slot and frees it, and who fills it again."""
+
+
 def family() -> Iterator[tuple[str, str]]:
     """The name and the text of each test."""
     for wait in ("test_wait", "try_wait"):
@@ -41,6 +53,19 @@ def family() -> Iterator[tuple[str, str]]:
         ("loop", "try_wait", "loop"),
     ):
         yield f"st.async-{name}", _across_ctas(f"st.async-{name}", FORMS[form], WAIT.format(wait, "acquire.cta"))
+    for name, (reader, writer) in REFILLS.items():
+        yield f"refill-{name}", _refill(f"refill-{name}", reader, writer)
+
+
+def _refill(name: str, reader: str, writer: str) -> str:
+    return (
+        f"PTX {name}\n\n"
+        "{ .shared .align 16 .u32 s[4] = {0, 0, 0, 0}; .global .align 16 .u32 g[4] = {7, 0, 0, 0};\n"
+        "  .shared .b64 full @ cta 0 = mbarrier(0, 16); .shared .b64 empty @ cta 0 = mbarrier(1); }\n"
+        f"P0 @ cta 0 {{ {reader} }}\n"
+        f"P1 @ cta 0 {{ {WAIT.format('try_wait', 'acquire.cta').replace('[b]', '[empty]')}; @p {writer} }}\n"
+        "exists (P0:r0 == 7)\n"
+    )
 
 
 def _in_a_cta(name: str, wait: str, form: str, text: str) -> str:
