@@ -155,7 +155,8 @@ def test_fences_without_which_something_traps() -> None:
         19: "needed", 26: "needed",
     }  # fmt: skip
     without = fences(parse(PASSING.replace("  fence.acq_rel.gpu;\n", ""), "k.ptx")[0], model)
-    assert not without.holds and without.repairs
+    assert (without.holds, without.refuted, without.status) == (False, "traps", "complete") and without.repairs
+    assert {i.why for i in found.items if i.verdict == "needed"} == {"traps"}
     assert any(note.text.endswith("line 27: traps") for note in without.notes), without.notes
 
 
@@ -164,6 +165,28 @@ def test_scopes_with_which_something_traps() -> None:
     found = scopes(test, model_named("ptx-8.5"))
     narrowest = {item.instruction.line: item.alone for item in found.narrowings}
     assert narrowest == {18: "cta", 19: "gpu", 20: "gpu", 23: "gpu", 26: "gpu", 27: "cta"}
+
+
+def test_fences_and_scopes_name_the_claim_that_fails() -> None:
+    """Where it is what the launch claims; what takes the meaning from a program otherwise is told so."""
+    outside = PASSING.replace('traps = "none"', 'bounds = "none outside"').replace(
+        "trap;", "st.global.u32 [%rd1+4], 1;"
+    )
+    wrong = outside.replace("  fence.acq_rel.gpu;\n", "")
+    model = model_named("ptx-8.5")
+    (test,) = parse(wrong, "k.ptx")
+    found, placed = fences(test, model), scopes(test, model)
+    assert (found.holds, found.refuted, found.status) == (False, "bounds", "undefined") and found.repairs
+    assert {(row.holds, row.refuted) for row in placed.placements if row.impossible is None} == {(False, "bounds")}
+    assert placed.finding and [note.text for note in placed.notes] == [
+        "the property fails as written: there are no scopes to narrow"
+    ]
+    needed = {i.line: i.why for i in fences(parse(outside, "k.ptx")[0], model).items if i.verdict == "needed"}
+    assert needed[19] == needed[26] == "bounds"
+    # Nothing is claimed of accesses here.
+    (other,) = parse(wrong.replace('bounds = "none outside"', 'races = "none"'), "k.ptx")
+    told = fences(other, model)
+    assert (told.holds, told.refuted, told.status) == (None, None, "undefined")
 
 
 LANES = "mov.u32 %r1, %tid.x; setp.eq.u32 %p0, %r1, 0; mov.u32 %r2, 0;\n"

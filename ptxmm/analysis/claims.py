@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -17,6 +19,21 @@ RACES, ROBUST = "no data races", "robust"
 BOUNDS, BARRIERS, TRAPS = "no access outside", "convergent barriers", "no traps"
 CLAIMS = (RACES, ROBUST, BOUNDS, BARRIERS, TRAPS)
 """The claims besides the condition, as results name them."""
+
+KEYS: Mapping[str, str] = MappingProxyType({BOUNDS: "bounds", BARRIERS: "barriers", TRAPS: "traps"})
+"""The keys in a launch of the claims that executions without meaning refute."""
+
+MISUSES: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        BOUNDS: re.compile("access outside every object"),
+        BARRIERS: re.compile(
+            r"in one phase of barrier \d|barrier\.cluster|barrier \d+, but a CTA|threads at a barrier, which"
+            r"|not in its own mask|execute together"
+        ),
+        TRAPS: re.compile(": traps$"),
+    }
+)
+"""By which words the misuses are known that refute a claim."""
 
 HOLDS = Expectation("holds", False)
 """What is expected of the condition of a kernel: it holds, and no execution waits for ever at a barrier."""

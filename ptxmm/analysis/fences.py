@@ -101,7 +101,8 @@ class FencesResult(Struct, frozen=True, tag_field="analysis", tag="fences"):
 
     If it does, ``items`` judges each instruction that orders alone, and ``repairs`` are all smallest programs; if
     not, ``repairs`` are the smallest repairs. ``listed``: there are no others; ``more``: others were found, or the
-    search ended, since so many were asked for. ``bad``: a final state that must not be.
+    search ended, since so many were asked for. ``bad``: a final state that must not be; ``refuted``: which claim about
+    a kernel (``bounds``, ``barriers``, ``traps``) it does not meet.
     """
 
     file: str
@@ -111,6 +112,7 @@ class FencesResult(Struct, frozen=True, tag_field="analysis", tag="fences"):
     holds: bool | None
     status: Status
     bad: Outcome | None
+    refuted: str | None
     items: tuple[Item, ...]
     repairs: tuple[Repair, ...]
     listed: bool
@@ -199,6 +201,7 @@ class _Search:
         self.holds: bool | None = None
         self.status: Status = "complete"
         self.bad: Outcome | None = None
+        self.refuted: str | None = None
         self.items: list[tuple[int, Item]] = []  # each with its first thread
         self.together = units(test)
         self.repairs: list[Repair] = []
@@ -227,6 +230,7 @@ class _Search:
             self.holds,
             told("timeout" if cut else self.status, self.holds is not None),
             self.bad,
+            self.refuted,
             tuple(item for _, item in sorted(self.items, key=lambda entry: (entry[0], entry[1].line))),
             tuple(self._ordered()),
             listed,
@@ -239,7 +243,8 @@ class _Search:
         """Judge or repair the program; the repairs as they are found."""
         required = self.required = requirement(self.test, self.model, wanted, self.limits)
         now = judge(self.test, self.model, required, self.limits, graphs=graphs)
-        self.holds, self.status = now.answer(required), now.result.status
+        self.holds, self.status = now.answer(required), now.status(required)
+        self.refuted = now.refuted(required)
         self.bad = None if self.holds is None else now.outcome
         self.hangs = now.deadlock
         self.notes += with_reasons(self.test, self.model, now.result, self.limits).notes

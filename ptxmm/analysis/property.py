@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.analysis.claims import BARRIERS, ROBUST, claimed
+from ptxmm.analysis.claims import BARRIERS, KEYS, MISUSES, ROBUST, TRAPS, claimed
 from ptxmm.analysis.claims import RACES as CLAIM_RACES
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.observe import exactly, observed
 from ptxmm.analysis.outcomes import check
-from ptxmm.analysis.result import Outcome, Result
+from ptxmm.analysis.result import Outcome, Result, Status
 from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import Question, final_states, values
 from ptxmm.analysis.words import Property
@@ -39,12 +39,14 @@ _CLAIMED: Mapping[str | None, Property] = {None: Property.never, CLAIM_RACES: Pr
 
 class Requirement(Struct, frozen=True):
     """A property of a test: ``bad``: what must hold of no final state, or None; ``flags``: what no execution may
-    raise; ``deadlock``: no thread may wait for ever; ``text``: the property in words."""
+    raise; ``deadlock``: no thread may wait for ever; ``claims``: those of ``safety`` that are part of it; ``text``: the
+    property in words."""
 
     bad: Proposition | None
     flags: frozenset[str]
     text: str
     deadlock: bool = False
+    claims: tuple[str, ...] = ()
 
     @property
     def unwanted(self) -> Unwanted:
@@ -66,9 +68,19 @@ class Judgement(Struct, frozen=True):
 
     def answer(self, wanted: Requirement) -> bool | None:
         """What is told of the program: ``holds``, but that nothing is known of one without meaning, unless it raises
-        one of the flags that are asked about."""
+        one of the flags that are asked about, or does what is claimed that it does not."""
         undefined = self.result.status == "undefined" and not wanted.flags & set(self.result.flags)
-        return None if undefined else self.holds
+        return None if undefined and self.refuted(wanted) is None else self.holds
+
+    def refuted(self, wanted: Requirement) -> str | None:
+        """The key of the claim (``bounds``, ``barriers``, ``traps``) that an execution without meaning refutes."""
+        texts = [note.text for note in self.result.notes if note.kind == "undefined"]
+        found = (claim for claim in wanted.claims if any(MISUSES[claim].search(text) for text in texts))
+        return next((KEYS[claim] for claim in found), None)
+
+    def status(self, wanted: Requirement) -> Status:
+        """How far the search got; a program that traps has a meaning."""
+        return "complete" if self.refuted(wanted) == KEYS[TRAPS] else self.result.status
 
     @property
     def vacuous(self) -> bool:
@@ -82,6 +94,8 @@ class Judgement(Struct, frozen=True):
             return self.result.status
         if self.outcome is not None:
             return "outcome"
+        if (refuted := self.refuted(wanted)) is not None:
+            return refuted
         raised = [flag for flag in self.result.flags if flag in wanted.unwanted.flags]
         if raised:
             return raised[0]
@@ -101,6 +115,7 @@ def requirement(test: Test, model: Model, wanted: Property | None, limits: Limit
             frozenset[str]().union(*(part.flags for part in parts)),
             " and ".join(part.text for part in parts),
             any(part.deadlock for part in parts),
+            tuple(claim for part in parts for claim in part.claims),
         )
     return _requirement(test, model, wanted, limits)
 
@@ -109,7 +124,8 @@ def _claim(test: Test, model: Model, claim: str | None, limits: Limits) -> Requi
     """What is claimed of a kernel. An execution without meaning is unwanted in any case."""
     if claim in _CLAIMED:
         return _requirement(test, model, _CLAIMED[claim], limits)
-    return Requirement(None, frozenset(), str(claim), deadlock=claim == BARRIERS)
+    assert claim is not None
+    return Requirement(None, frozenset(), claim, deadlock=claim == BARRIERS, claims=(claim,))
 
 
 def _requirement(test: Test, model: Model, wanted: Property, limits: Limits) -> Requirement:

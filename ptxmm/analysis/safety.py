@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.analysis.claims import BARRIERS, BOUNDS, TRAPS
+from ptxmm.analysis.claims import BARRIERS, MISUSES, TRAPS
 from ptxmm.analysis.execution import execution
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Execution, Note, Result, Status
@@ -32,18 +28,6 @@ from ptxmm.program.unspecified.unknown import assignments
 
 _MOST = 3
 """So many places are named."""
-
-_KINDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
-    {
-        BOUNDS: re.compile("access outside every object"),
-        BARRIERS: re.compile(
-            r"in one phase of barrier \d|barrier\.cluster|barrier \d+, but a CTA|threads at a barrier, which"
-            r"|not in its own mask|execute together"
-        ),
-        TRAPS: re.compile(": traps$"),
-    }
-)
-"""By which words the misuses are known that refute a claim."""
 
 _NOTHING = Observed((), ())
 """No final value matters."""
@@ -114,7 +98,7 @@ def _refuted(test: Test, model: Model, claim: str, limits: Limits) -> tuple[list
     for assigned in assignments(settle_uninitialised(without_repeats(test), model, limits)):
         for part in (assigned.test, *held(assigned.test, next_grid(model))):
             problem = Problem(part, model, _NOTHING, limits)
-            wrong = [(when, text) for when, text in problem.misuses if _KINDS[claim].search(text)]
+            wrong = [(when, text) for when, text in problem.misuses if MISUSES[claim].search(text)]
             while wrong and len(texts) < _MOST:
                 limits.check()
                 some = problem.formulas.any([when for when, _ in wrong])

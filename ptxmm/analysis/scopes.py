@@ -60,8 +60,9 @@ class Together(Struct, frozen=True):
 class Row(Struct, frozen=True):
     """The verdict of a placement. ``placement``: ``as written`` or one of ``placements.LEVELS``; ``words``: what it
     means. ``impossible``: why there is none, or None. ``holds``: whether the property does, None where that is not
-    known or no execution reaches its end; ``status`` and ``flags`` are those of the search. ``together``: threads that
-    are closer than the placement asks for."""
+    known or no execution reaches its end; ``status`` and ``flags`` are those of the search; ``refuted``: which claim
+    about a kernel (``bounds``, ``barriers``, ``traps``) it does not meet. ``together``: threads that are closer than
+    the placement asks for."""
 
     placement: str
     words: str
@@ -69,6 +70,7 @@ class Row(Struct, frozen=True):
     holds: bool | None
     status: Status | None
     flags: tuple[str, ...]
+    refuted: str | None
     together: tuple[Together, ...]
 
 
@@ -179,7 +181,7 @@ def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits, work:
     """The verdict on the property at one placement."""
     words = WORDS.get(place.level, AS_WRITTEN)
     if place.test is None:
-        return Row(place.level, words, place.reason, None, None, (), ())
+        return Row(place.level, words, place.reason, None, None, (), None, ())
     judged = judge(place.test, model, wanted, limits)
     names = [tuple(place.test.threads[i].name for i in tie.threads) for tie in place.together]
     reasons = [tie.reason for tie in place.together]
@@ -189,7 +191,8 @@ def _row(place: Placed, model: Model, wanted: Requirement, limits: Limits, work:
     # Every property holds of nothing; that is no reason to call a placement or a scope good enough.
     nothing = judged.holds and not result.outcomes and (judged.vacuous or judged.deadlock)
     holds = None if nothing else judged.answer(wanted)
-    return Row(place.level, words, None, holds, told(result.status, holds is not None), result.flags, together)
+    status = told(judged.status(wanted), holds is not None)
+    return Row(place.level, words, None, holds, status, result.flags, judged.refuted(wanted), together)
 
 
 # Narrower scopes.
@@ -320,7 +323,7 @@ def _notes(test: Test, work: _Work, limits: Limits) -> Iterator[Note]:
         yield Note("bound", bound_reached(test, limits.unroll))
     if work.timeout or "timeout" in status:
         yield TIMEOUT
-    elif work.rows and work.rows[0].status == "undefined":
+    elif work.rows and work.rows[0].status == "undefined" and work.rows[0].holds is None:
         yield Note("scopes", "the program has no meaning as written: there are no scopes to narrow")
     elif work.rows and work.rows[0].holds is False:
         yield Note("scopes", "the property fails as written: there are no scopes to narrow")

@@ -25,7 +25,8 @@ def text(result: FencesResult, style: Style) -> list[str]:
     open_ = "undefined" if result.status == "undefined" else "not decided"
     verdict = {True: "holds", False: "fails", None: open_}[result.holds]
     colour = {True: "green", False: "red", None: "yellow"}[result.holds]
-    lines = [*head(result), f"Property {clean(result.required)}: {style.paint(verdict, colour)}"]
+    refuted = "" if result.refuted is None else f"  {result.refuted}"
+    lines = [*head(result), f"Property {clean(result.required)}: {style.paint(verdict, colour)}{refuted}"]
     if result.bad is not None:
         lines.append(f"Allowed {result.bad}")
     width = max((len(_place(item)) for item in result.items), default=0)

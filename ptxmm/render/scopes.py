@@ -34,9 +34,9 @@ def _verdict(row: Row, style: Style) -> str:
         return f"impossible: {clean(row.impossible)}"
     word, colour = {True: ("holds", "green"), False: ("fails", "red"), None: ("unknown", "yellow")}[row.holds]
     parts = [style.paint(word, colour)] if row.holds is not None or row.status != "undefined" else []
-    if row.status not in (None, "complete"):
+    if row.status not in (None, "complete") and row.refuted is None:
         parts.append(str(row.status))
-    return "  ".join([*parts, *row.flags])
+    return "  ".join([*parts, *row.flags, *([] if row.refuted is None else [row.refuted])])
 
 
 pages = separated(text)

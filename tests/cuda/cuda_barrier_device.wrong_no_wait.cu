@@ -5,7 +5,7 @@
 // ptxmm: grid = 2
 // ptxmm: args = ["barrier", "word", "out"]
 // ptxmm: [objects]
-// ptxmm: barrier = { type = "u64", init = 0x7FFFFFFE7FFFFFFE, align = 64 }
+// ptxmm: barrier = "cuda::barrier(2)"
 // ptxmm: word = { type = "u32", count = 2 }
 // ptxmm: out = { type = "u32", count = 2 }
 // ptxmm: [check]

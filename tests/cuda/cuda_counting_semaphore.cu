@@ -5,7 +5,7 @@
 // ptxmm: grid = 2
 // ptxmm: args = ["items", "slot", "out"]
 // ptxmm: [objects]
-// ptxmm: items = "s64"
+// ptxmm: items = "cuda::counting_semaphore(0)"
 // ptxmm: slot = "u32"
 // ptxmm: out = "u32"
 // ptxmm: [check]

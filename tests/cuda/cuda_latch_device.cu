@@ -5,7 +5,7 @@
 // ptxmm: grid = 3
 // ptxmm: args = ["latch", "word", "out"]
 // ptxmm: [objects]
-// ptxmm: latch = { type = "u64", init = 2 }
+// ptxmm: latch = "cuda::latch(2)"
 // ptxmm: word = { type = "u32", count = 2 }
 // ptxmm: out = "u32"
 // ptxmm: [check]

@@ -5,7 +5,7 @@
 // ptxmm: grid = 2
 // ptxmm: args = ["semaphore", "counter"]
 // ptxmm: [objects]
-// ptxmm: semaphore = { type = "u64", init = 1 }
+// ptxmm: semaphore = "cuda::binary_semaphore(1)"
 // ptxmm: counter = "u32"
 // ptxmm: [check]
 // ptxmm: condition = "forall (counter == 2)"

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.formats.initializers import MAX_ELEMENTS, TYPES
+from ptxmm.formats.modules.libcu import EXAMPLES, LibraryType, NotLibrary, library_type
 from ptxmm.formats.modules.table import Table, integer
 from ptxmm.formats.text import at
 from ptxmm.ptx.ops import Type
@@ -51,7 +52,8 @@ class ObjectSpec(Struct, frozen=True):
     """An object of global memory, or what is said of a variable of the module: ``type`` and ``count`` are None then.
 
     ``initial``: the values of its elements, None where nothing is said, ``unknown`` for no value. ``alignment``: a
-    multiple of this is where it begins, None for no more than its type or its declaration says.
+    multiple of this is where it begins, None for no more than its type or its declaration says. ``library``: the name
+    of its type in libcu++, if it is one of these.
     """
 
     name: str
@@ -61,6 +63,7 @@ class ObjectSpec(Struct, frozen=True):
     initial: tuple[Scalar, ...] | Literal["unknown"] | None
     tensormap: TensorMapSpec | None = None
     alignment: int | None = None
+    library: str | None = None
 
 
 def place(value: str) -> tuple[str, int] | None:
@@ -129,25 +132,30 @@ def object_of(table: Table, name: str, value: object) -> ObjectSpec:
     if _PLACE.fullmatch(name) is None or "+" in name:
         raise at(f"`{name}` is not a name", span, kind="format")
     if isinstance(value, str):
-        return ObjectSpec(name, span, _type(table, name, value), None, None)
+        value = {"type": value}
     if not isinstance(value, dict):
         raise table.error(name, "an object is a type or a table", 'as in data = { type = "u32", count = 2 }')
     for key in value:
         if key not in ("type", "count", "init", "align", "tensormap"):
             raise table.error(name, f"an object has no `{key}`", "it has type, count, init, align or tensormap")
-    found = _described(table, name, value, span)
+    library, made = _library(table, name, value.get("type"))
+    found = _described(table, name, value, span, library, made)
     alignment = table.number(value, "align", 1, 1 << 20, name)
     if alignment is not None and alignment & (alignment - 1):
         raise table.error(name, f"`align` is a power of two, not {alignment}")
-    return replace(found, alignment=alignment)
+    return replace(found, alignment=alignment, library=library.name if library else None)
 
 
-def _described(table: Table, name: str, value: Mapping[str, Any], span: Span) -> ObjectSpec:
+def _described(
+    table: Table, name: str, value: Mapping[str, Any], span: Span, library: LibraryType | None, made: Scalar | None
+) -> ObjectSpec:
     if "tensormap" in value:
         return ObjectSpec(name, span, Type("b", 8), 128, None, _tensormap(table, name, value["tensormap"]))
-    type_ = _type(table, name, value["type"]) if "type" in value else None
+    type_ = library.type if library else _type(table, name, value["type"]) if "type" in value else None
     count = table.number(value, "count", 1, MAX_ELEMENTS, name)
-    given = value.get("init")
+    given = value.get("init", made)
+    if library is not None and given != "unknown":
+        given = _constructed(table, name, library, given, count)
     if given is None:
         return ObjectSpec(name, span, type_, count, None)
     if given == "unknown":
@@ -158,6 +166,42 @@ def _described(table: Table, name: str, value: Mapping[str, Any], span: Span) ->
             raise table.error(name, f"{len(values)} values for {count} elements")
         return ObjectSpec(name, span, type_, count or len(values), values)
     return ObjectSpec(name, span, type_, count, (_scalar(table, name, given),) * (count or 1))
+
+
+def _library(table: Table, name: str, type_: object) -> tuple[LibraryType | None, Scalar | None]:
+    """The object of libcu++ that ``type_`` names, and the number in parentheses behind it."""
+    try:
+        found = library_type(type_) if isinstance(type_, str) else None
+        if found is None or found[1] is None:
+            return (None if found is None else found[0]), None
+        return found[0], _number(found[1])
+    except NotLibrary as error:
+        raise table.error(name, str(error), f"as in {EXAMPLES}") from None
+
+
+def _number(text: str) -> Scalar:
+    try:
+        return int(text, 0)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise NotLibrary(f"`{text}` is not a number") from None
+
+
+def _constructed(table: Table, name: str, library: LibraryType, given: object, count: int | None) -> object:
+    """The words of objects that are constructed with ``given``: one value for all, or a list."""
+    values = given if isinstance(given, list) else [library.default if given is None else given]
+    if isinstance(given, list) and count not in (None, len(given)):
+        raise table.error(name, f"{len(values)} values for {count} objects")
+    if None in values:
+        raise table.error(name, f"a cuda::{library.name} is made with a number", f"as in cuda::{library.name}(2)")
+    try:
+        words = [library.word(_scalar(table, name, value)) for value in values]
+    except NotLibrary as error:
+        raise table.error(name, str(error)) from None
+    return words if isinstance(given, list) else words[0]
 
 
 def _tensormap(table: Table, name: str, value: object) -> TensorMapSpec:

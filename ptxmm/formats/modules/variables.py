@@ -82,7 +82,11 @@ def _dynamic(
 
 
 def _with_value(spec: ObjectSpec, space: str, launch: Launch) -> None:
-    """Refuse an object without a value where memory has always one. Raises ``PtxmmError``."""
+    """Refuse an object without a value where memory has always one, and a barrier where it is an mbarrier. Raises
+    ``PtxmmError``."""
+    if spec.library == "barrier" and space == "shared":
+        message = f"`{spec.name}` is in shared memory, where a cuda::barrier is an mbarrier: the kernel initialises it"
+        raise launch.error(spec.span, message, "unsupported", "leave it out of [objects]")
     if spec.initial == "unknown" and space in ("global", "const"):
         message = f"`{spec.name}` is in .{space} memory: only .shared and .local memory may be without a value"
         raise launch.error(spec.span, message, "unsupported")
