@@ -86,6 +86,21 @@ def test_an_address_of_shared_memory_is_computed(computed: str, place: str) -> N
     assert left(body, before=".shared .align 4 .b8 s[64];") == [f"st.shared.u32 {place}, 1"]
 
 
+@pytest.mark.parametrize(
+    ("decides", "stored"),
+    [
+        ("setp.eq.u32 %p2, 1, 1; or.pred %p1, %p1, %p2; @%p1 bra E;", False),  # whatever is read
+        ("setp.eq.u32 %p2, 1, 2; or.pred %p1, %p1, %p2; @%p1 bra E;", True),
+        ("setp.eq.u32 %p2, 1, 2; and.pred %p1, %p2, %p1; @!%p1 bra E;", False),
+        ("and.b32 %r1, %r1, 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra E;", False),
+        ("and.b32 %r1, %r1, 4; setp.eq.u32 %p1, %r1, 0; @%p1 bra E;", True),
+    ],
+)
+def test_a_branch_that_one_operand_decides(decides: str, stored: bool) -> None:
+    body = f"ld.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 7; {decides} st.u32 [%rd2], 1; E:"
+    assert any(row.startswith("st.u32") for row in left(body)) == stored
+
+
 def test_an_address_of_global_memory_is_computed() -> None:
     assert left("mov.u32 %r3, 2; mad.wide.u32 %rd3, %r3, 4, %rd2; st.u32 [%rd3], 1;") == ["st.u32 [out+8], 1"]
 

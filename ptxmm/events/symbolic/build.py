@@ -36,6 +36,7 @@ from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.ptx.ops import (
     COMPUTING,
+    Alu,
     Atomic,
     Branch,
     Exit,
@@ -78,7 +79,7 @@ def build(
     seen = readable(test, terms) if has_unknown(test) else None
     known = known or Known()
     hidden = open_results(test, terms)
-    if hidden is NOTHING and _asks_nothing(terms) and sum(len(t.body) for t in test.threads) > _LARGE:
+    if hidden is NOTHING and ((_asks_nothing(terms) and _is_large(test)) or _calculates(test)):
         hidden = unseen(test, terms)
     key: tuple[object, ...] = shown, seen, reading, untorn, known, hidden
     kept = _latest.get(test, key)
@@ -102,6 +103,20 @@ def build(
 
 _LARGE = 1_000
 """Of more instructions than these, values that nothing sees are not worked out where none is asked for."""
+
+
+_CALCULATIONS = 16
+"""Of more floating-point calculations than these, those that nothing sees are not worked out: no value of a sum comes
+twice."""
+
+
+def _is_large(test: Test) -> bool:
+    return sum(len(thread.body) for thread in test.threads) > _LARGE
+
+
+def _calculates(test: Test) -> bool:
+    calculations = (op for t in test.threads for op in t.body if isinstance(op, Alu) and op.type.kind in ("f", "bf"))
+    return sum(1 for _ in calculations) > _CALCULATIONS
 
 
 def _asks_nothing(terms: Iterable[Term]) -> bool:

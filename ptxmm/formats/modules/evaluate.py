@@ -148,8 +148,10 @@ def _alu(op: ops.Alu, sources: Sequence[Known | None], variables: Mapping[str, O
     result = _computed(op.op, op.type, sources)
     if result is not None:
         return result
-    if op.op == "mul.lo" and 0 in sources:
+    if op.op in ("mul.lo", "and") and 0 in sources:
         return 0
+    if op.op == "or" and op.type.kind == "pred" and 1 in sources:
+        return 1
     of_address = _halves if any(isinstance(source, Half) for source in sources) else _address
     return of_address(op, sources, variables)
 
