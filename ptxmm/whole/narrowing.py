@@ -40,6 +40,9 @@ def _poll(machine: Machine, plan: Plan, options: Options, read: Read) -> bool:
         message = f"what this loop may find is not known: {reason}"
         raise Stopped("undecided", message, read.at, read.thread) from None
     ends = [outcome for option in found for value in option.values for outcome in outcomes(value)]
+    if len({outcome.fences for outcome in ends}) > 1:
+        message = "which fences come between this loop and what is behind it depends on the schedule"
+        raise Stopped("undecided", message, read.at, read.thread)
     forgotten = plan.forgotten.setdefault(poll.start, set())
     more = {name for name in poll.outputs - forgotten if len({outcome.registers.get(name) for outcome in ends}) > 1}
     forgotten |= more

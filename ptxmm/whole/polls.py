@@ -27,9 +27,9 @@ Inputs: TypeAlias = tuple[tuple[int, bool], ...]
 
 
 class Poll(Struct, frozen=True):
-    """What waits, from the load at ``start`` to the instruction ``end``, behind the loop: the loads that it goes round
-    (``again``); the registers that it begins with (``inputs``), those that it writes, and those of them that are needed
-    behind it (``outputs``)."""
+    """What waits, from the load at ``start`` to the instruction ``end``, behind the loop: the loads that come after one
+    that did not end it (``again``); the registers that it begins with (``inputs``), those that it writes, and those of
+    them that are needed behind it (``outputs``)."""
 
     start: int
     end: int
@@ -52,7 +52,7 @@ def polls(body: Sequence[ops.Op]) -> dict[int, Poll]:
             region = reach(graph.after, [start], end)
             if graph.end in region or not all(_pure(body[at], body[start]) for at in region):
                 break
-            again = _again(body, graph, region)
+            again = _again(body, graph, start, region)
             written = frozenset(name for at in region for name, _ in definitions(body[at]))
             if again and _decides(body, region) and not _moves(body[start], written):
                 used = {name for at in region for name, _ in uses(body[at])}
@@ -70,8 +70,13 @@ def _looks(op: ops.Op) -> bool:
 def _pure(op: ops.Op, first: ops.Op) -> bool:
     """Whether an instruction of a loop does nothing but look as the ``first`` one does."""
     if isinstance(op, ops.Load) and isinstance(first, ops.Load):
-        return _looks(op) and (op.space, op.type, op.address) == (first.space, first.type, first.address)
+        return _looks(op) and _strength(op) == _strength(first)
     return isinstance(op, (*ops.COMPUTING, ops.Branch, ops.Fence)) and not isinstance(op, ops.ConvertAddress)
+
+
+def _strength(op: ops.Load) -> tuple[object, ...]:
+    """What loads of a loop have in common: wherever it ends, it orders the same."""
+    return op.space, op.type, op.address, op.sem, op.scope, op.volatile, op.mmio
 
 
 def _moves(op: ops.Op, written: frozenset[str]) -> bool:
@@ -85,11 +90,12 @@ def _chain(behind: dict[int, int], at: int) -> Iterator[int]:
         yield at
 
 
-def _again(body: Sequence[ops.Op], graph: Graph, region: set[int]) -> frozenset[int]:
-    """The loads of ``region`` that are in a loop of it."""
+def _again(body: Sequence[ops.Op], graph: Graph, start: int, region: set[int]) -> frozenset[int]:
+    """The loads of ``region`` that come after another one; none where no load is in a loop of it."""
     outside = [at for at in range(graph.end + 1) if at not in region]
     inside = [() if at in outside else targets for at, targets in enumerate(graph.after)]
-    return frozenset(at for at in region if _looks(body[at]) and at in reach(inside, inside[at]))
+    after = {at: reach(inside, inside[at]) for at in region if _looks(body[at])}
+    return frozenset(after.keys() & after[start]) if any(at in found for at, found in after.items()) else frozenset()
 
 
 def _decides(body: Sequence[ops.Op], region: set[int]) -> bool:

@@ -1,0 +1,207 @@
+"""Whole launches of two or three CTAs that synchronize by flags and counters: what is race-free, and what only looks so in
+one execution."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ptxmm.analysis.races import races
+from ptxmm.engines.result import Limits
+from ptxmm.formats.modules.read import kernels, parse_ptx
+from ptxmm.whole.analysis import whole
+from tests.support import model_named
+
+_HEAD = """\
+.version 8.5
+.target sm_90
+.address_size 64
+// ptxmm: grid = {grid}
+// ptxmm: threads = "all"
+// ptxmm: args = ["d", "f"]
+// ptxmm: [objects]
+// ptxmm: d = {{ type = "u32", count = 8 }}
+// ptxmm: f = {{ type = "u32", count = 8 }}
+// ptxmm: [check]
+// ptxmm: races = "none"
+.visible .entry k(.param .u64 pd, .param .u64 pf)
+{{
+    .reg .pred %p<9>;
+    .reg .b32 %r<20>;
+    .reg .b64 %d<9>;
+    ld.param.u64 %d1, [pd];
+    ld.param.u64 %d2, [pf];
+    mov.u32 %r2, %ctaid.x;
+    setp.eq.u32 %p1, %r2, 0;
+    setp.eq.u32 %p4, %r2, 1;
+    @!%p1 bra B;
+"""
+WRITE, READ = "st.global.u32 [%d1], 1;\n", "ld.global.u32 %r9, [%d1];\n"
+BOTH = READ + "ld.global.u32 %r9, [%d1+4];\n"
+GIVE = "st.release.gpu.global.u32 [%d2], 1;\n"
+FENCE = "fence.acq_rel.gpu;\n"
+HAND = FENCE + "st.relaxed.gpu.global.u32 [%d2], 1;\n"
+OTHER = "@%p4 bra C; st.global.u32 [%d1+4], 1; red.{0}.gpu.global.add.u32 [%d2], 1; ret;\nC: "
+"""What a third CTA does."""
+
+
+def look(how: str = "acquire.gpu", into: str = "%r3", at: int = 0) -> str:
+    return f"ld.{how}.global.u32 {into}, [%d2+{at}];\n"
+
+
+def wait(how: str = "acquire.gpu", test: str = "eq", number: int = 0, at: int = 0, label: str = "L") -> str:
+    again = f"setp.{test}.u32 %p2, %r3, {number}; @%p2 bra {label};\n"
+    return f"{label}: " + look(how, at=at) + again
+
+
+def staged(first: str, then: str, on_first: str = "", on_then: str = "") -> str:
+    """A poll, and if it finds nothing others, with what comes after each."""
+    one = look(first) + f"setp.eq.u32 %p2, %r3, 0; @%p2 bra S;\n{on_first}bra D;\n"
+    return one + wait(then, label="S") + on_then + "D: "
+
+
+ROUNDS = "mov.u32 %r4, 0;\nL: " + look() + "add.u32 %r4, %r4, 1; setp.eq.u32 %p2, %r3, 0; @%p2 bra L;\n"
+
+CASES = {
+    "message": (WRITE + GIVE, wait() + READ, "race-free"),
+    "message by fences": (WRITE + HAND, wait("relaxed.gpu") + FENCE + READ, "race-free"),
+    "volatile": (
+        WRITE + "fence.acq_rel.sys; st.volatile.global.u32 [%d2], 1;",
+        wait("volatile") + "fence.acq_rel.sys;" + READ, "race-free",
+    ),
+    "written again": (WRITE + GIVE + "st.relaxed.gpu.global.u32 [%d2], 2;", wait() + READ, "race-free"),
+    "written before": ("st.relaxed.gpu.global.u32 [%d2], 1;" + WRITE + GIVE, wait() + READ, None),
+    "no release": (WRITE + "st.relaxed.gpu.global.u32 [%d2], 1;", wait() + READ, "race"),
+    "no acquire": (WRITE + GIVE, wait("relaxed.gpu") + READ, "race"),
+    "release too narrow": (WRITE + "st.release.cta.global.u32 [%d2], 1;", wait() + READ, "race"),
+    "fence too narrow": (WRITE + HAND.replace("gpu;", "cta;"), wait("relaxed.gpu") + FENCE + READ, "race"),
+    "fence too early": (FENCE + WRITE + "st.relaxed.gpu.global.u32 [%d2], 1;", wait() + READ, "race"),
+    "weak flag": (WRITE + "st.global.u32 [%d2], 1;", wait() + READ, "race"),
+    "narrow flag": (WRITE + GIVE, wait().replace("u32 %r3", "u8 %r3") + READ, "race"),
+    "data behind": (GIVE + WRITE, wait() + READ, "race"),
+    "red does not acquire": (WRITE + GIVE, "red.relaxed.gpu.global.add.u32 [%d2+4], 1;" + FENCE + READ, "race"),
+    "two flags at once": (
+        WRITE + GIVE + "st.relaxed.gpu.global.u32 [%d2+4], 1;",
+        "L: " + look() + look("relaxed.gpu", "%r4", 4)
+        + "or.b32 %r3, %r3, %r4; setp.eq.u32 %p2, %r3, 0; @%p2 bra L;" + READ, None,
+    ),
+    # Loops that end in several places.
+    "staged": (WRITE + GIVE, staged("acquire.gpu", "acquire.gpu") + READ, "race-free"),
+    "staged, relaxed later": (WRITE + GIVE, staged("acquire.gpu", "relaxed.gpu") + READ, None),
+    "staged, narrow later": (WRITE + GIVE, staged("acquire.gpu", "acquire.cta") + READ, None),
+    "staged, relaxed first": (WRITE + GIVE, staged("relaxed.gpu", "acquire.gpu") + READ, None),
+    "staged, both fences": (
+        WRITE + HAND, staged("relaxed.gpu", "relaxed.gpu", FENCE, FENCE) + READ, None,
+    ),
+    "staged, first fence": (WRITE + HAND, staged("relaxed.gpu", "relaxed.gpu", FENCE) + READ, None),
+    "staged, later fence": (WRITE + HAND, staged("relaxed.gpu", "relaxed.gpu", "", FENCE) + READ, None),
+    "fence by value": (
+        WRITE + HAND + "st.relaxed.gpu.global.u32 [%d2], 2;",
+        wait("relaxed.gpu") + "setp.eq.u32 %p3, %r3, 2; @%p3 fence.acq_rel.gpu;" + READ, None,
+    ),
+    "fence by rounds": (
+        WRITE + HAND,
+        ROUNDS.replace("acquire", "relaxed") + "setp.eq.u32 %p3, %r4, 1; @%p3 fence.acq_rel.gpu;" + READ, None,
+    ),
+    "so many rounds": (
+        WRITE + GIVE,
+        "mov.u32 %r4, 0;\nL: " + look() + "setp.ne.u32 %p2, %r3, 0; @%p2 bra D; add.u32 %r4, %r4, 1;\n"
+        + "setp.lt.u32 %p3, %r4, 1000; @%p3 bra L;\nD: " + READ, None,
+    ),
+    "branch by rounds": (WRITE + GIVE, ROUNDS + "setp.gt.u32 %p3, %r4, 3; @%p3 st.global.u32 [%d1+4], 1;" + READ, None),
+    # Values that are passed on.
+    "an offset": (
+        "mov.u32 %r5, 4; st.relaxed.gpu.global.u32 [%d2], %r5;",
+        wait("relaxed.gpu") + "cvt.u64.u32 %d5, %r3; add.u64 %d6, %d1, %d5; st.global.u32 [%d6], 1;", "race-free",
+    ),
+    "one of two offsets": (
+        "st.relaxed.gpu.global.u32 [%d2], 4; st.relaxed.gpu.global.u32 [%d2], 8;",
+        wait("relaxed.gpu") + "cvt.u64.u32 %d5, %r3; add.u64 %d6, %d1, %d5; st.global.u32 [%d6], 1;", None,
+    ),
+    "an address by a load": (
+        WRITE + "st.relaxed.gpu.global.u32 [%d2], 1;",
+        look("relaxed.gpu") + "setp.eq.u32 %p2, %r3, 1; selp.u32 %r5, 0, 4, %p2; cvt.u64.u32 %d5, %r5;\n"
+        + "add.u64 %d6, %d1, %d5; st.global.u32 [%d6], 1;", None,
+    ),
+    "store buffering": (
+        "st.relaxed.gpu.global.u32 [%d2], 1; fence.sc.gpu;" + look("relaxed.gpu", at=4)
+        + "setp.eq.u32 %p2, %r3, 0; @%p2 st.global.u32 [%d1], 1;",
+        "st.relaxed.gpu.global.u32 [%d2+4], 1; fence.sc.gpu;" + look("relaxed.gpu")
+        + "setp.eq.u32 %p2, %r3, 0; @%p2 st.global.u32 [%d1], 2;", None,
+    ),
+    "load buffering": (
+        look("relaxed.gpu") + "st.relaxed.gpu.global.u32 [%d2+4], 1; setp.eq.u32 %p2, %r3, 1;\n@%p2 " + WRITE,
+        look("relaxed.gpu", at=4) + "st.relaxed.gpu.global.u32 [%d2], 1; setp.eq.u32 %p2, %r3, 1;\n@%p2 " + WRITE, None,
+    ),
+    # Back and forth.
+    "there and back": (
+        WRITE + GIVE + wait(at=4) + WRITE, wait(label="M") + READ + GIVE.replace("%d2", "%d2+4"), "race-free",
+    ),
+    "back, relaxed": (
+        WRITE + GIVE + wait("relaxed.gpu", at=4) + WRITE, wait(label="M") + READ + GIVE.replace("%d2", "%d2+4"), "race",
+    ),
+    "one flag, both ways": (
+        WRITE + GIVE + wait(test="ne") + WRITE + GIVE,
+        wait(label="M") + READ + GIVE.replace(", 1", ", 0") + wait(label="N") + READ, "race-free",
+    ),
+    "one flag, given back early": (
+        WRITE + GIVE + wait(test="ne") + WRITE + GIVE,
+        wait(label="M") + GIVE.replace(", 1", ", 0") + READ + wait(label="N") + READ, "race",
+    ),
+    "missed": (WRITE + GIVE + GIVE.replace(", 1", ", 0"), wait() + READ, None),
+    # Counters.
+    "counter": (
+        WRITE + "red.release.gpu.global.add.u32 [%d2], 1;", OTHER.format("release") + wait(test="lt", number=2) + BOTH,
+        "race-free",
+    ),
+    "counter, one arrival": (
+        WRITE + "red.release.gpu.global.add.u32 [%d2], 1;", OTHER.format("release") + wait(test="lt", number=1) + BOTH,
+        None,
+    ),
+    "counter, one relaxed": (
+        WRITE + "red.release.gpu.global.add.u32 [%d2], 1;", OTHER.format("relaxed") + wait(test="lt", number=2) + BOTH,
+        "race",
+    ),
+    "up and down": (
+        "red.relaxed.gpu.global.add.u32 [%d2], 1;" + WRITE
+        + "red.release.gpu.global.add.u32 [%d2], -1; red.release.gpu.global.add.u32 [%d2], 1;",
+        wait(test="ne", number=1) + READ, None,
+    ),
+    "any maximum": (
+        WRITE + "red.release.gpu.global.max.u32 [%d2], 2;",
+        "@%p4 bra C; red.relaxed.gpu.global.max.u32 [%d2], 3; ret;\nC: " + wait(test="lt", number=2) + READ, None,
+    ),
+    "exchanged": (
+        WRITE + GIVE, "@%p4 bra C; atom.exch.relaxed.gpu.global.b32 %r8, [%d2], 2; ret;\nC: "
+        + wait(test="lt", number=2) + READ, None,
+    ),
+    "lock, relaxed": (
+        "L: atom.cas.relaxed.gpu.global.b32 %r3, [%d2], 0, 1; setp.ne.u32 %p2, %r3, 0; @%p2 bra L;\n" + WRITE
+        + "st.release.gpu.global.u32 [%d2], 0;",
+        "M: atom.cas.relaxed.gpu.global.b32 %r3, [%d2], 0, 1; setp.ne.u32 %p2, %r3, 0; @%p2 bra M;\n" + WRITE
+        + "st.release.gpu.global.u32 [%d2], 0;", None,
+    ),
+}  # fmt: skip
+"""What CTA 0 does, what the others do, and the answer; None: any but that it is race-free."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_flags(name: str, tmp_path: Path) -> None:
+    first, other, expected = CASES[name]
+    text = _HEAD.format(grid=3 if "C: " in other else 2) + first + "\nret;\nB:\n" + other + "\nret;\n}\n"
+    path = tmp_path / "k.ptx"
+    path.write_text(text)
+    (kernel,) = kernels(path)
+    found = whole(kernel, str(path), Limits(deadline=time.monotonic() + 20))
+    if expected is not None:
+        assert found.answer == expected
+    assert found.answer in ("race-free", "race", "deadlock", "undecided", "unsupported")
+    # What the engine that lists all executions says of it is the same.
+    (test,) = parse_ptx(text, str(path))
+    every = races(test, model_named("ptx-8.5"), limits=Limits(deadline=time.monotonic() + 20))
+    if found.answer in ("race-free", "race") and every.status == "complete":
+        assert every.race_free is (found.answer == "race-free")
+    if expected is None:
+        assert found.answer != "race-free"
