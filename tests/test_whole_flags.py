@@ -111,6 +111,12 @@ CASES = {
         + "setp.lt.u32 %p3, %r4, 1000; @%p3 bra L;\nD: " + READ, None,
     ),
     "branch by rounds": (WRITE + GIVE, ROUNDS + "setp.gt.u32 %p3, %r4, 3; @%p3 st.global.u32 [%d1+4], 1;" + READ, None),
+    # Those that go round here keep nobody waiting for ever.
+    "rounds with a barrier": (
+        "L: " + look() + "setp.eq.u32 %p2, %r3, 0; bar.red.or.pred %p5, 0, %p2; @%p5 bra L;\n" + READ,
+        WRITE + GIVE,
+        None,
+    ),
     # Values that are passed on.
     "an offset": (
         "mov.u32 %r5, 4; st.relaxed.gpu.global.u32 [%d2], %r5;",

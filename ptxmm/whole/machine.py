@@ -1,7 +1,8 @@
 """The execution of a launch, all threads at once: those that are at the same instruction execute it together.
 
 It is one interleaving, in which each instruction is executed as a whole: an execution that every model allows. Of the
-threads that can go on those go first that are furthest behind in the text, so that what diverged comes together again.
+threads that can go on those go first that are furthest behind in the text, so that what diverged comes together again;
+but no CTA waits for ever for others that go round.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ptxmm.whole.computing import results
 from ptxmm.whole.copies import Copies
 from ptxmm.whole.mbarriers import Mbarriers
 from ptxmm.whole.meeting import Meeting
-from ptxmm.whole.memory import Numbers
+from ptxmm.whole.memory import Flags, Numbers
 from ptxmm.whole.options import ORDERLESS
 from ptxmm.whole.polls import Inputs, Outcome, Poll, Round
 from ptxmm.whole.state import ENDED, RUNS, WAITS, Stopped
@@ -31,6 +32,8 @@ from ptxmm.whole.trace import ATOMIC, READ, WRITE, Trace
 from ptxmm.whole.values import Value, extended, unknown
 
 _OTHER = 255
+_PATIENCE = 512
+"""So many steps a CTA waits for others that could go on for ever."""
 
 
 def clusters(kernel: Kernel) -> Numbers | None:
@@ -62,6 +65,8 @@ class Machine(Accessing):
         self._back: dict[int, tuple[int, bytes]] = {}
         self._rounds: dict[tuple[int, int, Inputs, int, bool], Outcome] = {}
         self._steps = 0
+        self._last = np.zeros(self.count, np.int64)
+        self._turn: int | None = None
 
     def run(self, limits: Limits) -> None:
         """Execute all threads to their ends.
@@ -75,15 +80,27 @@ class Machine(Accessing):
                 self._meeting.finished(self.mbarriers.lacks)
                 self.mbarriers.check_end()
                 return
-            at = int(self.pc[runs].min())
+            at = self._next(runs)
             threads = np.flatnonzero(runs & (self.pc == at))
             if self._steps & 0xFF == 0:
                 limits.check()
             self._steps += 1
+            self._last[threads] = self._steps
             if at == len(self.body):
                 self._end(threads)
             else:
                 self._execute(at, threads)
+
+    def _next(self, runs: Flags) -> int:
+        """Where those are that go on: furthest behind, of a CTA that the others have kept waiting if there is one."""
+        if self._steps % _PATIENCE == 0:
+            first = int(np.where(runs, self._last, self._steps).argmin())
+            self._turn = first // self.size if self._last[first] < self._steps - _PATIENCE else None
+        if self._turn is not None:
+            here = slice(self._turn * self.size, (self._turn + 1) * self.size)
+            if runs[here].any():
+                return int(self.pc[here][runs[here]].min())
+        return int(self.pc[runs].min())
 
     def _execute(self, at: int, threads: Numbers) -> None:
         op = self.body[at]
