@@ -1,5 +1,4 @@
-"""Whole launches of two or three CTAs that synchronize by flags and counters: what is race-free, and what only looks so in
-one execution."""
+"""Whole launches of a few CTAs that synchronize by flags and counters: what is race-free, and what only looks so."""
 
 from __future__ import annotations
 
