@@ -256,15 +256,19 @@ class _Flags:
             acquires = False
         else:
             load = f"ld.{'acquire' if acquires else 'relaxed'}.{self.scope()}.global.u32 %r7, [%d2+{4 * flag}];"
+        other, both = load, acquires
+        if rng.random() < self.odd:
+            both = rng.random() < 0.5
+            other = f"ld.{'acquire' if both else 'relaxed'}.gpu.global.u32 %r7, [%d2+{4 * flag}];"
         test = f"setp.{rng.choice(('lt', 'lt', 'ne'))}.u32 %p1, %r7, {value};"
         if rng.random() < self.odd / 2:
             out += [load]
         elif rng.random() < 0.3:
-            out += [load, test, f"@!%p1 bra D{self.labels};", f"W{self.labels}:", load, test]
+            out += [load, test, f"@!%p1 bra D{self.labels};", f"W{self.labels}:", other, test]
             out += [f"@%p1 bra W{self.labels};", f"D{self.labels}:"]
         else:
             out += [f"W{self.labels}:", load, test, f"@%p1 bra W{self.labels};"]
-        if not acquires and rng.random() >= self.odd:
+        if not (acquires and both) and rng.random() >= self.odd:
             out.append(self.fence())
 
     def text(self) -> str:
@@ -305,3 +309,130 @@ def flags(seed: int) -> str:
             if rng.random() < 0.15:
                 body.signal(reader, rng.randrange(2), rng.randrange(3), False)
     return _FLAGS_HEAD.format(grid=grid, block=block) + body.text() + "\n    ret;\n}\n"
+
+
+def counters(seed: int) -> str:
+    """Threads that count themselves: the last one goes on, or all wait for each other, once or twice."""
+    rng = random.Random(f"whole counters/{seed}")
+    grid, block = rng.choice(((2, 1), (2, 1), (3, 1), (1, 2), (1, 3)))
+    threads = grid * block
+    body = _Flags(rng, threads, rng.choice((0.0, 0.0, 0.1, 0.3)))
+    kind = rng.choice(("last", "last", "all", "sense", "ticket"))
+    rounds = 1 if kind in ("last", "ticket") or rng.random() < 0.6 else 2
+    for thread in range(threads):
+        out = body.lines[thread]
+        for turn in range(rounds):
+            body.data(thread, thread, True)
+            _counted(body, thread, kind, turn)
+            if kind != "last" or rng.random() < 0.3:
+                body.data(thread, rng.randrange(threads), rng.random() < 0.2)
+                if rounds == 2 and rng.random() >= body.odd:
+                    _counted(body, thread, kind, turn, extra=True)
+            out.append(f"E{thread}x{turn}:")
+    return _FLAGS_HEAD.format(grid=grid, block=block) + body.text() + "\n    ret;\n}\n"
+
+
+def _counted(body: _Flags, thread: int, kind: str, turn: int, extra: bool = False) -> None:
+    """One thread counts itself."""
+    rng, out = body.rng, body.lines[thread]
+    sem = rng.choice(("relaxed", "release", "acq_rel", "acq_rel"))
+    if sem == "relaxed" and rng.random() >= body.odd:
+        out.append(body.fence())
+    body.labels += 1
+    label = f"{thread}y{body.labels}"
+    step = 1
+    if kind == "sense":
+        step = (1 << 31) - body.threads + 1 if thread == 0 else 1
+    flag = 4 * extra
+    out.append(f"atom.{sem}.{body.scope()}.global.add.u32 %r8, [%d2+{flag}], {step};")
+    fence = sem in ("relaxed", "release") and rng.random() >= body.odd
+    if kind in ("last", "ticket"):
+        wanted = body.threads - 1 if kind == "last" or rng.random() < 0.5 else 0
+        out += [body.fence()] if fence and rng.random() < 0.5 else []
+        out += [f"setp.ne.u32 %p3, %r8, {wanted};", f"@%p3 bra E{thread}x{turn};"]
+        out += [body.fence()] if fence else []
+        body.data(thread, rng.randrange(body.threads), False)
+        body.data(thread, (thread + 1) % body.threads, rng.random() < 0.2)
+        return
+    scope = body.scope()
+    load = f"ld.{'relaxed' if fence else 'acquire'}.{scope}.global.u32 %r9, [%d2+{flag}];"
+    out += [f"P{label}:", load]
+    if kind == "sense":
+        out += ["xor.b32 %r10, %r9, %r8;", "setp.gt.s32 %p3, %r10, -1;"]
+    else:
+        odd = rng.choice((-1, 1)) if rng.random() < body.odd else 0
+        out += [f"setp.lt.u32 %p3, %r9, {max(1, (turn + 1) * body.threads + odd)};"]
+    out += [f"@%p3 bra P{label};"]
+    out += [body.fence()] if fence else []
+
+
+_CLUSTER_HEAD = """\
+.version 8.5
+.target sm_90
+.address_size 64
+// ptxmm: grid = {grid}
+// ptxmm: block = {block}
+// ptxmm: cluster = 2
+// ptxmm: threads = "all"
+// ptxmm: args = ["g"]
+// ptxmm: [objects]
+// ptxmm: g = {{ type = "u32", count = 4 }}
+// ptxmm: s = {{ init = 0 }}
+// ptxmm: [check]
+// ptxmm: races = "none"
+.visible .entry k(.param .u64 p)
+{{
+    .reg .pred %p<9>;
+    .reg .b32 %r<30>;
+    .reg .b64 %d<9>;
+    .shared .align 16 .b8 s[16];
+    ld.param.u64 %d1, [p];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mad.lo.u32 %r4, %r2, %r3, %r1;
+    mov.u32 %r11, s;
+    mov.u32 %r12, %cluster_ctarank;
+    xor.b32 %r13, %r12, 1;
+    mapa.shared::cluster.u32 %r14, %r11, %r13;
+    ld.shared.u32 %r5, [%r11+12];
+"""
+
+
+def clusters(seed: int) -> str:
+    """Threads of clusters that access each other's shared memory between barriers of the cluster."""
+    rng = random.Random(f"whole clusters/{seed}")
+    grid, block = rng.choice(((2, 1), (2, 1), (2, 2), (4, 1)))
+    odd = rng.choice((0.0, 0.1, 0.3))
+    lines: list[str] = []
+    for _ in range(rng.randrange(2, 7)):
+        choice = rng.random()
+        if choice < 0.5:
+            base = rng.choice(("%r11", "%r11", "%r14", "%r14", "%d1"))
+            space = "global" if base == "%d1" else "shared::cluster" if base == "%r14" else "shared"
+            guard = ""
+            if rng.random() < 0.7:
+                register, number = rng.choice((("%r4", rng.randrange(grid * block)), ("%r1", 0)))
+                lines.append(f"setp.eq.u32 %p1, {register}, {number};")
+                guard = "@%p1 "
+            place = f"[{base}+{4 * rng.randrange(2)}]"
+            kind = rng.random()
+            if kind < 0.2:
+                lines.append(f"{guard}red.relaxed.{rng.choice(('cta', 'cluster', 'gpu'))}.{space}.add.u32 {place}, 1;")
+            elif kind < 0.6:
+                lines.append(f"{guard}st.{space}.u32 {place}, %r4;")
+            else:
+                lines.append(f"{guard}ld.{space}.u32 %r5, {place};")
+        elif choice < 0.9:
+            relaxed = rng.random() < 0.3
+            if relaxed and rng.random() >= odd:
+                lines.append(f"fence.acq_rel.{rng.choice(('cluster', 'gpu', 'cta'))};")
+            lines.append(f"barrier.cluster.arrive{'.relaxed' if relaxed else ''};")
+            if rng.random() < 0.3:
+                lines.append("ld.shared.u32 %r6, [%r11];" if rng.random() < odd else "mov.u32 %r6, 1;")
+            lines.append("barrier.cluster.wait;")
+        else:
+            lines.append("bar.sync 0;")
+    if rng.random() >= odd:
+        lines += ["barrier.cluster.arrive;", "barrier.cluster.wait;"]
+    return _CLUSTER_HEAD.format(grid=grid, block=block) + "\n".join(f"    {line}" for line in lines) + "\n    ret;\n}\n"

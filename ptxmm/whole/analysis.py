@@ -8,6 +8,7 @@ long as nothing races; and who meets at a barrier is the same.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from itertools import islice
 from typing import TypeAlias
 
@@ -17,15 +18,16 @@ from ptxmm.analysis.result import Note, Status
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.formats.modules.module import named_test
 from ptxmm.ptx import ops
 from ptxmm.whole.conflicts import Accesses, accesses, unordered
-from ptxmm.whole.machine import Machine, clusters
+from ptxmm.whole.machine import Machine
 from ptxmm.whole.memory import Numbers
-from ptxmm.whole.narrowing import narrowed
+from ptxmm.whole.narrowing import Varied, narrowed
 from ptxmm.whole.polls import polls
 from ptxmm.whole.result import Answer, Spot, WholeRace, WholeResult
 from ptxmm.whole.state import Stopped
-from ptxmm.whole.strong import Plan
+from ptxmm.whole.strong import WEAK, Arrival, Plan
 from ptxmm.whole.trace import READ
 
 Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
@@ -33,6 +35,8 @@ Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
 _MODEL = "ptx-8.5"
 _RESTS = "rests on proxy-war: proxy-war=free gives no race (these reads precede the copies, without a proxy fence)"
 _MOST = 20
+_MOST_RUNS = 64
+"""So many choices of what comes last are tried."""
 _PAIRS = 100_000
 """After so many pairs no more are looked for."""
 _FOUND: dict[str, bool | None] = {
@@ -53,42 +57,62 @@ class _Whole:
         self.waiting = polls(kernel.code.body)
         self.plan = Plan(True, {}, set(), {}, set())
         self.rests = False
+        self.runs = 0
         self.machine = Machine(kernel, self.plan, self.waiting)
 
     def result(self) -> WholeResult:
         if self.kernel.launch.host:
             return self._made("unsupported", Stopped("unsupported", "threads of the host are not followed yet"))
+        if self.kernel.launch.readings:
+            return self._made("unsupported", Stopped("unsupported", "readings of a launch are not followed yet"))
         try:
-            races = self._races()
-            if not races:
-                self.machine.copies.check_end()
+            races = self._races({})
         except Stopped as stop:
             return self._made(stop.word, stop)
         except Timeout:
             return self._made("timeout", None)
-        doubt = self.machine.undecided
-        if doubt is not None and not races:
-            return self._made("undecided", doubt)
         return self._made("race" if races else "race-free", None, races)
 
-    def _races(self) -> tuple[WholeRace, ...]:
-        """The races of the launch. Raises ``Stopped`` where it is not known whether there are any."""
+    def _races(self, last: Mapping[Arrival, frozenset[Arrival]]) -> tuple[WholeRace, ...]:
+        """The races of the launch, where the atomic operations ``last`` come last. Raises ``Stopped`` where it is not
+        known whether there are any."""
+        self.plan = Plan(True, {}, set(), {}, set(), last)
         found, groups = self._executed()
         if races := self._sure(found, groups):
             return races
-        if not self.machine.strong.choices:
+        if not self.machine.strong.choices and not self.machine.decisions:
             if groups:
                 (one, other), pairs = next(iter(groups.items()))
                 self._refuse_unsure(one, other, found, pairs[0])
+            self._refuse_doubts()
             return ()
-        self.plan = Plan(False, {}, set(), {}, set(self.machine.strong.logs))
+        self.plan = Plan(False, {}, set(), {}, set(self.machine.strong.logs), last)
         while True:
             found, groups = self._executed()
-            if not narrowed(self.machine, self.plan):
-                break
+            try:
+                if not narrowed(self.machine, self.plan):
+                    break
+            except Varied as varied:
+                return self._each(varied.arrivals, last)
         for (_, other), pairs in groups.items():
             message = "whether this is ordered depends on the schedule"
             raise Stopped("undecided", message, other, int(found.agent[pairs[0][1]]))
+        self._refuse_doubts()
+        return ()
+
+    def _each(self, arrivals: frozenset[Arrival], last: Mapping[Arrival, frozenset[Arrival]]) -> tuple[WholeRace, ...]:
+        """The races of the launch if any of some atomic operations comes last."""
+        known = frozenset().union(*last.values(), last)
+        self.runs += len(arrivals)
+        if arrivals & known or len(arrivals) < 2 or self.runs > _MOST_RUNS:
+            message = "whether this is executed depends on the order of atomic operations"
+            if self.runs > _MOST_RUNS:
+                message += f", of which more than {_MOST_RUNS} may come last"
+            decision = next(iter(self.machine.decisions.values()))
+            raise Stopped("undecided", message, decision.at, decision.thread)
+        for arrival in sorted(arrivals):
+            if races := self._races({**last, arrival: arrivals - {arrival}}):
+                return races
         return ()
 
     def _executed(self) -> tuple[Accesses, Pairs]:
@@ -99,12 +123,34 @@ class _Whole:
         self._refuse_noncoherent(found)
         self._refuse_opaque()
         groups: Pairs = {}
-        every = unordered(found, machine.clocks, self._levels(), clusters(self.kernel), machine.trace.proxies)
+        every = unordered(found, machine.clocks, self._levels(), machine.clusters, machine.trace.proxies)
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
             groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
             if number % 4096 == 0:
                 self.limits.check()
         return found, groups
+
+    def _refuse_doubts(self) -> None:
+        """Raise ``Stopped`` where a run without races says nothing of others, or leaves something undone."""
+        self.machine.copies.check_end()
+        if self.machine.undecided is not None:
+            raise self.machine.undecided
+        self._refuse_ended()
+
+    def _refuse_ended(self) -> None:
+        """Raise ``Stopped`` where shared memory of a CTA is accessed that may have ended (5.1.7)."""
+        machine, columns = self.machine, self.machine.trace.columns()
+        owners = machine.memory.remote(columns["place"], machine.clocks.cta[columns["agent"]])
+        for cta in np.unique(owners[owners >= 0]).tolist():
+            rows = np.flatnonzero(owners == cta)
+            agents, clocks = columns["agent"][rows], columns["clock"][rows]
+            alive = np.zeros(len(rows), np.bool_)
+            for view in np.unique(machine.ends[cta * machine.size : (cta + 1) * machine.size]).tolist():
+                alive |= machine.clocks.after(np.full(len(rows), view), agents - agents - 1, agents, clocks)
+            if not alive.all():
+                row = rows[int(np.flatnonzero(~alive)[0])]
+                message = "this accesses shared memory of a CTA that may have ended before"
+                raise Stopped("undecided", message, int(columns["instruction"][row]), int(columns["agent"][row]))
 
     def _sure(self, found: Accesses, groups: Pairs) -> tuple[WholeRace, ...]:
         """Those of the pairs of one execution that race."""
@@ -134,6 +180,7 @@ class _Whole:
             and clocks.after(found.view[one], found.agent[one], np.array([read.thread]), np.array([read.clock]))[0]
             for read in self.machine.strong.reads
             for place, size in [read.location]
+            if read.level != WEAK
         )
 
     def _refuse_unsure(self, one: int, other: int, found: Accesses, pair: tuple[int, int]) -> None:
@@ -200,7 +247,7 @@ class _Whole:
             spot = self._spot(stop.at, stop.thread or 0)
         status: Status = "complete" if answer in _FOUND else "timeout" if answer == "timeout" else "inconclusive"
         launch = self.kernel.launch
-        name = f"{self.kernel.name} ({launch.name})" if launch.name else self.kernel.name
+        name = named_test(self.kernel.name, launch.name, self.kernel.assumed)
         return WholeResult(
             self.file, name, _MODEL, status, answer, _FOUND.get(answer), self.machine.count, launch.ctas,
             self.machine.trace.count, races, spot, None if stop is None else stop.message,

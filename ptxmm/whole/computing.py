@@ -9,7 +9,7 @@ import numpy as np
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops.signatures import source_types
-from ptxmm.whole.memory import Numbers
+from ptxmm.whole.memory import Flags, Numbers, Words
 from ptxmm.whole.state import State
 from ptxmm.whole.values import Value, computed, converted, cut, unknown
 
@@ -47,15 +47,40 @@ def results(state: State, op: ops.Op, threads: Numbers) -> list[tuple[ops.Reg | 
             ]
         case ops.ConvertAddress():
             value = state.operand(op.value, op.type, threads)
-            windows = state.memory.windows(op.space.partition("::")[0], threads)
-            words = value.words - windows if op.to else value.words + windows
+            if op.to:
+                words = state.memory.special(value.words, op.space, threads)
+            else:
+                words, valid = state.memory.generic(value.words, op.space, threads)
+                value = Value(words, value.known & valid)
             return [(op.dst, Value(cut(words, op.type.bits), value.known))]
+        case ops.Mapa():
+            return [(op.dst, _mapped(state, op, threads))]
+        case ops.CtaRank():
+            value = state.operand(op.value, op.type, threads)
+            words, valid = _generic(state, value.words, op.space, threads)
+            return [(op.dst, Value(state.memory.ranks(words), value.known & valid))]
         case ops.IsSpace():
             value = state.operand(op.value, ops.B64, threads)
-            inside = state.memory.inside(op.space.partition("::")[0], value.words)
+            inside = state.memory.inside(op.space, value.words, threads)
             return [(op.dst, Value(inside.astype(np.uint64), value.known))]
         case _:
             return [(ops.Reg(name), unknown(len(threads))) for name, _ in definitions(op)]
+
+
+def _generic(state: State, words: Words, space: str | None, threads: Numbers) -> tuple[Words, Flags]:
+    """The generic addresses of shared memory that an operand names."""
+    if space is None:
+        return words, np.ones(len(words), np.bool_)
+    return state.memory.generic(words, "shared::cluster", threads)
+
+
+def _mapped(state: State, op: ops.Mapa, threads: Numbers) -> Value:
+    value, rank = state.operand(op.value, op.type, threads), state.operand(op.rank, ops.U32, threads)
+    words, valid = _generic(state, value.words, op.space, threads)
+    words, inside = state.memory.mapped(words, rank.words, threads)
+    if op.space is not None:
+        words = state.memory.special(words, "shared::cluster", threads)
+    return Value(cut(words, op.type.bits), value.known & rank.known & valid & inside)
 
 
 def _operands(state: State, sources: Any, types: Any, threads: Numbers) -> list[Value]:

@@ -76,7 +76,7 @@ def _widths(count: int, instance: Numbers, columns: dict[str, Numbers]) -> Numbe
 
 
 def unordered(
-    found: Accesses, clocks: Clocks, levels: Numbers, clusters: Numbers | None, proxies: Sequence[str]
+    found: Accesses, clocks: Clocks, levels: Numbers, clusters: Numbers, proxies: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
     """Pairs of ``found`` (by number) that conflict and that nothing orders, the one that was executed first before.
 
@@ -134,7 +134,7 @@ class _Check(Struct):
     found: Accesses
     clocks: Clocks
     levels: Numbers
-    clusters: Numbers | None
+    clusters: Numbers
     proxies: Sequence[str]
 
     def all(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
@@ -202,7 +202,7 @@ class _Check(Struct):
         found, cta = self.found, self.clocks.cta
         one, other = cta[found.agent[before]], cta[found.agent[behind]]
         level = np.minimum(self.levels[found.instruction[before]], self.levels[found.instruction[behind]])
-        near = one == other if self.clusters is None else self.clusters[one] == self.clusters[other]
+        near = self.clusters[one] == self.clusters[other]
         strong: Flags = (level == ALL) | ((level == CLUSTER) & near) | ((level == CTA) & (one == other))
         for column in (found.place, found.size, found.proxy):
             strong &= column[before] == column[behind]

@@ -8,6 +8,7 @@ but no CTA waits for ever for others that go round.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ptxmm.events.explicit.values import arithmetic
 from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.program.test import TRAP
 from ptxmm.ptx import ops
+from ptxmm.ptx.isa import definitions, uses
 from ptxmm.whole import matrices
 from ptxmm.whole.accessing import Accessing
 from ptxmm.whole.computing import results
@@ -25,25 +27,20 @@ from ptxmm.whole.mbarriers import Mbarriers
 from ptxmm.whole.meeting import Meeting
 from ptxmm.whole.memory import Flags, Numbers
 from ptxmm.whole.options import ORDERLESS
-from ptxmm.whole.polls import Inputs, Outcome, Poll, Round
+from ptxmm.whole.origins import Derived, Inputs, Origin, Result, Words, concrete
+from ptxmm.whole.polls import Outcome, Poll, Round
 from ptxmm.whole.state import ENDED, RUNS, WAITS, Stopped
-from ptxmm.whole.strong import Location, Plan, Strong
+from ptxmm.whole.strong import Arrival, Location, Plan, Strong
 from ptxmm.whole.trace import ATOMIC, READ, WRITE, Trace
-from ptxmm.whole.values import Value, extended, unknown
+from ptxmm.whole.values import Value, extended, mask, unknown
 
 _OTHER = 255
 _PATIENCE = 512
 """So many steps a CTA waits for others that could go on for ever."""
 
 
-def clusters(kernel: Kernel) -> Numbers | None:
-    """For each CTA the number of its cluster, if the launch has clusters."""
-    launch = kernel.launch
-    if launch.cluster is None:
-        return None
-    (x, y, _), (a, b, c) = launch.grid, launch.cluster
-    cta = np.arange(launch.ctas)
-    return cta % x // a + (cta // x % y // b) * (x // a) + (cta // (x * y) // c) * (x // a) * (y // b)
+def _cut(words: Words, bits: int) -> int | None:
+    return None if words[0] is None else words[0] & mask(bits)
 
 
 class Machine(Accessing):
@@ -53,7 +50,13 @@ class Machine(Accessing):
         super().__init__(kernel)
         self.trace = Trace(self.clocks)
         self.plan, self.waiting, self.exact = plan, waiting, plan.exact
-        self.strong = Strong(self.clocks, clusters(kernel), plan)
+        self.strong = Strong(self.clocks, self.clusters, plan)
+        self._later: list[int] = []
+        self._arrived: set[Arrival] = set()
+        self._arrivals: dict[tuple[Location, int], int] = {}
+        self._known_origins: dict[tuple[int, str, Inputs], Origin | None] = {}
+        self._stored: dict[Location, Origin] = {}
+        self._keeps = np.zeros(len(self.memory.bytes), np.bool_)
         self._parked: dict[Location, list[tuple[int, Poll, int, Inputs]]] = {}
         self.watched = np.zeros(len(self.memory.bytes), np.bool_)
         for location in sorted(plan.watched):
@@ -61,9 +64,11 @@ class Machine(Accessing):
         self._meeting = Meeting(self)
         self.mbarriers = Mbarriers(self, self.strong)
         self.copies = Copies(self)
+        self.ends = np.zeros(self.count, np.int64)
+        """The views of the threads at their ends."""
         self._atomics = np.zeros(len(self.memory.bytes), np.uint8)
         self._back: dict[int, tuple[int, bytes]] = {}
-        self._rounds: dict[tuple[int, int, Inputs, int, bool], Outcome] = {}
+        self._rounds: dict[tuple[int, int, Words, int, bool], Outcome] = {}
         self._steps = 0
         self._last = np.zeros(self.count, np.int64)
         self._turn: int | None = None
@@ -75,8 +80,11 @@ class Machine(Accessing):
         while True:
             runs = self.mode == RUNS
             if not runs.any():
-                if self._meeting.released():
+                if self._meeting.released(self.strong):
                     continue
+                if self._later:
+                    message = "whether this comes last depends on more than the order of what is done here"
+                    raise Stopped("undecided", message, int(self.pc[self._later[0]]), self._later[0])
                 self._meeting.finished(self.mbarriers.lacks)
                 self.mbarriers.check_end()
                 return
@@ -123,6 +131,7 @@ class Machine(Accessing):
 
     def _end(self, threads: Numbers) -> None:
         self.mode[threads] = ENDED
+        self.ends[threads] = self.clocks.views(threads)
 
     def places(
         self, address: ops.Address, space: str | None, size: int, at: int, threads: Numbers, alignment: int = 0
@@ -133,23 +142,35 @@ class Machine(Accessing):
         size."""
         value = self.operand(address.base, ops.U64, threads)
         words = self.sure(value, at, "the address") + np.uint64(address.offset & (1 << 64) - 1)
-        window = None if space is None else space.partition("::")[0]
+        window = space
         if isinstance(address.base, ops.Sym):
             window = self.kernel.variables[address.base.name].space
-        elif space == "shared::cluster" and self.kernel.launch.cluster is not None:
-            raise Stopped("unsupported", "shared memory of other CTAs is not followed in a whole launch yet", at)
         if (words == np.uint64(TRAP)).any():
             raise Stopped("undecided", "a trap is executed, which ends the launch", at, int(threads[0]))
         if window is not None:
-            words = words + self.memory.windows(window, threads)
+            words, valid = self.memory.generic(words, window, threads)
+            if (wrong := np.flatnonzero(~valid)).size:
+                message = "an address of another CTA, or of none, in shared memory (5.1.7)"
+                raise Stopped("undefined", message, at, int(threads[wrong[0]]))
         if (wrong := np.flatnonzero(words % np.uint64(alignment or size) != 0)).size:
-            raise Stopped(
-                "undefined", f"an address that is no multiple of {alignment or size}", at, int(threads[wrong[0]])
-            )
+            message = f"an address that is no multiple of {alignment or size}"
+            raise Stopped("undefined", message, at, int(threads[wrong[0]]))
         _, places = self.memory.find(words, size, threads)
         if (wrong := np.flatnonzero(places < 0)).size:
             raise Stopped("outside", "an access outside of all variables", at, int(threads[wrong[0]]))
+        self._check_alive(places, at, threads)
         return places
+
+    def _check_alive(self, places: Numbers, at: int, threads: Numbers) -> None:
+        """Raise ``Stopped`` where the CTA has ended whose shared memory another one accesses."""
+        ctas = self.memory.remote(places, threads // self.size)
+        for cta in np.unique(ctas[ctas >= 0]).tolist():
+            thread = int(threads[ctas == cta][0])
+            if not isinstance(self.body[at], ops.Load | ops.Store | ops.Atomic):
+                message = "this operation on shared memory of another CTA is not followed in a whole launch yet"
+                raise Stopped("unsupported", message, at, thread)
+            if (self.mode[cta * self.size : (cta + 1) * self.size] == ENDED).all():
+                raise Stopped("undefined", "shared memory of a CTA that has ended (5.1.7)", at, thread)
 
     def check_writable(self, places: Numbers, at: int, threads: Numbers) -> None:
         """Nothing writes constants and parameters of kernels."""
@@ -175,6 +196,8 @@ class Machine(Accessing):
                 if op.type.signed:
                     words = extended(words, op.type.bits, self.bits(register))
                 self.assign(register, threads, Value(words, known & (size <= 8) & (at not in self.plan.unknown)))
+                if not op.type.signed and at not in self.plan.unknown:
+                    self._recall(register.name, here, size, threads)
 
     def store(self, op: ops.Store, at: int, threads: Numbers) -> None:
         """``st``."""
@@ -195,6 +218,7 @@ class Machine(Accessing):
                 self.memory.store(here + part, min(size, 8), value.words, known)
             span = here[:, None] + np.arange(size)
             self._atomics[span.ravel()] = 0
+            self._keep(operand, op.type, here, threads)
             for row in np.flatnonzero(self.watched[span].any(axis=1)).tolist():
                 word = int(value.words[row]) if known[row] else None
                 self._written((int(here[row]), size), int(threads[row]), word, level, op.sem == "release")
@@ -203,8 +227,34 @@ class Machine(Accessing):
         """A copy has written ``size`` bytes at each place. Raises ``Stopped`` where strong accesses find that."""
         span = (places[:, None] + np.arange(size)).ravel()
         self._atomics[span] = 0
+        self._forget(places, size)
         if self.watched[span].any():
             raise Stopped("unsupported", "a copy to what strong accesses access is not followed yet", at)
+
+    def _keep(self, operand: ops.Operand, type_: ops.Type, places: Numbers, threads: Numbers) -> None:
+        """What is stored has the origin of its register."""
+        self._forget(places, type_.bytes)
+        origins = self.origins.get(operand.name, {}) if isinstance(operand, ops.Reg) else {}
+        if not origins:
+            return
+        for place, thread in zip(places.tolist(), threads.tolist(), strict=True):
+            if (origin := origins.get(thread)) is not None and type_.bytes <= 8:
+                word = origin.word & mask(type_.bits)
+                self._stored[place, type_.bytes] = Derived(partial(_cut, bits=type_.bits), (origin,), word)
+                self._keeps[place : place + type_.bytes] = True
+
+    def _forget(self, places: Numbers, size: int) -> None:
+        """What was stored here is there no longer."""
+        kept = self._keeps[places[:, None] + np.arange(size)].any(axis=1)
+        for place in places[kept].tolist():
+            for location in [(at, width) for at, width in self._stored if at < place + size and place < at + width]:
+                del self._stored[location]
+
+    def _recall(self, register: str, places: Numbers, size: int, threads: Numbers) -> None:
+        """What is loaded has the origin of what was stored."""
+        for row in np.flatnonzero(self._keeps[places]).tolist():
+            if (origin := self._stored.get((int(places[row]), size))) is not None:
+                self.origins.setdefault(register, {})[int(threads[row])] = origin
 
     def atomic(self, op: ops.Atomic, at: int, threads: Numbers) -> None:
         """``atom`` and ``red``: what they return depends on the order in which threads come, so that it is not known;
@@ -215,16 +265,24 @@ class Machine(Accessing):
         places = self.places(op.address, op.space, size, at, threads)
         self.check_writable(places, at, threads)
         self.changes += 1
+        if self.plan.last:
+            every = zip(places.tolist(), threads.tolist(), strict=True)
+            goes = np.array([self._comes((place, size), at, thread) for place, thread in every], np.bool_)
+            places, threads = places[goes], threads[goes]
         level = self.strong.level(op.scope)
         value = self.operand(op.operands[0][-1], op.type, threads)
         orderless = op.op in ORDERLESS and op.type.kind not in ("f", "bf")
         same = ORDERLESS.index(op.op) + 1 + 8 * op.type.signed if orderless else _OTHER
+        found: dict[int, Origin] = {}
+        self._forget(places, size)
         for number, place in enumerate(places.tolist()):
             thread, here, location = int(threads[number]), np.array([place]), (place, size)
             self._watch(location)
             old = self._held(location)
             if op.returns:
-                self.strong.read("atomic", at, location, thread, level, op.sem in ("acquire", "acq_rel"))
+                key = self.strong.read("atomic", at, location, thread, level, op.sem in ("acquire", "acq_rel"))
+                if old is not None:
+                    found[thread] = Result(key, old)
             self.trace.add(at, ATOMIC, here, size, threads[number : number + 1])
             words, known = self.memory.load(here, size)
             before = set(self._atomics[place : place + size].tolist())
@@ -240,6 +298,22 @@ class Machine(Accessing):
             self._written(location, thread, new, level, op.sem in ("release", "acq_rel"), change)
         for register in op.dst:
             self.assign(register, threads, unknown(len(threads)))
+            if register is not None:
+                self.origins.setdefault(register.name, {}).update(found)
+
+    def _comes(self, location: Location, at: int, thread: int) -> bool:
+        """Whether a thread does an atomic operation now, and does not wait for those that it is to come after."""
+        number = self._arrivals.get((location, thread), 0) + 1
+        arrival = location, thread, number
+        if not self.plan.last.get(arrival, frozenset()) <= self._arrived:
+            self.mode[thread], self.pc[thread] = WAITS, at
+            self._later.append(thread)
+            return False
+        self._arrivals[location, thread] = number
+        self._arrived.add(arrival)
+        self.mode[self._later] = RUNS
+        self._later = []
+        return True
 
     def _find(self, op: ops.Load, at: int, places: Numbers, threads: Numbers) -> None:
         """Threads read what there is a log of, or will be."""
@@ -283,8 +357,7 @@ class Machine(Accessing):
                 self._look(waiter, poll, at, other, inputs)
 
     def _inputs(self, poll: Poll, thread: int) -> Inputs:
-        values = [self.register(name, np.array([thread])) for name in poll.inputs]
-        return tuple((int(value.words[0]), bool(value.known[0])) for value in values)
+        return tuple(self._part(name, thread) for name in poll.inputs)
 
     def _look(self, thread: int, poll: Poll, at: int, location: Location, inputs: Inputs) -> None:
         """A thread reads what a loop waits for: it goes on, or waits for somebody to write there."""
@@ -292,8 +365,12 @@ class Machine(Accessing):
         value = self._held(location)
         if value is None:
             raise Stopped("undecided", "what this loop finds is not worked out", at, thread)
-        again = self.mode[thread] != RUNS
-        found = self.round(poll, at, inputs, value, again)
+        again, words, tried = bool(self.mode[thread] != RUNS), concrete(inputs), {at}
+        found = self.round(poll, at, words, value, again)
+        while found.at not in (poll.end, *tried):
+            at = found.at
+            tried.add(at)
+            found = self.round(poll, at, words, value, again=True)
         self.changes += 1
         if found.at != poll.end:
             self.mode[thread], self.pc[thread] = WAITS, found.at + 1
@@ -302,11 +379,8 @@ class Machine(Accessing):
         one = np.array([thread])
         self.mode[thread], self.pc[thread] = RUNS, poll.end
         self.trace.add(at, READ, one * 0 + location[0], location[1], one)
-        op = self.body[at]
-        assert isinstance(op, ops.Load)
-        self.strong.read(
-            "poll", at, location, thread, self.strong.level(op.scope), op.sem == "acquire", (poll.start, inputs)
-        )
+        level, acquires = self.plan.weakest.get(poll.start) or self.ends_with(at)
+        self.strong.read("poll", at, location, thread, level, acquires, (poll.start, inputs))
         for name in poll.outputs & found.registers.keys():
             word, known = found.registers[name]
             known = known and name not in self.plan.forgotten.get(poll.start, ())
@@ -314,7 +388,13 @@ class Machine(Accessing):
         for fence in found.fences:
             self.order(self.body[fence], fence, one)
 
-    def round(self, poll: Poll, at: int, inputs: Inputs, value: int, again: bool) -> Outcome:
+    def ends_with(self, at: int) -> tuple[int, bool]:
+        """How wide the scope of a load is, and whether it acquires."""
+        op = self.body[at]
+        assert isinstance(op, ops.Load)
+        return self.strong.level(op.scope), op.sem == "acquire"
+
+    def round(self, poll: Poll, at: int, inputs: Words, value: int, again: bool) -> Outcome:
         """Where a round of a loop that waits leads from the load at ``at``; ``again``: it is not the first one."""
         key = poll.start, at, inputs, value, again
         if key not in self._rounds:
@@ -326,8 +406,44 @@ class Machine(Accessing):
 
     def compute(self, op: Any, at: int, threads: Numbers) -> None:
         """What only gives registers values."""
+        derived = self._derived(op, at, threads) if self.origins else []
         for register, value in results(self, op, threads):
             self.assign(register, threads, value)
+        for name, thread, origin in derived:
+            if not self.register(name, np.array([thread])).known[0]:
+                self.origins.setdefault(name, {})[thread] = origin
+
+    def _derived(self, op: ops.Op, at: int, threads: Numbers) -> list[tuple[str, int, Origin]]:
+        """What an instruction computes from registers with origins, in each thread that has some."""
+        used = tuple(dict.fromkeys(name for name, _ in uses(op)))
+        if isinstance(op, ops.AddressValue) or not any(self.origins.get(name) for name in used):
+            return []
+        found = []
+        for thread in threads.tolist():
+            parts = tuple(self._part(name, thread) for name in used)
+            if None in parts or all(isinstance(part, int) for part in parts):
+                continue
+            for name, _ in definitions(op):
+                key = at, name, parts
+                if key not in self._known_origins:
+                    self._known_origins[key] = self._derive(op, name, used, parts)
+                if (origin := self._known_origins[key]) is not None:
+                    found.append((name, thread, origin))
+        return found
+
+    def _part(self, name: str, thread: int) -> Origin | int | None:
+        """What a register is in a thread: its origin if it has one, its value if that is known."""
+        value = self.register(name, np.array([thread]))
+        return int(value.words[0]) if value.known[0] else self.origins.get(name, {}).get(thread)
+
+    def _derive(self, op: ops.Op, name: str, used: tuple[str, ...], parts: Inputs) -> Origin | None:
+        """What ``op`` computes for the register ``name``; None where nobody knows."""
+
+        def function(words: Words) -> int | None:
+            return Round(self, dict(zip(used, words, strict=True))).computed(op, name)
+
+        word = function(concrete(parts))
+        return None if word is None else Derived(function, parts, word)
 
     def exit(self, op: ops.Exit, at: int, threads: Numbers) -> None:
         """``exit`` and ``ret``."""
@@ -347,6 +463,11 @@ class Machine(Accessing):
         """``barrier.cta``."""
         self.changes += 1
         self._meeting.barrier(op, at, threads)
+
+    def cluster_barrier(self, op: ops.ClusterBarrier, at: int, threads: Numbers) -> None:
+        """``barrier.cluster``."""
+        self.changes += 1
+        self._meeting.cluster(op, at, threads, self.strong)
 
     def warp_wide(self, op: ops.WarpBarrier | ops.WarpExchange, at: int, threads: Numbers) -> None:
         """What the lanes of a mask execute together."""
@@ -412,7 +533,7 @@ _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys(
         (
             ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.Opaque,
-            ops.ConvertAddress, ops.IsSpace, ops.Nothing, ops.PendingCount,
+            ops.ConvertAddress, ops.IsSpace, ops.Mapa, ops.CtaRank, ops.Nothing, ops.PendingCount,
         ),
         Machine.compute,
     ),
@@ -422,6 +543,7 @@ _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     ops.Store: Machine.store,
     ops.Atomic: Machine.atomic,
     ops.Fence: Machine.order,
+    ops.ClusterBarrier: Machine.cluster_barrier,
     **dict.fromkeys((ops.Barrier, ops.BarrierReduction), Machine.barrier),
     **dict.fromkeys((ops.WarpBarrier, ops.WarpExchange), Machine.warp_wide),
     **dict.fromkeys((ops.MbarrierInit, ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait), Machine.mbarrier),

@@ -10,9 +10,11 @@ from msgspec import Struct
 
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
+from ptxmm.whole.clocks import NOTHING, Release
 from ptxmm.whole.exchanges import exchanged
 from ptxmm.whole.memory import Numbers
 from ptxmm.whole.state import ENDED, RUNS, WAITS, State, Stopped
+from ptxmm.whole.strong import CLUSTER, Head, Strong
 from ptxmm.whole.values import constant, unknown
 
 _LAST_BARRIER = 15
@@ -35,6 +37,15 @@ class Phase(Struct):
         return thread in self.waiting or thread in self.arrived
 
 
+class ClusterPhase(Struct):
+    """A phase of the barrier of a cluster: what each thread that has arrived releases; for each CTA the view of who has
+    waited for the phase, once it is complete."""
+
+    arrived: dict[int, tuple[Head, ...]]
+    complete: bool = False
+    views: dict[int, int] = {}
+
+
 class Meeting:
     """Who waits for whom, of the threads of ``state``."""
 
@@ -43,6 +54,9 @@ class Meeting:
         self._barriers: dict[tuple[int, int], Phase] = {}
         self._passed: dict[tuple[int, int], dict[int, int]] = {}
         self._parked: dict[int, dict[int, int]] = {}
+        self._phases: dict[int, list[ClusterPhase]] = {}
+        self._arrivals: dict[int, int] = {}
+        self._waiting: dict[int, int] = {}
 
     def barrier(self, op: BarrierOp, at: int, threads: Numbers) -> None:
         """``barrier.cta``."""
@@ -199,6 +213,54 @@ class Meeting:
         for warp in sorted({self.state.warp(thread) for thread in threads.tolist()}):
             self._meet(warp)
 
+    def cluster(self, op: ops.ClusterBarrier, at: int, threads: Numbers, strong: Strong) -> None:
+        """``barrier.cluster``."""
+        state = self.state
+        if op.aligned:
+            self._check_together(at, threads)
+        for thread in threads.tolist():
+            cluster = int(state.clusters[thread // state.size])
+            phases = self._phases.setdefault(cluster, [ClusterPhase({})])
+            if op.kind == "wait":
+                if thread not in self._arrivals:
+                    raise Stopped("undefined", "a wait of a thread that has not arrived (9.7.14.3)", at, thread)
+                state.mode[thread] = WAITS
+                self._waiting[thread] = self._arrivals.pop(thread)
+            elif thread in self._arrivals:
+                raise Stopped("undefined", "two arrivals without a wait between (9.7.14.3)", at, thread)
+            else:
+                self._arrivals[thread] = len(phases) - 1
+                phases[-1].arrived[thread] = strong.released(thread, op.sem == "release")
+                self._complete_cluster(cluster)
+        self._go_on(strong)
+
+    def _complete_cluster(self, cluster: int) -> None:
+        """Complete the phase of a cluster to which all threads have come that have not ended."""
+        state, phase = self.state, self._phases[cluster][-1]
+        ctas = np.flatnonzero(state.clusters == cluster)
+        members = (ctas[:, None] * state.size + np.arange(state.size)).ravel()
+        alive = members[state.mode[members] != ENDED]
+        if phase.arrived and all(thread in phase.arrived for thread in alive.tolist()):
+            phase.complete = True
+            self._phases[cluster].append(ClusterPhase({}))
+
+    def _go_on(self, strong: Strong) -> None:
+        """Let those go on whose phase is complete."""
+        state = self.state
+        for thread, number in list(self._waiting.items()):
+            cta = thread // state.size
+            phase = self._phases[int(state.clusters[cta])][number]
+            if not phase.complete:
+                continue
+            if cta not in phase.views:
+                heads = [head for given in phase.arrived.values() for head in given]
+                found = strong.usable(heads, CLUSTER, thread)
+                phase.views[cta] = state.clocks.joined(cta, NOTHING, found) if found else NOTHING
+            if phase.views[cta] != NOTHING:
+                state.clocks.acquire(np.array([thread]), [Release(phase.views[cta], thread, 0)])
+            state.mode[thread] = RUNS
+            del self._waiting[thread]
+
     def _mask(self, at: int, thread: int) -> int:
         op = self.state.body[at]
         assert isinstance(op, ops.WarpBarrier | ops.WarpExchange)
@@ -239,13 +301,16 @@ class Meeting:
         self.state.assign(op.dst, threads, first)
         self.state.assign(op.predicate, threads, second)
 
-    def released(self) -> bool:
+    def released(self, strong: Strong) -> bool:
         """Whether somebody need not wait any longer because threads have ended."""
         before = int((self.state.mode == RUNS).sum())
         for warp in list(self._parked):
             self._meet(warp)
         for cta in range(self.state.count // self.state.size):
             self._complete_all(cta)
+        for cluster in list(self._phases):
+            self._complete_cluster(cluster)
+        self._go_on(strong)
         return int((self.state.mode == RUNS).sum()) > before
 
     def finished(self, lacks: Callable[[int], str | None]) -> None:

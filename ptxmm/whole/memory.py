@@ -6,7 +6,7 @@ instances there is a gap, so that what is just outside of a variable is in none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -47,12 +47,19 @@ class Memory:
     ``instances`` are in ascending order of their addresses, and so of their places in the arena.
     """
 
-    def __init__(self, variables: Mapping[str, Object], named: Collection[str], ctas: int, size: int) -> None:
-        """``named``: the variables that the kernel names; of CTAs and threads, each of the ``ctas`` with ``size``
-        threads, only those are made. Raises ``PtxmmError`` (kind ``unsupported``) where they are too large."""
+    def __init__(
+        self, variables: Mapping[str, Object], named: Collection[str], places: Sequence[tuple[int, int]], size: int
+    ) -> None:
+        """``named``: the variables that the kernel names; of CTAs and threads only those are made. ``places``: for each
+        CTA its cluster and its rank there; each has ``size`` threads. Raises ``PtxmmError`` (kind ``unsupported``)
+        where they are too large."""
+        ctas = len(places)
         if ctas > _MOST_CTAS:
             raise PtxmmError(f"{ctas} CTAs; at most {_MOST_CTAS} are followed", kind="unsupported")
         self.symbols: dict[str, int] = {}
+        self._clusters, self._ranks = np.array(places, np.int64).T
+        self._ctas = np.full((self._clusters.max() + 1, self._ranks.max() + 1), -1, np.int64)
+        self._ctas[self._clusters, self._ranks] = np.arange(ctas)
         self._size = size
         self.instances = sorted(self._placed(variables, named, ctas, ctas * size), key=lambda item: item.base)
         total = sum(_padded(item.variable.size) for item in self.instances)
@@ -97,21 +104,68 @@ class Memory:
     def windows(self, space: str, threads: Numbers) -> Words:
         """The same for each of ``threads``."""
         if space == "shared":
-            return (_SHARED + (threads // self._size << _CTA_BITS)).astype(np.uint64)
+            return _window(threads // self._size)
         if space == "local":
             return (_LOCAL + (threads << _THREAD_BITS)).astype(np.uint64)
         return np.full(len(threads), _BASES[space], np.uint64)
 
-    def inside(self, space: str, addresses: Words) -> Flags:
+    def generic(self, addresses: Words, space: str, threads: Numbers) -> tuple[Words, Flags]:
+        """The generic addresses of those in a state space, and which of them a thread may use there: an address in
+        ``.shared::cluster`` says the rank of a CTA above the bits of a window, 0 for the own one, else 1 more."""
+        name = space.partition("::")[0]
+        if name != "shared":
+            return addresses + self.windows(name, threads), np.ones(len(addresses), np.bool_)
+        ranks = (addresses >> np.uint64(_CTA_BITS)).astype(np.int64)
+        if space != "shared::cluster":
+            return addresses + self.windows(name, threads), ranks == 0
+        valid: Flags = ranks <= self._ctas.shape[1]
+        own = threads // self._size
+        named = self._ctas[self._clusters[own], np.where(valid, ranks - 1, 0)]
+        inside = addresses & np.uint64((1 << _CTA_BITS) - 1)
+        return inside + _window(np.where(ranks == 0, own, named)), valid
+
+    def special(self, addresses: Words, space: str, threads: Numbers) -> Words:
+        """The addresses in a state space of generic ones."""
+        name = space.partition("::")[0]
+        if space != "shared::cluster":
+            return addresses - self.windows(name, threads)
+        ctas = self._cta_of(addresses)
+        above = np.where(ctas == threads // self._size, 0, self._ranks[ctas] + 1)
+        return (addresses & np.uint64((1 << _CTA_BITS) - 1)) | (above << _CTA_BITS).astype(np.uint64)
+
+    def mapped(self, addresses: Words, ranks: Words, threads: Numbers) -> tuple[Words, Flags]:
+        """The generic addresses of the same shared memory in the CTAs of the cluster with these ``ranks``, and which of
+        these there are."""
+        valid: Flags = ranks < np.uint64(self._ctas.shape[1])
+        number = np.where(valid, ranks, np.uint64(0)).astype(np.int64)
+        ctas = self._ctas[self._clusters[threads // self._size], number]
+        return (addresses & np.uint64((1 << _CTA_BITS) - 1)) + _window(ctas), valid
+
+    def ranks(self, addresses: Words) -> Words:
+        """The ranks of the CTAs whose shared memory the generic addresses are in."""
+        found: Words = self._ranks[self._cta_of(addresses)].astype(np.uint64)
+        return found
+
+    def _cta_of(self, addresses: Words) -> Numbers:
+        found = (addresses.astype(np.int64) - _SHARED) >> _CTA_BITS
+        ctas: Numbers = np.clip(found, 0, len(self._ranks) - 1)
+        return ctas
+
+    def inside(self, space: str, addresses: Words, threads: Numbers) -> Flags:
         """Which of the generic addresses lie in a state space."""
+        name = space.partition("::")[0]
         first, last = {
             "shared": (_SHARED, _CONST),
             "local": (_LOCAL, _GLOBAL),
             "const": (_CONST, _PARAM),
             "param": (_PARAM, _LOCAL),
             "global": (_GLOBAL, 1 << 63),
-        }[space]
+        }[name]
         found: Flags = (addresses >= np.uint64(first)) & (addresses < np.uint64(last))
+        if name == "shared":
+            owner, own = self._cta_of(addresses), threads // self._size
+            near = self._clusters[owner] == self._clusters[own] if space == "shared::cluster" else owner == own
+            found &= near
         return found
 
     def find(self, addresses: Words, size: int, threads: Numbers) -> tuple[Numbers, Numbers]:
@@ -122,9 +176,9 @@ class Memory:
         at = np.maximum(at, 0)
         offsets = addresses - self._bases[at]
         inside &= offsets + np.uint64(size) <= self._sizes[at]
-        owners = self._owners[at]
-        reader = np.where(self._shared[at], threads // self._size, threads)
-        inside &= (owners < 0) | (owners == reader)
+        owners, own = self._owners[at], threads // self._size
+        near = self._clusters[np.where(self._shared[at], owners, 0)] == self._clusters[own]
+        inside &= (owners < 0) | np.where(self._shared[at], near, owners == threads)
         places = self.starts[at] + offsets.astype(np.int64)
         return np.where(inside, at, -1), np.where(inside, places, -1)
 
@@ -140,6 +194,11 @@ class Memory:
         index = places[:, None] + np.arange(size)
         self.bytes[index] = np.ascontiguousarray(values.astype("<u8")).view(np.uint8).reshape(-1, 8)[:, :size]
         self.known[index] = known[:, None]
+
+    def remote(self, places: Numbers, ctas: Numbers) -> Numbers:
+        """The CTAs whose shared memory has ``places`` in the arena, where they are others than ``ctas``; else -1."""
+        at = self.instance_of(places)
+        return np.where(self._shared[at] & (self._owners[at] != ctas), self._owners[at], -1)
 
     def instance_of(self, places: Numbers) -> Numbers:
         """The instances (by number) that places in the arena belong to."""
@@ -174,6 +233,11 @@ class Memory:
                 window = self.window(item.variable.space) if value.generic else 0
                 return self.symbols[target.name] + window + value.offset & (1 << variable.type.bits) - 1
         return None
+
+
+def _window(ctas: Numbers) -> Words:
+    """Where the shared memory of CTAs begins."""
+    return (_SHARED + (ctas << _CTA_BITS)).astype(np.uint64)
 
 
 def _padded(size: int) -> int:

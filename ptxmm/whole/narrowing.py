@@ -6,106 +6,192 @@ away, and the launch is run again, until nothing changes (docs/whole.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from math import prod
+
+from msgspec import Struct
 
 from ptxmm.whole.clocks import Release
 from ptxmm.whole.machine import Machine
 from ptxmm.whole.options import Option, Options, Unclear
+from ptxmm.whole.origins import Decision, Derived, Inputs, Key, Result, given
 from ptxmm.whole.polls import Outcome, Poll
 from ptxmm.whole.state import Stopped
-from ptxmm.whole.strong import Plan, Read
+from ptxmm.whole.strong import Arrival, Plan, Read
+
+_MOST_CASES = 4096
+
+
+class Varied(Exception):
+    """What is executed depends on which of some atomic operations comes last."""
+
+    def __init__(self, arrivals: frozenset[Arrival]) -> None:
+        super().__init__("the order in which threads come")
+        self.arrivals = arrivals
+
+
+class _Trial(Struct):
+    """What values do to a loop that waits: those that may be the last that it finds (``ending``), those with which it
+    ends if nothing else is there (``lasting``), and where each load leads with which it ends."""
+
+    ending: frozenset[int]
+    lasting: frozenset[int]
+    ends: list[tuple[int, Outcome]]
+
+
+def _comes(at: int, onward: Mapping[int, int], end: int) -> bool:
+    """Whether a loop comes to its end from a load on when each load leads ``onward``."""
+    seen: set[int] = set()
+    while at != end and at not in seen and at in onward:
+        seen.add(at)
+        at = onward[at]
+    return at == end
 
 
 def narrowed(machine: Machine, plan: Plan) -> bool:
     """Take from ``plan`` what other executions than that of ``machine`` need not have; whether that was anything.
 
-    Raises ``Stopped`` where it is not known what they have."""
-    options = Options(machine.strong)
-    changed = False
-    for read in machine.strong.reads:
-        step = {"poll": _poll, "load": _load, "atomic": _atomic}[read.kind]
-        changed |= step(machine, plan, options, read)
-    return changed
+    Raises ``Stopped`` where it is not known what they have, and ``Varied`` where they execute something else."""
+    return _Narrowing(machine, plan).done()
 
 
-def _poll(machine: Machine, plan: Plan, options: Options, read: Read) -> bool:
-    poll, outcomes = _outcomes(machine, read)
-    likes: Callable[[int], bool] = lambda value: _ends(poll, outcomes(value), read)  # noqa: E731
-    try:
-        found = options.of(read, likes)
-        if options.stuck(read, likes):
-            message = "this loop may miss what it waits for in another schedule"
+class _Narrowing:
+    def __init__(self, machine: Machine, plan: Plan) -> None:
+        self.machine, self.plan = machine, plan
+        self.options = Options(machine.strong)
+        self.reads = {read.key: read for read in machine.strong.reads}
+        self._found: dict[Key, frozenset[int]] = {}
+
+    def done(self) -> bool:
+        """Whether the plan has changed."""
+        for decision in self.machine.decisions.values():
+            self._check(decision)
+        steps = {"poll": self._poll, "load": self._load, "atomic": self._atomic}
+        changed = False
+        for read in self.machine.strong.reads:
+            changed |= steps[read.kind](read)
+        return changed
+
+    def _values(self, key: Key) -> frozenset[int]:
+        """All that a read may find. Raises ``Unclear``."""
+        if key not in self._found:
+            found = self.options.of(self.reads[key], lambda _: True)
+            self._found[key] = frozenset(value for option in found for value in option.values)
+        return self._found[key]
+
+    def _cases(self, reads: Iterable[Key]) -> Iterator[dict[Key, int]]:
+        """What some reads may find, together. Raises ``Unclear``."""
+        keys = list(dict.fromkeys(reads))
+        every = [sorted(self._values(key)) for key in keys]
+        if prod(map(len, every)) > _MOST_CASES:
+            raise Unclear("too many values may be there")
+        for values in product(*every):
+            yield dict(zip(keys, values, strict=True))
+
+    def _check(self, decision: Decision) -> None:
+        """Raise ``Stopped`` where what is executed depends on the order in which atomic operations are done."""
+        try:
+            same = all(
+                (word := decision.origin.given(found)) is not None and (word != 0) == decision.holds
+                for found in self._cases(decision.origin.reads())
+            )
+            reason = "the order in which threads come"
+        except Unclear as unclear:
+            same, reason = False, str(unclear)
+        if not same:
+            reads = [self.reads[key] for key in dict.fromkeys(decision.origin.reads())]
+            if len(reads) == 1 and (together := self.options.together(reads[0])):
+                raise Varied(together)
+            message = f"whether this is executed depends on what an atomic operation returns: {reason}"
+            raise Stopped("undecided", message, decision.at, decision.thread)
+
+    def _poll(self, read: Read) -> bool:
+        assert read.waited is not None
+        start, inputs = read.waited
+        poll = self.machine.waiting[start]
+        every: list[Option] = []
+        ends: list[tuple[int, Outcome]] = []
+        try:
+            for trial in self._trials(poll, inputs, self._values(read.key)):
+                every += self.options.of(read, trial.ending.__contains__)
+                ends += trial.ends
+                if self.options.stuck(read, trial.lasting.__contains__):
+                    message = "this loop may miss what it waits for in another schedule"
+                    raise Stopped("undecided", message, read.at, read.thread)
+        except Unclear as reason:
+            message = f"what this loop may find is not known: {reason}"
+            raise Stopped("undecided", message, read.at, read.thread) from None
+        if len({end.fences for _, end in ends}) > 1:
+            message = "which fences come between this loop and what is behind it depends on the schedule"
             raise Stopped("undecided", message, read.at, read.thread)
-    except Unclear as reason:
-        message = f"what this loop may find is not known: {reason}"
-        raise Stopped("undecided", message, read.at, read.thread) from None
-    ends = [outcome for option in found for value in option.values for outcome in outcomes(value)]
-    if len({outcome.fences for outcome in ends}) > 1:
-        message = "which fences come between this loop and what is behind it depends on the schedule"
-        raise Stopped("undecided", message, read.at, read.thread)
-    forgotten = plan.forgotten.setdefault(poll.start, set())
-    more = {name for name in poll.outputs - forgotten if len({outcome.registers.get(name) for outcome in ends}) > 1}
-    forgotten |= more
-    return _acquired(plan, options, read, found) or bool(more)
+        changed = self._weaken(start, {self.machine.ends_with(at) for at, _ in ends})
+        forgotten = self.plan.forgotten.setdefault(start, set())
+        more = {name for name in poll.outputs - forgotten if len({end.registers.get(name) for _, end in ends}) > 1}
+        forgotten |= more
+        return self._acquired(read, every) or bool(more) or changed
 
+    def _weaken(self, start: int, loads: set[tuple[int, bool]]) -> bool:
+        """Let a loop acquire no more than each load that may end it does; whether that is new."""
+        before = self.plan.weakest.get(start)
+        loads |= {before} if before else set()
+        weakest = min(level for level, _ in loads), all(acquires for _, acquires in loads)
+        self.plan.weakest[start] = weakest
+        return before != weakest and (before is not None or len(loads) > 1)
 
-def _outcomes(machine: Machine, read: Read) -> tuple[Poll, Callable[[int], list[Outcome]]]:
-    """The loop of a read that waited, and where each of its loads leads when it finds some value."""
-    assert read.waited is not None
-    start, inputs = read.waited
-    poll = machine.waiting[start]
+    def _trials(self, poll: Poll, inputs: Inputs, values: frozenset[int]) -> Iterator[_Trial]:
+        """What a loop does with ``values``, once for all kinds of registers that it may begin with which end it with
+        the same. Raises ``Unclear``."""
+        reads = (key for part in inputs if isinstance(part, Result | Derived) for key in part.reads())
+        found: dict[tuple[frozenset[int], frozenset[int]], _Trial] = {}
+        for words in dict.fromkeys(given(inputs, case) for case in self._cases(reads)):
+            ends: list[tuple[int, Outcome]] = []
+            ending, lasting = set(), set()
+            for value in sorted(values):
+                outcomes = [(at, self.machine.round(poll, at, words, value, again=True)) for at in sorted(poll.again)]
+                onward = {at: outcome.at for at, outcome in outcomes}
+                outcomes.append((poll.start, self.machine.round(poll, poll.start, words, value, again=False)))
+                now = [(at, outcome) for at, outcome in outcomes if outcome.at == poll.end]
+                ends += now
+                if now:
+                    ending.add(value)
+                if all(_comes(outcome.at, onward, poll.end) for _, outcome in outcomes):
+                    lasting.add(value)
+            key = frozenset(ending), frozenset(lasting)
+            found.setdefault(key, _Trial(*key, [])).ends.extend(ends)
+        yield from found.values()
 
-    def outcomes(value: int) -> list[Outcome]:
-        first = machine.round(poll, start, inputs, value, again=False)
-        return [first, *(machine.round(poll, at, inputs, value, again=True) for at in sorted(poll.again))]
-
-    return poll, outcomes
-
-
-def _ends(poll: Poll, outcomes: list[Outcome], read: Read) -> bool:
-    ends = {outcome.at == poll.end for outcome in outcomes}
-    if len(ends) > 1:
-        message = "whether this loop ends depends on how many rounds it has had"
-        raise Stopped("undecided", message, read.at, read.thread)
-    return ends == {True}
-
-
-def _load(machine: Machine, plan: Plan, options: Options, read: Read) -> bool:
-    """A load that does not wait: what it finds is not known if there is a choice; it never orders anything."""
-    if read.at in plan.unknown:
-        return False
-    try:
-        values = {value for option in options.of(read, lambda _: True) for value in option.values}
-        if len(values) == 1:
+    def _load(self, read: Read) -> bool:
+        """A load that does not wait: what it finds is not known if there is a choice; it never orders anything."""
+        if read.at in self.plan.unknown:
             return False
-    except Unclear:
-        pass
-    plan.unknown.add(read.at)
-    return True
+        try:
+            if len(self._values(read.key)) == 1:
+                return False
+        except Unclear:
+            pass
+        self.plan.unknown.add(read.at)
+        return True
 
+    def _atomic(self, read: Read) -> bool:
+        if not read.tails:
+            return False
+        try:
+            return self._acquired(read, self.options.of(read, lambda _: True))
+        except Unclear:
+            return self._acquired(read, None)
 
-def _atomic(machine: Machine, plan: Plan, options: Options, read: Read) -> bool:
-    if not read.tails:
-        return False
-    try:
-        found: list[Option] | None = options.of(read, lambda _: True)
-    except Unclear:
-        found = None
-    return _acquired(plan, options, read, found)
-
-
-def _acquired(plan: Plan, options: Options, read: Read, found: list[Option] | None) -> bool:
-    """Keep of what a read acquired what it acquires whatever it finds; whether that is less."""
-    changed = False
-    for level in read.tails:
-        key = read.key, level
-        had = {head.release for head in read.heads}
-        had &= plan.allowed.get(key, had)
-        kept: frozenset[Release] = frozenset()
-        if found is not None:
-            tests = [options.covered(read, option, level) for option in found]
-            kept = frozenset(release for release in had if all(test(release) for test in tests))
-        if kept != plan.allowed.get(key, had):
-            plan.allowed[key] = kept
-            changed = True
-    return changed
+    def _acquired(self, read: Read, found: list[Option] | None) -> bool:
+        """Keep of what a read acquired what it acquires whatever it finds; whether that is less."""
+        changed = False
+        for level in read.tails:
+            had = frozenset(head.release for head in read.heads)
+            now = self.plan.allowed.get((read.key, level), had)
+            kept: frozenset[Release] = frozenset()
+            if found is not None:
+                tests = [self.options.covered(read, option, level) for option in found]
+                kept = frozenset(release for release in now if all(test(release) for test in tests))
+            if kept != now:
+                self.plan.allowed[read.key, level] = kept
+                changed = True
+        return changed

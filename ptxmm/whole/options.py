@@ -16,7 +16,7 @@ from ptxmm.events.explicit.values import arithmetic
 from ptxmm.ptx.ops import Type
 from ptxmm.whole.clocks import NOTHING, Release
 from ptxmm.whole.memory import Flags
-from ptxmm.whole.strong import ALL, CLUSTER, INITIAL, WEAK, Location, Log, Read, Strong, Write
+from ptxmm.whole.strong import ALL, CLUSTER, INITIAL, WEAK, Arrival, Location, Log, Read, Strong, Write, arrivals
 
 ORDERLESS = ("add", "and", "max", "min", "or", "xor")
 """What atomic operations on integers may be done in any order with the same result."""
@@ -105,7 +105,9 @@ class Options:
     def _sight(self, read: Read, log: Log) -> _Sight:
         clocks = self._strong.clocks
         if read.location not in self._orders:
-            self._orders[read.location] = _order(self._strong, log)
+            order = _order(self._strong, log)
+            self._orders[read.location] = order if not self._strong.plan.last else self._with_last(order, read.location)
+        order = self._orders[read.location]
         thread, clock, view = (np.array([getattr(w, name) for w in log.writes]) for name in ("thread", "clock", "view"))
         own, same = np.maximum(thread, 0), np.full(len(thread), read.thread)
         number = np.arange(len(thread))
@@ -113,8 +115,63 @@ class Options:
         before[thread == INITIAL] = True
         behind = (number >= read.seen) & clocks.after(view, own, same, np.full(len(own), read.clock))
         if read.kind == "atomic":
+            before |= self._sooner(order, read)
+            behind |= order[read.seen]
             behind[read.seen] = True
-        return _Sight(log, self._orders[read.location], before, ~behind)
+        return _Sight(log, order, before, ~behind)
+
+    def _sooner(self, order: Flags, read: Read) -> Flags:
+        """The writes before an atomic operation that comes last: the others, and what comes before these. What it
+        comes after as it has acquired it does not count."""
+        found = np.zeros(len(order), np.bool_)
+        if self._strong.plan.last:
+            here = arrivals(read.location, self._strong.logs[read.location])
+            own = here[read.seen]
+            others = frozenset() if own is None else self._strong.plan.last.get(own, frozenset())
+            for at, other in enumerate(here):
+                if other in others:
+                    found |= order[:, at]
+                    found[at] = True
+        return found
+
+    def _with_last(self, order: Flags, location: Location) -> Flags:
+        """The order of writes with that of the atomic operations that come last, which is one of coherence only."""
+        found = order.copy()
+        here = arrivals(location, self._strong.logs[location])
+        for arrival, others in self._strong.plan.last.items():
+            if arrival in here:
+                last = here.index(arrival)
+                behind = found[last].copy()
+                behind[last] = True
+                for at, other in enumerate(here):
+                    if other in others:
+                        before = found[:, at].copy()
+                        before[at] = True
+                        found |= np.outer(before, behind)
+        return found
+
+    def together(self, read: Read) -> frozenset[Arrival] | None:
+        """The atomic operations that may come before or after that of ``read``, and this, whatever they acquire; None
+        if some of them are ordered."""
+        log = self._strong.logs[read.location]
+        order = self._unacquired(read.location, log)
+        here = arrivals(read.location, log)
+        every = [at for at, arrival in enumerate(here) if arrival and not order[at, read.seen] | order[read.seen, at]]
+        if order[np.ix_(every, every)].any():
+            return None
+        return frozenset(arrival for at in every if (arrival := here[at]) is not None)
+
+    def _unacquired(self, location: Location, log: Log) -> Flags:
+        """The order of writes without what atomic operations acquire themselves."""
+        clocks = self._strong.clocks
+        found = self._orders[location].copy()
+        thread, clock = (np.array([getattr(w, name) for w in log.writes]) for name in ("thread", "clock"))
+        for read in self._strong.reads:
+            if read.kind == "atomic" and read.location == location:
+                same, view = np.full(read.seen, read.thread), np.full(read.seen, read.view)
+                before = clocks.after(view, same, np.maximum(thread[: read.seen], 0), clock[: read.seen])
+                found[1 : read.seen, read.seen] = before[1:]
+        return found
 
     def _behind(self, sight: _Sight, base: int, likes: Callable[[int], bool]) -> Iterator[Option]:
         """What may be found of one base, if it may be liked."""

@@ -7,7 +7,6 @@ Such a loop is found in the text (``polls``). Whether it ends with a value is tr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -22,8 +21,6 @@ from ptxmm.whole.values import Value, extended, unknown
 
 _STEPS = 10_000
 _ONE = np.zeros(1, np.int64)
-Inputs: TypeAlias = tuple[tuple[int, bool], ...]
-"""The registers that a loop begins with: what they are, and whether that is known."""
 
 
 class Poll(Struct, frozen=True):
@@ -70,13 +67,8 @@ def _looks(op: ops.Op) -> bool:
 def _pure(op: ops.Op, first: ops.Op) -> bool:
     """Whether an instruction of a loop does nothing but look as the ``first`` one does."""
     if isinstance(op, ops.Load) and isinstance(first, ops.Load):
-        return _looks(op) and _strength(op) == _strength(first)
-    return isinstance(op, (*ops.COMPUTING, ops.Branch, ops.Fence)) and not isinstance(op, ops.ConvertAddress)
-
-
-def _strength(op: ops.Load) -> tuple[object, ...]:
-    """What loads of a loop have in common: wherever it ends, it orders the same."""
-    return op.space, op.type, op.address, op.sem, op.scope, op.volatile, op.mmio
+        return _looks(op) and (op.space, op.type, op.address) == (first.space, first.type, first.address)
+    return isinstance(op, (*ops.COMPUTING, ops.Branch, ops.Fence)) and not isinstance(op, ops.AddressValue)
 
 
 def _moves(op: ops.Op, written: frozenset[str]) -> bool:
@@ -123,10 +115,11 @@ class Outcome(Struct, frozen=True):
 class Round(State):
     """A thread of ``state`` that goes round a loop which waits, with what its ``registers`` are."""
 
-    def __init__(self, state: State, registers: Mapping[str, tuple[int, bool]]) -> None:
+    def __init__(self, state: State, registers: Mapping[str, int | None]) -> None:
         self.kernel, self.body, self.memory = state.kernel, state.body, state.memory
         self._written = {
-            name: Value(np.array([word], np.uint64), np.array([known])) for name, (word, known) in registers.items()
+            name: unknown(1) if word is None else Value(np.array([word], np.uint64), np.ones(1, np.bool_))
+            for name, word in registers.items()
         }
         self._first = self._written.copy()
 
@@ -164,6 +157,13 @@ class Round(State):
                         self.assign(register, _ONE, value)
                 at += 1
         raise Stopped("undecided", "a loop in this one has too many rounds", at)
+
+    def computed(self, op: ops.Op, register: str) -> int | None:
+        """What ``op`` gives a register, if that is known."""
+        for written, value in results(self, op, _ONE):
+            if written is not None and written.name == register and value.known[0]:
+                return int(value.words[0])
+        return None
 
     def _given(self) -> dict[str, tuple[int, bool]]:
         made = {name: value for name, value in self._written.items() if self._first.get(name) is not value}

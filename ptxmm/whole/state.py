@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ptxmm.formats.modules.kernel import Kernel
-from ptxmm.formats.modules.special import CLOCKS, special_values
+from ptxmm.formats.modules.special import CLOCKS, WORKSPACE, cluster_of, special_values, workspace_halves
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import uses
 from ptxmm.whole.clocks import Clocks
 from ptxmm.whole.memory import Flags, Memory, Numbers, Words
+from ptxmm.whole.origins import Decision, Origin
 from ptxmm.whole.result import Answer
 from ptxmm.whole.values import Value, constant, cut, unknown
 
@@ -28,15 +29,22 @@ class Stopped(Exception):
 
 class State:
     """The threads of a launch of ``kernel``: ``count`` in all, ``size`` in a CTA; ``pc``: the instruction that each
-    comes to; ``mode``: whether it runs, waits or has ended. ``changes``: how often a register or memory got another
-    value; ``turn``: how often somebody operated on an mbarrier. ``undecided``: why other executions may be another
-    matter, if that is known; ``exact``: whether what is not ordered here is not so in this execution."""
+    comes to; ``mode``: whether it runs, waits or has ended. ``clusters``: the cluster of each CTA. ``changes``: how
+    often a register or memory got another value; ``turn``: how often somebody operated on an mbarrier. ``undecided``:
+    why other executions may be another matter, if that is known; ``exact``: whether what is not ordered here is not so
+    in this execution. ``origins``: of registers whose value depends on what a read found, by thread; ``decisions``:
+    what was executed or not because of them."""
 
     def __init__(self, kernel: Kernel) -> None:
         launch = kernel.launch
         self.kernel, self.body = kernel, kernel.code.body
         self.size, self.count = launch.size, launch.ctas * launch.size
-        self.memory = Memory(kernel.variables, {n for op in self.body for n in symbols(op)}, launch.ctas, self.size)
+        used = {name for op in self.body for name, _ in uses(op)}
+        variables = dict(kernel.variables)
+        self._workspace = workspace_halves(variables, used)
+        located = [cluster_of(launch, cta) for cta in range(launch.ctas)]
+        self.clusters = np.array([cluster for cluster, _ in located], np.int64)
+        self.memory = Memory(variables, {n for op in self.body for n in symbols(op)}, located, self.size)
         self.clocks = Clocks(self.count, self.size)
         self.pc = np.zeros(self.count, np.int64)
         self.mode = np.full(self.count, RUNS, np.int8)
@@ -44,6 +52,8 @@ class State:
         self.undecided: Stopped | None = None
         self.exact = True
         self._registers: dict[str, Value] = {}
+        self.origins: dict[str, dict[int, Origin]] = {}
+        self.decisions: dict[tuple[Origin, int], Decision] = {}
         self._start()
 
     def doubt(self, message: str, at: int | None, thread: int) -> None:
@@ -65,6 +75,8 @@ class State:
         for name in (found[0].keys() & used) - clocks:
             words = np.array([values[name] for values in found], np.uint64)
             self._registers[name] = Value(words, np.ones(self.count, np.bool_))
+        for name, half in self._workspace.items():
+            self._registers[name] = constant(self.memory.symbols[WORKSPACE] >> 32 * half.high, 32, self.count)
 
     def warp(self, thread: int) -> int:
         """The number of the warp of a thread, in the launch."""
@@ -83,9 +95,16 @@ class State:
     def truth(self, at: int, threads: Numbers, register: str) -> Flags:
         """What a predicate is, on which it depends what is executed."""
         value = self.register(register, threads)
-        if not value.known.all():
-            raise Stopped("undecided", "whether this is executed depends on a value that is not worked out", at)
         holds: Flags = value.words != 0
+        origins = self.origins.get(register, {})
+        for number in np.flatnonzero(~value.known).tolist():
+            thread = int(threads[number])
+            if thread not in origins:
+                message = "whether this is executed depends on a value that is not worked out"
+                raise Stopped("undecided", message, at, thread)
+            origin = origins[thread]
+            holds[number] = origin.word != 0
+            self.decisions.setdefault((origin, at), Decision(origin, bool(holds[number]), at, thread))
         return holds
 
     def register(self, name: str, threads: Numbers) -> Value:
@@ -104,6 +123,9 @@ class State:
         if (held.words[threads] != value.words).any() or (held.known[threads] != value.known).any():
             self.changes += 1
         held.words[threads], held.known[threads] = value.words, value.known
+        if origins := self.origins.get(register.name):
+            for thread in threads.tolist():
+                origins.pop(thread, None)
 
     def operand(self, operand: ops.Operand, type_: ops.Type, threads: Numbers) -> Value:
         """The value of a source operand, as one of ``type_``."""

@@ -8,7 +8,7 @@ read with an acquire, or a fence behind it, acquires from them if both are in ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -17,11 +17,14 @@ from msgspec import Struct
 from ptxmm.ptx import ops
 from ptxmm.whole.clocks import Clocks, Release
 from ptxmm.whole.memory import Numbers
+from ptxmm.whole.origins import Inputs, Key
 
 WEAK, CTA, CLUSTER, ALL = range(4)
 """How wide a scope is; a weak access has none."""
 Location: TypeAlias = tuple[int, int]
 """The place in the arena and the size."""
+Arrival: TypeAlias = tuple[Location, int, int]
+"""An atomic operation: its location, the thread, and the number of it among those of the thread there, from 1."""
 INITIAL = -1
 """The thread of what is there before the launch."""
 
@@ -62,10 +65,10 @@ class Read(Struct):
     location: Location
     level: int
     seen: int
-    key: tuple[int, int]
+    key: Key
     tails: set[int]
     heads: tuple[Head, ...]
-    waited: tuple[int, tuple[tuple[int, bool], ...]] | None = None
+    waited: tuple[int, Inputs] | None = None
 
 
 class Log(Struct):
@@ -77,22 +80,37 @@ class Log(Struct):
     mixed: bool = False
 
 
+def arrivals(location: Location, log: Log) -> list[Arrival | None]:
+    """For each write of a log the atomic operation that it is, None for those that are none."""
+    counts: dict[int, int] = {}
+    found: list[Arrival | None] = []
+    for write in log.writes:
+        if write.change is not None:
+            counts[write.thread] = counts.get(write.thread, 0) + 1
+        found.append(None if write.change is None else (location, write.thread, counts[write.thread]))
+    return found
+
+
 class Plan(Struct):
     """What is known of the other executions, from runs before: for each read, and each width of the scope of what
     acquires behind it, the releases that it has acquired whatever it found; instructions whose results differ, and
-    registers that loops leave different. ``exact``: follow this one execution, all that it acquires."""
+    registers that loops leave different. ``exact``: follow this one execution, all that it acquires. ``last``: atomic
+    operations that come last, and those that they come after. ``weakest``: of loops that wait, by their starts, how
+    wide the scope is at least of the load that ends them, and whether it acquires."""
 
     exact: bool
-    allowed: dict[tuple[tuple[int, int], int], frozenset[Release]]
+    allowed: dict[tuple[Key, int], frozenset[Release]]
     unknown: set[int]
     forgotten: dict[int, set[str]]
     watched: set[Location]
+    last: Mapping[Arrival, frozenset[Arrival]] = {}
+    weakest: dict[int, tuple[int, bool]] = {}
 
 
 class Strong:
-    """The logs of one execution; ``clusters``: for each CTA the number of its cluster, or None."""
+    """The logs of one execution; ``clusters``: for each CTA the number of its cluster."""
 
-    def __init__(self, clocks: Clocks, clusters: Numbers | None, plan: Plan) -> None:
+    def __init__(self, clocks: Clocks, clusters: Numbers, plan: Plan) -> None:
         self.clocks, self.plan = clocks, plan
         self._clusters = clusters
         self.logs: dict[Location, Log] = {}
@@ -107,15 +125,11 @@ class Strong:
 
     def level(self, scope: str | None) -> int:
         """How wide a scope is in this launch."""
-        if scope is None:
-            return WEAK
-        if scope == "cluster":
-            return CTA if self._clusters is None else CLUSTER
-        return CTA if scope == "cta" else ALL
+        return {None: WEAK, "cta": CTA, "cluster": CLUSTER}.get(scope, ALL)
 
     def includes(self, level: int, one: int, other: int) -> bool:
         """Whether threads of two CTAs are in a scope of the one."""
-        if level == CLUSTER and self._clusters is not None:
+        if level == CLUSTER:
             return bool(self._clusters[one] == self._clusters[other])
         return level == ALL or (level != WEAK and one == other)
 
@@ -164,9 +178,9 @@ class Strong:
 
     def read(
         self, kind: str, at: int, location: Location, thread: int, level: int, acquires: bool,
-        waited: tuple[int, tuple[tuple[int, bool], ...]] | None = None,
-    ) -> None:  # fmt: skip
-        """A thread reads what was written last."""
+        waited: tuple[int, Inputs] | None = None,
+    ) -> Key:  # fmt: skip
+        """A thread reads what was written last; the key of the read."""
         log = self.logs[location]
         self.order += 1
         number = self._count[thread] = self._count.get(thread, 0) + 1
@@ -190,11 +204,16 @@ class Strong:
         )
         self.reads.append(found)
         if kind == "load" and not self.plan.exact:
-            return
+            return found.key
+        if not heads:
+            return found.key
         pending = self._pending.setdefault(thread, [])
         pending.append(found)
         if acquires:
             self._acquire(thread, level, [read for read in pending if read.location == location])
+            if level == ALL:
+                self._pending[thread] = [read for read in pending if read.location != location]
+        return found.key
 
     def _acquire(self, thread: int, level: int, reads: Iterable[Read]) -> None:
         chosen: set[Release] = set()
@@ -222,6 +241,11 @@ class Strong:
         """The fences of a thread that release what comes before them."""
         return self._fences.get(thread, {}).values()
 
+    def released(self, thread: int, releases: bool) -> tuple[Head, ...]:
+        """What an arrival at a barrier of a cluster releases (8.9.4 (3)); without ``.release`` that of fences."""
+        heads = tuple(self.fenced(thread))
+        return (*heads, Head(self.clocks.release(thread), CLUSTER)) if releases else heads
+
     def pend(self, thread: int, head: Head) -> None:
         """A thread comes after ``head`` from its next fence on that acquires."""
         location = (-1, 0)
@@ -244,8 +268,7 @@ class Strong:
     def _order(self, thread: int, level: int) -> None:
         """Fence-SC order is that of the execution (8.9.3); each fence comes after the one before it in its scope."""
         cta = int(self.clocks.cta[thread])
-        cluster = -1 if self._clusters is None else int(self._clusters[cta])
-        places = {CTA: (CTA, cta), CLUSTER: (CLUSTER, cluster), ALL: (ALL, 0)}
+        places = {CTA: (CTA, cta), CLUSTER: (CLUSTER, int(self._clusters[cta])), ALL: (ALL, 0)}
         keys = [places[width] for width in (CTA, CLUSTER, ALL) if width <= level]
         self.clocks.acquire(np.array([thread]), {self._sequential[key] for key in keys if key in self._sequential})
         released = self.clocks.release(thread)

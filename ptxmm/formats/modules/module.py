@@ -88,7 +88,7 @@ def _launched(
     placed = [t for t in threads if not t.placement.host]
     remarks = (*found.remarks, *notes, *_remarks(launch, placed))
     source = TestSource(
-        name=_named_test(found.name, launch.name, found.assumed),
+        name=named_test(found.name, launch.name, found.assumed),
         threads=tuple(threads),
         declarations=_declared(variables, threads, launch),
         condition=launch.condition,
@@ -115,7 +115,7 @@ def _launched(
         raise _placed(error, source, launch) from None
 
 
-def _named_test(kernel: str, launch: str | None, assumed: Collection[str]) -> str:
+def named_test(kernel: str, launch: str | None, assumed: Collection[str]) -> str:
     """The name of a test: of its kernel, its launch, and what it assumes, so that no verdict hides that."""
     words = [*filter(None, [launch]), *(f"assuming {name}" for name in assumed)]
     return f"{kernel} ({', '.join(words)})" if words else kernel
